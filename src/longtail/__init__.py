@@ -1,0 +1,42 @@
+"""longtail: tag things with labels out of a very large vocabulary, on an ordinary machine."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from longtail.data import Corpus as Corpus
+    from longtail.errors import LongtailError as LongtailError
+    from longtail.linear import Ridge as Ridge
+    from longtail.linear import RidgeCV as RidgeCV
+    from longtail.metrics import evaluate as evaluate
+    from longtail.models import load as load
+    from longtail.tagger import Tagger as Tagger
+    from longtail.text import TextFeatures as TextFeatures
+
+__version__ = "0.1.0"
+
+# Loaded on first use, so that importing the package costs what NumPy and SciPy cost.
+_HOMES = {
+    "Corpus": "longtail.data",
+    "LongtailError": "longtail.errors",
+    "Ridge": "longtail.linear",
+    "RidgeCV": "longtail.linear",
+    "Tagger": "longtail.tagger",
+    "TextFeatures": "longtail.text",
+    "evaluate": "longtail.metrics",
+    "load": "longtail.models",
+}
+
+__all__ = [*_HOMES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'longtail' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

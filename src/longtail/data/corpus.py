@@ -1,0 +1,166 @@
+"""`Corpus`: rows with texts or features, the labels they carry, and the names of the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from longtail.errors import InvalidInput
+from longtail.validation import as_features, as_labels
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Rows to learn from or to be judged on.
+
+    Parameters
+    ----------
+    labels : csr_array of shape (n_rows, n_labels)
+        Stored values are all 1.
+    label_names : sequence of str
+        One distinct name per column of `labels`.
+    texts : sequence of str or None
+        One text per row.
+    features : csr_array of shape (n_rows, n_features) or None
+        One feature vector per row. A corpus has texts, features, or both.
+    groups : csr_array of shape (n_rows, n_groups) or None
+        Membership of rows in groups; a row may be in none or in several.
+    row_names : sequence of str or None
+        What to call a row, where there is a name.
+
+    Examples
+    --------
+    >>> corpus = Corpus.from_lists(["a red apple", "a blue sky"], [["fruit", "red"], ["sky"]])
+    >>> corpus.n_rows, corpus.n_labels, corpus.label_names
+    (2, 3, ('fruit', 'red', 'sky'))
+    """
+
+    labels: Any
+    label_names: Sequence[str]
+    texts: Sequence[str] | None = None
+    features: Any = None
+    groups: Any = None
+    row_names: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        labels = as_labels(self.labels, name="labels")
+        rows = labels.shape[0]
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "label_names", tuple(self.label_names))
+        if len(self.label_names) != labels.shape[1]:
+            raise InvalidInput(f"{len(self.label_names)} label names for {labels.shape[1]} columns of labels")
+        if len(set(self.label_names)) != len(self.label_names):
+            raise InvalidInput("label names repeat; each label needs a name of its own")
+        if self.texts is None and self.features is None:
+            raise InvalidInput("a corpus needs texts or features")
+        if self.features is not None:
+            object.__setattr__(self, "features", as_features(self.features, name="features"))
+        if self.groups is not None:
+            object.__setattr__(self, "groups", as_labels(self.groups, name="groups"))
+        for name, length in self._lengths():
+            if length != rows:
+                raise InvalidInput(f"{length} {name} for {rows} rows of labels")
+
+    def _lengths(self) -> Iterable[tuple[str, int]]:
+        if self.texts is not None:
+            yield "texts", len(self.texts)
+        if self.features is not None:
+            yield "rows of features", self.features.shape[0]
+        if self.groups is not None:
+            yield "rows of groups", self.groups.shape[0]
+        if self.row_names is not None:
+            yield "row names", len(self.row_names)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.labels.shape[0])
+
+    @property
+    def n_labels(self) -> int:
+        return int(self.labels.shape[1])
+
+    @property
+    def label_counts(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Rows of each label."""
+        return np.bincount(self.labels.indices, minlength=self.n_labels).astype(np.int64)
+
+    @classmethod
+    def from_lists(
+        cls,
+        texts: Sequence[str],
+        labels: Sequence[Iterable[str]],
+        label_names: Sequence[str] | None = None,
+        row_names: Sequence[str] | None = None,
+    ) -> Corpus:
+        """Build a corpus from texts and, for each, the names of its labels.
+
+        Label ids follow `label_names` where given (an unknown label is then an error), else sorted name order.
+        """
+        if len(texts) != len(labels):
+            raise InvalidInput(f"{len(texts)} texts for {len(labels)} lists of labels")
+        matrix, names = encode_labels(labels, label_names)
+        return cls(labels=matrix, label_names=names, texts=texts, row_names=row_names)
+
+    def select(self, rows: Any) -> Corpus:
+        """The same corpus with only `rows` (ids or a mask), in that order."""
+        chosen = np.asarray(rows)
+        ids = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.intp, copy=False)
+        return replace(
+            self,
+            labels=self.labels[ids],
+            texts=None if self.texts is None else [self.texts[i] for i in ids],
+            features=None if self.features is None else self.features[ids],
+            groups=None if self.groups is None else self.groups[ids],
+            row_names=None if self.row_names is None else [self.row_names[i] for i in ids],
+        )
+
+    def with_label_names(self, label_names: Sequence[str]) -> Corpus:
+        """The same rows with labels numbered as in `label_names`; labels not in it are dropped."""
+        position = {name: i for i, name in enumerate(label_names)}
+        target = np.array([position.get(name, -1) for name in self.label_names], dtype=np.int64)
+        columns = target[self.labels.indices] if self.labels.nnz else np.zeros(0, dtype=np.int64)
+        rows = np.repeat(np.arange(self.n_rows), np.diff(self.labels.indptr))
+        known = columns >= 0
+        matrix = sparse.csr_array(
+            (np.ones(int(known.sum()), dtype=np.float32), (rows[known], columns[known])),
+            shape=(self.n_rows, len(label_names)),
+        )
+        return replace(self, labels=matrix, label_names=label_names)
+
+    def merge_groups(self) -> Corpus:
+        """One row per group: its members' texts joined by a blank line, the union of their labels."""
+        if self.groups is None or self.texts is None:
+            raise InvalidInput("merge_groups needs a corpus with groups and texts")
+        members = sparse.csr_array(self.groups.T)
+        merged = sparse.csr_array(members @ self.labels)
+        merged.data[:] = 1
+        texts = [
+            "\n\n".join(self.texts[i] for i in members.indices[start:stop])
+            for start, stop in zip(members.indptr[:-1], members.indptr[1:], strict=True)
+        ]
+        return Corpus(labels=merged, label_names=self.label_names, texts=texts)
+
+
+def encode_labels(
+    labels: Sequence[Iterable[str]], label_names: Sequence[str] | None = None
+) -> tuple[sparse.csr_array[Any], tuple[str, ...]]:
+    """Turn lists of label names into a 0/1 matrix and the names of its columns."""
+    rows = [list(dict.fromkeys(row)) for row in labels]
+    for number, row in enumerate(rows):
+        for name in row:
+            if not isinstance(name, str):
+                raise InvalidInput(f"row {number} has label {name!r}; labels are names (strings)")
+    names = tuple(sorted({name for row in rows for name in row})) if label_names is None else tuple(label_names)
+    position = {name: i for i, name in enumerate(names)}
+    try:
+        indices = np.array([position[name] for row in rows for name in row], dtype=np.int64)
+    except KeyError as unknown:
+        raise InvalidInput(f"label {unknown.args[0]!r} is not among the {len(names)} given label names") from None
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)]).astype(np.int64)
+    matrix = sparse.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=(len(rows), len(names)))
+    matrix.sort_indices()
+    return matrix, names

@@ -1,0 +1,37 @@
+"""The kernels: C++ where it was built, plain NumPy twins of the same functions where not.
+
+Kernels trust their input: `longtail.validation` and the readers check it once, at the boundary. They are
+single-threaded and release the interpreter lock; `longtail.parallel` spreads blocks over threads.
+Set ``LONGTAIL_NATIVE=0`` to use the twins.
+"""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+from longtail.native import repository_text, sparse, topk
+
+twins: Any = SimpleNamespace(
+    RepositoryText=repository_text.RepositoryText,
+    gram=sparse.gram,
+    multiply=sparse.multiply,
+    multiply_sparse=sparse.multiply_sparse,
+    update_topk=topk.update_topk,
+)
+
+kernels: Any = twins
+if os.environ.get("LONGTAIL_NATIVE", "1") != "0":
+    try:
+        from longtail.native import _kernels as kernels  # type: ignore[no-redef]
+    except ImportError:  # installed where no compiler was
+        pass
+
+
+def is_native() -> bool:
+    """Whether the compiled kernels are in use."""
+    return kernels is not twins
+
+
+__all__ = ["is_native", "kernels", "twins"]

@@ -1,0 +1,26 @@
+// What the kernels share: the array types they take and the run-time choice of instruction set.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nb = nanobind;
+
+// Functions marked so are compiled twice, and the loader picks the AVX2 version where the processor has it.
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(LONGTAIL_PLAIN)
+#define LONGTAIL_WIDE __attribute__((target_clones("arch=haswell", "default")))
+#else
+#define LONGTAIL_WIDE
+#endif
+
+template <typename T>
+using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void bind_repository_text(nb::module_ &m);
+void bind_sparse(nb::module_ &m);
+void bind_topk(nb::module_ &m);

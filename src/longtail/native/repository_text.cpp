@@ -1,0 +1,4 @@
+// The repository text format, block by block.
+#include "kernels.h"
+
+void bind_repository_text(nb::module_ &) {}

@@ -1,0 +1,123 @@
+// Products of a CSR matrix: with a dense matrix, with a sparse one, with itself.
+#include "kernels.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace {
+
+#if defined(__GNUC__)
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#else
+#define ALWAYS_INLINE inline
+#endif
+
+// Columns whose sums are kept in registers while a row's entries are walked.
+constexpr size_t tile = 64;
+
+template <typename I>
+ALWAYS_INLINE void combine_rows(const I *indices, const float *data, size_t count, const float *dense, size_t width,
+                                float *out) {
+    size_t column = 0;
+    for (; column + tile <= width; column += tile) {
+        float sums[tile] = {};
+        for (size_t e = 0; e < count; ++e) {
+            const float value = data[e];
+            const float *row = dense + static_cast<size_t>(indices[e]) * width + column;
+            for (size_t j = 0; j < tile; ++j) sums[j] += value * row[j];
+        }
+        std::copy(sums, sums + tile, out + column);
+    }
+    if (column == width) return;
+    std::fill(out + column, out + width, 0.0f);
+    for (size_t e = 0; e < count; ++e) {
+        const float value = data[e];
+        const float *row = dense + static_cast<size_t>(indices[e]) * width;
+        for (size_t j = column; j < width; ++j) out[j] += value * row[j];
+    }
+}
+
+LONGTAIL_WIDE void combine(const int32_t *indices, const float *data, size_t count, const float *dense, size_t width,
+                           float *out) {
+    combine_rows(indices, data, count, dense, width, out);
+}
+LONGTAIL_WIDE void combine(const int64_t *indices, const float *data, size_t count, const float *dense, size_t width,
+                           float *out) {
+    combine_rows(indices, data, count, dense, width, out);
+}
+
+template <typename I>
+void multiply(Vector<const I> indptr, Vector<const I> indices, Vector<const float> data, Matrix<const float> dense,
+              Matrix<float> out) {
+    const I *starts = indptr.data(), *columns = indices.data();
+    const float *values = data.data(), *right = dense.data();
+    float *result = out.data();
+    const size_t rows = out.shape(0), width = out.shape(1);
+    nb::gil_scoped_release released;
+    for (size_t i = 0; i < rows; ++i) {
+        const size_t start = static_cast<size_t>(starts[i]), stop = static_cast<size_t>(starts[i + 1]);
+        combine(columns + start, values + start, stop - start, right, width, result + i * width);
+    }
+}
+
+template <typename I, typename J>
+void multiply_sparse(Vector<const I> indptr, Vector<const I> indices, Vector<const float> data,
+                     Vector<const J> right_indptr, Vector<const J> right_indices, Vector<const float> right_data,
+                     Matrix<float> out) {
+    const I *starts = indptr.data(), *columns = indices.data();
+    const J *right_starts = right_indptr.data(), *right_columns = right_indices.data();
+    const float *values = data.data(), *right_values = right_data.data();
+    const size_t rows = out.shape(0), width = out.shape(1);
+    float *result = out.data();
+    nb::gil_scoped_release released;
+    for (size_t i = 0; i < rows; ++i) {
+        float *sums = result + i * width;
+        std::fill(sums, sums + width, 0.0f);
+        for (I e = starts[i]; e < starts[i + 1]; ++e) {
+            const float value = values[e];
+            const J stop = right_starts[columns[e] + 1];
+            for (J r = right_starts[columns[e]]; r < stop; ++r) sums[right_columns[r]] += value * right_values[r];
+        }
+    }
+}
+
+// Rows first..last of the upper triangle of X'X. A feature's row of the result stays in cache while the rows of X that
+// hold the feature are walked; `cursors` remember where in each of those rows the feature stands.
+template <typename I>
+void gram(Vector<const I> indptr, Vector<const I> indices, Vector<const float> data, Vector<const I> column_indptr,
+          Vector<const I> column_rows, int64_t first, int64_t last, Matrix<float> out) {
+    const I *starts = indptr.data(), *columns = indices.data();
+    const I *column_starts = column_indptr.data(), *rows = column_rows.data();
+    const float *values = data.data();
+    const size_t width = out.shape(1), n_rows = indptr.shape(0) - 1;
+    float *result = out.data();
+    nb::gil_scoped_release released;
+    std::vector<I> cursors(n_rows);
+    for (size_t i = 0; i < n_rows; ++i)
+        cursors[i] = static_cast<I>(
+            std::lower_bound(columns + starts[i], columns + starts[i + 1], static_cast<I>(first)) - columns);
+    for (int64_t feature = first; feature < last; ++feature) {
+        float *sums = result + static_cast<size_t>(feature) * width;
+        std::fill(sums + feature, sums + width, 0.0f);
+        for (I c = column_starts[feature]; c < column_starts[feature + 1]; ++c) {
+            const I row = rows[c], here = cursors[row]++, stop = starts[row + 1];
+            const float value = values[here];
+            for (I e = here; e < stop; ++e) sums[columns[e]] += value * values[e];
+        }
+    }
+}
+
+}  // namespace
+
+void bind_sparse(nb::module_ &m) {
+    m.def("multiply", &multiply<int32_t>, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("dense"),
+          nb::arg("out").noconvert());
+    m.def("multiply", &multiply<int64_t>, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("dense"),
+          nb::arg("out").noconvert());
+    m.def("multiply_sparse", &multiply_sparse<int32_t, int32_t>);
+    m.def("multiply_sparse", &multiply_sparse<int32_t, int64_t>);
+    m.def("multiply_sparse", &multiply_sparse<int64_t, int32_t>);
+    m.def("multiply_sparse", &multiply_sparse<int64_t, int64_t>);
+    m.def("gram", &gram<int32_t>);
+    m.def("gram", &gram<int64_t>);
+}

@@ -1,0 +1,52 @@
+"""Plain NumPy and SciPy twins of the sparse products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def multiply(indptr: Array, indices: Array, data: Array, dense: Array, out: Array) -> None:
+    """Write the product of a CSR matrix and a dense one into `out`."""
+    out[:] = sparse.csr_array((data, indices, indptr), shape=(out.shape[0], dense.shape[0])) @ dense
+
+
+def multiply_sparse(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    right_indptr: Array,
+    right_indices: Array,
+    right_data: Array,
+    out: Array,
+) -> None:
+    """Write the product of two CSR matrices into the dense `out`."""
+    inner = len(right_indptr) - 1
+    left = sparse.csr_array((data, indices, indptr), shape=(out.shape[0], inner))
+    right = sparse.csr_array((right_data, right_indices, right_indptr), shape=(inner, out.shape[1]))
+    out[:] = (left @ right).toarray()
+
+
+def gram(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    column_indptr: Array,
+    column_rows: Array,
+    first: int,
+    last: int,
+    out: Array,
+) -> None:
+    """Write rows `first` to `last` of the upper triangle of X'X into `out`; the lower triangle is left alone.
+
+    `column_indptr` and `column_rows` list, for each feature, the rows of X that hold it (the transpose of X).
+    """
+    width = out.shape[1]
+    X = sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))
+    upper = np.triu((X[:, first:last].T @ X[:, first:]).toarray())
+    rows, columns = np.triu_indices(upper.shape[0], m=upper.shape[1])
+    out[rows + first, columns + first] = upper[rows, columns]

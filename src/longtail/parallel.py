@@ -1,0 +1,75 @@
+"""Threads over blocks of rows, labels or nodes: the one place where work is spread over cores.
+
+Kernels and NumPy release the interpreter lock, so threads suffice; BLAS keeps to one thread while ours run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from longtail.errors import InvalidInput
+
+Block = TypeVar("Block")
+Result = TypeVar("Result")
+
+
+def count_cores() -> int:
+    """Cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def resolve_jobs(n_jobs: int | None) -> int:
+    """Threads to use: None and -1 mean every core, -2 all but one, and so on.
+
+    >>> resolve_jobs(3)
+    3
+    """
+    if n_jobs is None:
+        return count_cores()
+    if n_jobs == 0:
+        raise InvalidInput("n_jobs is 0; give a number of threads, or None for every core")
+    return n_jobs if n_jobs > 0 else max(1, count_cores() + 1 + n_jobs)
+
+
+def split(n: int, size: int) -> list[slice]:
+    """Cut ``range(n)`` into slices of at most `size`.
+
+    >>> split(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def map_blocks(
+    function: Callable[[Block], Result], blocks: Iterable[Block], n_jobs: int | None = None
+) -> Iterator[Result]:
+    """Yield ``function(block)`` for each block, in order, computed by `n_jobs` threads.
+
+    At most ``n_jobs + 1`` results are held at a time, so memory stays bounded however many blocks there are.
+    """
+    jobs = resolve_jobs(n_jobs)
+    blocks = iter(blocks)
+    if jobs == 1:
+        yield from map(function, blocks)
+        return
+
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
+        running: deque[Future[Result]] = deque()
+        try:
+            for block in blocks:
+                running.append(pool.submit(function, block))
+                if len(running) > jobs:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()

@@ -1,0 +1,44 @@
+"""Progress of long work, told to whoever listens.
+
+The library reports through `task`; what is done with it is decided once, by whoever opens `listening`
+(the command line draws bars; by default nobody listens and it costs nothing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+
+Advance = Callable[[int], None]
+Listener = Callable[[str, int | None], AbstractContextManager[Advance]]
+
+
+def _ignore(amount: int) -> None:
+    pass
+
+
+_listener: ContextVar[Listener | None] = ContextVar("longtail_progress_listener", default=None)
+
+
+def task(description: str, total: int | None = None) -> AbstractContextManager[Advance]:
+    """Open a piece of work; call what it yields with the amount done since the last call.
+
+    Examples
+    --------
+    >>> with task("counting", total=3) as advance:
+    ...     for _ in range(3):
+    ...         advance(1)
+    """
+    listener = _listener.get()
+    return nullcontext(_ignore) if listener is None else listener(description, total)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Send the progress of all work inside the block to `listener(description, total)`."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)

@@ -1,0 +1,143 @@
+"""The boundary: whatever matrix a user brings becomes the one form the kernels trust.
+
+Features become CSR float32 with sorted, unique, in-range indices and finite values; labels the same with every
+stored value 1. Kernels never check again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from longtail.errors import InvalidInput
+
+
+def _as_csr(matrix: Any, name: str) -> sparse.csr_array[Any]:
+    if sparse.issparse(matrix):
+        if matrix.ndim != 2:
+            raise InvalidInput(f"{name} has {matrix.ndim} dimensions; expected 2")
+        if matrix.dtype.kind == "c":
+            raise InvalidInput(f"Complex data not supported: {name} has dtype {matrix.dtype}")
+        csr = sparse.csr_array(matrix)
+    else:
+        array = np.asarray(matrix)
+        if array.ndim == 1:
+            raise InvalidInput(
+                f"{name}: Expected 2D array, got 1D array instead. Reshape your data: array.reshape(1, -1) "
+                f"for one row, array.reshape(-1, 1) for one column."
+            )
+        if array.ndim != 2:
+            raise InvalidInput(f"{name} has {array.ndim} dimensions; expected 2")
+        if array.dtype.kind == "c":
+            raise InvalidInput(f"Complex data not supported: {name} has dtype {array.dtype}")
+        if array.dtype.kind not in "biuf":
+            try:
+                array = array.astype(np.float64)
+            except (TypeError, ValueError) as error:
+                raise InvalidInput(f"{name} has dtype {array.dtype} and cannot be read as numbers: {error}") from None
+        csr = sparse.csr_array(array)
+    check_csr(csr, name)
+    return csr
+
+
+def check_csr(csr: sparse.csr_array[Any], name: str) -> None:
+    """Raise `InvalidInput` unless the index arrays of `csr` describe a matrix of its shape."""
+    rows, columns = csr.shape
+    indptr, indices = csr.indptr, csr.indices
+    if (
+        len(indptr) != rows + 1
+        or indptr[0] != 0
+        or indptr[-1] != len(indices)
+        or len(indices) != len(csr.data)
+        or np.any(np.diff(indptr) < 0)
+    ):
+        raise InvalidInput(f"{name}: the row pointers of the sparse matrix do not fit its shape and data")
+    if len(indices) and (indices.min() < 0 or indices.max() >= columns):
+        raise InvalidInput(f"{name}: the sparse matrix has a column index outside 0..{columns - 1}")
+
+
+def _canonical(csr: sparse.csr_array[Any], original: Any) -> sparse.csr_array[Any]:
+    if csr.has_canonical_format:
+        return csr
+    if csr.indices is getattr(original, "indices", None):
+        csr = csr.copy()
+    csr.sum_duplicates()
+    return csr
+
+
+def as_features(X: Any, name: str = "X", n_features: int | None = None) -> sparse.csr_array[Any]:
+    """Check features and bring them to CSR float32.
+
+    Parameters
+    ----------
+    X : sparse matrix, sparse array or array-like of shape (n_rows, n_features)
+    name : str
+        How to call it in messages.
+    n_features : int or None
+        The width it must have.
+    """
+    csr = _canonical(_as_csr(X, name), X)
+    if n_features is not None and csr.shape[1] != n_features:
+        raise InvalidInput(f"{name} has {csr.shape[1]} features, but the model expects {n_features} features as input")
+    if csr.data.size and not np.isfinite(csr.data).all():
+        raise InvalidInput(f"{name} contains NaN or infinity; every feature value must be finite")
+    with np.errstate(over="ignore"):
+        data = csr.data.astype(np.float32, copy=False)
+    if data.size and not np.isfinite(data).all():
+        raise InvalidInput(f"{name} contains a value too large for 32-bit floats; scale the features")
+    return sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
+
+
+def as_labels(Y: Any, n_rows: int | None = None, name: str = "Y") -> sparse.csr_array[Any]:
+    """Check a 0/1 label matrix and bring it to CSR float32 whose stored values are all 1."""
+    csr = _as_csr(Y, name)
+    if csr.data.size and not np.isin(csr.data, (0, 1)).all():
+        raise InvalidInput(f"{name} must hold only 0 and 1 (a row's labels); found {_first_other(csr.data)!r}")
+    if n_rows is not None and csr.shape[0] != n_rows:
+        raise InvalidInput(f"Found input variables with inconsistent numbers of samples: [{n_rows}, {csr.shape[0]}]")
+    csr = _canonical(csr, Y)
+    if csr.data.size and not csr.data.all():
+        csr = csr.copy()
+        csr.eliminate_zeros()
+    data = np.ones(len(csr.indices), dtype=np.float32)
+    return sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
+
+
+def _first_other(values: Any) -> Any:
+    return values[~np.isin(values, (0, 1))][0].item()
+
+
+def as_label_mask(allow: Any, deny: Any, n_labels: int) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
+    """Turn `allow` and `deny` (label ids, or masks over all labels) into one mask, or None where all are allowed."""
+    if allow is None and deny is None:
+        return None
+    mask = np.ones(n_labels, dtype=bool) if allow is None else _selected(allow, n_labels, "allow")
+    if deny is not None:
+        mask &= ~_selected(deny, n_labels, "deny")
+    return mask
+
+
+def _selected(chosen: Any, n_labels: int, name: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    array = np.asarray(chosen)
+    if array.dtype == bool:
+        if array.shape != (n_labels,):
+            raise InvalidInput(f"{name} is a mask of shape {array.shape}; expected ({n_labels},)")
+        return array.copy()
+    mask = np.zeros(n_labels, dtype=bool)
+    if array.size == 0:
+        return mask
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidInput(f"{name} must be a list of label ids or a mask over all {n_labels} labels")
+    if array.min() < 0 or array.max() >= n_labels:
+        raise InvalidInput(f"{name} has a label id outside 0..{n_labels - 1}")
+    mask[array] = True
+    return mask
+
+
+def check_k(k: Any) -> int:
+    """Check the number of labels asked for."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise InvalidInput(f"k is {k!r}; expected a whole number of at least 1")
+    return int(k)

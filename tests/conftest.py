@@ -1,0 +1,53 @@
+"""What every test shares: seeds, kernels in both forms, and the real data sets where they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from longtail import native
+
+settings.register_profile("longtail", deadline=None, derandomize=True, max_examples=50)
+settings.load_profile("longtail")
+
+_BESIDE_THE_PROJECT = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+if "LONGTAIL_DATA" not in os.environ and _BESIDE_THE_PROJECT.is_dir():
+    os.environ["LONGTAIL_DATA"] = str(_BESIDE_THE_PROJECT)
+
+
+@pytest.fixture
+def benchmark_data() -> Callable[[str], Path]:
+    """The folder of a real data set by name; the test is skipped where it is absent."""
+
+    def find(name: str) -> Path:
+        for folder in os.environ.get("LONGTAIL_DATA", "").split(os.pathsep):
+            if folder and (Path(folder) / name).is_dir():
+                return Path(folder) / name
+        pytest.skip(f"the data set {name} is not in $LONGTAIL_DATA nor beside the project")
+
+    return find
+
+
+@pytest.fixture(params=["native", "twin"])
+def kernels(request: pytest.FixtureRequest) -> object:
+    """The kernels in both forms; the native one is skipped where it was not built."""
+    if request.param == "twin":
+        return native.twins
+    if not native.is_native():
+        pytest.skip("the native kernels are not built here")
+    return native.kernels
+
+
+@pytest.fixture(params=[0, 1])
+def seed(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.fixture
+def rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)

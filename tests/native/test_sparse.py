@@ -1,0 +1,59 @@
+"""The sparse products against plain dense algebra, in both forms of the kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+
+def random_csr(rng, rows, columns, density, index_dtype):
+    matrix = sparse.csr_array(sparse.random(rows, columns, density, format="csr", dtype=np.float32, random_state=rng))
+    matrix.sort_indices()
+    return sparse.csr_array(
+        (matrix.data, matrix.indices.astype(index_dtype), matrix.indptr.astype(index_dtype)), shape=matrix.shape
+    )
+
+
+@pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("width", [1, 63, 64, 65, 200])
+def test_multiply_equals_the_dense_product(kernels, rng, width, index_dtype):
+    X = random_csr(rng, 37, 50, 0.2, index_dtype)
+    dense = rng.normal(size=(50, width)).astype(np.float32)
+    out = np.full((37, width), np.nan, dtype=np.float32)
+    kernels.multiply(X.indptr, X.indices, X.data, dense, out)
+    np.testing.assert_allclose(out, X.toarray().astype(np.float64) @ dense, atol=1e-5)
+
+
+@pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
+def test_multiply_sparse_equals_the_dense_product(kernels, rng, index_dtype):
+    X = random_csr(rng, 37, 50, 0.2, index_dtype)
+    W = random_csr(rng, 50, 90, 0.1, np.int64)
+    out = np.full((37, 90), np.nan, dtype=np.float32)
+    kernels.multiply_sparse(X.indptr, X.indices, X.data, W.indptr, W.indices, W.data, out)
+    np.testing.assert_allclose(out, X.toarray() @ W.toarray(), atol=1e-5)
+
+
+@pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("cuts", [[0, 40], [0, 1, 17, 40]])
+def test_gram_fills_the_upper_triangle_in_any_blocks(kernels, rng, cuts, index_dtype):
+    X = random_csr(rng, 60, 40, 0.3, index_dtype)
+    transpose = sparse.csr_array(X.T)
+    column_indptr, column_rows = transpose.indptr.astype(index_dtype), transpose.indices.astype(index_dtype)
+    out = np.full((40, 40), 7, dtype=np.float32)
+    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+        kernels.gram(X.indptr, X.indices, X.data, column_indptr, column_rows, first, last, out)
+    expected = X.toarray().T @ X.toarray()
+    np.testing.assert_allclose(np.triu(out), np.triu(expected), atol=1e-5)
+    assert (out[np.tril_indices(40, -1)] == 7).all()
+
+
+def test_products_of_nothing_are_zero(kernels):
+    X = sparse.csr_array((3, 4), dtype=np.float32)
+    out = np.full((3, 5), np.nan, dtype=np.float32)
+    kernels.multiply(X.indptr, X.indices, X.data, np.ones((4, 5), dtype=np.float32), out)
+    assert (out == 0).all()
+    square = np.ones((4, 4), dtype=np.float32)
+    columns = sparse.csr_array(X.T)
+    kernels.gram(X.indptr, X.indices, X.data, columns.indptr, columns.indices, 0, 4, square)
+    assert (np.triu(square) == 0).all()
