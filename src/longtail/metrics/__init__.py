@@ -1,0 +1,36 @@
+"""How good a ranking of labels is: precision, nDCG and their propensity-scored forms, recall, coverage, reports."""
+
+from longtail.metrics.at_k import (
+    coverage_at_k,
+    f1_at_k,
+    macro_precision_at_k,
+    macro_recall_at_k,
+    ndcg_at_k,
+    precision_at_k,
+    psndcg_at_k,
+    psp_at_k,
+    recall_at_k,
+)
+from longtail.metrics.frequency import frequency_groups
+from longtail.metrics.propensities import PROPENSITY_CONSTANTS, inverse_propensity, propensity, propensity_constants
+from longtail.metrics.report import GroupReport, Report, evaluate
+
+__all__ = [
+    "PROPENSITY_CONSTANTS",
+    "GroupReport",
+    "Report",
+    "coverage_at_k",
+    "evaluate",
+    "f1_at_k",
+    "frequency_groups",
+    "inverse_propensity",
+    "macro_precision_at_k",
+    "macro_recall_at_k",
+    "ndcg_at_k",
+    "precision_at_k",
+    "propensity",
+    "propensity_constants",
+    "psndcg_at_k",
+    "psp_at_k",
+    "recall_at_k",
+]

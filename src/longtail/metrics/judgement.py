@@ -1,0 +1,202 @@
+"""`Judgement`: which places of a ranking hold true labels, found once, and every metric that follows from it.
+
+Nothing here is as large as rows times labels: the hits are as large as the ranking, the rest as the truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail.errors import InvalidInput
+from longtail.metrics.propensities import as_inverse_propensity
+from longtail.validation import as_labels, check_k
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A ranking held against the truth.
+
+    Parameters
+    ----------
+    truth : csr_array of shape (n_rows, n_labels)
+        As `longtail.validation.as_labels` makes it.
+    top_labels : int64 array of shape (n_rows, n_places)
+        Label ids, best first, -1 where there are fewer.
+    hits : bool array of shape (n_rows, n_places)
+        Whether the label in that place is true.
+    weights : float64 array of shape (n_labels,) or None
+        What a hit on each label weighs in the propensity-scored metrics.
+    """
+
+    truth: Any
+    top_labels: NDArray[np.int64]
+    hits: NDArray[np.bool_]
+    weights: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, truth: Any, top_labels: Any, inverse_propensity: Any = None) -> Judgement:
+        """Check all sides and find the hits."""
+        truth = as_labels(truth, name="truth")
+        if truth.shape[0] == 0:
+            raise InvalidInput("truth has no rows; a mean over rows needs at least one")
+        top = _as_ranking(top_labels, *truth.shape)
+        weights = None if inverse_propensity is None else as_inverse_propensity(inverse_propensity, truth.shape[1])
+        return cls(truth, top, _find_hits(truth, top), weights)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.truth.shape[0])
+
+    @property
+    def n_labels(self) -> int:
+        return int(self.truth.shape[1])
+
+    @cached_property
+    def row_sizes(self) -> NDArray[np.int64]:
+        """True labels of each row."""
+        sizes: NDArray[np.int64] = np.diff(self.truth.indptr).astype(np.int64)
+        return sizes
+
+    @cached_property
+    def label_sizes(self) -> NDArray[np.int64]:
+        """True rows of each label."""
+        return np.bincount(self.truth.indices, minlength=self.n_labels)
+
+    @cached_property
+    def _discounts(self) -> NDArray[np.float64]:
+        return 1 / np.log2(np.arange(2, self.hits.shape[1] + 2))
+
+    def check_k(self, k: int) -> int:
+        """Raise `InvalidInput` unless the ranking has at least `k` places."""
+        k = check_k(k)
+        if k > self.hits.shape[1]:
+            raise InvalidInput(
+                f"k is {k}, but top_labels has {self.hits.shape[1]} columns; rank at least {k} labels per row"
+            )
+        return k
+
+    def precision(self, k: int) -> float:
+        k = self.check_k(k)
+        return int(np.count_nonzero(self.hits[:, :k])) / (self.n_rows * k)
+
+    def recall(self, k: int) -> float:
+        k = self.check_k(k)
+        return float(np.mean(self.hits[:, :k].sum(axis=1) / np.maximum(self.row_sizes, 1)))
+
+    def f1(self, k: int) -> float:
+        precision, recall = self.precision(k), self.recall(k)
+        return 2 * precision * recall / (precision + recall) if precision else 0.0
+
+    def ndcg(self, k: int) -> float:
+        k = self.check_k(k)
+        # Summed in rank order like the divisor, so that a perfect row gives exactly 1.
+        gains = np.cumsum(self.hits[:, :k] * self._discounts[:k], axis=1)[:, -1]
+        return float(np.mean(gains / self._ideal_gains(k)))
+
+    def psp(self, k: int) -> float:
+        k = self.check_k(k)
+        _, ranks, weights = self._best_weights
+        return _ratio(self._hit_weights[:, :k].sum(), weights[ranks < k].sum())
+
+    def psndcg(self, k: int) -> float:
+        k = self.check_k(k)
+        ideal = self._ideal_gains(k)
+        reached = self._hit_weights[:, :k] @ self._discounts[:k] / ideal
+        rows, ranks, weights = (column[self._best_weights[1] < k] for column in self._best_weights)
+        return _ratio(reached.sum(), (weights * self._discounts[ranks] / ideal[rows]).sum())
+
+    def coverage(self, k: int) -> float:
+        found, _ = self.count_labels(k)
+        true_labels = int(np.count_nonzero(self.label_sizes))
+        return int(np.count_nonzero(found)) / true_labels if true_labels else 0.0
+
+    def macro_precision(self, k: int) -> float:
+        found, ranked = self.count_labels(k)
+        return float(np.mean(found / np.maximum(ranked, 1))) if self.n_labels else 0.0
+
+    def macro_recall(self, k: int) -> float:
+        found, _ = self.count_labels(k)
+        true = self.label_sizes > 0
+        return float(np.mean(found[true] / self.label_sizes[true])) if true.any() else 0.0
+
+    def count_labels(self, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each label, the rows whose top `k` has it rightly, and all rows whose top `k` has it."""
+        k = self.check_k(k)
+        top, hits = self.top_labels[:, :k], self.hits[:, :k]
+        found = np.bincount(top[hits], minlength=self.n_labels)
+        ranked = np.bincount(top[top >= 0], minlength=self.n_labels)
+        return found, ranked
+
+    def _ideal_gains(self, k: int) -> NDArray[np.float64]:
+        """The DCG of each row's best ranking; 1 for a row without labels, whose gain is 0 in any case."""
+        sums = np.concatenate([[1.0], np.cumsum(self._discounts[:k])])
+        return sums[np.minimum(self.row_sizes, k)]
+
+    @cached_property
+    def _hit_weights(self) -> NDArray[np.float64]:
+        assert self.weights is not None
+        gains = np.zeros(self.hits.shape)
+        gains[self.hits] = self.weights[self.top_labels[self.hits]]
+        return gains
+
+    @cached_property
+    def _best_weights(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Row, rank from 0, and weight of the heaviest true labels of each row, as many as there are places."""
+        assert self.weights is not None
+        rows = np.repeat(np.arange(self.n_rows), self.row_sizes)
+        ranks = np.arange(len(rows)) - np.repeat(self.truth.indptr[:-1].astype(np.int64), self.row_sizes)
+        weights = self.weights[self.truth.indices]
+        weights = weights[np.lexsort((-weights, rows))]
+        best = ranks < self.hits.shape[1]
+        return rows[best], ranks[best], weights[best]
+
+
+def _ratio(reached: float, best: float) -> float:
+    # The two sums are rounded in different orders; a perfect ranking must not come out above 1.
+    return min(float(reached) / float(best), 1.0) if best > 0 else 0.0
+
+
+def _as_ranking(top_labels: Any, n_rows: int, n_labels: int) -> NDArray[np.int64]:
+    top = np.asarray(top_labels)
+    if top.ndim != 2 or top.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"top_labels has {top.ndim} dimensions and dtype {top.dtype}; expected a 2D array of integers: "
+            f"the label ids of each row of truth, best first"
+        )
+    if top.shape[0] != n_rows:
+        raise InvalidInput(f"top_labels has {top.shape[0]} rows for {n_rows} rows of truth")
+    wrong = (top < -1) | (top >= n_labels)
+    if wrong.any():
+        row, place = np.argwhere(wrong)[0]
+        raise InvalidInput(
+            f"top_labels has label id {top[row, place]} in row {row}; expected ids in 0..{n_labels - 1}, "
+            f"or -1 where there are fewer labels"
+        )
+    top = top.astype(np.int64, copy=False)
+    gap = (top[:, :-1] < 0) & (top[:, 1:] >= 0)
+    if gap.any():
+        row = np.argwhere(gap)[0, 0]
+        raise InvalidInput(f"top_labels has a label after -1 in row {row}; -1 may only fill the end of a row")
+    in_order = np.sort(top, axis=1)
+    repeated = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
+    if repeated.any():
+        row, place = np.argwhere(repeated)[0]
+        raise InvalidInput(f"top_labels has label id {in_order[row, place]} twice in row {row}; a ranking has it once")
+    return top
+
+
+def _find_hits(truth: Any, top: NDArray[np.int64]) -> NDArray[np.bool_]:
+    n_rows, n_labels = truth.shape
+    if truth.nnz == 0 or top.size == 0:
+        return np.zeros(top.shape, dtype=bool)
+    # Row and label as one number: the truth, sorted by row and label, is sorted by it too.
+    keys = np.repeat(np.arange(n_rows, dtype=np.int64) * n_labels, np.diff(truth.indptr)) + truth.indices
+    wanted = np.arange(n_rows, dtype=np.int64)[:, None] * n_labels + top
+    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    hits: NDArray[np.bool_] = (keys[places] == wanted) & (top >= 0)
+    return hits

@@ -1,0 +1,238 @@
+"""`evaluate`: every metric of a ranking at once, overall and by how frequent the labels were in training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from longtail.errors import InvalidInput
+from longtail.metrics.frequency import GROUP_NAMES, frequency_groups
+from longtail.metrics.judgement import Judgement
+
+AtK = dict[int, float]
+
+
+@dataclass(frozen=True)
+class GroupReport:
+    """How the labels of one frequency group fare.
+
+    Parameters
+    ----------
+    name : str
+        head, middle, tail or unseen; see `longtail.metrics.frequency_groups`.
+    n_labels, n_true_labels : int
+        Labels of the group, and those among them with at least one true row.
+    train_counts : tuple of int
+        The smallest and the largest training count in the group.
+    truth_share : float
+        The share of all true (row, label) pairs that belongs to the group.
+    metrics : dict of str to dict of int to float
+        By name and k. "P": what the group's hits add to P@k; over all groups they sum to P@k. "R": of the group's
+        true (row, label) pairs, the share found. "macro-P", "macro-R": the mean over the group's labels.
+    """
+
+    name: str
+    n_labels: int
+    n_true_labels: int
+    train_counts: tuple[int, int]
+    truth_share: float
+    metrics: dict[str, AtK]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `evaluate` found; every value lies between 0 and 1.
+
+    Parameters
+    ----------
+    n_rows, n_labels : int
+        The size of the truth.
+    ks : tuple of int
+    metrics : dict of str to dict of int to float
+        By name (P, nDCG, PSP, PSnDCG, R, F1, coverage, macro-P, macro-R) and k.
+    groups : tuple of GroupReport
+        Head, middle, tail and unseen labels, those groups that have labels; empty without training counts.
+    """
+
+    n_rows: int
+    n_labels: int
+    ks: tuple[int, ...]
+    metrics: dict[str, AtK]
+    groups: tuple[GroupReport, ...] = ()
+
+    def __getitem__(self, key: str) -> float:
+        """One overall value by its usual name, such as ``report["P@1"]``."""
+        name, _, k = key.rpartition("@")
+        if name not in self.metrics or k not in map(str, self.ks):
+            raise InvalidInput(
+                f"the report has no {key!r}; it has {', '.join(self.metrics)} at {', '.join(map(str, self.ks))}"
+            )
+        return self.metrics[name][int(k)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, with keys such as "P@1"."""
+        return {
+            "n_rows": self.n_rows,
+            "n_labels": self.n_labels,
+            "ks": list(self.ks),
+            "metrics": _flat(self.metrics),
+            "groups": [
+                {
+                    "name": group.name,
+                    "n_labels": group.n_labels,
+                    "n_true_labels": group.n_true_labels,
+                    "train_counts": list(group.train_counts),
+                    "truth_share": group.truth_share,
+                    "metrics": _flat(group.metrics),
+                }
+                for group in self.groups
+            ],
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def to_text(self) -> str:
+        """The report as aligned tables, values in percent."""
+        heading = ["", *(f"@{k}" for k in self.ks)]
+        rows = [[name, *(_percent(at_k[k]) for k in self.ks)] for name, at_k in self.metrics.items()]
+        text = f"{self.n_rows:,} rows, {self.n_labels:,} labels; values in percent\n\n{_align([heading, *rows])}"
+        if not self.groups:
+            return text
+        last = self.ks[-1]
+        heading = ["labels", "number", "with truth", "train count", "of truth"]
+        heading += [f"{name}@{k}" for name in ("P", "R") for k in self.ks] + [f"macro-P@{last}", f"macro-R@{last}"]
+        rows = [
+            [
+                group.name,
+                f"{group.n_labels:,}",
+                f"{group.n_true_labels:,}",
+                _range(*group.train_counts),
+                _percent(group.truth_share),
+                *(_percent(group.metrics["P"][k]) for k in self.ks),
+                *(_percent(group.metrics["R"][k]) if group.n_true_labels else "-" for k in self.ks),
+                _percent(group.metrics["macro-P"][last]),
+                _percent(group.metrics["macro-R"][last]) if group.n_true_labels else "-",
+            ]
+            for group in self.groups
+        ]
+        return f"{text}\n\n{_align([heading, *rows])}"
+
+    def save_picture(self, path: str | PathLike[str]) -> None:
+        """Draw the report as a PNG: the ranking metrics, and recall by label frequency where it is known.
+
+        Needs matplotlib: ``pip install 'longtail[plots]'``.
+        """
+        from longtail.metrics.picture import save_picture
+
+        save_picture(self, path)
+
+
+def evaluate(
+    truth: Any,
+    top_labels: Any,
+    *,
+    ks: Sequence[int] = (1, 3, 5),
+    inverse_propensity: Any = None,
+    train_label_counts: Any = None,
+) -> Report:
+    """Judge a ranking by every metric.
+
+    Parameters
+    ----------
+    truth : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+    top_labels : integer array of shape (n_rows, at least max(ks))
+        Label ids, best first, -1 where there are fewer; what `predict_topk` returns.
+    ks : sequence of int
+        How many places to look at.
+    inverse_propensity : array-like of shape (n_labels,) or None
+        See `longtail.metrics.inverse_propensity`; without it there is no PSP and no PSnDCG.
+    train_label_counts : array-like of shape (n_labels,) or None
+        Rows of each label in the training data; without it there is no breakdown by label frequency.
+
+    Examples
+    --------
+    >>> report = evaluate([[1, 1, 0], [0, 0, 1]], [[0, 2], [1, 2]], ks=[1, 2], train_label_counts=[9, 4, 2])
+    >>> report["P@1"], report["R@2"]
+    (0.5, 0.75)
+    >>> [(group.name, group.metrics["R"][2]) for group in report.groups]
+    [('head', 1.0), ('tail', 0.5)]
+    """
+    judgement = Judgement.of(truth, top_labels, inverse_propensity)
+    cutoffs = tuple(sorted({judgement.check_k(k) for k in ks}))
+    if not cutoffs:
+        raise InvalidInput("ks is empty; name at least one number of places, such as ks=(1, 3, 5)")
+    measures = {"P": judgement.precision, "nDCG": judgement.ndcg}
+    if inverse_propensity is not None:
+        measures |= {"PSP": judgement.psp, "PSnDCG": judgement.psndcg}
+    measures |= {
+        "R": judgement.recall,
+        "F1": judgement.f1,
+        "coverage": judgement.coverage,
+        "macro-P": judgement.macro_precision,
+        "macro-R": judgement.macro_recall,
+    }
+    return Report(
+        n_rows=judgement.n_rows,
+        n_labels=judgement.n_labels,
+        ks=cutoffs,
+        metrics={name: {k: measure(k) for k in cutoffs} for name, measure in measures.items()},
+        groups=() if train_label_counts is None else _break_down(judgement, cutoffs, train_label_counts),
+    )
+
+
+def _break_down(judgement: Judgement, ks: tuple[int, ...], train_label_counts: Any) -> tuple[GroupReport, ...]:
+    groups = frequency_groups(train_label_counts)
+    if len(groups) != judgement.n_labels:
+        raise InvalidInput(f"train_label_counts has {len(groups)} counts for {judgement.n_labels} labels of the truth")
+    counts = np.asarray(train_label_counts)
+    counted = {k: judgement.count_labels(k) for k in ks}
+    all_pairs = int(judgement.truth.nnz)
+    reports = []
+    for number, name in enumerate(GROUP_NAMES):
+        members = np.flatnonzero(groups == number)
+        if not len(members):
+            continue
+        sizes = judgement.label_sizes[members]
+        true = sizes > 0
+        pairs = int(sizes.sum())
+        metrics: dict[str, AtK] = {"P": {}, "R": {}, "macro-P": {}, "macro-R": {}}
+        for k, (all_found, all_ranked) in counted.items():
+            found, ranked = all_found[members], all_ranked[members]
+            hits = int(found.sum())
+            metrics["P"][k] = hits / (judgement.n_rows * k)
+            metrics["R"][k] = hits / pairs if pairs else 0.0
+            metrics["macro-P"][k] = float(np.mean(found / np.maximum(ranked, 1)))
+            metrics["macro-R"][k] = float(np.mean(found[true] / sizes[true])) if pairs else 0.0
+        train_counts = (int(counts[members].min()), int(counts[members].max()))
+        share = pairs / all_pairs if all_pairs else 0.0
+        reports.append(GroupReport(name, len(members), int(np.count_nonzero(true)), train_counts, share, metrics))
+    return tuple(reports)
+
+
+def _flat(metrics: dict[str, AtK]) -> dict[str, float]:
+    return {f"{name}@{k}": value for name, at_k in metrics.items() for k, value in at_k.items()}
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2f}"
+
+
+def _range(smallest: int, largest: int) -> str:
+    return f"{smallest:,}" if smallest == largest else f"{smallest:,}-{largest:,}"
+
+
+def _align(rows: list[list[str]]) -> str:
+    """First column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+    return "\n".join(lines)
