@@ -57,19 +57,19 @@ def _draw_bars(axes: Any, report: Report, ticks: Sequence[str], values: Sequence
 
     shades = LinearSegmentedColormap.from_list("blues", _BLUES)(np.linspace(0, 1, max(len(report.ks), 2)))
     centres = np.arange(len(ticks))
-    width = 0.8 / len(report.ks)
+    width = min(0.8 / len(report.ks), 0.3)
     for number, k in enumerate(report.ks):
         offset = (number - (len(report.ks) - 1) / 2) * width
         heights = [100 * value[k] for value in values]
         bars = axes.bar(centres + offset, heights, width * 0.92, color=shades[number], label=f"k = {k}")
-        if len(report.ks) <= 5:
+        if len(report.ks) * len(ticks) <= 12:
             axes.bar_label(bars, fmt="%.1f", fontsize=8, padding=2, color=_INK)
     axes.set_xticks(centres, ticks, color=_INK)
     # Room for a number over a full bar and for the legend over that.
     axes.set_ylim(0, 118)
     axes.set_yticks(range(0, 101, 20))
     axes.set_ylabel("percent", color=_INK)
-    axes.legend(frameon=False, ncols=len(report.ks), loc="upper right", fontsize=8)
+    axes.legend(frameon=False, ncols=min(len(report.ks), 5), loc="upper right", fontsize=8)
     axes.grid(axis="y", color="#e5e5e5")
     axes.set_axisbelow(True)
     axes.tick_params(length=0, colors=_INK)
