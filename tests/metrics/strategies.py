@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class Case:
-    truth: NDArray[np.int64]
+    truth: Any
     top: NDArray[np.int64]
     weights: NDArray[np.float64]
 
