@@ -11,7 +11,7 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from io import BufferedReader
 from pathlib import Path
@@ -110,19 +110,25 @@ def locked(directory: Path, *, wait: bool = True) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def make_sibling(target: Path) -> Path:
-    """Make an empty directory beside `target`, known by its name as an unfinished save of it."""
+@contextmanager
+def sibling_of(target: Path) -> Iterator[Path]:
+    """An empty directory beside `target`, locked, known by its name as an unfinished save, removed if not renamed."""
     os.makedirs(target.parent, exist_ok=True)
     sibling = target.parent / f"{_sibling_prefix(target)}{secrets.token_hex(4)}.tmp"
-    os.mkdir(sibling)
-    return sibling
+    with ExitStack() as held:
+        # Whoever tidies up holds the parent too, and so never sees a sibling that is not locked yet.
+        with locked(target.parent):
+            os.mkdir(sibling)
+            held.callback(_discard, sibling)
+            held.enter_context(locked(sibling))
+        yield sibling
 
 
 def remove_siblings(target: Path) -> None:
     """Remove what killed saves of `target` left beside it; a running save holds a lock and is spared."""
     pattern = re.compile(re.escape(_sibling_prefix(target)) + r"[0-9a-f]{8}\.tmp")
     # The model is saved by now: tidying up must not turn that into a failure.
-    with suppress(OSError):
+    with suppress(OSError), locked(target.parent):
         for name in filter(pattern.fullmatch, os.listdir(target.parent)):
             with locked(target.parent / name, wait=False) as free:
                 if free:
@@ -135,6 +141,11 @@ def remove_model(directory: Path) -> None:
         os.unlink(directory / MANIFEST)
     remove_ours(directory, keep=())
     os.rmdir(directory)
+
+
+def _discard(sibling: Path) -> None:
+    if sibling.is_dir():
+        remove_model(sibling)
 
 
 def rename_directory(source: Path, target: Path) -> None:

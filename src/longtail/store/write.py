@@ -82,7 +82,7 @@ def write_model(state: State, directory: str | os.PathLike[str]) -> None:
                 raise InvalidInput(f"{target} is not a directory; give the model a directory of its own")
             _create(target, encoded, plan.payloads)
         else:
-            _save_into(target, encoded, plan.payloads)
+            _save_over(target, encoded, plan.payloads)
         files.remove_siblings(target)
     except OSError as error:
         raise Unavailable(f"the model could not be saved to {target}: {error}") from error
@@ -188,37 +188,37 @@ def _bytes_of(values: np.ndarray[Any, Any]) -> memoryview:
 
 def _create(target: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:
     """Write beside `target` and rename, so that the directory is complete from the moment it can be seen."""
-    sibling = files.make_sibling(target)
-    try:
-        _save_into(sibling, encoded, payloads)
+    with files.sibling_of(target) as sibling:
+        _write(sibling, encoded, payloads)
         try:
             files.rename_directory(sibling, target)
         except OSError:
             if not target.is_dir() or not sibling.is_dir():
                 raise
             # Another process has created the model meanwhile.
-            _save_into(target, encoded, payloads)
-    finally:
-        if sibling.is_dir():
-            files.remove_model(sibling)
+            _save_over(target, encoded, payloads)
 
 
-def _save_into(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:
+def _save_over(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:
     with files.locked(directory):
         before = os.listdir(directory)
         _check_is_model(directory, before)
         try:
-            for name, payload in payloads.items():
-                if not _is_intact(directory / name, payload.stored):
-                    files.write_file(directory, name, payload.blocks)
-            files.sync_directory(directory)
-            files.write_file(directory, files.MANIFEST, (encoded,))
-            files.sync_directory(directory)
+            _write(directory, encoded, payloads)
         except BaseException:
             replaced = _manifest_begins(directory, len(encoded) + 1) == encoded
             files.remove_ours(directory, keep=payloads if replaced else before)
             raise
         files.remove_ours(directory, keep=payloads)
+
+
+def _write(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:
+    for name, payload in payloads.items():
+        if not _is_intact(directory / name, payload.stored):
+            files.write_file(directory, name, payload.blocks)
+    files.sync_directory(directory)
+    files.write_file(directory, files.MANIFEST, (encoded,))
+    files.sync_directory(directory)
 
 
 def _check_is_model(directory: Path, names: list[str]) -> None:
