@@ -1,5 +1,8 @@
 """The model directory: a manifest and plain arrays; the one place that writes models."""
 
-from longtail.store.state import State
+from longtail.store.persistent import Persistent
+from longtail.store.read import inspect_model, read_model
+from longtail.store.state import State, check_params, saved_params
+from longtail.store.write import write_model
 
-__all__ = ["State"]
+__all__ = ["Persistent", "State", "check_params", "inspect_model", "read_model", "saved_params", "write_model"]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from longtail.errors import ModelFormatError
+import numpy as np
+from scipy import sparse
+
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.store.values import plain_scalar
 
 
 @dataclass(frozen=True)
@@ -35,20 +40,96 @@ class State:
 
     def array(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> Any:
         """The array `name`, or `ModelFormatError` unless it has the dtype and shape (None: any length)."""
+        return self._checked(name, np.ndarray, "an array", dtype, shape)
+
+    def csr(self, name: str, dtype: Any, shape: tuple[int | None, int | None]) -> Any:
+        """The sparse matrix `name`, or `ModelFormatError` unless it has the dtype and shape (None: any length)."""
+        return self._checked(name, sparse.csr_array, "a sparse matrix", dtype, shape)
+
+    def strings(self, name: str, length: int | None = None) -> tuple[str, ...]:
+        """The table of strings `name`, or `ModelFormatError` unless it has the length (None: any)."""
+        found = self._found(name, tuple, "a table of strings")
+        if length is not None and len(found) != length:
+            raise ModelFormatError(f"{self.kind}: {name!r} holds {len(found)} strings; expected {length}")
+        return tuple(found)
+
+    def fact(self, name: str, kind: type | tuple[type, ...]) -> Any:
+        """The fact `name`, or `ModelFormatError` unless it is of type `kind`; True and False are not numbers."""
+        found = self.facts.get(name)
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
+            names = " or ".join(each.__name__ for each in kinds)
+            raise ModelFormatError(f"{self.kind}: the fact {name!r} is {found!r}; expected {names}")
+        return found
+
+    def part(self, name: str, *kinds: str) -> State:
+        """The model `name` inside this one, or `ModelFormatError` unless it is of one of `kinds` (none given: any)."""
+        found = self.parts.get(name)
+        if found is None:
+            raise ModelFormatError(f"{self.kind}: the part {name!r} is missing")
+        if kinds and found.kind not in kinds:
+            raise ModelFormatError(f"{self.kind}: the part {name!r} is a {found.kind}; expected {' or '.join(kinds)}")
+        return found
+
+    def _found(self, name: str, form: type, form_name: str) -> Any:
         found = self.arrays.get(name)
         if found is None:
             raise ModelFormatError(f"{self.kind}: array {name!r} is missing")
-        if getattr(found, "dtype", None) != dtype:
-            raise ModelFormatError(f"{self.kind}: array {name!r} has dtype {getattr(found, 'dtype', type(found))}")
+        if not isinstance(found, form):
+            raise ModelFormatError(f"{self.kind}: {name!r} is a {type(found).__name__}; expected {form_name}")
+        return found
+
+    def _checked(self, name: str, form: type, form_name: str, dtype: Any, shape: tuple[int | None, ...]) -> Any:
+        found = self._found(name, form, form_name)
+        if found.dtype != dtype:
+            raise ModelFormatError(
+                f"{self.kind}: array {name!r} has dtype {found.dtype}; expected {np.dtype(dtype).name}"
+            )
         if len(found.shape) != len(shape) or any(
             want is not None and have != want for have, want in zip(found.shape, shape, strict=True)
         ):
             raise ModelFormatError(f"{self.kind}: array {name!r} has shape {found.shape}; expected {shape}")
         return found
 
-    def fact(self, name: str, kind: type | tuple[type, ...]) -> Any:
-        """The fact `name`, or `ModelFormatError` unless it is of type `kind`."""
-        found = self.facts.get(name)
-        if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
-            raise ModelFormatError(f"{self.kind}: {name!r} is {found!r}")
-        return found
+
+def saved_params(estimator: Any, without: Collection[str] = ()) -> dict[str, Any]:
+    """The constructor parameters of `estimator` for a `State`; those in `without` are stored otherwise, as parts.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> saved_params(Ridge(alpha=2.0))["alpha"]
+    2.0
+    """
+    params = {}
+    for name, value in estimator.get_params(deep=False).items():
+        if name not in without:
+            try:
+                params[name] = plain_scalar(value, name)
+            except ValueError as error:
+                raise InvalidInput(
+                    f"{type(estimator).__name__} cannot be saved with the parameter {name}={value!r}: {error}; "
+                    f"only None, True, False, finite numbers and strings can"
+                ) from None
+    return params
+
+
+def check_params(state: State, cls: type, without: Collection[str] = ()) -> dict[str, Any]:
+    """The parameters of `state`, or `ModelFormatError` unless the constructor of `cls` takes them as they are.
+
+    A parameter that is not there takes its default: it was added after the model was saved.
+    """
+    accepted = {
+        name: parameter
+        for name, parameter in inspect.signature(cls).parameters.items()
+        if name not in without and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    }
+    for name, value in state.params.items():
+        if name not in accepted:
+            raise ModelFormatError(f"{state.kind}: {cls.__name__} has no parameter {name!r}")
+        if isinstance(value, list | dict):
+            raise ModelFormatError(f"{state.kind}: the parameter {name!r} is {value!r}; expected a single value")
+    for name, parameter in accepted.items():
+        if parameter.default is parameter.empty and name not in state.params:
+            raise ModelFormatError(f"{state.kind}: the parameter {name!r} of {cls.__name__} is missing")
+    return dict(state.params)

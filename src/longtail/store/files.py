@@ -1,0 +1,159 @@
+"""The file operations of the store: durable writes, locks, and opening only what is a plain file.
+
+Every change to the disk goes through `os` in this module, where the tests make it fail step by step.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+if sys.platform != "win32":
+    import fcntl
+
+MANIFEST = "manifest.json"
+ARRAY_FILE = re.compile(r"[a-z0-9_][a-z0-9_-]{0,127}-[0-9a-f]{16}\.npy")
+_TEMPORARY_FILE = re.compile(r"\.longtail-[0-9a-f]{16}\.tmp")
+_CHUNK = 1 << 26
+
+
+class SpecialFileError(OSError):
+    """A link, a directory, a pipe or a device where a file was expected."""
+
+
+def open_plain(path: Path) -> BufferedReader:
+    """Open a regular file for reading; never follow a link, never wait on a pipe."""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        raise SpecialFileError(f"{path.name} is not a plain file")
+    flags = os.O_RDONLY
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    file = os.fdopen(os.open(path, flags), "rb")
+    # What was looked at and what was opened can differ if someone swaps the file in between.
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise SpecialFileError(f"{path.name} is not a plain file")
+    return file
+
+
+def is_ours(name: str) -> bool:
+    """Whether `name` is one that only the store gives, so that the store may remove it."""
+    return bool(ARRAY_FILE.fullmatch(name) or _TEMPORARY_FILE.fullmatch(name))
+
+
+def write_file(directory: Path, name: str, blocks: Iterable[Any]) -> None:
+    """Write `blocks` under a temporary name, make them durable, and only then give them their name."""
+    temporary = directory / f".longtail-{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    descriptor = os.open(temporary, flags, 0o666)
+    try:
+        for block in blocks:
+            view = memoryview(block)
+            while len(view):
+                view = view[os.write(descriptor, view[:_CHUNK]) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.replace(temporary, directory / name)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in `directory` durable, where the system lets a directory be opened."""
+    if sys.platform != "win32":
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove_ours(directory: Path, keep: Iterable[str]) -> None:
+    """Remove the store's own files that are not in `keep`; what the system will not let go stays for next time."""
+    kept = set(keep)
+    for name in os.listdir(directory):
+        if is_ours(name) and name not in kept:
+            # Windows refuses while a reader has the file mapped; the next save tries again.
+            with suppress(OSError):
+                os.unlink(directory / name)
+
+
+@contextmanager
+def locked(directory: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the directory against other savers; yields False where one has it and `wait` is False.
+
+    The lock dies with its process. Windows cannot lock a directory: there, one process at a time must save.
+    """
+    if sys.platform == "win32":
+        yield True
+        return
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    free = True
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            free = False
+        except OSError:
+            # Some network file systems lock nothing; a save must work there too.
+            pass
+        yield free
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def sibling_of(target: Path) -> Iterator[Path]:
+    """An empty directory beside `target`, locked, known by its name as an unfinished save, removed if not renamed."""
+    os.makedirs(target.parent, exist_ok=True)
+    sibling = target.parent / f"{_sibling_prefix(target)}{secrets.token_hex(4)}.tmp"
+    with ExitStack() as held:
+        # Whoever tidies up holds the parent too, and so never sees a sibling that is not locked yet.
+        with locked(target.parent):
+            os.mkdir(sibling)
+            held.callback(_discard, sibling)
+            held.enter_context(locked(sibling))
+        yield sibling
+
+
+def remove_siblings(target: Path) -> None:
+    """Remove what killed saves of `target` left beside it; a running save holds a lock and is spared."""
+    pattern = re.compile(re.escape(_sibling_prefix(target)) + r"[0-9a-f]{8}\.tmp")
+    # The model is saved by now: tidying up must not turn that into a failure.
+    with suppress(OSError), locked(target.parent):
+        for name in filter(pattern.fullmatch, os.listdir(target.parent)):
+            with locked(target.parent / name, wait=False) as free:
+                if free:
+                    remove_model(target.parent / name)
+
+
+def remove_model(directory: Path) -> None:
+    """Remove the store's files from `directory`, and the directory if nothing else is in it."""
+    with suppress(FileNotFoundError):
+        os.unlink(directory / MANIFEST)
+    remove_ours(directory, keep=())
+    os.rmdir(directory)
+
+
+def _discard(sibling: Path) -> None:
+    if sibling.is_dir():
+        remove_model(sibling)
+
+
+def rename_directory(source: Path, target: Path) -> None:
+    """Give a finished directory its name."""
+    os.rename(source, target)
+    sync_directory(target.parent)
+
+
+def _sibling_prefix(target: Path) -> str:
+    # A hash instead of the name: a name may already be as long as the file system allows.
+    return f".longtail-{sha256(os.fsencode(target.name)).hexdigest()[:8]}-"

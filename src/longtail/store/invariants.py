@@ -1,0 +1,56 @@
+"""The invariants of sparse matrices and string tables, checked in blocks so that a mapped array stays on disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_BLOCK = 1 << 18
+
+
+def check_monotone(offsets: np.ndarray[Any, Any], end: int, name: str) -> None:
+    """Raise `ValueError` unless `offsets` runs from 0 to `end` and never falls."""
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != end:
+        raise ValueError(f"{name} does not run from 0 to {end}")
+    for start in range(0, len(offsets) - 1, _BLOCK):
+        block = offsets[start : start + _BLOCK + 1]
+        if (block[1:] < block[:-1]).any():
+            raise ValueError(f"{name} falls after position {start}")
+
+
+def check_csr(indices: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any], columns: int) -> None:
+    """Raise `ValueError` unless the rows are in bounds, sorted and without duplicates.
+
+    The dtypes and lengths of the arrays are taken as checked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check_csr(np.array([0, 2, 1]), np.array([0, 2, 3]), columns=3)
+    >>> check_csr(np.array([2, 0, 1]), np.array([0, 2, 3]), columns=3)
+    Traceback (most recent call last):
+    ...
+    ValueError: indices are not sorted or repeat within a row
+    """
+    check_monotone(indptr, len(indices), "indptr")
+    for start in range(0, len(indices), _BLOCK):
+        stop = min(start + _BLOCK, len(indices))
+        block = indices[start:stop]
+        if block.min() < 0 or block.max() >= columns:
+            raise ValueError(f"indices hold a column outside 0..{columns - 1}")
+        # One index of overlap, so that a pair across two blocks is compared as well.
+        before = max(start - 1, 0)
+        falls = indices[before + 1 : stop] <= indices[before : stop - 1]
+        if falls.any() and not _only_at_row_starts(falls, before + 1, indptr):
+            raise ValueError("indices are not sorted or repeat within a row")
+
+
+def _only_at_row_starts(falls: np.ndarray[Any, Any], first: int, indptr: np.ndarray[Any, Any]) -> bool:
+    # Scalars of the array's own dtype: any other would make searchsorted convert the whole array.
+    exact = indptr.dtype.type
+    begin = int(np.searchsorted(indptr, exact(first), side="left"))
+    end = int(np.searchsorted(indptr, exact(first + len(falls)), side="left"))
+    for start in range(begin, end, _BLOCK):
+        falls[indptr[start : min(start + _BLOCK, end)] - first] = False
+    return not falls.any()

@@ -1,0 +1,197 @@
+"""`read_model`: a directory becomes a state again, or `ModelFormatError` says why not.
+
+Nothing in the directory is trusted: sizes are compared before memory is taken, and contents before anyone computes.
+"""
+
+from __future__ import annotations
+
+import mmap as memory_map
+import os
+from collections.abc import Mapping
+from hashlib import file_digest
+from hashlib import sha256 as digest_of
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from longtail.errors import ModelFormatError
+from longtail.store.files import MANIFEST, open_plain
+from longtail.store.invariants import check_csr, check_monotone
+from longtail.store.layout import MAX_BYTES, StoredArray, StoredFile, StoredModel
+from longtail.store.manifest import decode
+from longtail.store.npy import DTYPES, header
+from longtail.store.state import State
+
+# A mapping costs a file descriptor and a page; below this size a copy is cheaper.
+_SMALLEST_MAPPED = 1 << 16
+_STRINGS_BLOCK = 1 << 16
+_ATTEMPTS = 10
+
+
+class _VanishedError(ModelFormatError):
+    """A file the manifest names is not there: damage, or a save that went on while we read."""
+
+
+def read_model(directory: str | os.PathLike[str], *, verify: bool = True, mmap: bool = True) -> State:
+    """Read a model directory.
+
+    Parameters
+    ----------
+    directory : str or path-like
+        What `write_model` wrote.
+    verify : bool
+        Read every file through and compare its SHA-256. The manifest's own checksum, the sizes, and the invariants of
+        sparse matrices and strings are checked in any case.
+    mmap : bool
+        Map large arrays into memory instead of reading them. Either way the arrays are read-only.
+
+    Raises
+    ------
+    ModelFormatError
+        If there is no model, or it is damaged, unsafe, or of an unknown format.
+
+    Examples
+    --------
+    >>> from longtail.store import read_model
+    >>> read_model("nowhere")
+    Traceback (most recent call last):
+    ...
+    longtail.errors.ModelFormatError: nowhere: there is no model here (no such directory)
+    """
+    path = Path(directory)
+    try:
+        content = _manifest_content(path)
+        for _ in range(_ATTEMPTS):
+            try:
+                return _state(path, decode(content).model, verify, mmap)
+            except _VanishedError:
+                newer = _manifest_content(path)
+                if newer == content:
+                    raise
+                content = newer
+    except ModelFormatError as error:
+        raise ModelFormatError(f"{path}: {error}") from None
+    raise ModelFormatError(f"{path}: the model is saved again and again while it is read; try once more")
+
+
+def inspect_model(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a model directory says about itself, from its manifest alone.
+
+    Returns
+    -------
+    dict
+        ``kind``, ``format_version``, ``written_by`` (versions by name), ``n_labels`` (or None), ``params``, ``bytes``
+        (of all arrays), ``parts`` (kinds by dotted name) and ``arrays`` (a list of dicts: name, type, dtype, shape,
+        bytes).
+    """
+    path = Path(directory)
+    try:
+        manifest = decode(_manifest_content(path))
+    except ModelFormatError as error:
+        raise ModelFormatError(f"{path}: {error}") from None
+    model = manifest.model
+    n_labels = model.facts.get("n_labels")
+    return {
+        "kind": model.kind,
+        "format_version": manifest.version,
+        "written_by": dict(manifest.written_by),
+        "n_labels": n_labels if type(n_labels) is int else None,
+        "params": dict(model.params),
+        "bytes": sum(file.length for file in model.files()),
+        "parts": {".".join(names): part.kind for names, part in model.walk() if names},
+        "arrays": [
+            {
+                "name": ".".join((*names, name)),
+                "type": array.type,
+                "dtype": "str" if array.type == "strings" else DTYPES[next(iter(array.files.values())).dtype].name,
+                "shape": array.shape,
+                "bytes": sum(file.length for file in array.files.values()),
+            }
+            for names, part in model.walk()
+            for name, array in part.arrays.items()
+        ],
+    }
+
+
+def _manifest_content(path: Path) -> bytes:
+    try:
+        if not path.is_dir():
+            raise ModelFormatError("there is no model here (no such directory)")
+        with open_plain(path / MANIFEST) as file:
+            return file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ModelFormatError(f"there is no model here ({MANIFEST} is missing)") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, ModelFormatError):
+            raise
+        raise ModelFormatError(f"{MANIFEST} cannot be read: {error}") from None
+
+
+def _state(path: Path, model: StoredModel, verify: bool, mapped: bool) -> State:
+    arrays = {}
+    for name, array in model.arrays.items():
+        files = {role: _load(path, file, verify, mapped) for role, file in array.files.items()}
+        try:
+            arrays[name] = _assemble(array, files)
+        except ValueError as error:
+            raise ModelFormatError(f"the array {name!r} of {model.kind} is malformed: {error}") from None
+    parts = {name: _state(path, part, verify, mapped) for name, part in model.parts.items()}
+    return State(model.kind, model.params, model.facts, arrays, parts)
+
+
+def _assemble(array: StoredArray, files: Mapping[str, np.ndarray[Any, Any]]) -> Any:
+    if array.type == "csr":
+        rows, columns = array.shape
+        check_csr(files["indices"], files["indptr"], columns)
+        matrix: Any = sparse.csr_array((files["data"], files["indices"], files["indptr"]), shape=(rows, columns))
+        matrix.has_canonical_format = True
+        return matrix
+    if array.type == "strings":
+        return _strings(files["bytes"], files["offsets"])
+    return files["values"]
+
+
+def _strings(text: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> tuple[str, ...]:
+    check_monotone(offsets, len(text), "offsets")
+    view = text.data
+    found: list[str] = []
+    for start in range(0, len(offsets) - 1, _STRINGS_BLOCK):
+        edges = offsets[start : start + _STRINGS_BLOCK + 1].tolist()
+        found.extend(str(view[begin:end], "utf-8") for begin, end in pairwise(edges))
+    return tuple(found)
+
+
+def _load(path: Path, stored: StoredFile, verify: bool, mapped: bool) -> np.ndarray[Any, Any]:
+    try:
+        with open_plain(path / stored.name) as file:
+            length = os.fstat(file.fileno()).st_size
+            if length != stored.length:
+                raise ModelFormatError(f"{stored.name} is {length} bytes long; the manifest says {stored.length}")
+            buffer: Any
+            if mapped and length >= _SMALLEST_MAPPED:
+                digest = file_digest(file, "sha256") if verify else None
+                buffer = memory_map.mmap(file.fileno(), length, access=memory_map.ACCESS_READ)
+            else:
+                buffer = file.read(length)
+                digest = digest_of(buffer) if verify else None
+    except FileNotFoundError:
+        raise _VanishedError(f"{stored.name} is missing") from None
+    except OSError as error:
+        raise ModelFormatError(f"{stored.name} cannot be read: {error}") from None
+    if digest is not None and digest.hexdigest() != stored.sha256:
+        raise ModelFormatError(f"{stored.name} does not match its checksum: it was damaged or exchanged")
+    return _as_array(stored, buffer)
+
+
+def _as_array(stored: StoredFile, buffer: Any) -> np.ndarray[Any, Any]:
+    head = header(stored.dtype, stored.shape)
+    if len(buffer) != stored.length or buffer[: len(head)] != head:
+        raise ModelFormatError(f"{stored.name} does not hold the array of dtype {stored.dtype} the manifest describes")
+    array = np.frombuffer(buffer, dtype=DTYPES[stored.dtype], offset=len(head)).reshape(stored.shape)
+    # Any other byte in a bool is undefined behaviour in compiled code.
+    if stored.dtype == "|b1" and array.size and array.view(np.uint8).max() > 1:
+        raise ModelFormatError(f"{stored.name} holds truth values that are neither 0 nor 1")
+    return array

@@ -1,0 +1,261 @@
+"""`write_model`: a state becomes a directory, and a kill at any moment leaves the old model or the new one."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+from scipy import sparse
+
+from longtail import __version__
+from longtail.errors import InvalidInput, Unavailable
+from longtail.store import files
+from longtail.store.invariants import check_csr
+from longtail.store.layout import (
+    MAX_BYTES,
+    MAX_FILES,
+    MAX_PARTS_DEPTH,
+    NAME,
+    Manifest,
+    StoredArray,
+    StoredFile,
+    StoredModel,
+)
+from longtail.store.manifest import encode, is_manifest
+from longtail.store.npy import DTYPES, MAX_DIMENSIONS, header
+from longtail.store.state import State
+from longtail.store.values import plain_value
+
+_LONGEST_HINT = 100
+
+
+def write_model(state: State, directory: str | os.PathLike[str]) -> None:
+    """Write a model, over an earlier one if there is one.
+
+    Array files that have not changed are kept. Readers of the earlier model, mapped files included, are not disturbed.
+
+    Parameters
+    ----------
+    state : State
+        The model taken apart.
+    directory : str or path-like
+        A new directory, an empty one, or one that holds a longtail model.
+
+    Raises
+    ------
+    InvalidInput
+        If the state holds something that cannot be stored, or the directory holds something else than a model.
+    Unavailable
+        If the disk does not take it; an earlier model is then untouched.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from longtail.store import State, read_model, write_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_model(State("Mean", arrays={"mean": np.array([0.5, 2.0])}), f"{folder}/model")
+    ...     read_model(f"{folder}/model").arrays["mean"].tolist()
+    [0.5, 2.0]
+    """
+    plan = _Plan()
+    model = plan.model(state, ())
+    encoded = encode(Manifest(_versions(), model))
+    if len(encoded) > MAX_BYTES:
+        raise InvalidInput(
+            f"the parameters and facts of {state.kind} take {len(encoded)} bytes; the limit is {MAX_BYTES}, "
+            f"keep long lists as arrays"
+        )
+    if len(plan.payloads) > MAX_FILES:
+        raise InvalidInput(f"{state.kind} has {len(plan.payloads)} arrays, the limit is {MAX_FILES}")
+    # An absolute path, so that every path has a parent to rename in and a name to derive others from.
+    target = Path(os.path.abspath(directory))
+    try:
+        if not target.is_dir():
+            if os.path.lexists(target):
+                raise InvalidInput(f"{target} is not a directory; give the model a directory of its own")
+            _create(target, encoded, plan.payloads)
+        else:
+            _save_over(target, encoded, plan.payloads)
+        files.remove_siblings(target)
+    except OSError as error:
+        raise Unavailable(f"the model could not be saved to {target}: {error}") from error
+
+
+@dataclass(frozen=True)
+class _Payload:
+    stored: StoredFile
+    head: bytes
+    values: np.ndarray[Any, Any]
+
+    @property
+    def blocks(self) -> tuple[Any, Any]:
+        return self.head, _bytes_of(self.values)
+
+
+class _Plan:
+    """Checks a state and decides on its files before the disk is touched."""
+
+    def __init__(self) -> None:
+        self.payloads: dict[str, _Payload] = {}
+
+    def model(self, state: State, path: tuple[str, ...]) -> StoredModel:
+        where = ".".join((state.kind, *path)) if isinstance(state.kind, str) else "the state"
+        if len(path) > MAX_PARTS_DEPTH:
+            raise InvalidInput(f"{where} lies more than {MAX_PARTS_DEPTH} parts deep")
+        for name in (state.kind, *state.arrays, *state.parts):
+            if not isinstance(name, str) or not NAME.fullmatch(name):
+                raise InvalidInput(f"{where}: {name!r} is not a name of letters, digits, dots, dashes and underscores")
+        try:
+            params, facts = plain_value(state.params, "params"), plain_value(state.facts, "facts")
+            arrays = {name: self.array(value, (*path, name)) for name, value in state.arrays.items()}
+        except ValueError as error:
+            raise InvalidInput(f"{where} cannot be saved: {error}") from None
+        parts = {name: self.model(part, (*path, name)) for name, part in state.parts.items()}
+        return StoredModel(state.kind, params, facts, arrays, parts)
+
+    def array(self, value: Any, path: tuple[str, ...]) -> StoredArray:
+        where = ".".join(path)
+        if isinstance(value, tuple):
+            return self.strings(value, path, where)
+        if isinstance(value, sparse.csr_array | sparse.csr_matrix) and value.ndim == 2:
+            return self.csr(value, path, where)
+        if not isinstance(value, np.ndarray):
+            raise ValueError(
+                f"the array {where} is a {type(value).__name__}; expected an ndarray, a csr_array or a tuple of str"
+            )
+        stored = self.file(value, path, where)
+        return StoredArray("array", stored.shape, {"values": stored})
+
+    def csr(self, value: Any, path: tuple[str, ...], where: str) -> StoredArray:
+        if value.indices.dtype != value.indptr.dtype:
+            raise ValueError(f"the sparse matrix {where} has indices and indptr of different dtypes")
+        try:
+            check_csr(value.indices, value.indptr, value.shape[1])
+        except ValueError as error:
+            raise ValueError(
+                f"the sparse matrix {where} is not canonical: {error}; call sum_duplicates first"
+            ) from None
+        roles = {role: self.file(getattr(value, role), (*path, role), where) for role in ("data", "indices", "indptr")}
+        return StoredArray("csr", tuple(int(length) for length in value.shape), roles)
+
+    def strings(self, value: tuple[Any, ...], path: tuple[str, ...], where: str) -> StoredArray:
+        if not all(isinstance(text, str) for text in value):
+            raise ValueError(f"the table {where} holds something else than strings")
+        try:
+            encoded = [text.encode("utf-8") for text in value]
+        except UnicodeEncodeError as error:
+            raise ValueError(f"the table {where} holds a string that is not valid Unicode: {error}") from None
+        offsets = np.zeros(len(encoded) + 1, dtype="<i8")
+        np.cumsum(np.fromiter(map(len, encoded), dtype="<i8", count=len(encoded)), out=offsets[1:])
+        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        roles = {
+            "bytes": self.file(text, (*path, "bytes"), where),
+            "offsets": self.file(offsets, (*path, "offsets"), where),
+        }
+        return StoredArray("strings", (len(value),), roles)
+
+    def file(self, array: np.ndarray[Any, Any], path: tuple[str, ...], where: str) -> StoredFile:
+        dtype = array.dtype.newbyteorder("<").str
+        if dtype not in DTYPES:
+            raise ValueError(f"the array {where} has dtype {array.dtype}; expected bool, integers or floats to 64 bits")
+        if array.ndim > MAX_DIMENSIONS:
+            raise ValueError(f"the array {where} has {array.ndim} dimensions; expected at most {MAX_DIMENSIONS}")
+        values = np.asarray(array, dtype=DTYPES[dtype], order="C")
+        head = header(dtype, values.shape)
+        digest = sha256(head)
+        digest.update(_bytes_of(values))
+        checksum = digest.hexdigest()
+        # Lower case throughout: some file systems cannot tell two names apart by case alone.
+        hint = "-".join(path).lower().replace(".", "_")[:_LONGEST_HINT]
+        while (name := f"{hint}-{checksum[:16]}.npy") in self.payloads:
+            hint += "_"
+        stored = StoredFile(name, checksum, len(head) + values.nbytes, dtype, values.shape)
+        self.payloads[name] = _Payload(stored, head, values)
+        return stored
+
+
+def _bytes_of(values: np.ndarray[Any, Any]) -> memoryview:
+    # A memoryview cannot be cast to bytes where a length is 0; NumPy's view can.
+    return values.reshape(-1).view(np.uint8).data
+
+
+def _create(target: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:
+    """Write beside `target` and rename, so that the directory is complete from the moment it can be seen."""
+    with files.sibling_of(target) as sibling:
+        _write(sibling, encoded, payloads)
+        try:
+            files.rename_directory(sibling, target)
+        except OSError:
+            if not target.is_dir() or not sibling.is_dir():
+                raise
+            # Another process has created the model meanwhile.
+            _save_over(target, encoded, payloads)
+
+
+def _save_over(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:
+    with files.locked(directory):
+        before = os.listdir(directory)
+        _check_is_model(directory, before)
+        try:
+            _write(directory, encoded, payloads)
+        except BaseException:
+            replaced = _manifest_begins(directory, len(encoded) + 1) == encoded
+            files.remove_ours(directory, keep=payloads if replaced else before)
+            raise
+        files.remove_ours(directory, keep=payloads)
+
+
+def _write(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:
+    for name, payload in payloads.items():
+        if not _is_intact(directory / name, payload.stored):
+            files.write_file(directory, name, payload.blocks)
+    files.sync_directory(directory)
+    files.write_file(directory, files.MANIFEST, (encoded,))
+    files.sync_directory(directory)
+
+
+def _check_is_model(directory: Path, names: list[str]) -> None:
+    if files.MANIFEST in names:
+        if is_manifest(_manifest_begins(directory, 4096)):
+            return
+        raise InvalidInput(f"{directory} holds a {files.MANIFEST} that is not of a longtail model; save elsewhere")
+    others = sorted(name for name in names if not files.is_ours(name))
+    if others:
+        raise InvalidInput(
+            f"{directory} is not a model and not empty (it holds {others[0]!r}); save to a directory of its own"
+        )
+
+
+def _manifest_begins(directory: Path, length: int) -> bytes:
+    try:
+        with files.open_plain(directory / files.MANIFEST) as file:
+            return file.read(length)
+    except (FileNotFoundError, files.SpecialFileError):
+        return b""
+
+
+def _is_intact(path: Path, stored: StoredFile) -> bool:
+    try:
+        with files.open_plain(path) as file:
+            return (
+                os.fstat(file.fileno()).st_size == stored.length
+                and file_digest(file, "sha256").hexdigest() == stored.sha256
+            )
+    except FileNotFoundError:
+        return False
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "longtail": __version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "python": platform.python_version(),
+    }
