@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -41,7 +43,7 @@ def test_gram_fills_the_upper_triangle_in_any_blocks(kernels, rng, cuts, index_d
     transpose = sparse.csr_array(X.T)
     column_indptr, column_rows = transpose.indptr.astype(index_dtype), transpose.indices.astype(index_dtype)
     out = np.full((40, 40), 7, dtype=np.float32)
-    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+    for first, last in itertools.pairwise(cuts):
         kernels.gram(X.indptr, X.indices, X.data, column_indptr, column_rows, first, last, out)
     expected = X.toarray().T @ X.toarray()
     np.testing.assert_allclose(np.triu(out), np.triu(expected), atol=1e-5)

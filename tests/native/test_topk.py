@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +16,7 @@ def best_of(kernels, scores, k, blocks=1, mask=None):
     labels = np.full((len(scores), k), -1, dtype=np.int64)
     best = np.full((len(scores), k), -np.inf, dtype=np.float32)
     edges = np.linspace(0, scores.shape[1], blocks + 1).astype(int)
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in itertools.pairwise(edges):
         part = None if mask is None else mask[start:stop]
         kernels.update_topk(np.ascontiguousarray(scores[:, start:stop]), int(start), part, labels, best)
     return labels, best

@@ -8,6 +8,8 @@ Set ``LONGTAIL_NATIVE=0`` to use the twins.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,10 +25,8 @@ twins: Any = SimpleNamespace(
 
 kernels: Any = twins
 if os.environ.get("LONGTAIL_NATIVE", "1") != "0":
-    try:
-        from longtail.native import _kernels as kernels  # type: ignore[no-redef]
-    except ImportError:  # installed where no compiler was
-        pass
+    with suppress(ImportError):  # installed where no compiler was
+        kernels = import_module("longtail.native._kernels")
 
 
 def is_native() -> bool:

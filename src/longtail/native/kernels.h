@@ -11,7 +11,7 @@ namespace nb = nanobind;
 
 // Functions marked so are compiled twice, and the loader picks the AVX2 version where the processor has it.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(LONGTAIL_PLAIN)
-#define LONGTAIL_WIDE __attribute__((target_clones("arch=haswell", "default")))
+#define LONGTAIL_WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define LONGTAIL_WIDE
 #endif

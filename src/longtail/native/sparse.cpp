@@ -2,6 +2,7 @@
 #include "kernels.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 namespace {
@@ -12,22 +13,51 @@ namespace {
 #define ALWAYS_INLINE inline
 #endif
 
-// Columns whose sums are kept in registers while a row's entries are walked.
-constexpr size_t tile = 64;
+#if defined(__GNUC__)
+using Lane = float __attribute__((vector_size(32)));
+#else
+struct Lane {
+    float value[8] = {};
+    Lane &operator+=(const Lane &other) {
+        for (int j = 0; j < 8; ++j) value[j] += other.value[j];
+        return *this;
+    }
+    friend Lane operator*(float factor, const Lane &lane) {
+        Lane product;
+        for (int j = 0; j < 8; ++j) product.value[j] = factor * lane.value[j];
+        return product;
+    }
+};
+#endif
+constexpr size_t lane = sizeof(Lane) / sizeof(float);
+
+// Sums of `lanes` vectors of columns, kept in registers while a row's entries are walked.
+template <size_t lanes, typename I>
+ALWAYS_INLINE void combine_tile(const I *indices, const float *data, size_t count, const float *dense, size_t width,
+                                float *out) {
+    Lane sums[lanes] = {};
+    for (size_t e = 0; e < count; ++e) {
+        const float value = data[e];
+        const float *row = dense + static_cast<size_t>(indices[e]) * width;
+        for (size_t j = 0; j < lanes; ++j) {
+            Lane part;
+            std::memcpy(&part, row + j * lane, sizeof(Lane));
+            sums[j] += value * part;
+        }
+    }
+    for (size_t j = 0; j < lanes; ++j) std::memcpy(out + j * lane, &sums[j], sizeof(Lane));
+}
 
 template <typename I>
 ALWAYS_INLINE void combine_rows(const I *indices, const float *data, size_t count, const float *dense, size_t width,
                                 float *out) {
     size_t column = 0;
-    for (; column + tile <= width; column += tile) {
-        float sums[tile] = {};
-        for (size_t e = 0; e < count; ++e) {
-            const float value = data[e];
-            const float *row = dense + static_cast<size_t>(indices[e]) * width + column;
-            for (size_t j = 0; j < tile; ++j) sums[j] += value * row[j];
-        }
-        std::copy(sums, sums + tile, out + column);
-    }
+    for (; column + 8 * lane <= width; column += 8 * lane)
+        combine_tile<8>(indices, data, count, dense + column, width, out + column);
+    for (; column + 4 * lane <= width; column += 4 * lane)
+        combine_tile<4>(indices, data, count, dense + column, width, out + column);
+    for (; column + lane <= width; column += lane)
+        combine_tile<1>(indices, data, count, dense + column, width, out + column);
     if (column == width) return;
     std::fill(out + column, out + width, 0.0f);
     for (size_t e = 0; e < count; ++e) {

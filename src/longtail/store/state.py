@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.store.values import plain_scalar
+from longtail.store.values import plain_value
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,11 @@ def saved_params(estimator: Any, without: Collection[str] = ()) -> dict[str, Any
     for name, value in estimator.get_params(deep=False).items():
         if name not in without:
             try:
-                params[name] = plain_scalar(value, name)
+                params[name] = plain_value(list(value) if isinstance(value, np.ndarray) else value, name)
             except ValueError as error:
                 raise InvalidInput(
                     f"{type(estimator).__name__} cannot be saved with the parameter {name}={value!r}: {error}; "
-                    f"only None, True, False, finite numbers and strings can"
+                    f"only None, True, False, finite numbers, strings and lists of them can"
                 ) from None
     return params
 
@@ -127,9 +127,9 @@ def check_params(state: State, cls: type, without: Collection[str] = ()) -> dict
     for name, value in state.params.items():
         if name not in accepted:
             raise ModelFormatError(f"{state.kind}: {cls.__name__} has no parameter {name!r}")
-        if isinstance(value, list | dict):
-            raise ModelFormatError(f"{state.kind}: the parameter {name!r} is {value!r}; expected a single value")
+        if isinstance(value, dict):
+            raise ModelFormatError(f"{state.kind}: the parameter {name!r} is {value!r}; expected a value or a list")
     for name, parameter in accepted.items():
         if parameter.default is parameter.empty and name not in state.params:
             raise ModelFormatError(f"{state.kind}: the parameter {name!r} of {cls.__name__} is missing")
-    return dict(state.params)
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in state.params.items()}

@@ -1,0 +1,116 @@
+"""What each way of solving ridge would cost, so that `solver="auto"` can choose.
+
+Costs are counted in operations of dense matrix algebra; an operation on sparse data weighs more because it waits for
+memory. The counts depend on the data alone, so the same data always gets the same solver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from longtail.memory import MemoryPlan, available_memory
+
+# Relative weights of one operation, from timing each alone: a dense multiply-add in BLAS is the unit.
+_SPARSE_PRODUCT = 5.0
+_SPARSE_GRAM = 40.0
+_VECTOR = 8.0
+_EIGEN = 10.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes that decide: rows, features, labels, non-zeros, and the work of either Gram matrix."""
+
+    n_rows: int
+    n_features: int
+    n_labels: int
+    non_zeros: int
+    primal_pairs: float
+    dual_pairs: float
+    label_non_zeros: int
+
+    @classmethod
+    def of(cls, X: Any, Y: Any) -> Shape:
+        rows = np.diff(X.indptr).astype(np.float64)
+        columns = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float64)
+        return cls(
+            n_rows=X.shape[0],
+            n_features=X.shape[1],
+            n_labels=Y.shape[1],
+            non_zeros=X.nnz,
+            primal_pairs=float(rows @ rows) / 2,
+            dual_pairs=float(columns @ columns) / 2,
+            label_non_zeros=Y.nnz,
+        )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Work (in dense multiply-adds) and peak memory of one solver on one problem."""
+
+    solver: str
+    work: float
+    plan: MemoryPlan
+    spectral: bool = False
+
+
+ADVICE = (
+    "Keep fewer weights (keep, top_features_per_label or threshold), use fewer features (max_features, min_df), "
+    "choose solver='cg', or set a smaller block_size."
+)
+
+
+def block_size(shape: Shape, side: int) -> int:
+    """Labels solved at once: enough to keep the products busy, within about 64 MiB for each array of a block."""
+    return int(np.clip(2**24 // max(1, side), 16, min(2048, max(16, shape.n_labels))))
+
+
+def estimate(
+    shape: Shape, solver: str, spectral: bool, iterations: int, block: int, jobs: int, weights: int
+) -> Estimate:
+    """Cost of `solver` (primal, dual or cg), by an eigendecomposition where `spectral`; `weights` is in bytes."""
+    n, d, labels = shape.n_rows, shape.n_features, shape.n_labels
+    parts = {"transposed features": 8 * shape.non_zeros, "labels": 16 * shape.label_non_zeros, "weights": weights}
+    if solver == "cg":
+        work = iterations * labels * (2 * _SPARSE_PRODUCT * shape.non_zeros + 4 * _VECTOR * d)
+        parts["label blocks"] = jobs * 4 * block * (8 * d + n)
+    else:
+        side = d if solver == "primal" else n
+        pairs = shape.primal_pairs if solver == "primal" else shape.dual_pairs
+        work = _SPARSE_GRAM * pairs + (_EIGEN * side**3 if spectral else side**3 / 6) + side**2 * labels
+        parts["Gram matrix"] = 4 * side**2 + (20 * side**2 if spectral else 0)
+        parts["label blocks"] = 3 * 4 * block * side
+        if solver == "dual":
+            work += _SPARSE_PRODUCT * shape.non_zeros * labels
+            parts["label blocks"] += 3 * 4 * block * d
+    return Estimate(solver, work, MemoryPlan(f"ridge with solver={solver!r}", parts, ADVICE))
+
+
+def estimate_path(
+    shape: Shape, side: str, spectral: bool, n_alphas: int, n_sampled: int, block: int, weights: int
+) -> Estimate:
+    """Cost of leave-one-out over a path of alphas on `n_sampled` rows, then a fit."""
+    fit = estimate(shape, side, spectral, 1, block, 1, weights)
+    size = shape.n_features if side == "primal" else shape.n_rows
+    scoring = n_alphas * n_sampled * size * shape.n_labels
+    parts = dict(fit.plan.parts)
+    if spectral:
+        work = fit.work + scoring + size**2 * (n_sampled + shape.n_labels)
+        parts["sampled rows"] = 4 * n_sampled * (3 * size + 2 * block)
+    else:
+        work = fit.work + scoring + n_alphas * (size**3 / 6 + size**2 * n_sampled)
+        parts["sampled rows"] = 4 * n_sampled * ((n_alphas + 2) * size + 2 * block)
+        parts["Gram matrix"] *= 2
+    return Estimate(side, work, MemoryPlan("ridge over a path of alphas", parts, ADVICE), spectral)
+
+
+def cheapest(estimates: list[Estimate]) -> Estimate:
+    """The least work among those that fit in memory; the least memory where none fits."""
+    limit = available_memory()
+    fitting = [candidate for candidate in estimates if candidate.plan.total <= limit]
+    if fitting:
+        return min(fitting, key=lambda candidate: candidate.work)
+    return min(estimates, key=lambda candidate: candidate.plan.total)

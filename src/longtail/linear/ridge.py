@@ -1,0 +1,280 @@
+"""`Ridge`: closed-form ridge regression for any number of labels (Onishi & Hayashi, ECIR 2025)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.linear.cost import Estimate, Shape, cheapest, estimate
+from longtail.linear.ridge_model import RidgeModel, check_training, column_counts
+from longtail.linear.solvers import ConjugateGradients, DualCholesky, PrimalCholesky, Problem, Spectral
+from longtail.linear.statistics import Statistics
+from longtail.memory import MemoryPlan
+from longtail.parallel import resolve_jobs
+from longtail.parameters import Choice, Constraint, Number
+from longtail.store import State
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_log = logging.getLogger(__name__)
+
+_PROBED_LABELS = 8
+
+
+class Ridge(RidgeModel):
+    """Ridge regression on 0/1 labels, solved for all labels at once.
+
+    Minimises ||XW - Y||^2 + alpha ||W||^2 exactly, or to `tol` with conjugate gradients. No intercept is fitted
+    unless asked for, as in the paper.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty. 0 gives the least-squares solution of smallest norm.
+    solver : {"auto", "primal", "dual", "cg"}
+        Cholesky on the side of the features or of the rows, conjugate gradients, or whichever is estimated to be
+        cheapest among those that fit in memory.
+    fit_intercept : bool
+        Fit a constant per label by centring; X stays sparse.
+    weighting : {None, "target", "loss"}
+        How labels are weighted by their inverse propensity. "target" scales the targets, which is the same as
+        scaling the scores afterwards, so it can also be switched in `predict_topk`. "loss" weights each label's loss,
+        which is the same as dividing its alpha by the weight.
+    propensity : pair of float
+        The constants A and B of the propensity model.
+    keep : float or None
+        Share of all weights to keep, the largest by magnitude.
+    top_features_per_label : int or None
+        Number of weights to keep for each label.
+    threshold : float or None
+        Smallest magnitude of a weight to keep. Give at most one of the three.
+    tol : float
+        Residual, relative to the right-hand side, at which conjugate gradients stop.
+    max_iter : int
+        Most iterations of conjugate gradients.
+    updatable : bool
+        Keep the sums that `partial_fit` needs after `fit`.
+    block_size : int or None
+        Labels solved at a time; None chooses.
+    n_jobs : int or None
+        Threads; None uses every core.
+
+    Attributes
+    ----------
+    coef_ : array or csr_array of shape (n_features, n_labels)
+    intercept_ : array of shape (n_labels,)
+    solver_ : str
+        The solver that was used.
+    n_iter_ : int
+        Iterations of conjugate gradients, or 0.
+    inverse_propensity_ : array of shape (n_labels,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import Ridge
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> Y = np.array([[1, 0], [0, 1], [1, 1]])
+    >>> labels, scores = Ridge(alpha=0.1).fit(X, Y).predict_topk(X, k=1)
+    >>> labels.ravel().tolist()
+    [0, 1, 0]
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        **RidgeModel._parameters,
+        "alpha": Number(low=0),
+        "solver": Choice(("auto", "primal", "dual", "cg")),
+        "weighting": Choice((None, "target", "loss")),
+        "tol": Number(above=0),
+        "max_iter": Number(low=1, whole=True),
+        "updatable": Choice((True, False)),
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        solver: str = "auto",
+        fit_intercept: bool = False,
+        weighting: str | None = None,
+        propensity: tuple[float, float] = (0.55, 1.5),
+        keep: float | None = None,
+        top_features_per_label: int | None = None,
+        threshold: float | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        updatable: bool = False,
+        block_size: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.weighting = weighting
+        self.propensity = propensity
+        self.keep = keep
+        self.top_features_per_label = top_features_per_label
+        self.threshold = threshold
+        self.tol = tol
+        self.max_iter = max_iter
+        self.updatable = updatable
+        self.block_size = block_size
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, Y: Any) -> Ridge:
+        """Solve for the weights of every label.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        """
+        self._check()
+        X, Y = check_training(X, Y)
+        if self.updatable:
+            self.statistics_ = Statistics.of(X, Y, self.n_jobs)
+            return self._solve_statistics()
+        self.__dict__.pop("statistics_", None)
+        problem = Problem.build(X, Y, self.fit_intercept)
+        self._solve(problem, Shape.of(X, Y), column_counts(Y), self.alpha)
+        return self
+
+    def partial_fit(self, X: Any, Y: Any, *, solve: bool = True) -> Ridge:
+        """Add rows, and labels where `Y` has more columns than before; the result equals a fit on all rows.
+
+        Rows seen before the first row of a new label count as not having it.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        solve : bool
+            Whether to bring the weights up to date. With many batches, solve only at the last.
+        """
+        self._check()
+        X, Y = check_training(X, Y)
+        if not hasattr(self, "statistics_") and hasattr(self, "coef_"):
+            raise InvalidInput(
+                "this model was fitted without the sums that updates need; fit it with updatable=True, or begin with "
+                "partial_fit"
+            )
+        if self.solver not in ("auto", "primal"):
+            raise InvalidInput(f"partial_fit works with solver 'auto' or 'primal', not {self.solver!r}")
+        if hasattr(self, "statistics_"):
+            known = len(self.statistics_.feature_sums)
+            if X.shape[1] != known:
+                raise InvalidInput(f"X has {X.shape[1]} features, but the model was begun with {known} features")
+        new = Statistics.of(X, Y, self.n_jobs)
+        self.statistics_ = self.statistics_.plus(new) if hasattr(self, "statistics_") else new
+        return self._solve_statistics() if solve else self
+
+    def memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
+        """What `fit` would hold at its peak, as a `MemoryPlan`."""
+        self._check()
+        X, Y = check_training(X, Y)
+        problem = Problem.build(X, Y, self.fit_intercept)
+        return self._estimate(
+            problem, Shape.of(X, Y), self._label_alphas(column_counts(Y), X.shape[0], self.alpha)
+        ).plan
+
+    def _spectral(self, alpha: float) -> bool:
+        return self.weighting == "loss" or alpha == 0
+
+    def _estimate(self, problem: Problem, shape: Shape, alphas: Array) -> Estimate:
+        """The chosen solver with its cost and memory."""
+        jobs = resolve_jobs(self.n_jobs)
+        weights = self._check().memory(shape.n_features, shape.n_labels)
+        spectral = bool(self.weighting == "loss" or (alphas == 0).all())
+
+        def of(solver: str, iterations: int = 1) -> Estimate:
+            return estimate(shape, solver, spectral, iterations, self._block(shape, solver), jobs, weights)
+
+        if self.solver != "auto":
+            return of(self.solver)
+        direct = cheapest([of("primal"), of("dual")])
+        if shape.n_labels == 0 or (alphas == 0).any() or direct.work <= of("cg", 4).work:
+            # Not even a few iterations would pay; alpha 0 has no condition number to rely on.
+            return cheapest([of("primal"), of("dual")])
+        return cheapest([of("primal"), of("dual"), of("cg", self._probe(problem, alphas))])
+
+    def _probe(self, problem: Problem, alphas: Array) -> int:
+        """Iterations that conjugate gradients need, tried on a few labels from the rarest to the most frequent."""
+        order = np.argsort(np.diff(problem.Yt.indptr), kind="stable")
+        chosen = order[np.linspace(0, len(order) - 1, min(_PROBED_LABELS, len(order))).astype(int)]
+        few = Problem(
+            problem.X,
+            problem.Xt,
+            sparse.csr_array(problem.Yt[chosen]),
+            problem.mean,
+            None if problem.label_mean is None else problem.label_mean[chosen],
+        )
+        trial = ConjugateGradients(few, self.tol, self.max_iter)
+        trial.solve(slice(0, len(chosen)), alphas[chosen])
+        return trial.iterations
+
+    def _solve(self, problem: Problem, shape: Shape, label_counts: Array, alpha: float) -> None:
+        alphas = self._label_alphas(label_counts, shape.n_rows, alpha)
+        chosen = self._estimate(problem, shape, alphas)
+        chosen.plan.check()
+        _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
+        solver: Any
+        if chosen.solver == "cg":
+            solver = ConjugateGradients(problem, self.tol, self.max_iter)
+        elif self._spectral(alpha):
+            solver = Spectral(problem, self.n_jobs, chosen.solver)
+        else:
+            cholesky = PrimalCholesky if chosen.solver == "primal" else DualCholesky
+            solver = cholesky(problem, alpha, self.n_jobs)
+            if solver.failed:
+                _log.info("the Gram matrix is too ill-conditioned for Cholesky; using its eigendecomposition")
+                solver = Spectral(problem, self.n_jobs, chosen.solver)
+        self.solver_ = chosen.solver
+        self._gather(solver, alphas, problem, shape.n_features, self._block(shape, chosen.solver))
+        self.n_iter_ = getattr(solver, "iterations", 0)
+
+    def _solve_statistics(self) -> Ridge:
+        statistics = self.statistics_
+        problem = statistics.problem(self.fit_intercept)
+        alphas = self._label_alphas(statistics.label_counts, statistics.n_rows, self.alpha)
+        n_features = len(statistics.feature_sums)
+        solver: Any = None
+        if not self._spectral(self.alpha):
+            solver = PrimalCholesky(problem, self.alpha, self.n_jobs, gram=problem.gram())
+        if solver is None or solver.failed:
+            solver = Spectral(problem, self.n_jobs, "primal", gram=problem.gram())
+        self.solver_, self.n_iter_ = "primal", 0
+        size = self.block_size or max(16, min(2048, 2**24 // max(1, n_features)))
+        self._gather(solver, alphas, problem, n_features, size)
+        return self
+
+    def to_state(self) -> State:
+        state = super().to_state()
+        if not hasattr(self, "statistics_"):
+            return state
+        sums = self.statistics_
+        arrays = {
+            "gram": sums.gram,
+            "cross": sums.cross,
+            "feature_sums": sums.feature_sums,
+            "label_counts": sums.label_counts,
+        }
+        return replace(state, facts={**state.facts, "n_rows": sums.n_rows}, arrays={**state.arrays, **arrays})
+
+    def _restore(self, state: State) -> None:
+        super()._restore(state)
+        if "n_rows" in state.facts:
+            rows = state.fact("n_rows", int)
+            if rows < 1:
+                raise ModelFormatError(f"{state.kind}: {rows} rows; expected at least 1")
+            features, labels = self.n_features_in_, self.n_labels_
+            self.statistics_ = Statistics(
+                rows,
+                state.array("gram", np.float32, (features, features)),
+                state.csr("cross", np.float32, (labels, features)),
+                state.array("feature_sums", np.float64, (features,)),
+                state.array("label_counts", np.float64, (labels,)),
+            )

@@ -1,0 +1,172 @@
+"""`RidgeModel`: what `Ridge` and `RidgeCV` share: gathering weights, label weighting, saving."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from longtail import progress
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.linear.cost import Shape, block_size
+from longtail.linear.model import LinearModel
+from longtail.linear.solvers import Solver
+from longtail.linear.sparsify import Sparsification
+from longtail.metrics import inverse_propensity
+from longtail.parallel import map_blocks, split
+from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
+from longtail.store import State
+from longtail.store.state import check_params, saved_params
+from longtail.validation import as_features, as_label_mask, as_labels
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class RidgeModel(LinearModel):
+    """Ridge weights, however alpha was come by."""
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "fit_intercept": Choice((True, False)),
+        "propensity": Sequence(Number(low=0), length=2),
+        "keep": Number(above=0, high=1, optional=True),
+        "top_features_per_label": Number(low=1, whole=True, optional=True),
+        "threshold": Number(low=0, optional=True),
+        "block_size": Number(low=1, whole=True, optional=True),
+        "n_jobs": Number(whole=True, optional=True),
+    }
+
+    fit_intercept: bool
+    weighting: str | None
+    propensity: tuple[float, float]
+    keep: float | None
+    top_features_per_label: int | None
+    threshold: float | None
+    block_size: int | None
+    inverse_propensity_: Array
+    solver_: str
+    n_iter_: int
+
+    def _check(self) -> Sparsification:
+        check_parameters(self, self._parameters)
+        given = [name for name in ("keep", "top_features_per_label", "threshold") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise InvalidInput(f"give at most one of keep, top_features_per_label and threshold; found {given}")
+        return Sparsification(self.keep, self.top_features_per_label, self.threshold)
+
+    def _label_alphas(self, label_counts: Array, n_rows: int, alpha: float) -> Array:
+        self.inverse_propensity_ = inverse_propensity(
+            label_counts, n_rows, a=self.propensity[0], b=self.propensity[1]
+        ).astype(np.float32)
+        alphas = np.full(len(label_counts), alpha, dtype=np.float32)
+        return alphas / self.inverse_propensity_ if self.weighting == "loss" else alphas
+
+    def _block(self, shape: Shape, solver: str) -> int:
+        if self.block_size is not None:
+            return self.block_size
+        if solver == "cg":
+            return 64
+        return block_size(shape, shape.n_features if solver == "primal" else max(shape.n_rows, shape.n_features))
+
+    def _gather(self, solver: Solver, alphas: Array, problem: Any, n_features: int, size: int) -> None:
+        """Solve block after block, keeping of each block only what the sparsification keeps."""
+        n_labels = len(alphas)
+        collector = self._check().collector(n_features, n_labels)
+        intercept = np.zeros(n_labels, dtype=np.float32)
+        blocks = split(n_labels, size)
+
+        def solve(block: slice) -> Array:
+            return solver.solve(block, alphas[block])
+
+        with progress.task("solving for labels", total=n_labels) as advance:
+            for block, weights in zip(
+                blocks, map_blocks(solve, blocks, self.n_jobs if solver.threaded else 1), strict=True
+            ):
+                if problem.mean is not None:
+                    intercept[block] = problem.label_mean[block] - weights @ problem.mean
+                collector.add(block.start, weights)
+                advance(len(weights))
+        self.coef_ = collector.finish()
+        self.intercept_ = intercept
+        self.n_features_in_ = n_features
+        self.n_labels_ = n_labels
+
+    def _label_scale(self) -> Array | None:
+        return self.inverse_propensity_ if self.weighting == "target" else None
+
+    def predict_topk(
+        self, X: Any, k: int = 5, allow: Any = None, deny: Any = None, *, weighting: str | None = "as fitted"
+    ) -> tuple[Array, Array]:
+        """The k best labels of each row and their scores.
+
+        As for every estimator, and `weighting` ("target" or None) can switch the weighting of targets on or off
+        without another fit: ridge is linear in Y, so scaled targets give scaled scores, W(Y diag t) = W(Y) diag t.
+        """
+        check_is_fitted(self, "coef_")
+        if weighting == "as fitted":
+            scale = self._label_scale()
+        elif weighting in ("target", None):
+            scale = self.inverse_propensity_ if weighting == "target" else None
+        else:
+            raise InvalidInput(f"weighting is {weighting!r}; expected 'target' or None")
+        return self._top(X, k, as_label_mask(allow, deny, self.n_labels_), scale)
+
+    def to_state(self) -> State:
+        check_is_fitted(self, "coef_")
+        facts = {
+            "n_features": self.n_features_in_,
+            "n_labels": self.n_labels_,
+            "solver": self.solver_,
+            "n_iter": self.n_iter_,
+        }
+        arrays = {"coef": self.coef_, "intercept": self.intercept_, "inverse_propensity": self.inverse_propensity_}
+        return State(type(self).__name__, saved_params(self), facts, arrays)
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Build the fitted estimator again, or raise `ModelFormatError`."""
+        model = cls(**check_params(state, cls))
+        try:
+            model._check()
+        except InvalidInput as error:
+            raise ModelFormatError(str(error)) from None
+        model._restore(state)
+        return model
+
+    def _restore(self, state: State) -> None:
+        """Take the fitted attributes from `state`, checking each."""
+        features, labels = state.fact("n_features", int), state.fact("n_labels", int)
+        read = state.csr if sparse.issparse(state.arrays.get("coef")) else state.array
+        self.coef_ = read("coef", np.float32, (features, labels))
+        self.intercept_ = state.array("intercept", np.float32, (labels,))
+        self.inverse_propensity_ = state.array("inverse_propensity", np.float32, (labels,))
+        self.n_features_in_, self.n_labels_ = features, labels
+        self.solver_, self.n_iter_ = state.fact("solver", str), state.fact("n_iter", int)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags
+
+
+def column_counts(Y: Any) -> Array:
+    """Rows of each label."""
+    return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
+
+
+def check_training(X: Any, Y: Any) -> tuple[Any, Any]:
+    """Check features and labels for a fit."""
+    X = as_features(X)
+    if X.shape[0] < 1:
+        raise InvalidInput(
+            f"Found array with {X.shape[0]} sample(s) (shape={X.shape}) while a minimum of 1 is required."
+        )
+    if X.shape[1] < 1:
+        raise InvalidInput(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if Y is None:
+        raise InvalidInput("Ridge requires y to be passed, but the target y is None")
+    return X, as_labels(Y, n_rows=X.shape[0])

@@ -1,0 +1,166 @@
+"""Weights gathered label block by label block, sparsified as they come.
+
+The dense matrix of all features and labels exists only where nothing is to be dropped; otherwise memory stays
+within a small multiple of what is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_ENTRY_BYTES = 12  # a weight, its feature and its share of the row pointers, while being gathered
+
+
+@dataclass(frozen=True)
+class Sparsification:
+    """Which weights to keep: a fraction of all, the largest of each label, or those above a threshold.
+
+    Parameters
+    ----------
+    keep : float or None
+        Share of all n_features x n_labels weights, the largest by magnitude over all labels.
+    top_features_per_label : int or None
+        Number of weights of each label, the largest by magnitude.
+    threshold : float or None
+        Smallest magnitude kept.
+    """
+
+    keep: float | None = None
+    top_features_per_label: int | None = None
+    threshold: float | None = None
+
+    @property
+    def is_identity(self) -> bool:
+        return (
+            (self.keep is None or self.keep == 1) and self.top_features_per_label is None and not (self.threshold or 0)
+        )
+
+    def collector(self, n_features: int, n_labels: int) -> Collector:
+        """An empty collector for a model of this size."""
+        if self.is_identity:
+            return _KeepAll(n_features, n_labels)
+        if self.top_features_per_label is not None:
+            return _TopOfEachLabel(n_features, n_labels, self.top_features_per_label)
+        if self.threshold:
+            return _AboveThreshold(n_features, n_labels, self.threshold)
+        assert self.keep is not None
+        return _LargestOverall(n_features, n_labels, round(self.keep * n_features * n_labels))
+
+    def memory(self, n_features: int, n_labels: int) -> int:
+        """Bytes the gathered weights take at their peak; a guess where only a threshold is given."""
+        everything = n_features * n_labels
+        if self.is_identity:
+            return 4 * everything
+        if self.top_features_per_label is not None:
+            return 2 * _ENTRY_BYTES * n_labels * min(self.top_features_per_label, n_features)
+        if self.keep is not None:
+            return 3 * _ENTRY_BYTES * round(self.keep * everything)
+        return 2 * _ENTRY_BYTES * everything // 10
+
+
+class Collector(Protocol):
+    def add(self, first_label: int, weights: Array) -> None:
+        """Take the weights of labels `first_label` onwards, one label per row; blocks come in order."""
+
+    def finish(self) -> Any:
+        """The coefficients, n_features x n_labels: an array, or CSR where weights were dropped."""
+
+
+class _KeepAll:
+    def __init__(self, n_features: int, n_labels: int) -> None:
+        self._coefficients = np.zeros((n_features, n_labels), dtype=np.float32)
+
+    def add(self, first_label: int, weights: Array) -> None:
+        self._coefficients[:, first_label : first_label + len(weights)] = weights.T
+
+    def finish(self) -> Any:
+        return self._coefficients
+
+
+class _Entries:
+    """Kept weights as parallel arrays in label order."""
+
+    def __init__(self, n_features: int, n_labels: int) -> None:
+        self._shape = (n_features, n_labels)
+        index = np.int32 if max(self._shape) < 2**31 else np.int64
+        self._labels: list[Array] = [np.zeros(0, dtype=index)]
+        self._features: list[Array] = [np.zeros(0, dtype=index)]
+        self._values: list[Array] = [np.zeros(0, dtype=np.float32)]
+        self._index = index
+
+    def _append(self, labels: Array, features: Array, values: Array) -> None:
+        self._labels.append(labels.astype(self._index, copy=False))
+        self._features.append(features.astype(self._index, copy=False))
+        self._values.append(values)
+
+    def finish(self) -> Any:
+        values = np.concatenate(self._values)
+        features = np.concatenate(self._features)
+        labels = np.concatenate(self._labels)
+        self._labels, self._features, self._values = [], [], []
+        coefficients = sparse.csr_array((values, (features, labels)), shape=self._shape)
+        coefficients.sum_duplicates()
+        return coefficients
+
+
+class _AboveThreshold(_Entries):
+    def __init__(self, n_features: int, n_labels: int, threshold: float) -> None:
+        super().__init__(n_features, n_labels)
+        self._threshold = np.float32(threshold)
+
+    def add(self, first_label: int, weights: Array) -> None:
+        labels, features = np.nonzero(np.abs(weights) >= self._threshold)
+        self._append(labels + first_label, features, weights[labels, features])
+
+
+class _TopOfEachLabel(_Entries):
+    def __init__(self, n_features: int, n_labels: int, count: int) -> None:
+        super().__init__(n_features, n_labels)
+        self._count = min(count, n_features)
+
+    def add(self, first_label: int, weights: Array) -> None:
+        if self._count == 0 or len(weights) == 0:
+            return
+        largest = np.argpartition(np.abs(weights), -self._count, axis=1)[:, -self._count :]
+        largest.sort(axis=1)
+        labels = np.repeat(np.arange(first_label, first_label + len(weights)), self._count)
+        self._append(labels, largest.ravel(), np.take_along_axis(weights, largest, axis=1).ravel())
+
+
+class _LargestOverall(_Entries):
+    """The `count` largest of all, exactly, from blocks: what falls below the current `count`-th never returns."""
+
+    def __init__(self, n_features: int, n_labels: int, count: int) -> None:
+        super().__init__(n_features, n_labels)
+        self._count = count
+        self._floor = np.float32(0)
+        self._held = 0
+
+    def add(self, first_label: int, weights: Array) -> None:
+        labels, features = np.nonzero(np.abs(weights) > self._floor)
+        self._append(labels + first_label, features, weights[labels, features])
+        self._held += len(labels)
+        if self._held > 2 * self._count:
+            self._trim()
+
+    def _trim(self) -> None:
+        labels, features, values = (np.concatenate(p) for p in (self._labels, self._features, self._values))
+        if len(values) > self._count:
+            magnitude = np.abs(values)
+            floor = np.partition(magnitude, -self._count)[-self._count] if self._count else np.float32(np.inf)
+            chosen = magnitude > floor
+            at_floor = np.flatnonzero(magnitude == floor)
+            chosen[at_floor[: self._count - int(chosen.sum())]] = True
+            labels, features, values = labels[chosen], features[chosen], values[chosen]
+            self._floor = floor
+        self._labels, self._features, self._values = [labels], [features], [values]
+        self._held = len(values)
+
+    def finish(self) -> Any:
+        self._trim()
+        return super().finish()
