@@ -188,10 +188,11 @@ def without_name(text: str, names: Iterable[str], ordinary: set[str]) -> str:
     'warns. of .'
     """
     for name in sorted(names, key=len, reverse=True):
-        whole = rf"(?<!\w){re.escape(name)}(?!\w)"
-        if not is_ordinary(name, ordinary):
-            text = re.sub(rf"(?:(?<![\w.])(?:\w+\.)+)?{whole}", "", text, flags=re.IGNORECASE)
+        if not is_ordinary(name, ordinary):  # also where it is a part of `name_like_this`, since tokens end at "_"
+            part = rf"(?:(?<![\w.])(?:\w+\.)+)?(?<![^\W_]){re.escape(name)}(?![^\W_])"
+            text = re.sub(part, "", text, flags=re.IGNORECASE)
             continue
+        whole = rf"(?<!\w){re.escape(name)}(?!\w)"
         text = _CODE.sub(lambda code, whole=whole: re.sub(whole, "", code[0], flags=re.IGNORECASE), text)  # type: ignore[misc]
         code_like = rf"(?<![\w.])(?:\w+\.)+{re.escape(name)}(?!\w)|{whole}(?=\(|\.\w)"
         text = re.sub(code_like, "", text, flags=re.IGNORECASE)
