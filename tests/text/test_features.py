@@ -1,0 +1,292 @@
+"""Texts to tf-idf rows: equal to scikit-learn's under matching settings, in one pass, and safe to save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.store import State
+from longtail.text import TextFeatures, tokenize
+
+TEXTS = [
+    "The red apple and the green apple",
+    "A green sky, a red sky",
+    "the sea is green; THE SEA is wide",
+    "",
+    "wide wide wide",
+    "Straße zur See, ÉCOLE de la mer",
+    "a red apple by the wide sea is a red apple; the sea is red",
+]
+CORPORA = st.lists(st.text(st.characters(), max_size=40), min_size=1, max_size=8)
+
+
+def same(first: Any, second: Any) -> bool:
+    return first.shape == second.shape and (first != second).nnz == 0
+
+
+@pytest.mark.parametrize("ngrams", [(1, 1), (1, 2), (2, 3)])
+@pytest.mark.parametrize(("min_df", "max_df"), [(1, 1.0), (2, 1.0), (0.2, 0.4), (1, 2)])
+@pytest.mark.parametrize("sublinear", [True, False])
+def test_equals_scikit_learn_under_matching_settings(
+    ngrams: tuple[int, int], min_df: float, max_df: float, sublinear: bool
+) -> None:
+    ours = TextFeatures(ngrams=ngrams, min_df=min_df, max_df=max_df, sublinear=sublinear)
+    theirs = TfidfVectorizer(
+        tokenizer=tokenize,
+        token_pattern=None,
+        lowercase=False,
+        ngram_range=ngrams,
+        min_df=min_df,
+        max_df=max_df,
+        sublinear_tf=sublinear,
+    )
+    X, expected = ours.fit_transform(TEXTS), theirs.fit_transform(TEXTS)
+    assert list(ours.feature_names_) == list(theirs.get_feature_names_out())
+    np.testing.assert_allclose(ours.idf_, theirs.idf_, rtol=1e-6)
+    np.testing.assert_allclose(X.toarray(), expected.toarray(), atol=1e-6)
+    unseen = ["green green apple of the sea", "nothing known here"]
+    np.testing.assert_allclose(ours.transform(unseen).toarray(), theirs.transform(unseen).toarray(), atol=1e-6)
+
+
+def test_token_pattern_of_scikit_learn_gives_the_same_tokens_on_plain_english() -> None:
+    text = "Every red apple, 22 of them; the sea-side isn't far."
+    assert tokenize(text) == TfidfVectorizer().build_analyzer()(text)
+
+
+def test_rows_are_float32_csr_with_sorted_32_bit_indices_and_unit_length() -> None:
+    X = TextFeatures(min_df=1).fit_transform(TEXTS)
+    assert isinstance(X, sparse.csr_array)
+    assert X.dtype == np.float32
+    assert X.indices.dtype == np.int32
+    assert X.has_canonical_format
+    lengths = np.sqrt((X.toarray() ** 2).sum(axis=1))
+    np.testing.assert_allclose(lengths, [1, 1, 1, 0, 1, 1, 1], rtol=1e-6)
+
+
+@given(CORPORA, st.sampled_from([(1, 1), (1, 2)]))
+def test_transform_of_the_fitted_texts_equals_fit_transform(texts: list[str], ngrams: tuple[int, int]) -> None:
+    texts = [*texts, "one word more"]
+    features = TextFeatures(min_df=1, ngrams=ngrams)
+    X = features.fit_transform(texts)
+    fitted = TextFeatures(min_df=1, ngrams=ngrams).fit(texts)
+    assert fitted.feature_names_ == features.feature_names_
+    assert np.array_equal(fitted.idf_, features.idf_)
+    assert same(fitted.transform(texts), X)
+    assert same(sparse.vstack(list(features.transform_batches(iter(texts), batch_rows=2))), X)
+
+
+@given(CORPORA, st.randoms(use_true_random=False))
+def test_permuting_the_texts_permutes_the_rows(texts: list[str], random: Any) -> None:
+    texts = [*texts, "one word more"]
+    order = list(range(len(texts)))
+    random.shuffle(order)
+    features, permuted = TextFeatures(min_df=1), TextFeatures(min_df=1)
+    X = features.fit_transform(texts)
+    Z = permuted.fit_transform([texts[i] for i in order])
+    assert permuted.feature_names_ == features.feature_names_
+    assert same(Z, X[order])
+
+
+@given(CORPORA)
+def test_the_vocabulary_is_the_sorted_tokens_in_at_least_min_df_texts(texts: list[str]) -> None:
+    texts = [*texts, "one word more", "one more"]
+    found = [set(tokenize(text)) for text in texts]
+    expected = sorted(t for t in set().union(*found) if sum(t in tokens for tokens in found) >= 2)
+    assert list(TextFeatures().fit(texts).feature_names_) == expected
+
+
+def test_the_texts_are_read_once() -> None:
+    for method in ("fit", "fit_transform"):
+        starts = 0
+
+        class Once:
+            def __iter__(self) -> Iterator[str]:
+                nonlocal starts
+                starts += 1
+                yield from TEXTS
+
+        getattr(TextFeatures(), method)(Once())
+        assert starts == 1
+    X = TextFeatures().fit_transform(text for text in TEXTS)
+    assert same(X, TextFeatures().fit_transform(TEXTS))
+
+
+def test_max_features_keeps_the_most_frequent_and_breaks_ties_by_token_order() -> None:
+    texts = ["bb cc aa", "bb cc dd", "bb dd aa"]
+    assert TextFeatures(min_df=1, max_features=3).fit(texts).feature_names_ == ("aa", "bb", "cc")
+    assert TextFeatures(min_df=1, max_features=1).fit(texts).feature_names_ == ("bb",)
+    assert same(
+        TextFeatures(min_df=1, max_features=3).fit_transform(texts),
+        TextFeatures(min_df=1, max_features=3).fit(texts).transform(texts),
+    )
+
+
+def test_a_fraction_and_a_count_are_told_apart() -> None:
+    texts = ["aa bb", "aa cc", "aa bb"]
+    assert TextFeatures(min_df=1.0).fit(texts).feature_names_ == ("aa",)
+    assert TextFeatures(min_df=1).fit(texts).feature_names_ == ("aa", "bb", "cc")
+    assert TextFeatures(min_df=1, max_df=0.9).fit(texts).feature_names_ == ("bb", "cc")
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("one text", "single text"),
+        (b"one text", "single text"),
+        (None, "None"),
+        (7, "7"),
+        (["fine", None], "row 1 of texts is None of type NoneType"),
+        (["fine", "fine", float("nan")], "row 2 of texts is nan of type float"),
+        ([b"bytes"], "row 0 .* decode"),
+        ([["nested"]], "row 0"),
+        (np.array([["two", "columns"]]), "2 dimensions"),
+        ([], "no texts"),
+    ],
+)
+def test_wrong_texts_are_named(texts: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        TextFeatures(min_df=1).fit(texts)
+    with pytest.raises(InvalidInput, match=message):
+        TextFeatures(min_df=1).fit_transform(texts)
+
+
+def test_a_wrong_row_in_a_later_batch_is_named_by_its_row() -> None:
+    features = TextFeatures(min_df=1).fit(["fine"])
+    with pytest.raises(InvalidInput, match="row 3"):
+        list(features.transform_batches(["a", "b", "c", None], batch_rows=2))  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("settings", "texts", "message"),
+    [
+        ({}, ["aa bb", "cc dd"], "lower min_df=2"),
+        ({"min_df": 1, "max_df": 1}, ["aa", "aa"], "raise max_df=1"),
+        ({"min_df": 0.9, "max_df": 0.5}, ["aa", "aa"], "no feature can have both"),
+        ({}, ["", "a . b"], "min_length"),
+        ({"min_df": 1, "ngrams": (2, 2)}, ["aa", "bb"], "ngrams"),
+    ],
+)
+def test_an_empty_vocabulary_says_which_setting_to_change(
+    settings: dict[str, Any], texts: list[str], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        TextFeatures(**settings).fit(texts)
+    with pytest.raises(InvalidInput, match=message):
+        TextFeatures(**settings).fit_transform(texts)
+
+
+WRONG_PARAMETERS: list[tuple[str, Any]] = [
+    ("ngrams", (2, 1)),
+    ("ngrams", (0, 1)),
+    ("ngrams", 2),
+    ("ngrams", (1, 2, 3)),
+    ("ngrams", (1, 1.5)),
+    ("min_length", 0),
+    ("min_length", True),
+    ("sublinear", 1),
+    ("min_df", 0),
+    ("min_df", -1),
+    ("min_df", 1.5),
+    ("min_df", float("nan")),
+    ("min_df", "2"),
+    ("max_df", True),
+    ("max_features", 0),
+    ("max_features", 2.0),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG_PARAMETERS)
+def test_a_wrong_parameter_is_named_in_fit(name: str, value: Any) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        TextFeatures(**{name: value}).fit(TEXTS)
+
+
+def test_a_model_that_is_not_fitted_says_so() -> None:
+    for method in (TextFeatures().transform, TextFeatures().get_feature_names_out):
+        with pytest.raises(NotFittedError):
+            method(TEXTS)
+
+
+def test_follows_the_contract_of_scikit_learn() -> None:
+    features = TextFeatures(ngrams=(1, 2), min_df=1, max_features=5)
+    assert clone(features).get_params() == features.get_params()
+    pipeline = make_pipeline(features)
+    X = pipeline.fit_transform(TEXTS)
+    assert X.shape == (len(TEXTS), 5)
+    assert pipeline.get_feature_names_out().tolist() == list(features.feature_names_)
+
+
+def test_state_round_trip_gives_the_same_rows() -> None:
+    features = TextFeatures(ngrams=(1, 2), min_df=np.int64(1), max_df=0.9, max_features=7).fit(TEXTS)
+    state = features.to_state()
+    assert state.params == {
+        "ngrams": [1, 2],
+        "min_length": 2,
+        "sublinear": True,
+        "min_df": 1,
+        "max_df": 0.9,
+        "max_features": 7,
+    }
+    again = TextFeatures.from_state(state)
+    assert again.get_params() == features.get_params()
+    assert same(again.transform(TEXTS), features.transform(TEXTS))
+
+
+GOOD = TextFeatures(min_df=1).fit(["aa bb"]).to_state()
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        replace(GOOD, kind="Ridge"),
+        replace(GOOD, params={}),
+        replace(GOOD, params={**GOOD.params, "extra": 1}),
+        *(replace(GOOD, params={**GOOD.params, name: value}) for name, value in WRONG_PARAMETERS),
+        replace(GOOD, arrays={"idf": GOOD.arrays["idf"]}),
+        replace(GOOD, arrays={"tokens": GOOD.arrays["tokens"]}),
+        *(
+            replace(GOOD, arrays={"tokens": tokens, "idf": GOOD.arrays["idf"]})
+            for tokens in [("bb", "aa"), ("aa", "aa"), ("", "aa"), ("aa",), ("aa", 1), ["aa", "bb"], ()]
+        ),
+        *(
+            replace(GOOD, arrays={"tokens": ("aa", "bb"), "idf": idf})
+            for idf in [
+                np.ones(2),
+                np.ones(3, np.float32),
+                np.ones((2, 1), np.float32),
+                np.array([1, 0], np.float32),
+                np.array([1, -1], np.float32),
+                np.array([1, np.nan], np.float32),
+                np.array([1, np.inf], np.float32),
+            ]
+        ),
+    ],
+)
+def test_a_damaged_state_is_refused(state: State) -> None:
+    with pytest.raises(ModelFormatError):
+        TextFeatures.from_state(state)
+
+
+def test_real_texts_give_the_same_matrix_as_scikit_learn(benchmark_data: Callable[[str], Path]) -> None:
+    import gzip
+    import json
+    from itertools import islice
+
+    with gzip.open(benchmark_data("eurlex57k") / "test.jsonl.gz", "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in islice(lines, 200)]
+    X = TextFeatures().fit_transform(texts)
+    theirs = TfidfVectorizer(tokenizer=tokenize, token_pattern=None, lowercase=False, min_df=2, sublinear_tf=True)
+    assert abs(X - theirs.fit_transform(texts)).max() < 1e-6
