@@ -72,7 +72,7 @@ def test_columns_beyond_32_bits_make_64_bit_indices(kernels):
     ],
 )
 def test_line_ends_and_blanks_do_not_matter(kernels, data):
-    arrays, error, shape = parse(kernels, data)
+    arrays, error, _ = parse(kernels, data)
     assert error is None
     assert by_row(arrays) == ([{1: 1.0}, {2: 3.0}], [[0], [1]])
 

@@ -23,7 +23,10 @@ from longtail.errors import DataFormatError
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-_ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{}},%'\"]+)\s*(\{{.*\}}|[^\s{{}}]+)\s*(?:%.*)?", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    rf"@attribute\s+({_QUOTED}|[^\s{{}},%'\"]+)(?:\s*(\{{(?:{_QUOTED}|[^{{}}'\"])*\}})|\s+([^\s{{}}]+))\s*(?:%.*)?",
+    re.IGNORECASE,
+)
 _VALUES = re.compile(rf"\s*({_QUOTED}|[^,'\"]*?)\s*(?:,|\Z)")
 _ENTRY = re.compile(rf"\s*([0-9]{{1,18}})\s+({_QUOTED}|[^\s,'\"{{}}]+)\s*")
 _NUMERIC = {"numeric", "real", "integer"}
@@ -174,7 +177,7 @@ class _Reader:
         match = _ATTRIBUTE.fullmatch(line)
         if match is None:
             self.fail(number, f"expected @attribute name type, found {line[:60]!r}")
-        name, kind = _unquote(match[1]), match[2]
+        name, kind = _unquote(match[1]), match[2] or match[3]
         if name in self.names:
             self.fail(number, f"the attribute {name!r} is already in line {self.names[name]}")
         self.names[name] = number
@@ -203,7 +206,7 @@ class _Reader:
         if text == "?":
             self.fail(number, f"the value of {name!r} is missing ('?'); fill it in before reading")
         try:
-            value = float(text)
+            value = float(text) if text.isascii() and "_" not in text else np.nan
         except ValueError:
             value = np.nan
         if not np.isfinite(value):

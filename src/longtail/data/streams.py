@@ -172,9 +172,11 @@ def writing(path: PathName) -> Iterator[IO[bytes]]:
             os.fsync(stream.fileno())
         _grant_usual_permissions(temporary)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+        if isinstance(error, UnicodeEncodeError):
+            raise InvalidInput(f"cannot write {target}: a text or name holds half of a surrogate pair") from None
         raise
 
 
