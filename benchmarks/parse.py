@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,8 @@ def main() -> None:
         for suffix in (".txt", ".gz"):
             mine, other = [], []
             for _ in range(options.repeat):
-                mine.append(seconds(lambda path=ours.with_suffix(suffix): read_repository(path)))
-                other.append(seconds(lambda suffix=suffix: peer(suffix)))
+                mine.append(seconds(partial(read_repository, ours.with_suffix(suffix))))
+                other.append(seconds(partial(peer, suffix)))
             ratio = statistics.median(other) / statistics.median(mine)
             print(
                 f"{suffix:>4}  longtail {statistics.median(mine):.3f} s ({min(mine):.3f} to {max(mine):.3f})  "

@@ -27,8 +27,9 @@ _ATTRIBUTE = re.compile(
     rf"@attribute\s+({_QUOTED}|[^\s{{}},%'\"]+)(?:\s*(\{{(?:{_QUOTED}|[^{{}}'\"])*\}})|\s+([^\s{{}}]+))\s*(?:%.*)?",
     re.IGNORECASE,
 )
-_VALUES = re.compile(rf"\s*({_QUOTED}|[^,'\"]*?)\s*(?:,|\Z)")
-_ENTRY = re.compile(rf"\s*([0-9]{{1,18}})\s+({_QUOTED}|[^\s,'\"{{}}]+)\s*")
+# Possessive, so that no line can make the search go back and forth.
+_VALUES = re.compile(rf"\s*+({_QUOTED}|[^,'\"]*+)\s*+(?:,|\Z)")
+_ENTRY = re.compile(rf"\s*+([0-9]{{1,18}})\s++({_QUOTED}|[^\s,'\"{{}}]++)\s*+")
 _NUMERIC = {"numeric", "real", "integer"}
 
 
@@ -130,7 +131,7 @@ def read_label_list(path: PathName) -> list[str]:
 def _unquote(text: str) -> str:
     if text[:1] in ("'", '"') and len(text) > 1:
         return re.sub(r"\\(.)", r"\1", text[1:-1])
-    return text
+    return text.rstrip()
 
 
 class _Reader:
