@@ -11,6 +11,7 @@ import pytest
 from corpora import assert_same_corpus, feature_corpora
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from longtail.data import Corpus, read_repository, write_repository
 from longtail.errors import DataFormatError, InvalidInput, NotEnoughMemory
@@ -106,11 +107,14 @@ def test_a_corpus_comes_back_bit_for_bit(corpus, name):
 def test_the_values_written_are_the_shortest(tmp_path):
     corpus = Corpus(labels=np.array([[1]]), label_names=["0"], features=np.array([[0.1, 2.0, 1e-20]], dtype=np.float32))
     write_repository(corpus, tmp_path / "a.txt")
-    assert (tmp_path / "a.txt").read_bytes() == b"1 3 1\n0 0:0.1 1:2.0 2:1e-20\n"
-    write_repository(corpus.select([0]), tmp_path / "b.txt")
-    whole = Corpus(labels=np.array([[1]]), label_names=["0"], features=np.array([[1, 2]]))
-    write_repository(whole, tmp_path / "c.txt")
-    assert (tmp_path / "c.txt").read_bytes() == b"1 2 1\n0 0:1 1:2\n"
+    assert (tmp_path / "a.txt").read_bytes() == b"1 3 1\n0 0:0.1 1:2 2:1e-20\n"
+
+
+def test_a_negative_zero_stays_one(tmp_path):
+    features = sparse.csr_array((np.array([-0.0, 0.0], dtype=np.float32), ([0, 0], [0, 1])), shape=(1, 2))
+    corpus = Corpus(labels=np.array([[1]]), label_names=["0"], features=features)
+    write_repository(corpus, tmp_path / "a.txt")
+    assert np.signbit(read_repository(tmp_path / "a.txt").features.data).tolist() == [True, False]
 
 
 def test_names_of_another_corpus_are_not_overwritten(tmp_path):

@@ -136,14 +136,8 @@ def write_label_names(corpus: Corpus, path: PathName) -> None:
 
 
 def _format_rows(labels: Any, features: Any) -> bytes:
-    label_texts = labels.indices.astype("S").tolist()
-    index_texts = features.indices.astype("S").tolist()
-    values = features.data
-    whole = np.abs(values) < 2**24
-    if whole.all() and (values == np.rint(values)).all():
-        values = values.astype(np.int64)
-    # NumPy writes the shortest digits that give the same 32-bit float again.
-    entries = list(map(b":".join, zip(index_texts, values.astype("S").tolist(), strict=True)))
+    label_texts = _as_texts(labels.indices)
+    entries = list(map(b":".join, zip(_as_texts(features.indices), _as_texts(features.data), strict=True)))
     lines = [
         b",".join(label_texts[first:last]) + b" " + b" ".join(entries[start:stop])
         for first, last, start, stop in zip(
@@ -151,3 +145,11 @@ def _format_rows(labels: Any, features: Any) -> bytes:
         )
     ]
     return b"\n".join([*lines, b""])
+
+
+def _as_texts(numbers: np.ndarray[Any, np.dtype[Any]]) -> list[bytes]:
+    """The shortest digits that give the same numbers again; each number that occurs is put into digits once."""
+    bits = numbers.view(f"u{numbers.itemsize}")  # as numbers, 0 and -0 would be the same
+    distinct, place = np.unique(bits, return_inverse=True)
+    texts = [text.removesuffix(b".0") for text in distinct.view(numbers.dtype).astype("S").tolist()]
+    return np.array(texts, dtype="S")[place].tolist() if texts else []
