@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 
 import pytest
 
@@ -97,6 +98,25 @@ def test_text_drops_a_byte_order_mark_and_refuses_other_bytes():
 def test_a_text_stream_is_refused():
     with pytest.raises(InvalidInput, match="binary mode"):
         list(read_blocks(io.StringIO("text")))
+
+
+def test_a_pipe_is_read_while_it_is_written():
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as source, os.fdopen(writer, "wb", buffering=0) as sink:
+        lines = read_lines(source)
+        sink.write(b"one\n")
+        assert next(lines) == (1, b"one\n")
+        sink.write(b"two\n")
+        assert next(lines) == (2, b"two\n")
+
+
+def test_gzip_is_told_even_if_its_bytes_come_singly():
+    class Slow(io.BytesIO):
+        def read1(self, size=-1):
+            return self.read(1)
+
+    assert b"".join(read_blocks(Slow(gzip.compress(b"text")))) == b"text"
+    assert b"".join(read_blocks(Slow(b"\x1f"))) == b"\x1f"
 
 
 def test_a_missing_file_is_an_error_with_its_name(tmp_path):

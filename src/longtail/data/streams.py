@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
+import secrets
 import zlib
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.progress import task
 
 PathName = str | os.PathLike[str]
+Block = TypeVar("Block")
 
 _BLOCK = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -27,10 +28,18 @@ LINE_LIMIT = 2**24
 
 
 def _raw_blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    while block := stream.read(_BLOCK):
+    """Blocks as they arrive, so that a pipe is read while it is written; the first can hold the magic bytes."""
+    read = getattr(stream, "read1", stream.read)
+    start = b""
+    while block := read(_BLOCK):
         if not isinstance(block, bytes):
             raise InvalidInput("the stream yields text; open it in binary mode, as in open(path, 'rb')")
-        yield block
+        start += block
+        if len(start) >= len(_GZIP_MAGIC):
+            yield start
+            start = b""
+    if start:
+        yield start
 
 
 def _unzipped(blocks: Iterable[bytes], name: str) -> Iterator[tuple[bytes, int]]:
@@ -80,16 +89,21 @@ def _opened(source: PathName | IO[bytes]) -> Iterator[tuple[IO[bytes], str, int 
 
 
 def read_blocks(source: PathName | IO[bytes]) -> Generator[bytes]:
-    """The content of a plain or gzipped file, unzipped one block ahead by a thread of its own."""
+    """The content of a plain or gzipped file or stream; a file is unzipped one block ahead by a thread of its own."""
     with _opened(source) as (stream, name, size), task(f"reading {Path(name).name}", total=size) as advance:
         blocks = _unzipped(_raw_blocks(stream), name)
-        with ThreadPoolExecutor(1) as pool:
+        # A thread that waits for a stream could not be interrupted.
+        for block, consumed in blocks if size is None else _one_ahead(blocks):
+            advance(consumed)
+            yield block
+
+
+def _one_ahead(blocks: Iterator[Block]) -> Iterator[Block]:
+    with ThreadPoolExecutor(1) as pool:
+        ahead = pool.submit(next, blocks, None)
+        while (found := ahead.result()) is not None:
             ahead = pool.submit(next, blocks, None)
-            while (found := ahead.result()) is not None:
-                ahead = pool.submit(next, blocks, None)
-                block, consumed = found
-                advance(consumed)
-                yield block
+            yield found
 
 
 def read_lines(source: PathName | IO[bytes], limit: int = LINE_LIMIT) -> Iterator[tuple[int, bytes]]:
@@ -156,12 +170,13 @@ def read_names(path: PathName) -> list[str]:
 def writing(path: PathName) -> Iterator[IO[bytes]]:
     """A binary file that takes its name only when the block ends well; gzipped if the name ends in ``.gz``."""
     target = Path(path)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        opened = open(temporary, "xb")  # noqa: SIM115 - closed below, apart from errors of opening
     except OSError as error:
         raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from None
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with opened as stream:
             if target.suffix == ".gz":
                 # A fixed time and no name make equal content equal bytes.
                 with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0, compresslevel=6) as zipped:
@@ -170,7 +185,6 @@ def writing(path: PathName) -> Iterator[IO[bytes]]:
                 yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        _grant_usual_permissions(temporary)
         os.replace(temporary, target)
     except BaseException as error:
         with suppress(FileNotFoundError):
@@ -178,10 +192,3 @@ def writing(path: PathName) -> Iterator[IO[bytes]]:
         if isinstance(error, UnicodeEncodeError):
             raise InvalidInput(f"cannot write {target}: a text or name holds half of a surrogate pair") from None
         raise
-
-
-def _grant_usual_permissions(path: str) -> None:
-    """Temporary files are private; the finished one gets what any new file gets."""
-    mask = os.umask(0)
-    os.umask(mask)
-    os.chmod(path, 0o666 & ~mask)

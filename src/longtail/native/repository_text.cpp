@@ -7,12 +7,21 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <locale>
 #include <numeric>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
+
+// Where the library has no from_chars for doubles, strtod in the plain locale stands in.
+#if defined(__cpp_lib_to_chars) && __cpp_lib_to_chars >= 201611L
+#define LONGTAIL_FROM_CHARS
+#else
+#include <locale.h>
+#include <stdlib.h>
+#if defined(__APPLE__)
+#include <xlocale.h>
+#endif
+#endif
 
 namespace {
 
@@ -75,16 +84,13 @@ constexpr double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e
 constexpr uint64_t exact_mantissa = uint64_t{1} << 53;
 
 double parse_decimal(Token token) {
-#if defined(__cpp_lib_to_chars) && __cpp_lib_to_chars >= 201611L
+#if defined(LONGTAIL_FROM_CHARS)
     double value = 0;
     std::from_chars(token.begin, token.end, value);
     return value;
 #else
-    std::istringstream stream(std::string(token.begin, token.end));
-    stream.imbue(std::locale::classic());
-    double value = 0;
-    stream >> value;
-    return value;
+    static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+    return strtod_l(std::string(token.begin, token.end).c_str(), nullptr, plain);
 #endif
 }
 
