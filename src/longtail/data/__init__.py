@@ -1,22 +1,44 @@
 """What comes in: corpora, file formats, named data sets, the embedded corpus."""
 
+from longtail.data.arff import read_arff
 from longtail.data.cache import cache_directory
 from longtail.data.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set
 from longtail.data.corpus import Corpus, encode_labels
+from longtail.data.delimited import read_delimited, write_delimited
+from longtail.data.files import read_corpus, write_corpus
 from longtail.data.idx import read_idx
+from longtail.data.jsonl import Record, iter_jsonl, read_jsonl, write_jsonl
 from longtail.data.python_api import load_python_api, python_api_versions
+from longtail.data.repository import read_repository, write_repository
+from longtail.data.scipy_files import read_scipy, write_scipy
+from longtail.data.splits import read_splits, split_corpus
 
 __all__ = [
     "CATALOGUE",
     "Corpus",
     "DataSet",
+    "Record",
     "cache_directory",
     "data_set",
     "encode_labels",
     "fetch",
     "find_data_set",
+    "iter_jsonl",
     "load_data_set",
     "load_python_api",
     "python_api_versions",
+    "read_arff",
+    "read_corpus",
+    "read_delimited",
     "read_idx",
+    "read_jsonl",
+    "read_repository",
+    "read_scipy",
+    "read_splits",
+    "split_corpus",
+    "write_corpus",
+    "write_delimited",
+    "write_jsonl",
+    "write_repository",
+    "write_scipy",
 ]

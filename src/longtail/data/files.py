@@ -1,0 +1,114 @@
+"""Any data file by its name: picks the format, then the reader or the writer of that format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from longtail.data.arff import read_arff
+from longtail.data.corpus import Corpus
+from longtail.data.delimited import read_delimited, write_delimited
+from longtail.data.jsonl import read_jsonl, write_jsonl
+from longtail.data.repository import read_repository, write_repository
+from longtail.data.scipy_files import read_scipy, write_scipy
+from longtail.data.streams import PathName
+from longtail.errors import DataFormatError, InvalidInput
+
+Result = TypeVar("Result")
+
+_EXTENSIONS = {
+    ".txt": "repository",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "delimited",
+    ".tsv": "delimited",
+    ".tab": "delimited",
+    ".npz": "scipy",
+    ".arff": "arff",
+}
+# How the file of the features is called, and how that of the labels beside it.
+_PARTNERS = (("X", "Y"), ("features", "labels"))
+
+
+def read_corpus(path: PathName, format: str | None = None, **options: Any) -> Corpus:
+    """Read a corpus from a file of any known format.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Of the two files of a SciPy pair, the one with the features.
+    format : {"repository", "jsonl", "delimited", "scipy", "arff"} or None
+        None means by the extension: ``.txt``, ``.jsonl``, ``.csv`` or ``.tsv``, ``.npz``, ``.arff``; all but
+        ``.npz`` also with ``.gz``.
+    **options
+        Those of the format's own reader.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "notes.jsonl"
+    >>> _ = path.write_text('{"text": "a red apple", "labels": ["fruit"]}')
+    >>> read_corpus(path).label_names
+    ('fruit',)
+    """
+    readers: dict[str, Callable[..., Corpus]] = {
+        "repository": read_repository,
+        "jsonl": read_jsonl,
+        "delimited": read_delimited,
+        "scipy": _read_pair,
+        "arff": read_arff,
+    }
+    return _choose(readers, path, format)(path, **options)
+
+
+def write_corpus(corpus: Corpus, path: PathName, format: str | None = None, **options: Any) -> None:
+    """Write a corpus to a file, in the format of its extension; nothing half-written is left behind.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        With texts for ``.jsonl``, ``.csv`` and ``.tsv``, with features for ``.txt`` and ``.npz``.
+    path : str or path-like
+        Gzipped if it ends in ``.gz``; of the two files of a SciPy pair, the one with the features.
+    format : {"repository", "jsonl", "delimited", "scipy"} or None
+        None means by the extension.
+    **options
+        Those of the format's own writer.
+    """
+    writers: dict[str, Callable[..., None]] = {
+        "repository": write_repository,
+        "jsonl": write_jsonl,
+        "delimited": write_delimited,
+        "scipy": _write_pair,
+    }
+    _choose(writers, path, format)(corpus, path, **options)
+
+
+def _choose(known: dict[str, Callable[..., Result]], path: PathName, format: str | None) -> Callable[..., Result]:
+    suffix = Path(Path(path).name.lower().removesuffix(".gz")).suffix
+    chosen = _EXTENSIONS.get(suffix) if format is None else format
+    if chosen is None or chosen not in known:
+        extensions = ", ".join(f"{end} ({name})" for end, name in _EXTENSIONS.items() if name in known)
+        what = f"the extension {suffix!r} of {path}" if format is None else f"the format {format!r}"
+        raise InvalidInput(f"{what} is not known here; known are {extensions}. Or give format=")
+    return known[chosen]
+
+
+def _read_pair(path: PathName, labels_path: PathName | None = None, **options: Any) -> Corpus:
+    partner = _partner(path) if labels_path is None else Path(labels_path)
+    if labels_path is None and not partner.is_file():
+        raise DataFormatError(path, None, f"the file of its labels, {partner.name}, is not beside it; give labels_path")
+    return read_scipy(path, partner, **options)
+
+
+def _write_pair(corpus: Corpus, path: PathName, labels_path: PathName | None = None) -> None:
+    write_scipy(corpus, path, _partner(path) if labels_path is None else labels_path)
+
+
+def _partner(path: PathName) -> Path:
+    name = Path(path).name
+    for features, labels in _PARTNERS:
+        if name.startswith(features):
+            return Path(path).with_name(labels + name.removeprefix(features))
+    raise InvalidInput(f"{path} is one of a pair, but its name does not start with X or features; give labels_path")

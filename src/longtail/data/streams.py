@@ -1,0 +1,194 @@
+"""Files as streams: blocks and lines of plain or gzipped files, and files that appear only when complete.
+
+Gzip is told by its first bytes, whatever the name. Nothing here holds more than a block and a line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+import zlib
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, TypeVar, cast
+
+from longtail.errors import DataFormatError, InvalidInput
+from longtail.progress import task
+
+PathName = str | os.PathLike[str]
+Block = TypeVar("Block")
+
+_BLOCK = 2**20
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_WINDOW = 31
+LINE_LIMIT = 2**24
+
+
+def _raw_blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """Blocks as they arrive, so that a pipe is read while it is written; the first can hold the magic bytes."""
+    read = getattr(stream, "read1", stream.read)
+    start = b""
+    while block := read(_BLOCK):
+        if not isinstance(block, bytes):
+            raise InvalidInput("the stream yields text; open it in binary mode, as in open(path, 'rb')")
+        start += block
+        if len(start) >= len(_GZIP_MAGIC):
+            yield start
+            start = b""
+    if start:
+        yield start
+
+
+def _unzipped(blocks: Iterable[bytes], name: str) -> Iterator[tuple[bytes, int]]:
+    """Blocks as they are or unzipped, each with the number of bytes read for it."""
+    member: Any = None
+    plain = None
+    for raw in blocks:
+        if plain is None:
+            plain = not raw.startswith(_GZIP_MAGIC)
+        if plain:
+            yield raw, len(raw)
+            continue
+        rest, consumed = raw, len(raw)
+        while rest:
+            if member is None:
+                # Tapes and some tools pad gzip files with zeros after the last member.
+                rest = rest.lstrip(b"\0")
+                if not rest:
+                    break
+                member = zlib.decompressobj(_GZIP_WINDOW)
+            try:
+                block = member.decompress(rest, 2 * _BLOCK)
+            except zlib.error as error:
+                raise DataFormatError(name, None, f"the gzip stream is damaged ({error}); get the file again") from None
+            rest = member.unused_data if member.eof else member.unconsumed_tail
+            if member.eof:
+                member = None
+            if block:
+                yield block, consumed
+                consumed = 0
+    if member is not None:
+        raise DataFormatError(name, None, "the gzip stream ends early: the file is cut short; get it again")
+
+
+@contextmanager
+def _opened(source: PathName | IO[bytes]) -> Iterator[tuple[IO[bytes], str, int | None]]:
+    """The stream, its name for messages, and its size where that is known."""
+    if not isinstance(source, str | os.PathLike):
+        yield source, str(getattr(source, "name", "the stream")), None
+        return
+    try:
+        stream = open(source, "rb")  # noqa: SIM115 - closed below, apart from errors of opening
+    except OSError as error:
+        raise DataFormatError(source, None, f"cannot be opened: {error.strerror or error}") from None
+    with stream:
+        yield stream, str(source), os.fstat(stream.fileno()).st_size
+
+
+def read_blocks(source: PathName | IO[bytes]) -> Generator[bytes]:
+    """The content of a plain or gzipped file or stream; a file is unzipped one block ahead by a thread of its own."""
+    with _opened(source) as (stream, name, size), task(f"reading {Path(name).name}", total=size) as advance:
+        blocks = _unzipped(_raw_blocks(stream), name)
+        # A thread that waits for a stream could not be interrupted.
+        for block, consumed in blocks if size is None else _one_ahead(blocks):
+            advance(consumed)
+            yield block
+
+
+def _one_ahead(blocks: Iterator[Block]) -> Iterator[Block]:
+    with ThreadPoolExecutor(1) as pool:
+        ahead = pool.submit(next, blocks, None)
+        while (found := ahead.result()) is not None:
+            ahead = pool.submit(next, blocks, None)
+            yield found
+
+
+def read_lines(source: PathName | IO[bytes], limit: int = LINE_LIMIT) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers from 1, line ends kept; a line of more than `limit` bytes is an error."""
+    name = source_name(source)
+    number = 1
+    carry: list[bytes] = []
+    carried = 0
+    with closing(read_blocks(source)) as blocks:
+        for block in blocks:
+            for piece in block.splitlines(keepends=True) if b"\r" not in block else _split_at_line_feeds(block):
+                carried += len(piece)
+                if carried > limit:
+                    raise DataFormatError(name, number, f"the line is longer than {limit} bytes; see `line_limit`")
+                carry.append(piece)
+                if piece.endswith(b"\n"):
+                    yield number, b"".join(carry)
+                    carry, carried = [], 0
+                    number += 1
+    if carry:
+        yield number, b"".join(carry)
+
+
+def _split_at_line_feeds(block: bytes) -> Iterator[bytes]:
+    start = 0
+    while (newline := block.find(b"\n", start)) >= 0:
+        yield block[start : newline + 1]
+        start = newline + 1
+    if start < len(block):
+        yield block[start:]
+
+
+def read_text_lines(source: PathName | IO[bytes], limit: int = LINE_LIMIT) -> Iterator[tuple[int, str]]:
+    """Lines of UTF-8 text with their numbers, line ends kept; a byte order mark at the start is dropped."""
+    for number, line in read_lines(source, limit):
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataFormatError(
+                source_name(source),
+                number,
+                f"byte {error.start + 1} of the line is not UTF-8 ({error.reason}); save the file as UTF-8",
+            ) from None
+        yield number, text.removeprefix("\ufeff") if number == 1 else text
+
+
+def source_name(source: PathName | IO[bytes]) -> str:
+    """How to call a file or stream in messages."""
+    return str(source if isinstance(source, str | os.PathLike) else getattr(source, "name", "the stream"))
+
+
+def read_names(path: PathName) -> list[str]:
+    """One distinct name per line."""
+    names: dict[str, int] = {}
+    for number, line in read_text_lines(path):
+        name = line.rstrip("\r\n")
+        first = names.setdefault(name, number)
+        if first != number:
+            raise DataFormatError(path, number, f"the name {name!r} is already in line {first}; names must differ")
+    return list(names)
+
+
+@contextmanager
+def writing(path: PathName) -> Iterator[IO[bytes]]:
+    """A binary file that takes its name only when the block ends well; gzipped if the name ends in ``.gz``."""
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    try:
+        opened = open(temporary, "xb")  # noqa: SIM115 - closed below, apart from errors of opening
+    except OSError as error:
+        raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from None
+    try:
+        with opened as stream:
+            if target.suffix == ".gz":
+                # A fixed time and no name make equal content equal bytes.
+                with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0, compresslevel=6) as zipped:
+                    yield cast(IO[bytes], zipped)
+            else:
+                yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException as error:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        if isinstance(error, UnicodeEncodeError):
+            raise InvalidInput(f"cannot write {target}: a text or name holds half of a surrogate pair") from None
+        raise
