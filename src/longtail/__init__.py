@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from longtail.version import __version__
+
 if TYPE_CHECKING:
     from longtail.data import Corpus as Corpus
     from longtail.errors import LongtailError as LongtailError
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from longtail.models import load as load
     from longtail.tagger import Tagger as Tagger
     from longtail.text import TextFeatures as TextFeatures
-
-__version__ = "0.1.0"
 
 # Loaded on first use, so that importing the package costs what NumPy and SciPy cost.
 _HOMES = {

@@ -13,7 +13,6 @@ import numpy as np
 import scipy
 from scipy import sparse
 
-from longtail import __version__
 from longtail.errors import InvalidInput, Unavailable
 from longtail.store import files
 from longtail.store.invariants import check_csr
@@ -31,6 +30,7 @@ from longtail.store.manifest import encode, is_manifest
 from longtail.store.npy import DTYPES, MAX_DIMENSIONS, header
 from longtail.store.state import State
 from longtail.store.values import plain_value
+from longtail.version import __version__
 
 _LONGEST_HINT = 100
 

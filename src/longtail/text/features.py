@@ -24,7 +24,7 @@ from longtail.text.tokens import tokenize, word_ngrams
 _PARAMETERS = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features")
 
 
-class TextFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TextFeatures(TransformerMixin, BaseEstimator):
     """Turn texts into rows of tf-idf weights of unit length.
 
     The weight of a token is ``1 + ln(tf)`` times ``ln((1 + n) / (1 + df)) + 1``, for ``tf`` occurrences in the text and

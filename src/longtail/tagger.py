@@ -1,0 +1,243 @@
+"""`Tagger`: the pipeline people use. Texts and label names in, label names and scores out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from longtail.data import Corpus
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.linear import Ridge, RidgeCV
+from longtail.metrics import Report, evaluate, inverse_propensity
+from longtail.store import Persistent, State
+from longtail.text import RowScaling, TextFeatures
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+FEATURES: dict[str, Any] = {"TextFeatures": TextFeatures, "RowScaling": RowScaling}
+ESTIMATORS: dict[str, Any] = {"Ridge": Ridge, "RidgeCV": RidgeCV}
+
+
+class Tag(NamedTuple):
+    """A label and its score."""
+
+    label: str
+    score: float
+
+
+class Reason(NamedTuple):
+    """A word, or a feature, and what it adds to a label's score."""
+
+    feature: str
+    contribution: float
+
+
+class TagExplanation(NamedTuple):
+    """Why a label has its score: the contributions and the intercept add up to it."""
+
+    label: str
+    score: float
+    reasons: tuple[Reason, ...]
+    intercept: float
+
+
+class Tagger(BaseEstimator, Persistent):
+    """Turns texts (or rows of features) into features, learns from them, and speaks in label names.
+
+    Parameters
+    ----------
+    features : TextFeatures, RowScaling or None
+        How to make features; None makes `TextFeatures` for texts and `RowScaling` for rows of features.
+    estimator : Ridge, RidgeCV or None
+        What learns; None makes a `RidgeCV`.
+
+    Attributes
+    ----------
+    features_, estimator_
+        Fitted copies of the two.
+    label_names_ : tuple of str
+    label_counts_ : array of int
+        Training rows of each label.
+
+    Examples
+    --------
+    >>> from longtail import Ridge, Tagger, TextFeatures
+    >>> texts = ["red apples and pears", "green apples", "clear blue sky", "grey sky and rain"]
+    >>> labels = [["fruit"], ["fruit"], ["weather"], ["weather"]]
+    >>> tagger = Tagger(TextFeatures(min_df=1), Ridge()).fit(texts, labels)
+    >>> tagger.predict(["rain and a grey sky"], k=1)[0][0].label
+    'weather'
+    """
+
+    features_: Any
+    estimator_: Any
+    label_names_: tuple[str, ...]
+    label_counts_: Array
+    n_rows_: int
+
+    def __init__(self, features: Any = None, estimator: Any = None) -> None:
+        self.features = features
+        self.estimator = estimator
+
+    def fit(self, texts: Sequence[str], labels: Sequence[Iterable[str]]) -> Self:
+        """Learn from texts and, for each, the names of its labels."""
+        return self.fit_corpus(Corpus.from_lists(texts, labels))
+
+    def fit_corpus(self, corpus: Corpus) -> Self:
+        """Learn from a corpus: from its texts where it has them, else from its features."""
+        if corpus.n_rows == 0 or corpus.n_labels == 0:
+            raise InvalidInput(f"nothing to learn from: {corpus.n_rows} rows and {corpus.n_labels} labels")
+        default = RowScaling() if corpus.texts is None else TextFeatures(min_df=min(2, corpus.n_rows))
+        features = default if self.features is None else clone(self.features)
+        estimator = RidgeCV() if self.estimator is None else clone(self.estimator)
+        X = features.fit_transform(_inputs(corpus, features))
+        estimator.fit(X, corpus.labels)
+        self.features_, self.estimator_ = features, estimator
+        self.label_names_ = tuple(corpus.label_names)
+        self.label_counts_ = corpus.label_counts
+        self.n_rows_ = corpus.n_rows
+        return self
+
+    @property
+    def takes_texts(self) -> bool:
+        """Whether rows are texts rather than feature vectors."""
+        check_is_fitted(self, "features_")
+        return isinstance(self.features_, TextFeatures)
+
+    def predict_topk(
+        self,
+        rows: Any,
+        k: int = 5,
+        allow: Iterable[str] | None = None,
+        deny: Iterable[str] | None = None,
+        **options: Any,
+    ) -> tuple[Array, Array]:
+        """The k best labels of each row as ids into ``label_names_``, and their scores.
+
+        Parameters
+        ----------
+        rows : sequence of str, or matrix of features
+        k : int
+        allow, deny : names of labels that may, or may not, be given
+        **options
+            Those of the estimator, as ``weighting`` of `Ridge`.
+        """
+        check_is_fitted(self, "features_")
+        return self.estimator_.predict_topk(
+            self.features_.transform(rows), k, allow=self._ids(allow), deny=self._ids(deny), **options
+        )
+
+    def predict(
+        self,
+        rows: Any,
+        k: int = 5,
+        allow: Iterable[str] | None = None,
+        deny: Iterable[str] | None = None,
+        **options: Any,
+    ) -> list[list[Tag]]:
+        """The k best labels of each row by name, best first; the parameters are those of `predict_topk`."""
+        labels, scores = self.predict_topk(rows, k, allow, deny, **options)
+        return [
+            [Tag(self.label_names_[label], float(score)) for label, score in zip(*row, strict=True) if label >= 0]
+            for row in zip(labels.tolist(), scores.tolist(), strict=True)
+        ]
+
+    def explain(self, row: Any, label: str) -> TagExplanation:
+        """Which words of a text (or features of a row) gave `label` its score, exactly."""
+        check_is_fitted(self, "features_")
+        x = self.features_.transform([row] if isinstance(row, str) else row)
+        [label_id] = self._ids([label]) or []
+        found = self.estimator_.explain(x, label_id)
+        names = self.features_.feature_names_ if self.takes_texts else None
+        reasons = tuple(
+            Reason(str(feature) if names is None else names[feature], contribution)
+            for feature, contribution in zip(found.features.tolist(), found.contributions.tolist(), strict=True)
+        )
+        return TagExplanation(label, found.score, reasons, found.intercept)
+
+    def evaluate(self, corpus: Corpus, *, ks: tuple[int, ...] = (1, 3, 5), a: float = 0.55, b: float = 1.5) -> Report:
+        """Judge the rankings of a corpus; its labels that training never saw count as missed.
+
+        Parameters
+        ----------
+        corpus : Corpus
+        ks : cutoffs
+        a, b : constants of the propensity model
+        """
+        check_is_fitted(self, "features_")
+        known = set(self.label_names_)
+        names = (*self.label_names_, *(name for name in corpus.label_names if name not in known))
+        top, _ = self.predict_topk(_inputs(corpus, self.features_), max(ks))
+        counts = np.pad(self.label_counts_, (0, len(names) - len(self.label_counts_)))
+        return evaluate(
+            corpus.with_label_names(names).labels,
+            top,
+            ks=ks,
+            inverse_propensity=inverse_propensity(counts, self.n_rows_, a=a, b=b),
+            train_label_counts=counts,
+        )
+
+    def _ids(self, names: Iterable[str] | None) -> list[int] | None:
+        if names is None:
+            return None
+        if isinstance(names, str):
+            raise InvalidInput(f"expected a list of label names, found the single text {names!r}")
+        position = self._positions()
+        names = list(names)
+        missing = [name for name in names if name not in position]
+        if missing:
+            raise InvalidInput(f"the model has no label {missing[0]!r}; it knows {len(position)} labels")
+        return [position[name] for name in names]
+
+    def _positions(self) -> dict[str, int]:
+        if not hasattr(self, "_position"):
+            self._position = {name: i for i, name in enumerate(self.label_names_)}
+        return self._position
+
+    def to_state(self) -> State:
+        check_is_fitted(self, "features_")
+        return State(
+            "Tagger",
+            facts={"n_labels": len(self.label_names_), "n_rows": self.n_rows_},
+            arrays={"label_names": self.label_names_, "label_counts": self.label_counts_},
+            parts={"features": self.features_.to_state(), "estimator": self.estimator_.to_state()},
+        )
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Build the fitted tagger again, or raise `ModelFormatError`."""
+        features = state.part("features", *FEATURES)
+        estimator = state.part("estimator", *ESTIMATORS)
+        model = cls()
+        model.features_ = FEATURES[features.kind].from_state(features)
+        model.estimator_ = ESTIMATORS[estimator.kind].from_state(estimator)
+        model.label_names_ = state.strings("label_names", model.estimator_.n_labels_)
+        model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
+        model.n_rows_ = state.fact("n_rows", int)
+        if len(set(model.label_names_)) != len(model.label_names_):
+            raise ModelFormatError("Tagger: label names repeat")
+        if model.n_rows_ < 1 or (model.label_counts_ < 0).any():
+            raise ModelFormatError("Tagger: the counts of rows are not possible")
+        width = len(model.features_.feature_names_) if model.takes_texts else model.features_.n_features_in_
+        if width != model.estimator_.n_features_in_:
+            raise ModelFormatError(
+                f"Tagger: the features are {width} wide and the estimator takes {model.estimator_.n_features_in_}"
+            )
+        return model
+
+
+def _inputs(corpus: Corpus, features: Any) -> Any:
+    """What `features` takes of the corpus: its texts or its feature rows."""
+    takes_texts = isinstance(features, TextFeatures)
+    rows = corpus.texts if takes_texts else corpus.features
+    if rows is None:
+        wanted, found = ("texts", "only features") if takes_texts else ("features", "only texts")
+        raise InvalidInput(f"the model takes {wanted}; the corpus has {found}")
+    if not takes_texts and not sparse.issparse(rows):
+        rows = sparse.csr_array(rows)
+    return rows

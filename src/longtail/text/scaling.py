@@ -1,0 +1,78 @@
+"""`RowScaling`: features that came ready-made, brought to rows of unit length."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.parameters import Choice, Constraint, check_parameters
+from longtail.store import State
+from longtail.store.state import check_params, saved_params
+from longtail.validation import as_features
+
+
+class RowScaling(BaseEstimator):
+    """Scale the rows of a feature matrix; nothing is learned but their width.
+
+    Parameters
+    ----------
+    log : bool
+        Replace each value v by ln(1 + v) first; values must then not be negative.
+    unit : bool
+        Divide each row by its Euclidean length; empty rows stay empty.
+
+    Examples
+    --------
+    >>> RowScaling().fit_transform([[3.0, 4.0]]).toarray()
+    array([[0.6, 0.8]], dtype=float32)
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {"log": Choice((True, False)), "unit": Choice((True, False))}
+
+    n_features_in_: int
+
+    def __init__(self, log: bool = False, unit: bool = True) -> None:
+        self.log = log
+        self.unit = unit
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the parameters and note the width of the rows."""
+        check_parameters(self, self._parameters)
+        self.n_features_in_ = as_features(X).shape[1]
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        return self.fit(X).transform(X)
+
+    def transform(self, X: Any) -> Any:
+        """The scaled rows as CSR float32."""
+        X = as_features(X, n_features=self.n_features_in_)
+        values = X.data
+        if self.log:
+            if values.size and values.min() < 0:
+                raise InvalidInput("log scaling needs values of at least 0; found a negative feature value")
+            values = np.log1p(values)
+        if self.unit:
+            rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+            squares = np.bincount(rows, weights=values.astype(np.float64) ** 2, minlength=X.shape[0])
+            lengths = np.sqrt(np.where(squares > 0, squares, 1))
+            values = (values / lengths[rows]).astype(np.float32)
+        return sparse.csr_array((values, X.indices, X.indptr), shape=X.shape)
+
+    def to_state(self) -> State:
+        return State("RowScaling", saved_params(self), {"n_features": self.n_features_in_})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Build the fitted scaling again, or raise `ModelFormatError`."""
+        model = cls(**check_params(state, cls))
+        try:
+            check_parameters(model, cls._parameters)
+        except InvalidInput as error:
+            raise ModelFormatError(str(error)) from None
+        model.n_features_in_ = state.fact("n_features", int)
+        return model
