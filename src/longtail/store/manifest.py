@@ -57,7 +57,6 @@ def decode(content: bytes) -> Manifest:
             object_pairs_hook=_distinct,
             parse_int=_whole_number,
             parse_float=_real_number,
-            parse_constant=_no_constant,
         )
         return _READERS[version](fields)
     except RecursionError:
@@ -107,7 +106,3 @@ def _real_number(literal: str) -> float:
     if len(literal) > _LONGEST_NUMBER:
         raise ValueError("a number has too many digits")
     return float(literal)
-
-
-def _no_constant(literal: str) -> None:
-    raise ValueError(f"{literal} is not a number")
