@@ -16,6 +16,10 @@ class InvalidInput(LongtailError, ValueError):
     """Arguments or arrays that contradict each other or the contract of an estimator."""
 
 
+class WrongType(InvalidInput, TypeError):
+    """Values that are not numbers where numbers are needed."""
+
+
 class DataFormatError(LongtailError, ValueError):
     """A data file that cannot be read, with the place where reading stopped.
 

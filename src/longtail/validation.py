@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, WrongType
 
 
-def _as_csr(matrix: Any, name: str) -> sparse.csr_array[Any]:
+def _as_csr(matrix: Any, name: str) -> Any:
     if sparse.issparse(matrix):
         if matrix.ndim != 2:
             raise InvalidInput(f"{name} has {matrix.ndim} dimensions; expected 2")
@@ -36,13 +36,13 @@ def _as_csr(matrix: Any, name: str) -> sparse.csr_array[Any]:
             try:
                 array = array.astype(np.float64)
             except (TypeError, ValueError) as error:
-                raise InvalidInput(f"{name} has dtype {array.dtype} and cannot be read as numbers: {error}") from None
+                raise WrongType(f"{name} has dtype {array.dtype} and cannot be read as numbers: {error}") from None
         csr = sparse.csr_array(array)
     check_csr(csr, name)
     return csr
 
 
-def check_csr(csr: sparse.csr_array[Any], name: str) -> None:
+def check_csr(csr: Any, name: str) -> None:
     """Raise `InvalidInput` unless the index arrays of `csr` describe a matrix of its shape."""
     rows, columns = csr.shape
     indptr, indices = csr.indptr, csr.indices
@@ -58,7 +58,7 @@ def check_csr(csr: sparse.csr_array[Any], name: str) -> None:
         raise InvalidInput(f"{name}: the sparse matrix has a column index outside 0..{columns - 1}")
 
 
-def _canonical(csr: sparse.csr_array[Any], original: Any) -> sparse.csr_array[Any]:
+def _canonical(csr: Any, original: Any) -> Any:
     if csr.has_canonical_format:
         return csr
     if csr.indices is getattr(original, "indices", None):
@@ -67,7 +67,7 @@ def _canonical(csr: sparse.csr_array[Any], original: Any) -> sparse.csr_array[An
     return csr
 
 
-def as_features(X: Any, name: str = "X", n_features: int | None = None) -> sparse.csr_array[Any]:
+def as_features(X: Any, name: str = "X", n_features: int | None = None, owner: str = "the model") -> Any:
     """Check features and bring them to CSR float32.
 
     Parameters
@@ -77,10 +77,14 @@ def as_features(X: Any, name: str = "X", n_features: int | None = None) -> spars
         How to call it in messages.
     n_features : int or None
         The width it must have.
+    owner : str
+        Who expects that width.
     """
     csr = _canonical(_as_csr(X, name), X)
     if n_features is not None and csr.shape[1] != n_features:
-        raise InvalidInput(f"{name} has {csr.shape[1]} features, but the model expects {n_features} features as input")
+        raise InvalidInput(
+            f"{name} has {csr.shape[1]} features, but {owner} is expecting {n_features} features as input"
+        )
     if csr.data.size and not np.isfinite(csr.data).all():
         raise InvalidInput(f"{name} contains NaN or infinity; every feature value must be finite")
     with np.errstate(over="ignore"):
@@ -90,11 +94,13 @@ def as_features(X: Any, name: str = "X", n_features: int | None = None) -> spars
     return sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
 
 
-def as_labels(Y: Any, n_rows: int | None = None, name: str = "Y") -> sparse.csr_array[Any]:
+def as_labels(Y: Any, n_rows: int | None = None, name: str = "Y") -> Any:
     """Check a 0/1 label matrix and bring it to CSR float32 whose stored values are all 1."""
     csr = _as_csr(Y, name)
     if csr.data.size and not np.isin(csr.data, (0, 1)).all():
-        raise InvalidInput(f"{name} must hold only 0 and 1 (a row's labels); found {_first_other(csr.data)!r}")
+        raise InvalidInput(
+            f"Unknown label type: {name} must hold only 0 and 1 (a row's labels); found {_first_other(csr.data)!r}"
+        )
     if n_rows is not None and csr.shape[0] != n_rows:
         raise InvalidInput(f"Found input variables with inconsistent numbers of samples: [{n_rows}, {csr.shape[0]}]")
     csr = _canonical(csr, Y)

@@ -121,7 +121,7 @@ class EstimatorContract:
         for bad in (np.nan, np.inf, 1e300):
             dense = X.toarray().astype(np.float64)
             dense[3, 3] = bad
-            with pytest.raises(InvalidInput, match="NaN|too large"):
+            with pytest.raises(InvalidInput, match=r"NaN|too large"):
                 self.make().fit(dense, Y)
 
     def test_another_number_of_features_is_refused(self, fitted, data):

@@ -71,9 +71,7 @@ def test_scaled_targets_are_scaled_scores(seed):
     plain = Ridge(1.0).fit(X, Y)
     weighted = Ridge(1.0, weighting="target").fit(X, Y)
     np.testing.assert_allclose(weighted.decision_function(X), X @ W_weighted, atol=1e-4)
-    for one, other in zip(
-        plain.predict_topk(X, weighting="target"), weighted.predict_topk(X), strict=True
-    ):
+    for one, other in zip(plain.predict_topk(X, weighting="target"), weighted.predict_topk(X), strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(weighted.predict_topk(X, weighting=None)[1], plain.predict_topk(X)[1])
 
@@ -127,10 +125,10 @@ def test_keeping_everything_is_the_identity(rng, identity):
 @solvers
 def test_labels_do_not_know_of_each_other(rng, solver):
     X, Y = planted(rng)
-    whole = Ridge(solver=solver).fit(X, Y).coef_
+    whole = Ridge(solver=solver, tol=1e-6).fit(X, Y).coef_
     order = rng.permutation(12)
     for size in (1, 5, 64):
-        shuffled = Ridge(solver=solver, block_size=size).fit(X, Y[:, order]).coef_
+        shuffled = Ridge(solver=solver, tol=1e-6, block_size=size).fit(X, Y[:, order]).coef_
         np.testing.assert_allclose(shuffled, whole[:, order], atol=1e-5)
 
 
@@ -191,7 +189,7 @@ def test_updates_that_cannot_be_exact_are_refused(rng):
     X, Y = planted(rng)
     with pytest.raises(InvalidInput, match="updatable=True"):
         Ridge().fit(X, Y).partial_fit(X, Y)
-    with pytest.raises(InvalidInput, match="begun with 30 features"):
+    with pytest.raises(InvalidInput, match="expecting 30 features"):
         Ridge().partial_fit(X, Y).partial_fit(X[:, :4], Y)
     with pytest.raises(InvalidInput, match="'cg'"):
         Ridge(solver="cg").partial_fit(X, Y)
@@ -236,9 +234,9 @@ def test_auto_takes_conjugate_gradients_where_both_sides_are_long(rng):
 
 
 def test_auto_avoids_what_does_not_fit(rng, monkeypatch):
-    X, Y = planted(rng, 1500, 1000, 4)
+    X, Y = planted(rng, 1500, 1000, 400)
     assert Ridge().fit(X, Y).solver_ == "primal"
-    monkeypatch.setenv("LONGTAIL_MEMORY", "9M")
+    monkeypatch.setenv("LONGTAIL_MEMORY", "8M")
     assert Ridge(block_size=4).fit(X, Y).solver_ == "cg"
 
 

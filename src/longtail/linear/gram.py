@@ -64,7 +64,8 @@ def centre_gram(gram: Array, n_rows: int, mean: Array) -> None:
 
 def column_sums(X: Any) -> Array:
     """Sums of the columns in float64."""
-    return np.bincount(X.indices, weights=X.data, minlength=X.shape[1])
+    # bincount forgets its dtype where there is nothing to count.
+    return np.bincount(X.indices, weights=X.data, minlength=X.shape[1]).astype(np.float64, copy=False)
 
 
 def label_sums(X: Any, Yt: Any, block: slice) -> Array:

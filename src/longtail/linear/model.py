@@ -108,7 +108,7 @@ class LinearModel(BaseEstimator, Persistent):
 
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self, "coef_")
-        return as_features(X, n_features=self.n_features_in_)
+        return as_features(X, n_features=self.n_features_in_, owner=type(self).__name__)
 
     def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
         """The k best labels of each row and their scores.

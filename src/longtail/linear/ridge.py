@@ -14,15 +14,17 @@ from longtail.linear.cost import Estimate, Shape, cheapest, estimate
 from longtail.linear.ridge_model import RidgeModel, check_training, column_counts
 from longtail.linear.solvers import ConjugateGradients, DualCholesky, PrimalCholesky, Problem, Spectral
 from longtail.linear.statistics import Statistics
-from longtail.memory import MemoryPlan
+from longtail.memory import MemoryPlan, available_memory
 from longtail.parallel import resolve_jobs
 from longtail.parameters import Choice, Constraint, Number
 from longtail.store import State
+from longtail.validation import as_features
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 _PROBED_LABELS = 8
+_FEW_ITERATIONS = 4  # unless so few would pay, conjugate gradients are not even tried
 
 
 class Ridge(RidgeModel):
@@ -165,9 +167,7 @@ class Ridge(RidgeModel):
         if self.solver not in ("auto", "primal"):
             raise InvalidInput(f"partial_fit works with solver 'auto' or 'primal', not {self.solver!r}")
         if hasattr(self, "statistics_"):
-            known = len(self.statistics_.feature_sums)
-            if X.shape[1] != known:
-                raise InvalidInput(f"X has {X.shape[1]} features, but the model was begun with {known} features")
+            as_features(X, n_features=len(self.statistics_.feature_sums), owner=type(self).__name__)
         new = Statistics.of(X, Y, self.n_jobs)
         self.statistics_ = self.statistics_.plus(new) if hasattr(self, "statistics_") else new
         return self._solve_statistics() if solve else self
@@ -195,11 +195,13 @@ class Ridge(RidgeModel):
 
         if self.solver != "auto":
             return of(self.solver)
-        direct = cheapest([of("primal"), of("dual")])
-        if shape.n_labels == 0 or (alphas == 0).any() or direct.work <= of("cg", 4).work:
-            # Not even a few iterations would pay; alpha 0 has no condition number to rely on.
-            return cheapest([of("primal"), of("dual")])
-        return cheapest([of("primal"), of("dual"), of("cg", self._probe(problem, alphas))])
+        candidates = [of("primal"), of("dual")]
+        direct = cheapest(candidates)
+        if shape.n_labels == 0 or (alphas == 0).any():
+            return direct  # without a penalty conjugate gradients have no condition number to rely on
+        if direct.plan.total > available_memory() or direct.work > of("cg", _FEW_ITERATIONS).work:
+            candidates.append(of("cg", self._probe(problem, alphas)))
+        return cheapest(candidates)
 
     def _probe(self, problem: Problem, alphas: Array) -> int:
         """Iterations that conjugate gradients need, tried on a few labels from the rarest to the most frequent."""

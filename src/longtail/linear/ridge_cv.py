@@ -135,7 +135,8 @@ class RidgeCV(RidgeModel):
         if path is None or path.failed:
             solver = Spectral(problem, self.n_jobs, side)
             path = SpectralPath(solver, rows, self.alphas_)
-        self.cv_scores_ = self._judge(path, problem, rows, Y[rows])
+        # Where no row has a label there is nothing to choose by, and the first alpha is taken.
+        self.cv_scores_ = self._judge(path, problem, rows, Y[rows]) if len(rows) else np.zeros(len(self.alphas_))
         self.alpha_ = float(self.alphas_[int(np.argmax(self.cv_scores_))])
         _log.info("leave-one-out %s@%d is best at alpha=%.4g", self.metric, self.k, self.alpha_)
         if solver is None:

@@ -163,7 +163,7 @@ class ConjugateGradients:
         self._tol = tol
         self._max_iter = max_iter
         X, mean = problem.X, problem.mean
-        squares = np.bincount(X.indices, weights=X.data.astype(np.float64) ** 2, minlength=X.shape[1])
+        squares = column_sums(X * X)
         if mean is not None:
             squares -= X.shape[0] * mean.astype(np.float64) ** 2
         self._diagonal = np.maximum(squares, 0).astype(np.float32)

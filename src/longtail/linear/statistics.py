@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from longtail.errors import InvalidInput
 from longtail.linear.gram import centre_gram, column_sums, gram_matrix, transpose
 from longtail.memory import MemoryPlan
 
@@ -54,11 +53,6 @@ class Statistics:
 
     def plus(self, other: Statistics) -> Statistics:
         """The sums over the rows of both; the one with fewer labels gets the missing ones, without any rows."""
-        if len(self.feature_sums) != len(other.feature_sums):
-            raise InvalidInput(
-                f"the new rows have {len(other.feature_sums)} features; the model was begun with "
-                f"{len(self.feature_sums)} features"
-            )
         labels = max(len(self.label_counts), len(other.label_counts))
         cross = sparse.csr_array(_widen(self.cross, labels) + _widen(other.cross, labels))
         cross.sort_indices()

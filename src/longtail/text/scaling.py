@@ -50,7 +50,7 @@ class RowScaling(BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """The scaled rows as CSR float32."""
-        X = as_features(X, n_features=self.n_features_in_)
+        X = as_features(X, n_features=self.n_features_in_, owner=type(self).__name__)
         values = X.data
         if self.log:
             if values.size and values.min() < 0:
