@@ -166,11 +166,12 @@ class ConjugateGradients:
         squares = column_sums(X * X)
         if mean is not None:
             squares -= X.shape[0] * mean.astype(np.float64) ** 2
-        self._diagonal = np.maximum(squares, 0).astype(np.float32)
+        # Kept off zero: where a feature is constant and alpha is 0 there is nothing to divide by.
+        self._diagonal = np.maximum(squares, np.finfo(np.float32).tiny).astype(np.float32)
         self.iterations = 0
 
-    def _apply(self, direction: Array, projected: Array, out: Array, alphas: Array) -> None:
-        """out = ((X - 1m')'(X - 1m') + alpha) direction, one label per column."""
+    def _apply(self, direction: Array, projected: Array, out: Array) -> None:
+        """out = (X - 1m')'(X - 1m') direction, one label per column."""
         X, Xt, mean = self._problem.X, self._problem.Xt, self._problem.mean
         kernels.multiply(X.indptr, X.indices, X.data, direction, projected)
         if mean is not None:
@@ -178,58 +179,44 @@ class ConjugateGradients:
         kernels.multiply(Xt.indptr, Xt.indices, Xt.data, projected, out)
         if mean is not None:
             out -= mean[:, None] * projected.sum(axis=0)[None, :]
-        out += alphas * direction
 
     def solve(self, block: slice, alphas: Array) -> Array:
-        right = np.ascontiguousarray(self._problem.cross(block).T)
-        labels = right.shape[1]
-        weights = np.zeros_like(right)
-        residual = right
-        goal = self._tol * np.sqrt(_dots(residual, residual))
-        inverse = 1 / np.maximum(self._diagonal[:, None] + alphas[None, :], np.finfo(np.float32).tiny)
-        active = np.arange(labels)[goal > 0]
-        if len(active) < labels:
-            residual, inverse = (np.ascontiguousarray(part[:, active]) for part in (residual, inverse))
-            goal, alphas = goal[active], alphas[active]
+        residual = np.ascontiguousarray(self._problem.cross(block).T)
+        weights = np.zeros_like(residual)
+        goal = self._tol * np.linalg.norm(residual, axis=0)
+        active = np.flatnonzero(goal > 0)
+        residual, goal, alphas = np.ascontiguousarray(residual[:, active]), goal[active], alphas[active]
         solution = np.zeros_like(residual)
-        direction = inverse * residual
-        energy = _dots(residual, direction)
-        projected = np.empty((self._problem.X.shape[0], len(active)), dtype=np.float32)
-        image = np.empty_like(residual)
-        for iteration in range(1, self._max_iter + 1):
-            if not len(active):
-                break
-            self._apply(direction, projected, image, alphas)
-            curvature = _dots(direction, image)
-            step = np.divide(energy, curvature, out=np.zeros_like(energy), where=curvature > 0).astype(np.float32)
-            solution += step * direction
-            residual -= step * image
-            self.iterations = max(self.iterations, iteration)
-            done = (_dots(residual, residual) <= goal**2) | (step == 0)
+        direction = residual / (self._diagonal[:, None] + alphas)
+        energy = np.einsum("ij,ij->j", residual, direction)
+        iteration = 0
+        while len(active) and iteration < self._max_iter:
+            iteration += 1
+            projected = np.empty((self._problem.X.shape[0], len(active)), dtype=np.float32)
+            image = np.empty_like(residual)
+            curvature, squares, next_energy = np.empty((3, len(active)), dtype=np.float32)
+            self._apply(direction, projected, image)
+            kernels.cg_curvature(alphas, direction, image, curvature)
+            step = np.divide(energy, curvature, out=np.zeros_like(energy), where=curvature > 0)
+            kernels.cg_descend(
+                step, self._diagonal, alphas, direction, image, solution, residual, squares, next_energy
+            )
+            done = (squares <= goal**2) | (step == 0)
+            turn = np.divide(next_energy, energy, out=np.zeros_like(energy), where=energy > 0)
+            energy = next_energy
             if done.any():
                 weights[:, active[done]] = solution[:, done]
                 going = ~done
-                active, goal, alphas, energy = active[going], goal[going], alphas[going], energy[going]
-                solution, residual, direction, inverse = (
-                    np.ascontiguousarray(part[:, going]) for part in (solution, residual, direction, inverse)
+                active, goal, alphas, energy, turn = (part[going] for part in (active, goal, alphas, energy, turn))
+                solution, residual, direction = (
+                    np.ascontiguousarray(part[:, going]) for part in (solution, residual, direction)
                 )
-                projected = np.empty((len(projected), len(active)), dtype=np.float32)
-                image = np.empty_like(residual)
-            scaled = inverse * residual
-            next_energy = _dots(residual, scaled)
-            direction *= (next_energy / energy).astype(np.float32)
-            direction += scaled
-            energy = next_energy
-        else:
-            if len(active):
-                _log.warning("conjugate gradients stopped at max_iter=%d before reaching tol", self._max_iter)
-        weights[:, active] = solution
+            kernels.cg_turn(turn, self._diagonal, alphas, residual, direction)
+        if len(active):
+            _log.warning("conjugate gradients stopped at max_iter=%d before reaching tol", self._max_iter)
+            weights[:, active] = solution
+        self.iterations = max(self.iterations, iteration)
         return np.ascontiguousarray(weights.T)
-
-
-def _dots(left: Array, right: Array) -> Array:
-    """Column-wise dot products."""
-    return np.einsum("ij,ij->j", left, right)
 
 
 class Spectral:

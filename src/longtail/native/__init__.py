@@ -13,10 +13,13 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from longtail.native import repository_text, sparse, topk
+from longtail.native import conjugate, repository_text, sparse, topk
 
 twins: Any = SimpleNamespace(
     RepositoryText=repository_text.RepositoryText,
+    cg_curvature=conjugate.cg_curvature,
+    cg_descend=conjugate.cg_descend,
+    cg_turn=conjugate.cg_turn,
     gram=sparse.gram,
     multiply=sparse.multiply,
     multiply_sparse=sparse.multiply_sparse,

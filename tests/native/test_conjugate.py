@@ -1,0 +1,32 @@
+"""The fused steps of conjugate gradients against the same written out in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longtail import native
+
+
+@pytest.mark.parametrize("width", [1, 7, 64])
+def test_each_step_equals_its_twin(rng, width):
+    if not native.is_native():
+        pytest.skip("the native kernels are not built here")
+    rows = 33
+
+    def matrix():
+        return rng.normal(size=(rows, width)).astype(np.float32)
+
+    alphas, step, turn = (rng.random(width).astype(np.float32) for _ in range(3))
+    diagonal = rng.random(rows).astype(np.float32)
+    direction, image, solution, residual = (matrix() for _ in range(4))
+    results = []
+    for kernels in (native.kernels, native.twins):
+        d, m, s, r = (part.copy() for part in (direction, image, solution, residual))
+        curvature, squares, energy = np.full((3, width), np.nan, dtype=np.float32)
+        kernels.cg_curvature(alphas, d, m, curvature)
+        kernels.cg_descend(step, diagonal, alphas, d, m, s, r, squares, energy)
+        kernels.cg_turn(turn, diagonal, alphas, r, d)
+        results.append((curvature, squares, energy, d, m, s, r))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
