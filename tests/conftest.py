@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,15 @@ settings.load_profile("longtail")
 _BESIDE_THE_PROJECT = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 if "LONGTAIL_DATA" not in os.environ and _BESIDE_THE_PROJECT.is_dir():
     os.environ["LONGTAIL_DATA"] = str(_BESIDE_THE_PROJECT)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what tests cache apart from the user's; parallel workers share the folder of the process that began them."""
+    if "LONGTAIL_CACHE" not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="longtail-cache-")
+        os.environ["LONGTAIL_CACHE"] = folder.name
+        config.add_cleanup(folder.cleanup)
+        config.add_cleanup(lambda: os.environ.pop("LONGTAIL_CACHE"))
 
 
 @pytest.fixture

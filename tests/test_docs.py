@@ -97,6 +97,8 @@ def run_page(page: Path) -> int:
 
 
 def run_python(block: Block, namespace: dict[str, Any]) -> str:
+    if block.text.startswith(">>> "):
+        return run_session(block, namespace)
     printed = io.StringIO()
     # Empty lines before the code make the line numbers of a traceback those of the page.
     source = "\n" * block.line + block.text
@@ -106,6 +108,17 @@ def run_python(block: Block, namespace: dict[str, Any]) -> str:
         except (Exception, SystemExit):
             raise PageError(f"{block.place}: the python block failed\n{traceback.format_exc()}") from None
     return printed.getvalue()
+
+
+def run_session(block: Block, namespace: dict[str, Any]) -> str:
+    """A block written as a Python session: each answer shown must be the one given."""
+    told = io.StringIO()
+    session = doctest.DocTestParser().get_doctest(block.text, namespace, block.place, block.place, block.line)
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    if runner.run(session, out=told.write, clear_globs=False).failed:
+        raise PageError(f"{block.place}: the session failed\n{told.getvalue()}")
+    namespace.update(session.globs)
+    return ""
 
 
 def run_bash(block: Block) -> str:

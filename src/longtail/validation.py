@@ -20,7 +20,10 @@ def _as_csr(matrix: Any, name: str) -> Any:
             raise InvalidInput(f"{name} has {matrix.ndim} dimensions; expected 2")
         if matrix.dtype.kind == "c":
             raise InvalidInput(f"Complex data not supported: {name} has dtype {matrix.dtype}")
-        csr = sparse.csr_array(matrix)
+        try:
+            csr = sparse.csr_array(matrix)
+        except ValueError as error:
+            raise InvalidInput(f"{name}: the sparse matrix contradicts itself: {error}") from None
     else:
         array = np.asarray(matrix)
         if array.ndim == 1:
@@ -59,10 +62,18 @@ def check_csr(csr: Any, name: str) -> None:
 
 
 def _canonical(csr: Any, original: Any) -> Any:
-    if csr.has_canonical_format:
+    """Sort the indices of each row and sum duplicates, on a copy where the arrays are the caller's.
+
+    The matrix's own word for being in order is not taken: kernels rely on it.
+    """
+    rising = np.diff(csr.indices) > 0
+    starts = csr.indptr[1:-1]
+    rising[starts[(starts > 0) & (starts < len(csr.indices))] - 1] = True
+    if rising.all():
         return csr
-    if csr.indices is getattr(original, "indices", None):
+    if sparse.issparse(original):
         csr = csr.copy()
+    csr.has_sorted_indices = csr.has_canonical_format = False
     csr.sum_duplicates()
     return csr
 

@@ -198,9 +198,7 @@ class ConjugateGradients:
             self._apply(direction, projected, image)
             kernels.cg_curvature(alphas, direction, image, curvature)
             step = np.divide(energy, curvature, out=np.zeros_like(energy), where=curvature > 0)
-            kernels.cg_descend(
-                step, self._diagonal, alphas, direction, image, solution, residual, squares, next_energy
-            )
+            kernels.cg_descend(step, self._diagonal, alphas, direction, image, solution, residual, squares, next_energy)
             done = (squares <= goal**2) | (step == 0)
             turn = np.divide(next_energy, energy, out=np.zeros_like(energy), where=energy > 0)
             energy = next_energy

@@ -1,0 +1,139 @@
+"""The tagger: texts and names in, names and scores out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import longtail
+from longtail import Corpus, Ridge, Tagger, TextFeatures
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.store import State, read_model, write_model
+
+TEXTS = [
+    "red apples and green pears",
+    "green apples from the orchard",
+    "a clear blue sky at noon",
+    "a grey sky and heavy rain",
+    "pears and rain",
+    "rain over the orchard at noon",
+]
+LABELS = [["fruit"], ["fruit", "place"], ["weather"], ["weather"], ["fruit", "weather"], ["weather", "place"]]
+
+
+@pytest.fixture
+def tagger():
+    return Tagger(TextFeatures(min_df=1), Ridge(0.3)).fit(TEXTS, LABELS)
+
+
+def test_new_texts_get_fitting_names(tagger):
+    [[best, *_], [other, *_]] = tagger.predict(["blue sky and rain", "apples and pears"], k=2)
+    assert best.label == "weather"
+    assert other.label == "fruit"
+    assert best.score > 0
+
+
+def test_names_can_be_allowed_and_denied(tagger):
+    [tags] = tagger.predict(["rain"], k=3, allow=["fruit", "weather"], deny=["weather"])
+    assert [tag.label for tag in tags] == ["fruit"]
+    with pytest.raises(InvalidInput, match="no label 'nonsense'"):
+        tagger.predict(["rain"], deny=["nonsense"])
+    with pytest.raises(InvalidInput, match="list of label names"):
+        tagger.predict(["rain"], allow="fruit")
+
+
+def test_a_text_without_a_known_word_still_gets_an_answer(tagger):
+    [tags] = tagger.predict(["zebra"], k=2)
+    assert [tag.score for tag in tags] == [0, 0]
+
+
+def test_words_explain_a_score_exactly(tagger):
+    text = "heavy rain and pears"
+    [[best, *_]] = tagger.predict([text], k=1)
+    found = tagger.explain(text, best.label)
+    assert found.score == pytest.approx(best.score, abs=1e-6)
+    assert sum(reason.contribution for reason in found.reasons) + found.intercept == pytest.approx(found.score)
+    assert {reason.feature for reason in found.reasons} <= {"heavy", "rain", "and", "pears"}
+
+
+def test_a_saved_tagger_answers_alike(tagger, tmp_path):
+    tagger.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    assert again.predict(TEXTS, k=3) == tagger.predict(TEXTS, k=3)
+    assert again.label_names_ == ("fruit", "place", "weather")
+
+
+def test_rows_of_features_do_as_well_as_texts(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((30, 6))
+    corpus = Corpus(labels=(X[:, :2] > 0.5).astype(int), label_names=["one", "two"], features=X)
+    tagger = Tagger().fit_corpus(corpus)
+    assert not tagger.takes_texts
+    tagger.save(tmp_path / "model")
+    assert longtail.load(tmp_path / "model").predict(X, k=1) == tagger.predict(X, k=1)
+    assert tagger.evaluate(corpus, ks=(1,))["P@1"] > 0.7
+    with pytest.raises(InvalidInput, match="takes features"):
+        tagger.evaluate(Corpus.from_lists(["a"], [["one"]]))
+
+
+def test_labels_that_training_never_saw_count_as_missed(tagger):
+    known = Corpus.from_lists(["heavy rain"], [["weather"]])
+    more = Corpus.from_lists(["heavy rain"], [["weather", "never seen"]])
+    assert tagger.evaluate(known, ks=(1, 3))["R@3"] == 1
+    report = tagger.evaluate(more, ks=(1, 3))
+    assert report["R@3"] == 0.5
+    assert {group.name for group in report.groups} >= {"unseen"}
+
+
+def test_nothing_to_learn_from_is_an_error():
+    with pytest.raises(InvalidInput, match="nothing to learn from"):
+        Tagger().fit([], [])
+    with pytest.raises(InvalidInput, match="2 texts for 1"):
+        Tagger().fit(["a", "b"], [["x"]])
+
+
+def changed(state, **changes):
+    fields = {name: getattr(state, name) for name in ("kind", "params", "facts", "arrays", "parts")}
+    return State(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda s: changed(s, kind="Unheard"),
+        lambda s: changed(s, parts={}),
+        lambda s: changed(s, parts={**s.parts, "estimator": s.parts["features"]}),
+        lambda s: changed(s, arrays={**s.arrays, "label_names": ("a", "a", "b")}),
+        lambda s: changed(s, arrays={**s.arrays, "label_names": ("a",)}),
+        lambda s: changed(s, arrays={**s.arrays, "label_counts": np.array([1, -2, 3])}),
+        lambda s: changed(s, arrays={**s.arrays, "label_counts": np.array([1.0, 2.0, 3.0])}),
+        lambda s: changed(s, facts={"n_labels": 3, "n_rows": 0}),
+        lambda s: changed(s, facts={}),
+        lambda s: changed(s, parts={**s.parts, "estimator": Ridge().fit([[1.0]], [[1, 0, 0]]).to_state()}),
+    ],
+)
+def test_a_tagger_whose_parts_contradict_each_other_is_not_loaded(tagger, tmp_path, spoil):
+    tagger.save(tmp_path / "model")
+    write_model(spoil(read_model(tmp_path / "model")), tmp_path / "spoilt")
+    with pytest.raises(ModelFormatError):
+        longtail.load(tmp_path / "spoilt")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda s: changed(s, params={**s.params, "alpha": -1}),
+        lambda s: changed(s, params={**s.params, "surprise": 1}),
+        lambda s: changed(s, facts={**s.facts, "n_labels": 4}),
+        lambda s: changed(s, facts={**s.facts, "solver": 3}),
+        lambda s: changed(s, facts={**s.facts, "n_rows": 0}),
+        lambda s: changed(s, arrays={**s.arrays, "coef": s.arrays["coef"].astype(np.float64)}),
+        lambda s: changed(s, arrays={k: v for k, v in s.arrays.items() if k != "intercept"}),
+        lambda s: changed(s, arrays={**s.arrays, "cross": s.arrays["gram"]}),
+    ],
+)
+def test_a_ridge_whose_parts_contradict_each_other_is_not_loaded(tmp_path, spoil):
+    model = Ridge(updatable=True).fit([[1.0, 0.0], [0.0, 1.0]], [[1, 0, 0], [0, 1, 0]])
+    write_model(spoil(model.to_state()), tmp_path / "spoilt")
+    with pytest.raises(ModelFormatError):
+        longtail.load(tmp_path / "spoilt")

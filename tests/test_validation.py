@@ -1,0 +1,87 @@
+"""The boundary: every form of matrix becomes the one the kernels trust, or an error says why not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from longtail.errors import InvalidInput, WrongType
+from longtail.validation import as_features, as_label_mask, as_labels
+
+
+def test_features_come_out_sorted_unique_and_single_precision():
+    X = sparse.csr_array((np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    checked = as_features(X)
+    assert checked.dtype == np.float32
+    assert checked.indices.tolist() == [0, 2]
+    assert checked.data.tolist() == [2, 5]
+    assert X.indices.tolist() == [2, 0, 2], "the caller's matrix is left alone"
+
+
+def test_labels_lose_stored_zeros_and_keep_the_callers_matrix():
+    Y = sparse.csr_array((np.array([1, 0, 1]), np.array([0, 1, 2]), np.array([0, 3])), shape=(1, 3))
+    checked = as_labels(Y)
+    assert checked.indices.tolist() == [0, 2]
+    assert Y.nnz == 3
+
+
+def test_a_label_stored_twice_counts_once():
+    Y = sparse.csr_array((np.array([1, 1]), np.array([1, 1]), np.array([0, 2])), shape=(1, 3))
+    assert as_labels(Y).toarray().tolist() == [[0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "error", "match"),
+    [
+        (np.zeros(3), InvalidInput, "2D array"),
+        (np.zeros((2, 2, 2)), InvalidInput, "3 dimensions"),
+        (np.array([[1 + 2j]]), InvalidInput, "Complex"),
+        (np.array([["a"]]), WrongType, "cannot be read as numbers"),
+        (np.array([[np.nan]]), InvalidInput, "NaN"),
+        (np.array([[-np.inf]]), InvalidInput, "NaN or infinity"),
+        (np.array([[1e39]]), InvalidInput, "too large"),
+    ],
+)
+def test_what_is_not_a_matrix_of_numbers_is_refused(matrix, error, match):
+    with pytest.raises(error, match=match):
+        as_features(matrix)
+
+
+def broken(indptr, indices, shape=(2, 3)):
+    matrix = sparse.csr_array(shape, dtype=np.float32)
+    matrix.indptr, matrix.indices = np.array(indptr, dtype=np.int32), np.array(indices, dtype=np.int32)
+    matrix.data = np.ones(len(indices), dtype=np.float32)
+    return matrix
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        broken([0, 2, 1], [0]),
+        broken([0, 1, 5], [0, 1]),
+        broken([1, 1, 2], [0, 1]),
+        broken([0, 1], [0]),
+        broken([0, 1, 2], [0, 3]),
+        broken([0, 1, 2], [0, -1]),
+    ],
+)
+def test_a_sparse_matrix_that_lies_about_itself_is_refused(matrix):
+    with pytest.raises(InvalidInput, match=r"row pointers|outside|contradicts itself"):
+        as_features(matrix)
+
+
+def test_allowed_and_denied_labels_become_one_mask():
+    assert as_label_mask(None, None, 4) is None
+    assert as_label_mask([1, 2], None, 4).tolist() == [False, True, True, False]
+    assert as_label_mask(None, [0], 4).tolist() == [False, True, True, True]
+    assert as_label_mask([], None, 4).tolist() == [False] * 4
+    mask = np.array([True, False, True, False])
+    assert as_label_mask(mask, [0], 4).tolist() == [False, False, True, False]
+    assert mask.tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("chosen", [[4], [-1], [0.5], np.ones(3, dtype=bool), [[1]]])
+def test_labels_that_do_not_exist_cannot_be_chosen(chosen):
+    with pytest.raises(InvalidInput, match="allow"):
+        as_label_mask(chosen, None, 4)
