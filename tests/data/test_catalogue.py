@@ -109,6 +109,7 @@ def link_to(name: str, target: str) -> tarfile.TarInfo:
         (tar_of(INSIDE), {"file_name": "tiny-1.0.zip"}, "does not list it"),
         (tar_of(INSIDE), {"project": "absent"}, "could not be fetched. Tried: file:"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_not_as_it_should_be_is_refused_and_leaves_nothing(
     content: bytes, change: dict[str, Any], message: str, publish: Any, tmp_path: Path

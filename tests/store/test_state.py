@@ -26,10 +26,17 @@ def test_numpy_scalars_become_plain_parameters():
     assert [type(value) for value in params.values()] == [bool, float, str, int]
 
 
-@pytest.mark.parametrize("value", [np.ones(2), object(), [1], (1, 2), {"a": 1}, float("inf"), 1j, b"x", 2**64])
+@pytest.mark.parametrize("value", [np.ones((2, 2)), object(), [[1]], {"a": 1}, float("inf"), [1j], 1j, b"x", 2**64])
 def test_a_parameter_that_cannot_be_stored_is_named(value):
     with pytest.raises(InvalidInput, match="Shrink cannot be saved with the parameter solver="):
         saved_params(Shrink(1.0, solver=value))
+
+
+@pytest.mark.parametrize("value", [[1, 2], (1, 2), np.array([1, 2])])
+def test_lists_of_plain_values_come_back_as_tuples(value):
+    saved = saved_params(Shrink(value))
+    assert saved["rate"] == [1, 2]
+    assert check_params(State("Shrink", saved), Shrink)["rate"] == (1, 2)
 
 
 def test_parameters_stored_otherwise_are_left_out():
@@ -52,7 +59,8 @@ def test_a_parameter_added_since_takes_its_default():
         ({"rate": 1.0, "self": 2}, "no parameter 'self'"),
         ({"rate": 1.0, "inner": None}, "no parameter 'inner'"),
         ({"steps": 2}, "'rate' of Shrink is missing"),
-        ({"rate": [1.0]}, "single value"),
+        ({"rate": {"a": 1.0}}, "flat list"),
+        ({"rate": [[1.0]]}, "flat list"),
     ],
 )
 def test_parameters_the_constructor_does_not_take_are_refused(params, reason):

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.store.values import plain_value
+from longtail.store.values import plain_scalar
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def saved_params(estimator: Any, without: Collection[str] = ()) -> dict[str, Any
     for name, value in estimator.get_params(deep=False).items():
         if name not in without:
             try:
-                params[name] = plain_value(list(value) if isinstance(value, np.ndarray) else value, name)
+                params[name] = _plain_param(value, name)
             except ValueError as error:
                 raise InvalidInput(
                     f"{type(estimator).__name__} cannot be saved with the parameter {name}={value!r}: {error}; "
@@ -114,10 +114,16 @@ def saved_params(estimator: Any, without: Collection[str] = ()) -> dict[str, Any
     return params
 
 
+def _plain_param(value: Any, name: str) -> Any:
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return [plain_scalar(item, name) for item in value]
+    return plain_scalar(value, name)
+
+
 def check_params(state: State, cls: type, without: Collection[str] = ()) -> dict[str, Any]:
     """The parameters of `state`, or `ModelFormatError` unless the constructor of `cls` takes them as they are.
 
-    A parameter that is not there takes its default: it was added after the model was saved.
+    A parameter that is not there takes its default: it was added after the model was saved. Lists come back as tuples.
     """
     accepted = {
         name: parameter
@@ -127,8 +133,10 @@ def check_params(state: State, cls: type, without: Collection[str] = ()) -> dict
     for name, value in state.params.items():
         if name not in accepted:
             raise ModelFormatError(f"{state.kind}: {cls.__name__} has no parameter {name!r}")
-        if isinstance(value, dict):
-            raise ModelFormatError(f"{state.kind}: the parameter {name!r} is {value!r}; expected a value or a list")
+        if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, list | dict) for v in value)):
+            raise ModelFormatError(
+                f"{state.kind}: the parameter {name!r} is {value!r}; expected a value or a flat list"
+            )
     for name, parameter in accepted.items():
         if parameter.default is parameter.empty and name not in state.params:
             raise ModelFormatError(f"{state.kind}: the parameter {name!r} of {cls.__name__} is missing")
