@@ -98,8 +98,8 @@ def expected_and_measured(benchmarks: list[Benchmark]) -> Iterator[Section]:
         yield Section(
             "Expected and measured",
             "Percent on the test set. Expected are reference values of the method at these settings; the paper's own "
-            "tables of P@k are not available. Ridge is deterministic: there are no seeds and there is no spread. The alphas "
-            "0.88 and 2.7 are rounded in the source, which can move a value by a few hundredths. "
+            "tables of P@k are not available. Ridge is deterministic: there are no seeds and there is no spread. The "
+            "alphas 0.88 and 2.7 are rounded in the source, which can move a value by a few hundredths. "
             f"The largest difference over {len(differences)} values is {max(differences):.2f} points.",
             list(tables),
         )
