@@ -32,8 +32,8 @@ class Setting:
 
 _PUBLISHED, _UNIT, _LOG = "as published", "rows normalised", "log(1+v), rows normalised"
 
-# Reference values of the method at these settings, from an independent implementation in float64 (propensities with
-# A = 0.55 and B = 1.5). The paper's own tables of P@k are not available.
+# Reference values of the method at these settings, from an independent implementation (propensities with A = 0.55 and
+# B = 1.5). The paper's own tables of P@k are not available.
 EXPECTED: dict[str, tuple[Setting, ...]] = {
     "bibtex": (
         Setting(_PUBLISHED, 92, (63.10, 39.76, 29.15, 48.28, 53.28, 58.97)),
