@@ -1,0 +1,45 @@
+"""The papers' experiments, each by one name: what was expected beside what was measured in this run."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+
+from longtail.errors import InvalidInput
+
+NAMES: dict[str, str] = {
+    "ridge": "closed-form ridge: accuracy, choice of alpha, sparsification, cost of the solvers",
+}
+
+
+def run(name: str, out_directory: str | PathLike[str], *, quick: bool = False) -> list[Path]:
+    """Run an experiment and write its tables and pictures.
+
+    Results are written as each part finishes, so what is done stays when the run is interrupted.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+    out_directory : str or path-like
+        Made where it does not exist.
+    quick : bool
+        A small version of everything, which shows that it works; its figures mean little.
+
+    Returns
+    -------
+    paths : list of path
+        The files written.
+
+    Examples
+    --------
+    >>> run("alchemy", "results")
+    Traceback (most recent call last):
+    longtail.errors.InvalidInput: no experiment is called 'alchemy'; known are ridge
+    """
+    if name not in NAMES:
+        raise InvalidInput(f"no experiment is called {name!r}; known are {', '.join(NAMES)}")
+    module = import_module(f"longtail.reproduce.{name}")
+    paths: list[Path] = module.run(Path(out_directory), quick=quick)
+    return paths

@@ -1,0 +1,129 @@
+"""How long ridge takes, against a yardstick measured in the same run.
+
+``python benchmarks/ridge.py`` needs EURLex-4K and EURLEX57K in ``$LONGTAIL_DATA``. Two comparisons, each with its
+contestants in turn, several times, by medians:
+
+(a) EURLex-4K: a fit, and the choice among seven alphas, against NumPy's ``eigh`` of a 5,000 x 5,000 float64 matrix.
+(b) 24,000 passages of EURLEX57K with 26,000 features and 580 labels: the solver that "auto" takes against Cholesky.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from longtail import Ridge, RidgeCV, TextFeatures
+from longtail.data import load_data_set
+from longtail.metrics import precision_at_k
+from longtail.parallel import count_cores
+from longtail.text import RowScaling
+
+CHARACTERS = 440
+TRAIN_ROWS, TEST_ROWS = 24_000, 6_000
+FEATURES, LABELS = 26_000, 580
+
+
+def interleave(contestants: dict[str, Callable[[], Any]], repeat: int) -> tuple[dict[str, list[float]], dict[str, Any]]:
+    """Seconds of each, one after the other `repeat` times, and what each returned last."""
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    returned: dict[str, Any] = {}
+    for _ in range(repeat):
+        for name, function in contestants.items():
+            start = time.perf_counter()
+            returned[name] = function()
+            seconds[name].append(time.perf_counter() - start)
+    return seconds, returned
+
+
+def show(name: str, seconds: list[float], remark: str = "") -> None:
+    spread = f"({min(seconds):.2f} to {max(seconds):.2f})"
+    print(f"  {name:<28} {statistics.median(seconds):8.2f} s {spread:<20} {remark}".rstrip(), flush=True)
+
+
+def verdict(holds: bool) -> str:
+    return "holds" if holds else "DOES NOT HOLD"
+
+
+def against_eigh(repeat: int) -> None:
+    train = load_data_set("eurlex-4k", "train")
+    X = RowScaling(log=True).fit_transform(train.features)
+    dense = np.random.default_rng(0).normal(size=(5000, 5000))
+    symmetric = dense + dense.T
+    seconds, returned = interleave(
+        {
+            "numpy eigh": lambda: np.linalg.eigh(symmetric),
+            "Ridge(alpha=0.3).fit": lambda: Ridge(alpha=0.3).fit(X, train.labels),
+            "RidgeCV().fit, seven alphas": lambda: RidgeCV().fit(X, train.labels),
+        },
+        repeat,
+    )
+    eigh, fit, path = (statistics.median(times) for times in seconds.values())
+    print(f"(a) EURLex-4K: {X.shape[0]:,} rows, {X.shape[1]:,} features, {train.n_labels:,} labels; {repeat} rounds")
+    for name, times in seconds.items():
+        solver = getattr(returned[name], "solver_", "")
+        show(name, times, f"solver {solver}" if solver else "")
+    print(f"  fit / eigh    {fit / eigh:6.2f}   at most 1: {verdict(fit <= eigh)}")
+    print(f"  RidgeCV / fit {path / fit:6.2f}   at most 8: {verdict(path <= 8 * fit)}", flush=True)
+
+
+def short_texts() -> tuple[Any, Any, Any, Any]:
+    """Features and labels of passages from the middle of EURLEX57K's texts, training and test rows.
+
+    The beginnings are formulas that repeat: they have too few different words.
+    """
+    corpus = load_data_set("eurlex57k", "train").select(np.arange(TRAIN_ROWS + TEST_ROWS))
+    assert corpus.texts is not None
+    texts = [text[len(text) // 2 :][:CHARACTERS] for text in corpus.texts]
+    features = TextFeatures(min_df=1, max_features=FEATURES)
+    X = features.fit_transform(texts[:TRAIN_ROWS])
+    counts = np.bincount(corpus.labels[:TRAIN_ROWS].indices, minlength=corpus.n_labels)
+    frequent = np.sort(np.argsort(-counts, kind="stable")[:LABELS])
+    Y = sparse.csr_array(corpus.labels[:, frequent])
+    return X, Y[:TRAIN_ROWS], features.transform(texts[TRAIN_ROWS:]), Y[TRAIN_ROWS:]
+
+
+def against_cholesky(repeat: int) -> None:
+    X, Y, X_test, Y_test = short_texts()
+    seconds, returned = interleave(
+        {
+            'Ridge(solver="auto").fit': lambda: Ridge(solver="auto").fit(X, Y),
+            'Ridge(solver="primal").fit': lambda: Ridge(solver="primal").fit(X, Y),
+        },
+        repeat,
+    )
+    print(
+        f"(b) passages of EURLEX57K's texts: {X.shape[0]:,} rows, {X.shape[1]:,} features, {Y.shape[1]} labels, "
+        f"{X.nnz / X.shape[0]:.1f} non-zeros per row; {repeat} rounds"
+    )
+    precision = []
+    for name, times in seconds.items():
+        top = returned[name].predict_topk(X_test)[0]
+        precision.append([100 * precision_at_k(Y_test, top, k) for k in (1, 3, 5)])
+        show(name, times, f"solver {returned[name].solver_}, P@1/3/5 " + "/".join(f"{p:.2f}" for p in precision[-1]))
+    auto, primal = (statistics.median(times) for times in seconds.values())
+    apart = float(np.ptp(precision, axis=0).max())
+    print(f"  primal / auto {primal / auto:6.2f}   at least 8: {verdict(primal >= 8 * auto)}")
+    print(f"  P@k apart     {apart:6.2f}   at most 0.1: {verdict(apart <= 0.1)}")
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--only", choices=("a", "b"), help="run one of the two comparisons")
+    arguments.add_argument("--repeat", type=int, default=3, help="rounds of (a)")
+    arguments.add_argument("--repeat-large", type=int, default=1, help="rounds of (b), of about two minutes each")
+    options = arguments.parse_args()
+    print(f"{count_cores()} cores")
+    if options.only != "b":
+        against_eigh(options.repeat)
+    if options.only != "a":
+        against_cholesky(options.repeat_large)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""`reproduce ridge`: closed-form ridge (Onishi & Hayashi, ECIR 2025) on the benchmarks, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from longtail.reproduce.benchmarks import Benchmark, load_benchmarks
+from longtail.reproduce.ridge_curves import alpha_sweep, sparsification, tolerance
+from longtail.reproduce.ridge_scaling import scaling
+from longtail.reproduce.ridge_table import chosen_alpha, expected_and_measured
+from longtail.reproduce.tables import Results, Section
+
+_INTRODUCTION = (
+    "Ridge regression on 0/1 labels, solved in closed form for all labels at once (Onishi & Hayashi, ECIR 2025). "
+    "Every figure was measured in this run, except those in columns named expected."
+)
+
+
+def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
+    """Write ``ridge.md``, ``ridge.json`` and pictures; see `longtail.reproduce.run`."""
+    names = ("bibtex",) if quick else ("bibtex", "delicious", "eurlex-4k")
+    benchmarks, missing = load_benchmarks(names)
+    introduction = _INTRODUCTION
+    if missing:
+        introduction += f" Left out, because not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}."
+    results = Results(out_directory, "ridge", "Closed-form ridge", introduction, quick=quick)
+    for section in _sections(benchmarks, quick):
+        results.put(section)
+    return results.finish()
+
+
+def _sections(benchmarks: list[Benchmark], quick: bool) -> Iterator[Section]:
+    return chain(
+        expected_and_measured(benchmarks),
+        chosen_alpha(benchmarks, quick=quick),
+        alpha_sweep(benchmarks, quick=quick),
+        sparsification(benchmarks, quick=quick),
+        scaling(quick=quick),
+        tolerance(benchmarks, quick=quick),
+    )
