@@ -1,4 +1,4 @@
-"""The command line. Thin: each command parses, calls the library and prints; nothing heavy loads before it is needed."""
+"""The command line. Thin: a command parses, calls the library and prints; nothing heavy loads before it is needed."""
 
 from __future__ import annotations
 

@@ -17,9 +17,7 @@ def _read_cutoffs(ctx: click.Context, parameter: click.Parameter, value: str) ->
     return tuple(sorted({int(k) for k in cutoffs}))
 
 
-def _read_constants(
-    ctx: click.Context, parameter: click.Parameter, value: str | None
-) -> tuple[float, float] | None:
+def _read_constants(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[float, float] | None:
     if value is None:
         return None
     try:

@@ -31,7 +31,7 @@ _DECIMALS = 6
 @click.option("--weighting", type=click.Choice(["none", "target"]), help="Favour rare labels, or not.")
 @click.option("-o", "--out", metavar="FILE", help="Write to FILE, which appears when it is complete.")
 @click.option(
-    "--output", type=click.Choice(["table", "jsonl"]), help="Default: a table on a terminal, else JSON lines."
+    "--output", type=click.Choice(["table", "jsonl"]), help="[default: a table on a terminal, else JSON lines]"
 )
 @reader_options
 @click.pass_obj
@@ -80,9 +80,9 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
             sys.stdout.flush()
 
 
-def _line(name: str | int, tags: list[Tag]) -> str:
+def _line(name: str | int, tags: list[Tag]) -> bytes:
     labels = [{"label": tag.label, "score": round(tag.score, _DECIMALS)} for tag in tags]
-    return json.dumps({"id": name, "labels": labels}, ensure_ascii=False) + "\n"
+    return json.dumps({"id": name, "labels": labels}, ensure_ascii=False).encode() + b"\n"
 
 
 def _show(name: str | int, text: str | None, tags: list[Tag]) -> None:
@@ -99,14 +99,15 @@ def _show(name: str | int, text: str | None, tags: list[Tag]) -> None:
 
 @contextmanager
 def _output(path: str | None) -> Iterator[Any]:
-    """A function that writes a line to the file, or to standard output."""
+    """A function that writes to the file, or to standard output in UTF-8 whatever the terminal's encoding."""
     if path is None:
-        yield sys.stdout.write
+        sys.stdout.flush()
+        yield sys.stdout.buffer.write
         return
     from longtail.data.streams import writing
 
     with writing(path) as stream:
-        yield lambda line: stream.write(line.encode())
+        yield stream.write
 
 
 def _names(path: str | None) -> list[str] | None:

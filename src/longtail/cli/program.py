@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -81,6 +82,9 @@ def program(ctx: click.Context, quiet: bool) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code; a user sees messages, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name the terminal cannot show is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
     wants_traceback = os.environ.get("LONGTAIL_TRACEBACK", "0") not in ("", "0")
     try:
         result = program.main(args=arguments, prog_name="longtail", standalone_mode=False)

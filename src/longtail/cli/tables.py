@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+
+import click
 
 from longtail.cli.terminal import console
 
@@ -17,10 +20,17 @@ _BAR_WIDTH = 12
 
 
 def show(*things: RenderableType) -> None:
-    """Print on standard output."""
+    """Print on standard output; a file gets no blanks at the ends of lines."""
     screen = console()
-    for thing in things:
-        screen.print(thing)
+    if screen.is_terminal:
+        for thing in things:
+            screen.print(thing)
+        return
+    with screen.capture() as captured:
+        for thing in things:
+            screen.print(thing)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def simple_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
@@ -29,9 +39,9 @@ def simple_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: S
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        table.add_column(column, justify="right" if column in right else "left", no_wrap=column == columns[0])
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table
@@ -57,7 +67,7 @@ def explanation_table(explanation: TagExplanation, words: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", show_footer=True)
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False, header_style="bold", show_footer=True)
     table.add_column("word", footer=explanation.label, overflow="fold")
     table.add_column("adds", footer=f"{explanation.score:+.4f}", justify="right")
     shown, others = explanation.reasons[:words], explanation.reasons[words:]
@@ -74,5 +84,8 @@ def explanation_table(explanation: TagExplanation, words: int) -> Table:
 
 def _bar(score: float) -> str:
     """A bar for a score between 0 and 1; ridge scores are estimates of 0 and 1 and may lie outside."""
-    eighths = round(min(max(score, 0.0), 1.0) * _BAR_WIDTH * 8)
+    share = min(max(score, 0.0), 1.0)
+    if not (sys.stdout.encoding or "").lower().startswith("utf"):
+        return "#" * round(share * _BAR_WIDTH)
+    eighths = round(share * _BAR_WIDTH * 8)
     return "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -69,14 +69,11 @@ class Terminal:
         logger.setLevel(logging.INFO)
         try:
             with warnings.catch_warnings(), listening(self._task):
-                warnings.showwarning = self._show_warning
+                warnings.showwarning = lambda message, *_, **__: self.say(f"note: {' '.join(str(message).split())}")
                 yield self
         finally:
             logger.removeHandler(handler)
             logger.setLevel(level)
-
-    def _show_warning(self, message: Any, *_: Any) -> None:
-        self.say(f"note: {' '.join(str(message).split())}")
 
     @contextmanager
     def _task(self, description: str, total: int | None) -> Iterator[Advance]:
@@ -90,7 +87,14 @@ class Terminal:
 
     @contextmanager
     def _bar(self, description: str, total: int | None) -> Iterator[Advance]:
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            SpinnerColumn,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
         if self._bars is None:
             self._bars = Progress(
