@@ -97,6 +97,14 @@ class Tagger(BaseEstimator, Persistent):
         estimator = RidgeCV() if self.estimator is None else clone(self.estimator)
         X = features.fit_transform(_inputs(corpus, features))
         estimator.fit(X, corpus.labels)
+        return self._adopt(features, estimator, corpus)
+
+    @classmethod
+    def from_fitted(cls, features: Any, estimator: Any, corpus: Corpus) -> Self:
+        """A tagger of features and an estimator that were fitted to `corpus` apart from each other."""
+        return cls(features, estimator)._adopt(features, estimator, corpus)
+
+    def _adopt(self, features: Any, estimator: Any, corpus: Corpus) -> Self:
         self.features_, self.estimator_ = features, estimator
         self.label_names_ = tuple(corpus.label_names)
         self.label_counts_ = corpus.label_counts

@@ -5,7 +5,7 @@ from longtail.data.cache import cache_directory
 from longtail.data.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set
 from longtail.data.corpus import Corpus, encode_labels
 from longtail.data.delimited import read_delimited, write_delimited
-from longtail.data.files import read_corpus, write_corpus
+from longtail.data.files import format_of, read_corpus, write_corpus
 from longtail.data.idx import read_idx
 from longtail.data.jsonl import Record, iter_jsonl, read_jsonl, write_jsonl
 from longtail.data.python_api import load_python_api, python_api_versions
@@ -23,6 +23,7 @@ __all__ = [
     "encode_labels",
     "fetch",
     "find_data_set",
+    "format_of",
     "iter_jsonl",
     "load_data_set",
     "load_python_api",

@@ -85,12 +85,24 @@ def write_corpus(corpus: Corpus, path: PathName, format: str | None = None, **op
     _choose(writers, path, format)(corpus, path, **options)
 
 
+def format_of(path: PathName) -> str | None:
+    """The format that the name of a file speaks for, or None.
+
+    >>> format_of("notes.jsonl.gz")
+    'jsonl'
+    """
+    return _EXTENSIONS.get(_suffix(path))
+
+
+def _suffix(path: PathName) -> str:
+    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
+
+
 def _choose(known: dict[str, Callable[..., Result]], path: PathName, format: str | None) -> Callable[..., Result]:
-    suffix = Path(Path(path).name.lower().removesuffix(".gz")).suffix
-    chosen = _EXTENSIONS.get(suffix) if format is None else format
+    chosen = format_of(path) if format is None else format
     if chosen is None or chosen not in known:
         extensions = ", ".join(f"{end} ({name})" for end, name in _EXTENSIONS.items() if name in known)
-        what = f"the extension {suffix!r} of {path}" if format is None else f"the format {format!r}"
+        what = f"the extension {_suffix(path)!r} of {path}" if format is None else f"the format {format!r}"
         raise InvalidInput(f"{what} is not known here; known are {extensions}. Or give format=")
     return known[chosen]
 

@@ -1,0 +1,68 @@
+"""`longtail evaluate`: the metrics of a model on rows whose labels are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
+from longtail.cli.terminal import Terminal
+
+
+def _read_cutoffs(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+    cutoffs = value.split(",")
+    if not all(k.strip().isdigit() and int(k) > 0 for k in cutoffs):
+        raise click.BadParameter("expected numbers of places such as 1,3,5")
+    return tuple(sorted({int(k) for k in cutoffs}))
+
+
+def _read_constants(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    try:
+        a, b = map(float, value.split(","))
+    except ValueError:
+        raise click.BadParameter("expected two numbers such as 0.55,1.5") from None
+    return a, b
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data")
+@click.option("-k", "ks", default="1,3,5", show_default=True, callback=_read_cutoffs, help="Numbers of places.")
+@click.option(
+    "--propensity",
+    callback=_read_constants,
+    metavar="A,B",
+    help="Constants of the propensity model.  [default: the published ones of the data set, else 0.55,1.5]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--picture", metavar="FILE.png", help="Also draw the report.")
+@reader_options
+@click.pass_obj
+def command(
+    terminal: Terminal,
+    /,
+    model: str,
+    data: str,
+    ks: tuple[int, ...],
+    propensity: tuple[float, float] | None,
+    as_json: bool,
+    picture: str | None,
+    **given: Any,
+) -> None:
+    """Measure MODEL on DATA.
+
+    DATA is as for `longtail train`; the name of a data set means its test part.
+    """
+    from longtail.metrics import propensity_constants
+
+    tagger = load_tagger(model)
+    corpus = read(data, "test", ReaderOptions(**given))
+    a, b = propensity or propensity_constants(data)
+    report = tagger.evaluate(corpus, ks=ks, a=a, b=b)
+    if picture is not None:
+        report.save_picture(picture)
+        terminal.say(f"drew {picture}")
+    click.echo(report.to_json() if as_json else report.to_text())

@@ -1,0 +1,86 @@
+"""`longtail explain`: the words, or features, of a row and what each adds to the score of a label."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
+from longtail.cli.terminal import Terminal
+from longtail.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from longtail.tagger import TagExplanation, Tagger
+
+
+@click.command()
+@click.argument("model")
+@click.option("--text", help="The text.")
+@click.option("--data", metavar="FILE", help="A file to take the row from, instead of --text.")
+@click.option("--row", type=click.IntRange(min=1), default=1, show_default=True, help="Its row, counted from 1.")
+@click.option("--label", "labels", multiple=True, help="A label to explain.  [default: the best ones]")
+@click.option("-k", type=click.IntRange(min=1), default=3, show_default=True, help="Labels to explain.")
+@click.option("--words", type=click.IntRange(min=1), default=10, show_default=True, help="Words to show of each.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each label, with every word.")
+@reader_options
+@click.pass_obj
+def command(
+    terminal: Terminal,
+    /,
+    model: str,
+    text: str | None,
+    data: str | None,
+    row: int,
+    labels: tuple[str, ...],
+    k: int,
+    words: int,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Show what the words of a text add to the scores of its best labels, or of the labels given.
+
+    The contributions are exact: they add up to the score.
+    """
+    if (text is None) == (data is None):
+        raise click.UsageError("give either --text or --data")
+    terminal.hide_progress("predicting")
+    tagger = load_tagger(model)
+    chosen = _row(tagger, text, data, row, ReaderOptions(**given))
+    names = labels or [tag.label for tag in tagger.predict([chosen] if tagger.takes_texts else chosen, k)[0]]
+    explanations = [tagger.explain(chosen, name) for name in names]
+    if as_json:
+        for explanation in explanations:
+            click.echo(_json(explanation))
+        return
+    from longtail.cli.tables import explanation_table, show
+
+    for number, explanation in enumerate(explanations):
+        show(*([""] if number else []), explanation_table(explanation, words))
+
+
+def _row(tagger: Tagger, text: str | None, data: str | None, row: int, options: ReaderOptions) -> Any:
+    if data is None:
+        if not tagger.takes_texts:
+            raise InvalidInput("the model takes features, not texts; give --data and --row")
+        return text
+    corpus = read(data, "test", options, labelled=False)
+    rows: Any = corpus.texts if tagger.takes_texts else corpus.features
+    if rows is None:
+        raise InvalidInput(f"the model takes {'texts' if tagger.takes_texts else 'features'}; {data} holds none")
+    if row > corpus.n_rows:
+        raise InvalidInput(f"--row is {row}; {data} has {corpus.n_rows} rows")
+    return rows[row - 1] if tagger.takes_texts else rows[[row - 1]]
+
+
+def _json(explanation: TagExplanation) -> str:
+    return json.dumps(
+        {
+            "label": explanation.label,
+            "score": explanation.score,
+            "intercept": explanation.intercept,
+            "contributions": [{"word": word, "adds": adds} for word, adds in explanation.reasons],
+        },
+        ensure_ascii=False,
+    )

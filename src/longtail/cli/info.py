@@ -1,0 +1,71 @@
+"""`longtail info`: what a model says about itself, or what this installation is."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import click
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn")
+
+
+@click.command()
+@click.argument("model", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(model: str | None, as_json: bool) -> None:
+    """Describe MODEL from its manifest or, without MODEL, this installation."""
+    facts = _installation() if model is None else _model(model)
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return
+    from longtail.cli.tables import show, simple_table
+    from longtail.memory import format_bytes
+
+    arrays = facts.pop("arrays", None)
+    for name, value in facts.items():
+        shown = format_bytes(value) if name in ("memory available", "bytes") else _plain(value)
+        click.echo(f"{name.replace('_', ' ')}: {shown}")
+    if arrays:
+        rows = [
+            [a["name"], a["type"], a["dtype"], " x ".join(f"{n:,}" for n in a["shape"]), format_bytes(a["bytes"])]
+            for a in arrays
+        ]
+        click.echo()
+        show(simple_table(["array", "type", "dtype", "shape", "size"], rows, right=["shape", "size"]))
+
+
+def _installation() -> dict[str, Any]:
+    from longtail.data import cache_directory
+    from longtail.memory import available_memory
+    from longtail.native import is_native
+    from longtail.parallel import count_cores
+    from longtail.version import __version__
+
+    return {
+        "longtail": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in _LIBRARIES},
+        "kernels": "native" if is_native() else "NumPy (slower; no compiler at installation, or LONGTAIL_NATIVE=0)",
+        "cores": count_cores(),
+        "memory available": available_memory(),
+        "cache": str(cache_directory()),
+        "data": [folder for folder in os.environ.get("LONGTAIL_DATA", "").split(os.pathsep) if folder],
+    }
+
+
+def _model(directory: str) -> dict[str, Any]:
+    from longtail.store import inspect_model
+
+    return inspect_model(directory)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {item}" for name, item in value.items()) or "none"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:,}" if type(value) is int else str(value)

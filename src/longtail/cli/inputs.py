@@ -1,0 +1,150 @@
+"""What a command is given: files, named data sets or standard input as corpora, rows to tag in batches, models."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import click
+
+from longtail.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from longtail.data import Corpus
+    from longtail.tagger import Tagger
+
+STANDARD_INPUT = "-"
+FORMATS = ("jsonl", "delimited", "repository", "scipy", "arff")
+_ROWS_AT_ONCE = 512
+
+
+@dataclass(frozen=True)
+class ReaderOptions:
+    """How to read a file, where its name does not say enough."""
+
+    format: str | None = None
+    text_column: str | None = None
+    label_column: str | None = None
+    label_separator: str | None = None
+
+    def for_format(self, format: str | None, labelled: bool) -> dict[str, Any]:
+        """The options of the reader of `format`; one that the reader does not have is an error."""
+        columns: dict[str, Any] = {}
+        if format == "jsonl":
+            columns = {"text_column": "text_key", "label_column": "labels_key"}
+        elif format == "delimited":
+            columns = {"text_column": "text", "label_column": "labels", "label_separator": "label_separator"}
+        options = {}
+        for name in ("text_column", "label_column", "label_separator"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if name not in columns:
+                raise InvalidInput(f"--{name.replace('_', '-')} means nothing for a file of the format {format}")
+            by_number = format == "delimited" and name != "label_separator" and value.isdigit()
+            options[columns[name]] = int(value) if by_number else value
+        if not labelled and format == "jsonl":
+            options |= {"require_labels": False, "unknown": "ignore"}
+        if not labelled and format == "delimited":
+            options["labels"] = None
+        return options
+
+
+class Batch(NamedTuple):
+    """Rows to tag: what to call each, and the texts or feature vectors."""
+
+    names: list[str | int]
+    rows: Any
+
+
+def reader_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of `ReaderOptions` to a command."""
+    for option in (
+        click.option("--label-separator", help="What stands between the labels of a row (delimited files)."),
+        click.option("--label-column", metavar="NAME", help="The key or column of the labels."),
+        click.option("--text-column", metavar="NAME", help="The key or column of the text."),
+        click.option("--format", type=click.Choice(FORMATS), help="The format of DATA, where its name does not say."),
+    ):
+        function = option(function)
+    return function
+
+
+def read(data: str, split: Literal["train", "test"], options: ReaderOptions, labelled: bool = True) -> Corpus:
+    """The corpus that an argument DATA means: standard input, a file, or a part of a named data set."""
+    from longtail.data import CATALOGUE, format_of, load_data_set, read_corpus, read_jsonl
+
+    if data == STANDARD_INPUT:
+        _check_stdin(options)
+        return read_jsonl(sys.stdin.buffer, **options.for_format("jsonl", labelled))
+    if not Path(data).is_file() and data.lower() in CATALOGUE:
+        return load_data_set(data, split)
+    _check_exists(data)
+    format = options.format or format_of(data)
+    return read_corpus(data, options.format, **options.for_format(format, labelled))
+
+
+def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -> Iterator[Batch]:
+    """Rows to tag, in batches: JSON lines and plain lines as they are read, other files as a whole."""
+    from longtail.data import CATALOGUE, format_of, iter_jsonl
+    from longtail.data.streams import read_text_lines
+
+    is_stream = data == STANDARD_INPUT
+    if plain:
+        _check_exists(data)
+        lines = read_text_lines(sys.stdin.buffer if is_stream else data)
+        yield from _in_batches((None, line.rstrip("\r\n")) for _, line in lines)
+        return
+    is_named = not is_stream and not Path(data).is_file() and data.lower() in CATALOGUE
+    if is_stream or (not is_named and (options.format or format_of(data)) == "jsonl"):
+        _check_stdin(options) if is_stream else _check_exists(data)
+        records = iter_jsonl(sys.stdin.buffer if is_stream else data, **options.for_format("jsonl", False))
+        yield from _in_batches((record.row_name, record.text) for record in records)
+        return
+    corpus = read(data, "test", options, labelled=False)
+    rows: Any = corpus.texts if takes_texts else corpus.features
+    if rows is None:
+        wanted, found = ("texts", "features") if takes_texts else ("features", "texts")
+        raise InvalidInput(f"the model takes {wanted}; {data} holds {found}")
+    for start in range(0, corpus.n_rows, _ROWS_AT_ONCE):
+        stop = min(start + _ROWS_AT_ONCE, corpus.n_rows)
+        names = list(range(start + 1, stop + 1)) if corpus.row_names is None else corpus.row_names[start:stop]
+        yield Batch(list(names), rows[start:stop])
+
+
+def load_tagger(directory: str) -> Tagger:
+    """The model of an argument MODEL."""
+    from longtail.models import load
+    from longtail.tagger import Tagger
+
+    model = load(directory)
+    if not isinstance(model, Tagger):
+        raise InvalidInput(
+            f"{directory} holds a {type(model).__name__}, which knows no texts or label names; the command line works "
+            f"with models that `longtail train` or Tagger.save wrote"
+        )
+    return model
+
+
+def _in_batches(rows: Iterable[tuple[str | None, str]]) -> Iterator[Batch]:
+    numbered = enumerate(rows, start=1)
+    while some := list(islice(numbered, _ROWS_AT_ONCE)):
+        yield Batch([number if name is None else name for number, (name, _) in some], [text for _, (_, text) in some])
+
+
+def _check_stdin(options: ReaderOptions) -> None:
+    if options.format not in (None, "jsonl"):
+        raise InvalidInput(f"standard input is read as JSON lines; put data in the format {options.format} into a file")
+
+
+def _check_exists(data: str) -> None:
+    from longtail.data import CATALOGUE
+
+    if data == STANDARD_INPUT or Path(data).is_file():
+        return
+    if Path(data).is_dir():
+        raise InvalidInput(f"{data} is a folder; give a file of it")
+    raise InvalidInput(f"there is no file {data}, and no data set of that name; known are {', '.join(CATALOGUE)}")

@@ -1,0 +1,118 @@
+"""`longtail predict`: labels with scores for new rows, batch by batch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longtail.cli.inputs import STANDARD_INPUT, Batch, ReaderOptions, batches, load_tagger, reader_options
+from longtail.cli.terminal import Terminal, on_terminal
+from longtail.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from longtail.tagger import Tag
+
+_DECIMALS = 6
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data", required=False)
+@click.option("--text", multiple=True, help="A text to tag, instead of DATA; may be given several times.")
+@click.option("--plain", is_flag=True, help="DATA is plain text, one text per line.")
+@click.option("-k", type=click.IntRange(min=1), default=5, show_default=True, help="Labels for each row.")
+@click.option("--allow", metavar="FILE", help="Give only the labels named in FILE, one per line.")
+@click.option("--deny", metavar="FILE", help="Never give the labels named in FILE, one per line.")
+@click.option("--weighting", type=click.Choice(["none", "target"]), help="Favour rare labels, or not.")
+@click.option("-o", "--out", metavar="FILE", help="Write to FILE, which appears when it is complete.")
+@click.option(
+    "--output", type=click.Choice(["table", "jsonl"]), help="[default: a table on a terminal, else JSON lines]"
+)
+@reader_options
+@click.pass_obj
+def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -> None:
+    """Tag the rows of DATA with MODEL.
+
+    DATA is a file of texts or of features, as for `longtail train` but without need of labels; the name of a data
+    set, which means its test part; or - for JSON lines on standard input. Labels that nothing speaks for, with a
+    score of exactly 0, are left out.
+    """
+    if bool(given["text"]) == (data is not None):
+        raise click.UsageError("give either DATA or --text")
+    if given["plain"] and given["format"]:
+        raise click.UsageError("--plain and --format exclude each other")
+    as_table = given["output"] == "table" or (given["output"] is None and given["out"] is None and on_terminal())
+    if as_table and given["out"]:
+        raise click.UsageError("a table goes to the terminal; --out takes JSON lines")
+    terminal.hide_progress("predicting")
+    if given["out"] is None and on_terminal():
+        terminal.hide_progress()
+
+    tagger = load_tagger(model)
+    options: dict[str, Any] = {"allow": _names(given["allow"]), "deny": _names(given["deny"])}
+    if given["weighting"] is not None:
+        options["weighting"] = None if given["weighting"] == "none" else given["weighting"]
+    reader = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
+    if given["text"]:
+        if not tagger.takes_texts:
+            raise InvalidInput(f"{model} takes features, not texts; give a file of features")
+        rows = iter([Batch(list(range(1, len(given["text"]) + 1)), list(given["text"]))])
+    else:
+        assert data is not None
+        if not tagger.takes_texts and (given["plain"] or data == STANDARD_INPUT):
+            raise InvalidInput(f"{model} takes features, not texts; give a file of features")
+        rows = batches(data, reader, given["plain"], tagger.takes_texts)
+
+    with _output(given["out"]) as write:
+        for batch in rows:
+            found = tagger.predict(batch.rows, given["k"], **options)
+            for number, (name, tags) in enumerate(zip(batch.names, found, strict=True)):
+                tags = [tag for tag in tags if tag.score]
+                if as_table:
+                    _show(name, batch.rows[number] if tagger.takes_texts else None, tags)
+                else:
+                    write(_line(name, tags))
+            sys.stdout.flush()
+
+
+def _line(name: str | int, tags: list[Tag]) -> bytes:
+    labels = [{"label": tag.label, "score": round(tag.score, _DECIMALS)} for tag in tags]
+    return json.dumps({"id": name, "labels": labels}, ensure_ascii=False).encode() + b"\n"
+
+
+def _show(name: str | int, text: str | None, tags: list[Tag]) -> None:
+    from rich.text import Text
+
+    from longtail.cli.tables import show, tag_lines
+
+    heading = Text(str(name), style="bold")
+    if text is not None:
+        heading.append("  " + " ".join(text.split()), style="dim")
+        heading.truncate(100, overflow="ellipsis")
+    show(heading, tag_lines(tags) if tags else Text("no label"), "")
+
+
+@contextmanager
+def _output(path: str | None) -> Iterator[Any]:
+    """A function that writes to the file, or to standard output in UTF-8 whatever the terminal's encoding."""
+    if path is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer.write
+        return
+    from longtail.data.streams import writing
+
+    with writing(path) as stream:
+        yield stream.write
+
+
+def _names(path: str | None) -> list[str] | None:
+    if path is None:
+        return None
+    from longtail.data.streams import read_names
+
+    return [name for name in read_names(path) if name]

@@ -1,0 +1,118 @@
+"""The program: its commands by name, loaded on use, and one place where errors become messages and exit codes.
+
+0 is success, 1 an error of input or environment, 2 wrong usage, 130 an interrupt, 141 a reader that went away.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from longtail.cli.terminal import Terminal
+from longtail.errors import LongtailError
+from longtail.version import __version__
+
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+# The list of commands must not import them, so their short descriptions stand here.
+COMMANDS = {
+    "train": "Learn from texts, or features, and their labels.",
+    "predict": "Tag new texts or rows of features.",
+    "evaluate": "Measure a model on rows whose labels are known.",
+    "explain": "Show which words gave a label its score.",
+    "demo": "Train on an embedded corpus and tag a few sentences.",
+    "datasets": "List the named data sets, or fetch one.",
+    "info": "Describe a model, or this installation.",
+    "reproduce": "Regenerate a published table or figure.",
+    "completion": "Print the completion script of a shell.",
+}
+
+
+class _Program(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"longtail.cli.{name}").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            meant = f" Did you mean '{near[0]}'?" if near else ""
+            ctx.fail(f"No such command '{args[0]}'.{meant}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # What is still buffered has no reader; the interpreter must not try to write it on its way out.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return PIPE_CLOSED
+        return result
+
+
+@click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.")
+@click.version_option(__version__, message="longtail %(version)s")
+@click.pass_context
+def program(ctx: click.Context, quiet: bool) -> None:
+    """Tag things with labels out of a very large vocabulary, on an ordinary machine.
+
+    Start with `longtail demo`; then `longtail train notes.jsonl --out model`.
+    """
+    ctx.obj = ctx.with_resource(Terminal(quiet).working())
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit code; a user sees messages, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name the terminal cannot show is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
+    wants_traceback = os.environ.get("LONGTAIL_TRACEBACK", "0") not in ("", "0")
+    try:
+        result = program.main(args=arguments, prog_name="longtail", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return _fail("interrupted", INTERRUPTED)
+    except LongtailError as error:
+        if wants_traceback:
+            raise
+        return _fail(f"error: {_one_line(error)}")
+    except Exception as error:
+        if wants_traceback:
+            raise
+        if isinstance(error, OSError) and error.filename is not None:
+            return _fail(f"error: {error.filename}: {error.strerror}")
+        return _fail(
+            f"error: unexpected {type(error).__name__}: {_one_line(error)}; "
+            f"set LONGTAIL_TRACEBACK=1 to see where it comes from"
+        )
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _fail(message: str, code: int = 1) -> int:
+    click.echo(message, err=True)
+    return code

@@ -1,0 +1,91 @@
+"""Tables and explanations as they are printed, with colour where a terminal shows it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from longtail.cli.terminal import console
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from longtail.tagger import TagExplanation
+
+_BAR_WIDTH = 12
+
+
+def show(*things: RenderableType) -> None:
+    """Print on standard output; a file gets no blanks at the ends of lines."""
+    screen = console()
+    if screen.is_terminal:
+        for thing in things:
+            screen.print(thing)
+        return
+    with screen.capture() as captured:
+        for thing in things:
+            screen.print(thing)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
+def simple_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
+    """A table without borders; the columns named in `right` are aligned to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", no_wrap=column == columns[0])
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def tag_lines(tags: Iterable[tuple[str, float]]) -> Table:
+    """Labels with their scores, best first, and a bar for each score."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(justify="right")
+    table.add_column(width=_BAR_WIDTH)
+    table.add_column(overflow="fold")
+    for label, score in tags:
+        table.add_row(f"{score:.3f}", Text(_bar(score), style="cyan"), Text(label))
+    return table
+
+
+def explanation_table(explanation: TagExplanation, words: int) -> Table:
+    """The contributions that make up a score; what is not shown one by one is shown as a sum."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False, header_style="bold", show_footer=True)
+    table.add_column("word", footer=explanation.label, overflow="fold")
+    table.add_column("adds", footer=f"{explanation.score:+.4f}", justify="right")
+    shown, others = explanation.reasons[:words], explanation.reasons[words:]
+    for reason in shown:
+        style = "green" if reason.contribution > 0 else "red"
+        table.add_row(Text(reason.feature), Text(f"{reason.contribution:+.4f}", style=style))
+    if others:
+        rest = sum(reason.contribution for reason in others)
+        table.add_row(f"({len(others)} others)", f"{rest:+.4f}")
+    if explanation.intercept:
+        table.add_row("(intercept)", f"{explanation.intercept:+.4f}")
+    return table
+
+
+def _bar(score: float) -> str:
+    """A bar for a score between 0 and 1; ridge scores are estimates of 0 and 1 and may lie outside."""
+    share = min(max(score, 0.0), 1.0)
+    if not (sys.stdout.encoding or "").lower().startswith("utf"):
+        return "#" * round(share * _BAR_WIDTH)
+    eighths = round(share * _BAR_WIDTH * 8)
+    return "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")

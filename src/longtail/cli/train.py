@@ -1,0 +1,221 @@
+"""`longtail train`: from a file of texts, or features, and labels to a model directory."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longtail.cli.inputs import ReaderOptions, read, reader_options
+from longtail.cli.terminal import Terminal
+from longtail.errors import InvalidInput, ModelFormatError
+
+if TYPE_CHECKING:
+    from longtail.data import Corpus
+    from longtail.tagger import Tagger
+
+_GOLDEN_RATIO = 0x9E3779B97F4A7C15
+
+
+def _read_ngrams(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    found = re.fullmatch(r"([1-9]\d?)(?:-([1-9]\d?))?", value)
+    if found is None:
+        raise click.BadParameter("expected lengths such as 1 or 1-2")
+    return int(found[1]), int(found[2] or found[1])
+
+
+def _read_frequency(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | float | None:
+    if value is None:
+        return None
+    try:
+        return int(value) if value.isdigit() else float(value)
+    except ValueError:
+        raise click.BadParameter("expected a number of texts, or a fraction of them such as 0.01") from None
+
+
+@click.command()
+@click.argument("data")
+@click.option("-o", "--out", required=True, metavar="MODEL", help="The directory to write the model to.")
+@click.option("--force", is_flag=True, help="Replace a model that is there.")
+@reader_options
+@click.option("--alpha", type=click.FloatRange(min=0), help="Strength of the penalty, instead of a choice.")
+@click.option("--solver", type=click.Choice(["auto", "primal", "dual", "cg"]), help="How to solve for the weights.")
+@click.option("--intercept/--no-intercept", default=None, help="Fit a constant for each label.  [default: no]")
+@click.option("--weighting", type=click.Choice(["none", "target", "loss"]), help="How to favour rare labels.")
+@click.option("--keep", type=click.FloatRange(0, 1, min_open=True), help="Share of all weights to keep.")
+@click.option("--top-features-per-label", type=click.IntRange(min=1), help="Weights of each label to keep.")
+@click.option("--threshold", type=click.FloatRange(min=0), help="Smallest weight to keep.")
+@click.option("--updatable", is_flag=True, default=None, help="Keep what Ridge.partial_fit needs (Python only).")
+@click.option("--ngrams", callback=_read_ngrams, metavar="1-2", help="Runs of words that are features.  [default: 1]")
+@click.option("--min-df", callback=_read_frequency, help="Texts a word must occur in, or their share.  [default: 2]")
+@click.option("--max-features", type=click.IntRange(min=1), help="Most words to use.")
+@click.option("--log", is_flag=True, help="Features: replace each value v by ln(1 + v).")
+@click.option("--no-normalize", is_flag=True, help="Features: do not bring rows to unit length.")
+@click.option("--validate", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Share to hold out.")
+@click.option("--no-refit", is_flag=True, help="With --validate: keep the model of the rows not held out.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of whatever is drawn.")
+@click.option("--jobs", type=int, help="Threads.  [default: every core]")
+@click.option("--memory", metavar="4G", help="The most memory to plan with.  [default: what is free]")
+@click.pass_obj
+def command(terminal: Terminal, /, **given: Any) -> None:
+    """Learn from DATA and write a model.
+
+    DATA is a file of texts (.jsonl, .csv, .tsv) or of features (.txt, .npz, .arff), the name of a data set, which
+    means its training part, or - for JSON lines on standard input.
+    """
+    begun = time.perf_counter()
+    out = given["out"]
+    _check_target(out, given["force"])
+    with _planning_with(given["memory"]):
+        options = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
+        corpus = read(given["data"], "train", options)
+        _check_settings(given, corpus)
+        terminal.say(_describe(given["data"], corpus))
+        if given["validate"] is not None:
+            rest, held_out = _hold_out(corpus, given["validate"], given["seed"])
+            terminal.say(f"holding out {held_out.n_rows:,} rows to validate, training on {rest.n_rows:,}")
+            tagger = _fit(rest, given, terminal)
+            click.echo(tagger.evaluate(held_out).to_text())
+            if not given["no_refit"]:
+                terminal.say(f"training again on all {corpus.n_rows:,} rows")
+                tagger = _fit(corpus, given, terminal)
+        else:
+            tagger = _fit(corpus, given, terminal)
+    tagger.save(out)
+    terminal.summarize(_summary(out, tagger, time.perf_counter() - begun))
+
+
+def _check_target(out: str, force: bool) -> None:
+    """Refuse before the work what could not be written after it."""
+    from longtail.store import inspect_model
+
+    path = Path(out)
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    try:
+        inspect_model(path)
+    except ModelFormatError:
+        raise InvalidInput(f"{out} is there and is not a model; give the model a directory of its own") from None
+    if not force:
+        raise InvalidInput(f"{out} already holds a model; say --force to replace it")
+
+
+def _check_settings(given: dict[str, Any], corpus: Corpus) -> None:
+    """An option that would do nothing is a mistake worth a word."""
+    has_texts = corpus.texts is not None
+    idle = ("log", "no_normalize") if has_texts else ("ngrams", "min_df", "max_features")
+    for name in idle:
+        if given[name]:
+            kind, other = ("texts", "features") if has_texts else ("features", "texts")
+            raise InvalidInput(f"--{name.replace('_', '-')} is for {other}; {given['data']} holds {kind}")
+    if given["no_refit"] and given["validate"] is None:
+        raise InvalidInput("--no-refit only has a meaning with --validate")
+
+
+@contextmanager
+def _planning_with(memory: str | None) -> Iterator[None]:
+    from longtail.memory import parse_bytes
+
+    if memory is None:
+        yield
+        return
+    parse_bytes(memory)
+    before = os.environ.get("LONGTAIL_MEMORY")
+    os.environ["LONGTAIL_MEMORY"] = memory
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["LONGTAIL_MEMORY"]
+        else:
+            os.environ["LONGTAIL_MEMORY"] = before
+
+
+def _hold_out(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
+    """The rows to train on and those to validate on.
+
+    Rows are ordered by a hash of their number and the seed, so the split is the same with every version of NumPy.
+    """
+    import numpy as np
+
+    count = round(share * corpus.n_rows)
+    if not 0 < count < corpus.n_rows:
+        raise InvalidInput(f"--validate {share:g} of {corpus.n_rows} rows leaves no row for one of the parts")
+    mixed = np.arange(1, corpus.n_rows + 1, dtype=np.uint64) + np.uint64(seed) * np.uint64(corpus.n_rows)
+    mixed *= np.uint64(_GOLDEN_RATIO)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    order = np.argsort(mixed ^ (mixed >> np.uint64(31)), kind="stable")
+    return corpus.select(np.sort(order[count:])), corpus.select(np.sort(order[:count]))
+
+
+def _fit(corpus: Corpus, given: dict[str, Any], terminal: Terminal) -> Tagger:
+    from longtail.cli.learner import choose_learner
+    from longtail.tagger import Tagger
+    from longtail.text import RowScaling, TextFeatures
+
+    corpus = _with_labels_that_occur(corpus, terminal)
+    features: TextFeatures | RowScaling
+    if corpus.texts is not None:
+        features = TextFeatures(
+            ngrams=given["ngrams"] or (1, 1),
+            min_df=min(2, corpus.n_rows) if given["min_df"] is None else given["min_df"],
+            max_features=given["max_features"],
+        )
+        X = features.fit_transform(corpus.texts)
+    else:
+        features = RowScaling(log=given["log"], unit=not given["no_normalize"])
+        X = features.fit_transform(corpus.features)
+    terminal.say(f"features: {X.shape[1]:,}, of which a row has {X.nnz / X.shape[0]:.0f} on average")
+    names = ("alpha", "solver", "keep", "top_features_per_label", "threshold", "updatable")
+    settings = {name: given[name] for name in names}
+    settings |= {
+        "fit_intercept": given["intercept"],
+        "weighting": None if given["weighting"] == "none" else given["weighting"],
+        "n_jobs": given["jobs"],
+        "random_state": given["seed"],
+    }
+    choice = choose_learner(X, corpus.labels, settings)
+    for reason in choice.reasons:
+        terminal.say(reason)
+    return Tagger.from_fitted(features, choice.estimator.fit(X, corpus.labels), corpus)
+
+
+def _with_labels_that_occur(corpus: Corpus, terminal: Terminal) -> Corpus:
+    """Nothing can be learnt of a label without rows; its score of 0 would only get into the way of others."""
+    counts = corpus.label_counts
+    if corpus.n_rows == 0 or not counts.any():
+        raise InvalidInput(f"there is nothing to learn from: {corpus.n_rows} rows, none of them with a label")
+    if counts.all():
+        return corpus
+    names = [name for name, count in zip(corpus.label_names, counts.tolist(), strict=True) if count]
+    terminal.say(f"{corpus.n_labels - len(names):,} labels have no row to learn from and are left out")
+    return corpus.with_label_names(names)
+
+
+def _describe(data: str, corpus: Corpus) -> str:
+    source = "standard input" if data == "-" else data
+    rows = "texts" if corpus.texts is not None else "rows of features"
+    mean = corpus.labels.nnz / max(1, corpus.n_rows)
+    return f"{source}: {corpus.n_rows:,} {rows}, {corpus.n_labels:,} labels, {mean:.1f} labels per row"
+
+
+def _summary(out: str, tagger: Tagger, seconds: float) -> str:
+    from longtail.memory import format_bytes
+    from longtail.store import inspect_model
+
+    estimator = tagger.estimator_
+    alpha = getattr(estimator, "alpha_", None) or estimator.alpha
+    size = format_bytes(inspect_model(out)["bytes"])
+    return (
+        f"{out}: {len(tagger.label_names_):,} labels, {estimator.n_features_in_:,} features, alpha {alpha:.4g}, "
+        f"solver {estimator.solver_}, {size}; took {seconds:.1f} s"
+    )

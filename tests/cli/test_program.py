@@ -1,0 +1,189 @@
+"""The program around its commands: help, errors, exit codes, signals, pipes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import longtail.cli.program as program
+from longtail.cli.program import COMMANDS
+
+PROGRAM = [sys.executable, "-m", "longtail"]
+
+
+def cpu_seconds(arguments: list[str]) -> float:
+    resource = pytest.importorskip("resource")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_help_takes_less_than_400_ms_of_processor_time() -> None:
+    assert min(cpu_seconds([*PROGRAM, "--help"]) for _ in range(4)) < 0.4
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys; from longtail.cli.program import run; assert run(sys.argv[1:]) == 0;"
+        "print([name for name in ('numpy', 'scipy', 'sklearn', 'rich') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_list_of_commands(longtail: Callable, check_golden: Callable) -> None:
+    result = longtail("--help")
+    assert (result.code, result.err) == (0, "")
+    check_golden("help", result.out)
+
+
+def test_every_listed_command_is_there(longtail: Callable) -> None:
+    for name in COMMANDS:
+        result = longtail(name, "--help")
+        assert result.code == 0
+        assert result.out.startswith(f"Usage: longtail {name}")
+
+
+def test_the_version(longtail: Callable) -> None:
+    assert longtail("--version").out == f"longtail {program.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "last_line"),
+    [
+        (["trian"], "Error: No such command 'trian'. Did you mean 'train'?"),
+        (["xyz"], "Error: No such command 'xyz'."),
+        (["train", "notes.jsonl"], "Error: Missing option '-o' / '--out'."),
+        (
+            ["train", "notes.jsonl", "--out", "m", "--ngrams", "2-"],
+            "Error: Invalid value for '--ngrams': expected lengths such as 1 or 1-2",
+        ),
+        (["predict", "m"], "Error: give either DATA or --text"),
+        (["predict", "m", "notes.jsonl", "--text", "a"], "Error: give either DATA or --text"),
+        (
+            ["evaluate", "m", "notes.jsonl", "-k", "1,x"],
+            "Error: Invalid value for '-k': expected numbers of places such as 1,3,5",
+        ),
+        (
+            ["evaluate", "m", "notes.jsonl", "--propensity", "0.5"],
+            "Error: Invalid value for '--propensity': expected two numbers such as 0.55,1.5",
+        ),
+        (["explain", "m"], "Error: give either --text or --data"),
+        (
+            ["completion", "tcsh"],
+            "Error: Invalid value for '{bash|zsh|fish}': 'tcsh' is not one of 'bash', 'zsh', 'fish'.",
+        ),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(longtail: Callable, arguments: list[str], last_line: str) -> None:
+    result = longtail(*arguments)
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.splitlines()[-1] == last_line
+
+
+def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(
+    longtail: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("division\nby zero")
+
+    monkeypatch.setattr("longtail.data.read_corpus", fail)
+    result = longtail("train", "notes.jsonl", "--out", "m")
+    assert result.code == 1
+    assert result.err == (
+        "error: unexpected ZeroDivisionError: division by zero; set LONGTAIL_TRACEBACK=1 to see where it comes from\n"
+    )
+    monkeypatch.setenv("LONGTAIL_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        longtail("train", "notes.jsonl", "--out", "m")
+
+
+def test_a_warning_of_the_library_is_a_note(longtail: Callable) -> None:
+    lines = b'{"text": "red sky", "labels": ["red"], "mood": 1}\n' * 3
+    result = longtail("train", "-", "--out", "m", stdin=lines)
+    assert result.code == 0
+    assert "note: <_io.BytesIO" not in result.err
+    assert "unknown keys were ignored: 'mood' in 3 lines" in result.err
+    assert [line for line in result.err.splitlines() if line.startswith("note: ")]
+
+
+def test_quiet_tells_nothing(longtail: Callable) -> None:
+    result = longtail("--quiet", "train", "notes.jsonl", "--out", "m")
+    assert (result.code, result.out, result.err) == (0, "", "")
+
+
+def test_a_closed_pipe_is_no_error(model: str) -> None:
+    many = Path("notes.jsonl").read_text(encoding="utf-8") * 5000
+    Path("many.jsonl").write_text(many, encoding="utf-8")
+    predicting = subprocess.Popen(
+        [*PROGRAM, "predict", model, "many.jsonl"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert predicting.stdout is not None
+    assert predicting.stderr is not None
+    assert predicting.stdout.readline().startswith(b'{"id": "a"')
+    predicting.stdout.close()
+    assert predicting.wait(60) == program.PIPE_CLOSED
+    assert predicting.stderr.read() == b""
+    predicting.stderr.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of a terminal")
+def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    training = subprocess.Popen(
+        [*PROGRAM, "train", "-", "--out", "model"], stdin=read, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    # It waits for more lines, with everything loaded, when it is interrupted.
+    os.write(write, (b'{"text": "a red sky", "labels": ["red"]}\n') * 100)
+    time.sleep(4)
+    training.send_signal(signal.SIGINT)
+    out, err = training.communicate(timeout=60)
+    os.close(read)
+    os.close(write)
+    assert training.returncode == program.INTERRUPTED
+    assert out == b""
+    assert err.splitlines()[-1] == b"interrupted"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.jsonl", "rows.txt"]
+
+
+def test_completion_scripts_name_the_program(longtail: Callable) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        result = longtail("completion", shell)
+        assert result.code == 0
+        assert "_LONGTAIL_COMPLETE" in result.out
+
+
+def test_the_shell_completes_commands() -> None:
+    environment = {**os.environ, "_LONGTAIL_COMPLETE": "bash_complete", "COMP_WORDS": "longtail ev", "COMP_CWORD": "1"}
+    code = "from longtail.cli import main; import sys; sys.argv[0] = 'longtail'; main()"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stdout == "plain,evaluate\n"
+
+
+def test_reproduce_lists_and_runs(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def run(name: str, out: str, *, quick: bool = False) -> list[Path]:
+        calls.append((name, str(out), quick))
+        return [Path(out) / "table.md"]
+
+    monkeypatch.setattr("longtail.reproduce.NAMES", {"table-1": "Ridge on four data sets"}, raising=False)
+    monkeypatch.setattr("longtail.reproduce.run", run, raising=False)
+    assert "table-1  Ridge on four data sets" in longtail("reproduce").out
+    assert longtail("reproduce", "table-1", "--out", "there", "--quick").out == f"{Path('there') / 'table.md'}\n"
+    assert calls == [("table-1", "there", True)]
+    wrong = longtail("reproduce", "table-9")
+    assert (wrong.code, wrong.err) == (
+        1,
+        "error: there is nothing called 'table-9' to reproduce; known are table-1\n",
+    )

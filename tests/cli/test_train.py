@@ -1,0 +1,218 @@
+"""`longtail train`: what it reads, what it chooses, what it refuses."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import longtail as library
+
+
+def test_what_training_says(longtail: Callable, check_golden: Callable) -> None:
+    result = longtail("train", "notes.jsonl", "--out", "model")
+    assert result.code == 0
+    check_golden("train", result.err + result.out)
+
+
+def test_the_model_is_that_of_the_library(longtail: Callable) -> None:
+    longtail(
+        "train", "notes.jsonl", "--out", "model", "--alpha", "0.5", "--min-df", "1", "--ngrams", "1-2", "--intercept"
+    )
+    corpus = library.data.read_corpus("notes.jsonl")
+    features = library.TextFeatures(ngrams=(1, 2), min_df=1)
+    expected = library.Tagger(features, library.Ridge(0.5, fit_intercept=True)).fit_corpus(corpus)
+    loaded = library.load("model")
+    assert loaded.label_names_ == expected.label_names_
+    assert loaded.predict(corpus.texts) == expected.predict(corpus.texts)
+
+
+def test_every_way_to_give_texts_gives_the_same_model(longtail: Callable) -> None:
+    lines = Path("notes.jsonl").read_bytes()
+    Path("zipped.jsonl.gz").write_bytes(gzip.compress(lines))
+    Path("notes.data").write_bytes(lines)
+    corpus = library.data.read_corpus("notes.jsonl")
+    library.data.write_corpus(corpus, "notes.csv")
+    Path("other.tsv").write_text(
+        "body\ttags\n"
+        + "".join(
+            f"{text}\t{'|'.join(corpus.label_names[label] for label in corpus.labels[[row]].indices)}\n"
+            for row, text in enumerate(corpus.texts)
+        ),
+        encoding="utf-8",
+    )
+    for number, (arguments, stdin) in enumerate(
+        [
+            (["notes.jsonl"], b""),
+            (["zipped.jsonl.gz"], b""),
+            (["-"], lines),
+            (["notes.data", "--format", "jsonl"], b""),
+            (["notes.csv"], b""),
+            (["other.tsv", "--text-column", "body", "--label-column", "1", "--label-separator", "|"], b""),
+        ]
+    ):
+        result = longtail("train", *arguments, "--out", f"model-{number}", stdin=stdin)
+        assert (result.code, result.out.count("3 labels, 8 features")) == (0, 1), result.err
+    scores = [library.load(f"model-{number}").predict(["green pears"]) for number in range(6)]
+    assert all(score == scores[0] for score in scores)
+
+
+def test_features_are_brought_to_unit_length_unless_told(longtail: Callable) -> None:
+    assert longtail("train", "rows.txt", "--out", "scaled").code == 0
+    assert longtail("train", "rows.txt", "--out", "raw", "--no-normalize", "--log").code == 0
+    assert library.load("scaled").features_.get_params() == {"log": False, "unit": True}
+    assert library.load("raw").features_.get_params() == {"log": True, "unit": False}
+
+
+def test_validation_holds_out_rows_and_then_learns_from_all(longtail: Callable, check_golden: Callable) -> None:
+    result = longtail("train", "notes.jsonl", "--out", "model", "--validate", "0.34", "--alpha", "1", "--min-df", "1")
+    assert result.code == 0
+    check_golden("train-validate", result.err + result.out)
+    assert library.load("model").n_rows_ == 6
+    partial = longtail("train", "notes.jsonl", "--out", "part", "--validate", "0.34", "--no-refit", "--min-df", "1")
+    assert partial.code == 0
+    assert library.load("part").n_rows_ == 4
+
+
+def test_the_split_depends_on_the_seed_alone(longtail: Callable) -> None:
+    def report(seed: str) -> str:
+        arguments = ["--validate", "0.5", "--no-refit", "--force", "--min-df", "1", "--seed", seed]
+        return longtail("--quiet", "train", "notes.jsonl", "--out", "model", *arguments).out
+
+    assert report("1") == report("1")
+    assert len({report(str(seed)) for seed in range(6)}) > 1
+
+
+def test_labels_without_rows_are_left_out(longtail: Callable) -> None:
+    Path("sparse.txt").write_text("2 2 4\n0 0:1\n2 1:1\n", encoding="utf-8")
+    result = longtail("train", "sparse.txt", "--out", "model")
+    assert "2 labels have no row to learn from and are left out" in result.err
+    assert library.load("model").label_names_ == ("0", "2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "learner: ridge, alpha chosen out of 7 by leave-one-out"),
+        (["--alpha", "2"], "learner: ridge with alpha=2, as given"),
+        (
+            ["--solver", "cg"],
+            "learner: ridge with alpha=1, as solver=cg and the choice by leave-one-out exclude each other",
+        ),
+        (
+            ["--weighting", "loss"],
+            "learner: ridge with alpha=1, as weighting=loss and the choice by leave-one-out exclude each other",
+        ),
+        (
+            ["--memory", "6K"],
+            "learner: ridge with alpha=1, as choosing it by leave-one-out would take 4.2 KiB of memory",
+        ),
+    ],
+)
+def test_the_choice_of_the_learner_is_told(longtail: Callable, arguments: list[str], reason: str) -> None:
+    result = longtail("train", "notes.jsonl", "--out", "model", *arguments)
+    assert result.code == 0, result.err
+    assert reason in result.err.splitlines()
+
+
+def test_weights_are_dropped_where_all_would_take_much_memory(longtail: Callable) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["60 400 50"]
+    for row in range(60):
+        features = " ".join(f"{feature}:1" for feature in sorted(rng.choice(400, 8, replace=False)))
+        lines.append(f"{row % 50} {features}")
+    Path("wide.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    result = longtail("train", "wide.txt", "--out", "model", "--memory", "300K")
+    assert result.code == 0, result.err
+    assert (
+        "keeping the 32 largest weights of each label, as all 400 x 50 would take 78.1 KiB of 300.0 KiB"
+        in result.err.splitlines()
+    )
+    coefficients = library.load("model").estimator_.coef_
+    assert np.bincount(coefficients.indices).max() <= 32
+
+
+def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
+    longtail("train", "notes.jsonl", "--out", "model", "--alpha", "1")
+    again = longtail("train", "notes.jsonl", "--out", "model", "--alpha", "2")
+    assert (again.code, again.err) == (1, "error: model already holds a model; say --force to replace it\n")
+    assert library.load("model").estimator_.alpha == 1
+    assert longtail("train", "notes.jsonl", "--out", "model", "--alpha", "2", "--force").code == 0
+    assert library.load("model").estimator_.alpha == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "error"),
+    [
+        (None, ["absent.jsonl"], "there is no file absent.jsonl, and no data set of that name; known are bibtex, "),
+        (None, ["."], ". is a folder; give a file of it"),
+        (b"", ["bad.jsonl"], "there is nothing to learn from: 0 rows, none of them with a label"),
+        (b'{"text": "a"}', ["bad.jsonl"], "bad.jsonl:1: no key 'labels'; the keys are 'text'"),
+        (b'{"text": "a", "labels": []}', ["bad.jsonl"], "there is nothing to learn from: 1 rows, none of them"),
+        (b'{"text"', ["bad.jsonl"], "bad.jsonl:1: not JSON: Expecting ':' delimiter at character 8"),
+        (
+            b'\n{"text": "caf\xe9", "labels": []}',
+            ["bad.jsonl"],
+            "bad.jsonl:2: byte 14 of the line is not UTF-8 (invalid continuation byte); save the file as UTF-8",
+        ),
+        (b"\x1f\x8b\x08\x00", ["bad.jsonl"], "bad.jsonl: the gzip stream ends early"),
+        (b"2 2 2\n0 0:1\n", ["bad.txt"], "bad.txt:2: "),
+        (b"1", ["bad.xyz"], "the extension '.xyz' of bad.xyz is not known here; known are .txt (repository), "),
+        (
+            b"1 1 1\n0 0:1\n",
+            ["bad.txt", "--text-column", "t"],
+            "--text-column means nothing for a file of the format rep",
+        ),
+        (b"1 1 1\n0 0:1\n", ["bad.txt", "--ngrams", "2"], "--ngrams is for texts; bad.txt holds features"),
+        (None, ["notes.jsonl", "--log"], "--log is for features; notes.jsonl holds texts"),
+        (None, ["notes.jsonl", "--no-refit"], "--no-refit only has a meaning with --validate"),
+        (None, ["notes.jsonl", "--validate", "0.01"], "--validate 0.01 of 6 rows leaves no row for one of the parts"),
+        (None, ["notes.jsonl", "--memory", "much"], "'much' is not a size; write a number with K, M, G or T, as in 4G"),
+        (None, ["notes.jsonl", "--memory", "100"], "ridge with solver="),
+        (None, ["notes.jsonl", "--min-df", "7"], "none of the 13 features of 6 texts is left: "),
+        (
+            None,
+            ["notes.jsonl", "--keep", "0.5", "--threshold", "1"],
+            "give at most one of keep, top_features_per_label",
+        ),
+        (
+            None,
+            ["-", "--format", "arff"],
+            "standard input is read as JSON lines; put data in the format arff into a file",
+        ),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(
+    longtail: Callable, content: bytes | None, arguments: list[str], error: str
+) -> None:
+    if content is not None:
+        Path(arguments[0]).write_bytes(content)
+    result = longtail("--quiet", "train", *arguments, "--out", "model")
+    assert result.code == 1
+    assert result.out == ""
+    assert result.err.startswith(f"error: {error}")
+    assert result.err.count("\n") == 1
+    assert not Path("model").exists()
+
+
+def test_a_folder_of_something_else_is_refused_before_the_work(longtail: Callable) -> None:
+    Path("folder").mkdir()
+    Path("folder/letter.txt").write_text("dear", encoding="utf-8")
+    for out in ("folder", "notes.jsonl"):
+        result = longtail("train", "absent.jsonl", "--out", out, "--force")
+        assert result.err == f"error: {out} is there and is not a model; give the model a directory of its own\n"
+    assert [path.name for path in Path("folder").iterdir()] == ["letter.txt"]
+
+
+def test_a_named_data_set_means_its_training_part(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("data/bibtex").mkdir(parents=True)
+    Path("data/bibtex/train.txt").write_text("2 2 2\n0 0:1\n1 1:1\n", encoding="utf-8")
+    Path("data/bibtex/test.txt").write_text("1 2 2\n1 0:1\n", encoding="utf-8")
+    monkeypatch.setenv("LONGTAIL_DATA", "data")
+    assert longtail("train", "bibtex", "--out", "model").code == 0
+    assert library.load("model").n_rows_ == 2
+    evaluated = longtail("evaluate", "model", "Bibtex", "-k", "1")
+    assert evaluated.out.startswith("1 rows, 2 labels; values in percent")

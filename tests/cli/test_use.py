@@ -1,0 +1,197 @@
+"""Using a model: predict, evaluate, explain, info; and the list of data sets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import longtail as library
+
+
+def lines(text: str) -> list[dict]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_predictions_are_those_of_the_library(longtail: Callable, model: str) -> None:
+    found = lines(longtail("predict", model, "notes.jsonl", "-k", "2").out)
+    corpus = library.data.read_corpus("notes.jsonl")
+    expected = library.load(model).predict(corpus.texts, k=2)
+    assert [row["id"] for row in found] == ["a", "b", "c", "d", "e", "f"]
+    for row, tags in zip(found, expected, strict=True):
+        assert [tag["label"] for tag in row["labels"]] == [tag.label for tag in tags]
+        assert [tag["score"] for tag in row["labels"]] == pytest.approx([tag.score for tag in tags], abs=1e-6)
+
+
+def test_json_lines(longtail: Callable, model: str, check_golden: Callable) -> None:
+    check_golden("predict", longtail("predict", model, "notes.jsonl", "-k", "2").out)
+
+
+def test_a_table(longtail: Callable, model: str, check_golden: Callable) -> None:
+    check_golden("predict-table", longtail("predict", model, "notes.jsonl", "--output", "table").out)
+
+
+def test_every_way_to_give_a_text(longtail: Callable, model: str) -> None:
+    Path("texts.txt").write_text("rain and sky\r\ngreen pears\n", encoding="utf-8", newline="")
+    Path("texts.csv").write_text("text\nrain and sky\ngreen pears\n", encoding="utf-8")
+    ways = [
+        longtail("predict", model, "--text", "rain and sky", "--text", "green pears"),
+        longtail("predict", model, "texts.txt", "--plain"),
+        longtail("predict", model, "-", "--plain", stdin=b"rain and sky\ngreen pears"),
+        longtail("predict", model, "-", stdin=b'{"text": "rain and sky"}\n\n{"text": "green pears", "source": 3}\n'),
+        longtail("predict", model, "texts.csv"),
+    ]
+    assert [row["labels"][0]["label"] for row in lines(ways[0].out)] == ["weather", "fruit"]
+    for way in ways:
+        assert (way.code, way.err) == (0, "")
+        assert way.out == ways[0].out
+
+
+def test_a_text_without_a_known_word_gets_no_label(longtail: Callable, model: str) -> None:
+    assert lines(longtail("predict", model, "--text", "xyzzy").out) == [{"id": 1, "labels": []}]
+
+
+def test_allowed_and_denied_labels(longtail: Callable, model: str) -> None:
+    Path("some").write_text("fruit\n\nred\n", encoding="utf-8")
+    allowed = lines(longtail("predict", model, "--text", "rain", "--allow", "some").out)
+    assert {tag["label"] for tag in allowed[0]["labels"]} == {"fruit", "red"}
+    denied = lines(longtail("predict", model, "--text", "rain", "--deny", "some").out)
+    assert {tag["label"] for tag in denied[0]["labels"]} == {"weather"}
+    Path("some").write_text("vegetable\n", encoding="utf-8")
+    unknown = longtail("predict", model, "--text", "rain", "--deny", "some")
+    assert (unknown.code, unknown.err) == (1, "error: the model has no label 'vegetable'; it knows 3 labels\n")
+
+
+def test_weighting_is_switched_without_training(longtail: Callable, model: str) -> None:
+    plain = lines(longtail("predict", model, "--text", "rain", "--weighting", "none", "--allow", "names").out or "[]")
+    Path("names").write_text("weather\n", encoding="utf-8")
+    plain = lines(longtail("predict", model, "--text", "rain", "--weighting", "none", "--allow", "names").out)
+    target = lines(longtail("predict", model, "--text", "rain", "--weighting", "target", "--allow", "names").out)
+    factor = library.load(model).estimator_.inverse_propensity_[2]
+    score = plain[0]["labels"][0]["score"]
+    assert target[0]["labels"][0]["score"] == pytest.approx(factor * score, abs=1e-5)
+
+
+def test_a_feature_model_takes_feature_files(longtail: Callable, feature_model: str) -> None:
+    Path("new.txt").write_text("1 3 2\n 0:1\n", encoding="utf-8")
+    found = lines(longtail("predict", feature_model, "new.txt", "-k", "1").out)
+    assert [row["labels"][0]["label"] for row in found] == ["0"]
+    explained = lines(
+        longtail("explain", feature_model, "--data", "rows.txt", "--row", "4", "--label", "1", "--json").out
+    )
+    assert {reason["word"] for reason in explained[0]["contributions"]} == {"1", "2"}
+
+
+def test_predictions_in_a_file(longtail: Callable, model: str) -> None:
+    printed = longtail("predict", model, "notes.jsonl").out
+    result = longtail("predict", model, "notes.jsonl", "--out", "tags.jsonl")
+    assert (result.code, result.out) == (0, "")
+    assert Path("tags.jsonl").read_text(encoding="utf-8") == printed
+
+
+def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> None:
+    result = longtail("predict", model, "-", "--out", "tags.jsonl", stdin=b'{"text": "a"}\n[]\n')
+    assert result.code == 1
+    assert result.err.endswith(":2: expected an object {...}, found a list\n")
+    assert sorted(path.name for path in Path().iterdir()) == ["model", "notes.jsonl", "rows.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["predict", "absent", "--text", "a"], "absent: there is no model here (no such directory)"),
+        (["predict", ".", "--text", "a"], ".: there is no model here (manifest.json is missing)"),
+        (
+            ["predict", "model", "absent.jsonl"],
+            "there is no file absent.jsonl, and no data set of that name; known are ",
+        ),
+        (["predict", "model", "rows.txt"], "the model takes texts; rows.txt holds features"),
+        (
+            ["predict", "feature-model", "--text", "a"],
+            "feature-model takes features, not texts; give a file of features",
+        ),
+        (
+            ["predict", "model", "--text", "a", "--allow", "absent"],
+            "absent: cannot be opened: No such file or directory",
+        ),
+        (["predict", "model", "--text", "a", "--out", "no/tags"], "cannot write no"),
+        (["explain", "model", "--text", "a", "--label", "x"], "the model has no label 'x'; it knows 3 labels"),
+        (["explain", "feature-model", "--text", "a"], "the model takes features, not texts; give --data and --row"),
+        (["explain", "model", "--data", "notes.jsonl", "--row", "7"], "--row is 7; notes.jsonl has 6 rows"),
+        (["evaluate", "model", "rows.txt"], "the model takes texts; the corpus has only features"),
+        (["evaluate", "model", "notes.jsonl", "--picture", "a.gif"], "the picture is a PNG, but the path is 'a.gif'"),
+        (["info", "absent"], "absent: there is no model here (no such directory)"),
+        (
+            ["datasets", "fetch", "eurlex"],
+            "no data set is called 'eurlex'; did you mean 'eurlex57k'? known are bibtex, ",
+        ),
+    ],
+)
+def test_errors_are_one_line(
+    longtail: Callable, model: str, feature_model: str, arguments: list[str], error: str
+) -> None:
+    result = longtail(*arguments)
+    assert result.code == 1
+    assert result.err.startswith(f"error: {error}")
+    assert result.err.count("\n") == 1
+
+
+def test_a_model_without_label_names_is_refused(longtail: Callable) -> None:
+    library.Ridge().fit([[1.0, 0.0]], [[1, 0]]).save("ridge")
+    result = longtail("predict", "ridge", "rows.txt")
+    assert result.code == 1
+    assert result.err.startswith("error: ridge holds a Ridge, which knows no texts or label names; ")
+
+
+def test_the_report(longtail: Callable, model: str, check_golden: Callable) -> None:
+    result = longtail("evaluate", model, "notes.jsonl", "-k", "1,2")
+    assert result.code == 0
+    check_golden("evaluate", result.out)
+
+
+def test_the_report_as_json_and_as_a_picture(longtail: Callable, model: str) -> None:
+    pytest.importorskip("matplotlib")
+    result = longtail("evaluate", model, "notes.jsonl", "--json", "--propensity", "0.6,2.6", "--picture", "report.png")
+    corpus = library.data.read_corpus("notes.jsonl")
+    assert json.loads(result.out) == library.load(model).evaluate(corpus, a=0.6, b=2.6).to_dict()
+    assert Path("report.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_explanations_add_up(longtail: Callable, model: str, check_golden: Callable) -> None:
+    check_golden(
+        "explain", longtail("explain", model, "--text", "green pears in the rain", "-k", "2", "--words", "3").out
+    )
+    for found in lines(longtail("explain", model, "--text", "green pears in the rain", "--json").out):
+        total = sum(reason["adds"] for reason in found["contributions"]) + found["intercept"]
+        assert found["score"] == pytest.approx(total, abs=1e-6)
+
+
+def test_what_a_model_says_about_itself(longtail: Callable, model: str, check_golden: Callable) -> None:
+    check_golden("info", longtail("info", model).out)
+    assert json.loads(longtail("info", model, "--json").out)["n_labels"] == 3
+
+
+def test_what_the_installation_is(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGTAIL_MEMORY", "3G")
+    monkeypatch.setenv("LONGTAIL_CACHE", "somewhere")
+    facts = json.loads(longtail("info", "--json").out)
+    assert facts["memory available"] == 3 * 2**30
+    assert facts["cache"] == "somewhere"
+    assert facts["longtail"] == library.__version__
+    assert "memory available: 3.0 GiB" in longtail("info").out.splitlines()
+
+
+def test_the_data_sets(longtail: Callable, monkeypatch: pytest.MonkeyPatch, check_golden: Callable) -> None:
+    Path("data/bibtex").mkdir(parents=True)
+    monkeypatch.setenv("LONGTAIL_DATA", "data")
+    monkeypatch.setenv("LONGTAIL_CACHE", "cache")
+    check_golden("datasets", longtail("datasets").out)
+    found = {known["name"]: known for known in json.loads(longtail("datasets", "--json").out)}
+    assert (found["bibtex"]["state"], found["bibtex"]["folder"]) == ("yes", str(Path("data") / "bibtex"))
+    assert found["eurlex-4k"]["state"] == "fetchable"
+    assert longtail("datasets", "fetch", "bibtex").out == f"{Path('data') / 'bibtex'}\n"
+    absent = longtail("datasets", "fetch", "amazon-3m")
+    assert absent.code == 1
+    assert absent.err.startswith("error: Amazon-3M is not here. Looked for the folders ")
