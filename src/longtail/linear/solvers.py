@@ -189,7 +189,8 @@ class ConjugateGradients:
         inverse = 1 / np.maximum(self._diagonal[:, None] + alphas[None, :], np.finfo(np.float32).tiny)
         active = np.arange(labels)[goal > 0]
         if len(active) < labels:
-            residual, inverse, goal, alphas = residual[:, active], inverse[:, active], goal[active], alphas[active]
+            residual, inverse = (np.ascontiguousarray(part[:, active]) for part in (residual, inverse))
+            goal, alphas = goal[active], alphas[active]
         solution = np.zeros_like(residual)
         direction = inverse * residual
         energy = _dots(residual, direction)
