@@ -137,15 +137,22 @@ def test_a_closed_pipe_is_no_error(model: str) -> None:
     predicting.stderr.close()
 
 
+def unread(pipe: int) -> int:
+    fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of a terminal")
 def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     read, write = os.pipe()
     training = subprocess.Popen(
         [*PROGRAM, "train", "-", "--out", "model"], stdin=read, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    # It waits for more lines, with everything loaded, when it is interrupted.
-    os.write(write, (b'{"text": "a red sky", "labels": ["red"]}\n') * 100)
-    time.sleep(4)
+    # When it has taken the lines it waits for more, in the middle of its work.
+    os.write(write, b'{"text": "a red sky", "labels": ["red"]}\n' * 100)
+    deadline = time.monotonic() + 60
+    while unread(read) and time.monotonic() < deadline:
+        time.sleep(0.05)
     training.send_signal(signal.SIGINT)
     out, err = training.communicate(timeout=60)
     os.close(read)

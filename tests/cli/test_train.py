@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import longtail as library
+from longtail.data import read_corpus, write_corpus
 
 
 def test_what_training_says(longtail: Callable, check_golden: Callable) -> None:
@@ -22,7 +23,7 @@ def test_the_model_is_that_of_the_library(longtail: Callable) -> None:
     longtail(
         "train", "notes.jsonl", "--out", "model", "--alpha", "0.5", "--min-df", "1", "--ngrams", "1-2", "--intercept"
     )
-    corpus = library.data.read_corpus("notes.jsonl")
+    corpus = read_corpus("notes.jsonl")
     features = library.TextFeatures(ngrams=(1, 2), min_df=1)
     expected = library.Tagger(features, library.Ridge(0.5, fit_intercept=True)).fit_corpus(corpus)
     loaded = library.load("model")
@@ -34,8 +35,8 @@ def test_every_way_to_give_texts_gives_the_same_model(longtail: Callable) -> Non
     lines = Path("notes.jsonl").read_bytes()
     Path("zipped.jsonl.gz").write_bytes(gzip.compress(lines))
     Path("notes.data").write_bytes(lines)
-    corpus = library.data.read_corpus("notes.jsonl")
-    library.data.write_corpus(corpus, "notes.csv")
+    corpus = read_corpus("notes.jsonl")
+    write_corpus(corpus, "notes.csv")
     Path("other.tsv").write_text(
         "body\ttags\n"
         + "".join(
@@ -55,7 +56,7 @@ def test_every_way_to_give_texts_gives_the_same_model(longtail: Callable) -> Non
         ]
     ):
         result = longtail("train", *arguments, "--out", f"model-{number}", stdin=stdin)
-        assert (result.code, result.out.count("3 labels, 8 features")) == (0, 1), result.err
+        assert (result.code, result.out.count("3 labels, 7 features")) == (0, 1), result.err
     scores = [library.load(f"model-{number}").predict(["green pears"]) for number in range(6)]
     assert all(score == scores[0] for score in scores)
 
@@ -108,31 +109,42 @@ def test_labels_without_rows_are_left_out(longtail: Callable) -> None:
         ),
         (
             ["--memory", "6K"],
-            "learner: ridge with alpha=1, as choosing it by leave-one-out would take 4.2 KiB of memory",
+            "learner: ridge with alpha=1, as choosing it by leave-one-out would take ",
         ),
     ],
 )
 def test_the_choice_of_the_learner_is_told(longtail: Callable, arguments: list[str], reason: str) -> None:
     result = longtail("train", "notes.jsonl", "--out", "model", *arguments)
     assert result.code == 0, result.err
-    assert reason in result.err.splitlines()
+    assert [line for line in result.err.splitlines() if line.startswith(reason)]
 
 
 def test_weights_are_dropped_where_all_would_take_much_memory(longtail: Callable) -> None:
     rng = np.random.default_rng(0)
-    lines = ["60 400 50"]
-    for row in range(60):
+    lines = ["30 400 30"]
+    for row in range(30):
         features = " ".join(f"{feature}:1" for feature in sorted(rng.choice(400, 8, replace=False)))
-        lines.append(f"{row % 50} {features}")
+        lines.append(f"{row} {features}")
     Path("wide.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    result = longtail("train", "wide.txt", "--out", "model", "--memory", "300K")
+    result = longtail("train", "wide.txt", "--out", "model", "--memory", "180K")
     assert result.code == 0, result.err
     assert (
-        "keeping the 32 largest weights of each label, as all 400 x 50 would take 78.1 KiB of 300.0 KiB"
+        "keeping the 32 largest weights of each label, as all 400 x 30 would take 46.9 KiB of 180.0 KiB"
         in result.err.splitlines()
     )
     coefficients = library.load("model").estimator_.coef_
     assert np.bincount(coefficients.indices).max() <= 32
+
+
+def test_a_label_without_a_known_word_does_no_harm(longtail: Callable) -> None:
+    Path("more.jsonl").write_text(
+        Path("notes.jsonl").read_text(encoding="utf-8") + '{"id": "g", "text": "xyzzy", "labels": ["magic"]}\n',
+        encoding="utf-8",
+    )
+    assert longtail("train", "more.jsonl", "--out", "model", "--solver", "cg").code == 0
+    tags = library.load("model").predict(["red apples"], k=4)[0]
+    assert {tag.label for tag in tags[:2]} == {"fruit", "red"}
+    assert {tag.label: tag.score for tag in tags}["magic"] == 0
 
 
 def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
@@ -172,7 +184,11 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         (None, ["notes.jsonl", "--validate", "0.01"], "--validate 0.01 of 6 rows leaves no row for one of the parts"),
         (None, ["notes.jsonl", "--memory", "much"], "'much' is not a size; write a number with K, M, G or T, as in 4G"),
         (None, ["notes.jsonl", "--memory", "100"], "ridge with solver="),
-        (None, ["notes.jsonl", "--min-df", "7"], "none of the 13 features of 6 texts is left: "),
+        (
+            None,
+            ["notes.jsonl", "--min-df", "7"],
+            "min_df=7 asks for at least 7 of 6 texts and max_df=1.0 for at most 6; ",
+        ),
         (
             None,
             ["notes.jsonl", "--keep", "0.5", "--threshold", "1"],

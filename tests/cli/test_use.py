@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import longtail as library
+from longtail.data import read_corpus
 
 
 def lines(text: str) -> list[dict]:
@@ -17,7 +18,7 @@ def lines(text: str) -> list[dict]:
 
 def test_predictions_are_those_of_the_library(longtail: Callable, model: str) -> None:
     found = lines(longtail("predict", model, "notes.jsonl", "-k", "2").out)
-    corpus = library.data.read_corpus("notes.jsonl")
+    corpus = read_corpus("notes.jsonl")
     expected = library.load(model).predict(corpus.texts, k=2)
     assert [row["id"] for row in found] == ["a", "b", "c", "d", "e", "f"]
     for row, tags in zip(found, expected, strict=True):
@@ -65,7 +66,6 @@ def test_allowed_and_denied_labels(longtail: Callable, model: str) -> None:
 
 
 def test_weighting_is_switched_without_training(longtail: Callable, model: str) -> None:
-    plain = lines(longtail("predict", model, "--text", "rain", "--weighting", "none", "--allow", "names").out or "[]")
     Path("names").write_text("weather\n", encoding="utf-8")
     plain = lines(longtail("predict", model, "--text", "rain", "--weighting", "none", "--allow", "names").out)
     target = lines(longtail("predict", model, "--text", "rain", "--weighting", "target", "--allow", "names").out)
@@ -154,7 +154,7 @@ def test_the_report(longtail: Callable, model: str, check_golden: Callable) -> N
 def test_the_report_as_json_and_as_a_picture(longtail: Callable, model: str) -> None:
     pytest.importorskip("matplotlib")
     result = longtail("evaluate", model, "notes.jsonl", "--json", "--propensity", "0.6,2.6", "--picture", "report.png")
-    corpus = library.data.read_corpus("notes.jsonl")
+    corpus = read_corpus("notes.jsonl")
     assert json.loads(result.out) == library.load(model).evaluate(corpus, a=0.6, b=2.6).to_dict()
     assert Path("report.png").read_bytes().startswith(b"\x89PNG")
 

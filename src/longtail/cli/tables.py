@@ -47,8 +47,9 @@ def simple_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: S
     return table
 
 
-def tag_lines(tags: Iterable[tuple[str, float]]) -> Table:
+def tag_lines(tags: Iterable[tuple[str, float]], indent: int = 0) -> RenderableType:
     """Labels with their scores, best first, and a bar for each score."""
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
@@ -58,7 +59,7 @@ def tag_lines(tags: Iterable[tuple[str, float]]) -> Table:
     table.add_column(overflow="fold")
     for label, score in tags:
         table.add_row(f"{score:.3f}", Text(_bar(score), style="cyan"), Text(label))
-    return table
+    return Padding(table, (0, 0, 0, indent), expand=False)
 
 
 def explanation_table(explanation: TagExplanation, words: int) -> Table:

@@ -73,7 +73,7 @@ def command(terminal: Terminal, /, **given: Any) -> None:
     """
     begun = time.perf_counter()
     out = given["out"]
-    _check_target(out, given["force"])
+    check_target(out, given["force"])
     with _planning_with(given["memory"]):
         options = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
         corpus = read(given["data"], "train", options)
@@ -93,7 +93,7 @@ def command(terminal: Terminal, /, **given: Any) -> None:
     terminal.summarize(_summary(out, tagger, time.perf_counter() - begun))
 
 
-def _check_target(out: str, force: bool) -> None:
+def check_target(out: str, force: bool) -> None:
     """Refuse before the work what could not be written after it."""
     from longtail.store import inspect_model
 

@@ -1,0 +1,155 @@
+"""`longtail demo`: trains on the embedded corpus, measures on held-out documents, tags sentences and says why."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from longtail.cli.terminal import Terminal, on_terminal
+
+if TYPE_CHECKING:
+    from longtail.data import Corpus
+    from longtail.metrics import Report
+    from longtail.tagger import Tagger
+
+SENTENCES = (
+    "fit a straight line through noisy points by least squares",
+    "find the minimum of a function of several variables",
+    "read numbers from a text file",
+    "remove noise from an image with a median filter",
+    "solve a differential equation",
+)
+_BEST = 5
+_EXPLAINED = 2
+_WORDS = 4
+_WORTH_A_WORD = 0.01
+
+
+@click.command()
+@click.option("-o", "--out", metavar="MODEL", help="Also save the model, for `longtail predict`.")
+@click.pass_obj
+def command(terminal: Terminal, out: str | None) -> None:
+    """Train on an embedded corpus, measure, tag a few sentences and say why.
+
+    The corpus is the documentation of the installed NumPy, SciPy and scikit-learn; its labels are the names of their
+    functions, classes and modules.
+    """
+    from longtail.cli.train import check_target
+
+    if out is not None:
+        check_target(out, force=False)
+    logging.getLogger("longtail").setLevel(logging.WARNING)
+    _measure(terminal)
+    tagger, topics = _learn_everything(terminal)
+    if out is not None:
+        tagger.save(out)
+        terminal.say(f"Saved the model to {out}.")
+    terminal.hide_progress()
+    for sentence in SENTENCES:
+        _tag(tagger, sentence, topics)
+    if sys.stdin.isatty() and on_terminal():
+        _converse(tagger, topics)
+    else:
+        click.echo("Next: longtail train notes.jsonl --out model")
+
+
+def _measure(terminal: Terminal) -> None:
+    """Learn from four documents out of five and rank the labels of the fifth."""
+    from longtail.data import load_python_api
+
+    train, test = load_python_api(split="train"), load_python_api(split="test")
+    _headline("The documentation of NumPy, SciPy and scikit-learn, tagged with the names in it")
+    click.echo(f"{train.n_rows:,} documents to learn from, {test.n_rows:,} held out, {train.n_labels:,} labels")
+    begun = time.perf_counter()
+    tagger = _fit(train, max_features=20_000)
+    terminal.say(f"trained in {time.perf_counter() - begun:.1f} s")
+    report = tagger.evaluate(test)
+    _headline("How good is it? The held-out documents, whose own names were taken out of them")
+    click.echo(replace(report, groups=()).to_text())
+    click.echo()
+    click.echo(_in_words(report))
+
+
+def _learn_everything(terminal: Terminal) -> tuple[Tagger, list[str]]:
+    """Learn from every paragraph, as a sentence is more like a paragraph than like a document.
+
+    Also returns the labels that are modules: true of most sentences, but not what one looks for.
+    """
+    from longtail.data import load_python_api
+
+    corpus = load_python_api(rows="paragraphs")
+    assert corpus.row_names is not None
+    objects = set(corpus.row_names)
+    begun = time.perf_counter()
+    tagger = _fit(corpus, max_features=5_000)
+    _headline("Sentences of our own")
+    click.echo(f"Learnt from all {corpus.n_rows:,} paragraphs of all {len(objects):,} documents.")
+    terminal.say(f"trained in {time.perf_counter() - begun:.1f} s")
+    click.echo()
+    return tagger, [name for name in corpus.label_names if name not in objects]
+
+
+def _fit(corpus: Corpus, max_features: int) -> Tagger:
+    from longtail.linear import Ridge
+    from longtail.tagger import Tagger
+    from longtail.text import TextFeatures
+
+    return Tagger(TextFeatures(ngrams=(1, 2), max_features=max_features), Ridge(alpha=1)).fit_corpus(corpus)
+
+
+def _in_words(report: Report) -> str:
+    tail = report.groups[-1]
+    return (
+        f"In words: the first label is right for {report['P@1']:.0%} of the documents; the first five hold "
+        f"{report['R@5']:.0%}\nof a document's labels. Even of the {tail.n_labels:,} labels with only "
+        f"{tail.train_counts[0]} to {tail.train_counts[1]} documents to learn from,\n"
+        f"they hold {tail.metrics['R'][5]:.0%}."
+    )
+
+
+def _tag(tagger: Tagger, sentence: str, topics: Iterable[str]) -> None:
+    from rich.text import Text
+
+    from longtail.cli.tables import show, tag_lines
+
+    tags = [tag for tag in tagger.predict([sentence], _BEST, deny=topics)[0] if tag.score > 0]
+    show(Text(f"“{sentence}”", style="bold"))
+    if not tags:
+        show(Text("  nothing: no word of it is known"), "")
+        return
+    show(tag_lines(tags, indent=2))
+    for tag in tags[:_EXPLAINED]:
+        reasons = [
+            f"{reason.feature} {reason.contribution:+.2f}"
+            for reason in tagger.explain(sentence, tag.label).reasons[:_WORDS]
+            if abs(reason.contribution) >= _WORTH_A_WORD
+        ]
+        show(Text(f"  why {tag.label.rpartition('.')[2]}? {', '.join(reasons)}", style="dim"))
+    show("")
+
+
+def _converse(tagger: Tagger, topics: list[str]) -> None:
+    click.echo("Type a sentence of your own; an empty line ends.")
+    while sentence := _typed():
+        _tag(tagger, sentence, topics)
+
+
+def _typed() -> str:
+    try:
+        return input("> ").strip()
+    except EOFError:
+        return ""
+
+
+def _headline(text: str) -> None:
+    from rich.text import Text
+
+    from longtail.cli.tables import show
+
+    show("", Text(text, style="bold cyan"))

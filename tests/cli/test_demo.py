@@ -1,0 +1,35 @@
+"""`longtail demo` as a newcomer meets it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import longtail as library
+
+
+@pytest.mark.slow
+def test_the_demo_measures_tags_and_says_why() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "longtail", "demo", "--out", "model"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUTF8": "1"},
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    precision = re.search(r"^P +([\d.]+)", done.stdout, re.MULTILINE)
+    assert precision is not None
+    assert float(precision[1]) > 75
+    _, _, first = done.stdout.partition("“fit a straight line through noisy points by least squares”")
+    best, _, why = first.partition("why")
+    assert "numpy.linalg.lstsq" in best
+    assert "scipy.optimize.least_squares" in best
+    assert "least squares +" in why
+    assert re.search(r"“read numbers from a text file”\n +0\.\d+ +\S+ +numpy\.loadtxt\n", done.stdout)
+    assert library.load("model").takes_texts
