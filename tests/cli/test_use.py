@@ -118,6 +118,7 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
         ),
         (["predict", "model", "--text", "a", "--out", "no/tags"], "cannot write no"),
         (["explain", "model", "--text", "a", "--label", "x"], "the model has no label 'x'; it knows 3 labels"),
+        (["explain", "model", "--text", "xyzzy"], "there is nothing to explain: the model knows no word of the row, "),
         (["explain", "feature-model", "--text", "a"], "the model takes features, not texts; give --data and --row"),
         (["explain", "model", "--data", "notes.jsonl", "--row", "7"], "--row is 7; notes.jsonl has 6 rows"),
         (["evaluate", "model", "rows.txt"], "the model takes texts; the corpus has only features"),

@@ -48,7 +48,7 @@ def command(
     terminal.hide_progress("predicting")
     tagger = load_tagger(model)
     chosen = _row(tagger, text, data, row, ReaderOptions(**given))
-    names = labels or [tag.label for tag in tagger.predict([chosen] if tagger.takes_texts else chosen, k)[0]]
+    names = labels or _best(tagger, chosen, k)
     explanations = [tagger.explain(chosen, name) for name in names]
     if as_json:
         for explanation in explanations:
@@ -72,6 +72,14 @@ def _row(tagger: Tagger, text: str | None, data: str | None, row: int, options: 
     if row > corpus.n_rows:
         raise InvalidInput(f"--row is {row}; {data} has {corpus.n_rows} rows")
     return rows[row - 1] if tagger.takes_texts else rows[[row - 1]]
+
+
+def _best(tagger: Tagger, row: Any, k: int) -> list[str]:
+    tags = tagger.predict([row] if tagger.takes_texts else row, k)[0]
+    names = [tag.label for tag in tags if tag.score]
+    if not names:
+        raise InvalidInput("there is nothing to explain: the model knows no word of the row, so no label has a score")
+    return names
 
 
 def _json(explanation: TagExplanation) -> str:

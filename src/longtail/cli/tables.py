@@ -20,17 +20,15 @@ _BAR_WIDTH = 12
 
 
 def show(*things: RenderableType) -> None:
-    """Print on standard output; a file gets no blanks at the ends of lines."""
+    """Print on standard output; lines of text are left to the terminal to wrap, and a file gets no trailing blanks."""
+    from rich.text import Text
+
     screen = console()
-    if screen.is_terminal:
-        for thing in things:
-            screen.print(thing)
-        return
     with screen.capture() as captured:
         for thing in things:
-            screen.print(thing)
+            screen.print(thing, soft_wrap=isinstance(thing, str | Text))
     for line in captured.get().splitlines():
-        click.echo(line.rstrip())
+        click.echo(line if screen.is_terminal else line.rstrip())
 
 
 def simple_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:

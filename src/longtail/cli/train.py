@@ -59,9 +59,13 @@ def _read_frequency(ctx: click.Context, parameter: click.Parameter, value: str |
 @click.option("--max-features", type=click.IntRange(min=1), help="Most words to use.")
 @click.option("--log", is_flag=True, help="Features: replace each value v by ln(1 + v).")
 @click.option("--no-normalize", is_flag=True, help="Features: do not bring rows to unit length.")
-@click.option("--validate", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Share to hold out.")
+@click.option(
+    "--validate", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Share of rows to measure on."
+)
 @click.option("--no-refit", is_flag=True, help="With --validate: keep the model of the rows not held out.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of whatever is drawn.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the rows to hold out and of samples."
+)
 @click.option("--jobs", type=int, help="Threads.  [default: every core]")
 @click.option("--memory", metavar="4G", help="The most memory to plan with.  [default: what is free]")
 @click.pass_obj

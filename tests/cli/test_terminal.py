@@ -1,0 +1,73 @@
+"""What a person at a terminal sees, and what is told where there is none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from longtail import progress
+from longtail.cli import terminal
+from longtail.cli.terminal import Terminal
+
+PROGRAM = [sys.executable, "-m", "longtail"]
+
+
+def on_a_terminal(*arguments: str, stdin: int = subprocess.DEVNULL) -> str:
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "PYTHONUTF8": "1", "COLUMNS": "100"}
+    with subprocess.Popen(
+        [*PROGRAM, *arguments], stdin=stdin, stdout=theirs, stderr=theirs, env=environment
+    ) as running:
+        os.close(theirs)
+        seen = b""
+        try:
+            while block := os.read(ours, 2**16):
+                seen += block
+        except OSError:  # how Linux says that the other end was closed
+            pass
+    os.close(ours)
+    assert running.returncode == 0, seen
+    return seen.decode()
+
+
+def test_training_draws_bars(model: str) -> None:
+    seen = on_a_terminal("train", "notes.jsonl", "--out", "another")
+    assert "solving for labels" in seen
+    assert "━" in seen
+    assert "another: 3 labels" in seen
+
+
+def test_predictions_are_a_table_on_a_terminal(model: str) -> None:
+    seen = on_a_terminal("predict", model, "notes.jsonl", "-k", "1")
+    assert "█" in seen
+    assert "fruit" in seen
+    assert "predicting" not in seen
+    assert '"labels"' not in seen
+
+
+def test_long_work_is_told_in_lines_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter([0.0, 5.0, 20.0, 25.0, 40.0])
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(times))
+    with Terminal().working(), progress.task("counting", total=4) as advance:
+        for _ in range(4):
+            advance(1)
+    assert capsys.readouterr().err == "counting: 50%, about 20 s left\ncounting: 100%, about 0 s left\n"
+
+
+def test_quiet_shows_no_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "_SECONDS_BETWEEN_LINES", 0)
+    with Terminal(quiet=True).working(), progress.task("counting", total=1) as advance:
+        advance(1)
+    assert capsys.readouterr().err == ""
+
+
+def test_without_arguments_help_is_shown(longtail: Callable) -> None:
+    result = longtail()
+    assert "Commands:" in result.out + result.err
