@@ -147,7 +147,7 @@ def scaling(*, quick: bool) -> Iterator[Section]:
         yield Section(
             "Cost of the solvers",
             "The paper leaves open how ridge scales. Made-up data: about 50 non-zeros per row with power-law features, "
-            f"{_LABELS} planted labels, alpha {_ALPHA:g}. Each point is a fresh process. Time is that of the fastest of "
+            f"{_LABELS} planted labels, alpha {_ALPHA:g}. Each point is a fresh process. Time is the fastest of "
             f"up to {_MOST_FITS} fits; short ones are repeated. Memory is the growth of resident memory over the data "
             "during the first fit, beside the plan that `fit` announces and checks before it allocates; the plan "
             "should be the larger of the two. `auto` includes the time it takes to choose.",
