@@ -78,7 +78,7 @@ def draw(picture: Picture, file: BinaryIO) -> None:
         handles.values(),
         handles.keys(),
         loc="outside lower center",
-        ncols=min(len(handles), 2 + 2 * columns),
+        ncols=min(len(handles), 1 + 2 * columns),
         frameon=False,
         fontsize=9,
         labelcolor=_INK,

@@ -29,6 +29,8 @@ _QUICK_FIXED = 300
 _LABELS = 500
 _SOLVERS = ("primal", "dual", "cg", "auto")
 _ALPHA = 1.0
+_MOST_FITS = 3
+_REPEAT_BELOW = 5.0
 _MIB = 2**20
 
 
@@ -78,10 +80,16 @@ def fit_once(folder: str, solver: str) -> dict[str, Any]:
             model.fit(X, Y)
     except NotEnoughMemory as error:
         return {"refused": str(error)}
+    # Whatever else runs on the machine can only slow a fit down, so the fastest of a few counts.
+    seconds = [peak.seconds]
+    while len(seconds) < _MOST_FITS and sum(seconds) < _REPEAT_BELOW:
+        with Peak() as again:
+            model.fit(X, Y)
+        seconds.append(again.seconds)
     plan = model.memory_plan(X, Y)
     return {
         "solver": model.solver_,
-        "seconds": peak.seconds,
+        "seconds": min(seconds),
         "measured": peak.growth,
         "planned": plan.total,
         "plan": plan.describe(),
@@ -108,6 +116,8 @@ def scaling(*, quick: bool) -> Iterator[Section]:
         f"Rows grow, {fixed:,} features": ("rows", [(size, fixed) for size in sizes]),
         f"Features grow, {fixed:,} rows": ("features", [(fixed, size) for size in sizes]),
     }
+    if quick:
+        curves.popitem()
     columns = (
         Column("rows", ",d"),
         Column("features", ",d"),
@@ -137,9 +147,10 @@ def scaling(*, quick: bool) -> Iterator[Section]:
         yield Section(
             "Cost of the solvers",
             "The paper leaves open how ridge scales. Made-up data: about 50 non-zeros per row with power-law features, "
-            f"{_LABELS} planted labels, alpha {_ALPHA:g}. Each point is one fit in a fresh process. Memory is the "
-            "growth of resident memory over the data, beside the plan that `fit` announces and checks before "
-            "it allocates; the plan should be the larger of the two. `auto` includes the time it takes to choose.",
+            f"{_LABELS} planted labels, alpha {_ALPHA:g}. Each point is a fresh process. Time is the fastest of "
+            f"up to {_MOST_FITS} fits; short ones are repeated. Memory is the growth of resident memory over the data "
+            "during the first fit, beside the plan that `fit` announces and checks before it allocates; the plan "
+            "should be the larger of the two. `auto` includes the time it takes to choose.",
             list(tables),
             [Picture("ridge-scaling.png", "Time and memory of the solvers", [list(row) for row in panels])],
         )

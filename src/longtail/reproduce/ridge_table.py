@@ -33,7 +33,7 @@ class Setting:
 _PUBLISHED, _UNIT, _LOG = "as published", "rows normalised", "log(1+v), rows normalised"
 
 # Reference values of the method at these settings, from an independent implementation (propensities with A = 0.55 and
-# B = 1.5). The paper's own tables of P@k are not available. The values at alpha 0.88 are those of 0.877.
+# B = 1.5). The paper's own tables of P@k are not available. At alpha 0.877 the values of 0.88 are met.
 EXPECTED: dict[str, tuple[Setting, ...]] = {
     "bibtex": (
         Setting(_PUBLISHED, 92, (63.10, 39.76, 29.15, 48.28, 53.28, 58.97)),
@@ -99,7 +99,7 @@ def expected_and_measured(benchmarks: list[Benchmark]) -> Iterator[Section]:
             "Expected and measured",
             "Percent on the test set. Expected are reference values of the method at these settings; the paper's own "
             "tables of P@k are not available. Ridge is deterministic: there are no seeds and there is no spread. The "
-            "alpha 0.88 is rounded in its source, which moves values by a few hundredths. "
+            "alpha 0.88 may be rounded in its source, which would explain the differences there. "
             f"The largest difference over {len(differences)} values is {max(differences):.2f} points.",
             list(tables),
         )
