@@ -10,6 +10,7 @@ from scipy import sparse
 
 from longtail import Ridge
 from longtail.errors import InvalidInput, NotEnoughMemory
+from longtail.linear.conjugate import basis_size
 from longtail.metrics import inverse_propensity
 from tests.linear.contract import EstimatorContract, planted
 
@@ -52,6 +53,25 @@ def test_every_solver_gives_the_closed_form(rng, solver, fit_intercept, shape):
     np.testing.assert_allclose(model.coef_, W, atol=2e-5)
     np.testing.assert_allclose(model.intercept_, b, atol=2e-5)
     assert model.solver_ == solver
+
+
+@intercepts
+@pytest.mark.parametrize("weighting", [None, "loss"])
+def test_conjugate_gradients_with_a_basis_give_the_closed_form(rng, fit_intercept, weighting):
+    X, Y = planted(rng, 300, 160, 64)
+    settings = {"fit_intercept": fit_intercept, "weighting": weighting}
+    direct = Ridge(0.7, solver="primal", **settings).fit(X, Y)
+    found = Ridge(0.7, solver="cg", tol=1e-6, block_size=30, **settings).fit(X, Y)
+    np.testing.assert_allclose(found.coef_, direct.coef_, atol=3e-5)
+    assert basis_size(300, 160, 64) == 16
+
+
+def test_a_basis_of_the_largest_directions_saves_iterations(rng, monkeypatch):
+    X = rng.normal(size=(400, 200)) @ np.diag(np.geomspace(30, 0.3, 200)) @ np.linalg.qr(rng.normal(size=(200, 200)))[0]
+    Y = (X @ rng.normal(size=(200, 80)) > 0).astype(int)
+    with_basis = Ridge(1.0, solver="cg").fit(X, Y).n_iter_
+    monkeypatch.setattr("longtail.linear.conjugate._LARGEST_BASIS", 0)
+    assert with_basis < Ridge(1.0, solver="cg").fit(X, Y).n_iter_
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 50))
@@ -235,8 +255,9 @@ def test_auto_takes_conjugate_gradients_where_both_sides_are_long(rng):
 
 def test_auto_avoids_what_does_not_fit(rng, monkeypatch):
     X, Y = planted(rng, 1500, 1000, 400)
-    assert Ridge().fit(X, Y).solver_ == "primal"
-    monkeypatch.setenv("LONGTAIL_MEMORY", "8M")
+    small, large = (Ridge(solver=name, block_size=4).memory_plan(X, Y).total for name in ("cg", "primal"))
+    assert Ridge(block_size=4).fit(X, Y).solver_ == "primal"
+    monkeypatch.setenv("LONGTAIL_MEMORY", str((small + large) // 2))
     assert Ridge(block_size=4).fit(X, Y).solver_ == "cg"
 
 

@@ -18,15 +18,15 @@ def test_each_step_equals_its_twin(rng, width):
         return rng.normal(size=(rows, width)).astype(np.float32)
 
     alphas, step, turn = (rng.random(width).astype(np.float32) for _ in range(3))
-    diagonal = rng.random(rows).astype(np.float32)
-    direction, image, solution, residual = (matrix() for _ in range(4))
+    inverse = rng.random(rows).astype(np.float32)
+    direction, image, solution, residual, correction = (matrix() for _ in range(5))
     results = []
     for kernels in (native.kernels, native.twins):
         d, m, s, r = (part.copy() for part in (direction, image, solution, residual))
         curvature, squares, energy = np.full((3, width), np.nan, dtype=np.float32)
         kernels.cg_curvature(alphas, d, m, curvature)
-        kernels.cg_descend(step, diagonal, alphas, d, m, s, r, squares, energy)
-        kernels.cg_turn(turn, diagonal, alphas, r, d)
+        kernels.cg_descend(step, inverse, d, m, s, r, squares, energy)
+        kernels.cg_turn(turn, inverse, r, correction, d)
         results.append((curvature, squares, energy, d, m, s, r))
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)

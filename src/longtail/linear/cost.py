@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from longtail.linear.conjugate import basis_size
 from longtail.memory import MemoryPlan, available_memory
 
 # Relative weights of one operation, from timing each alone: a dense multiply-add in BLAS is the unit.
@@ -75,8 +76,10 @@ def estimate(
     n, d, labels = shape.n_rows, shape.n_features, shape.n_labels
     parts = {"transposed features": 8 * shape.non_zeros, "labels": 16 * shape.label_non_zeros, "weights": weights}
     if solver == "cg":
-        work = iterations * labels * (2 * _SPARSE_PRODUCT * shape.non_zeros + 4 * _VECTOR * d)
-        parts["label blocks"] = jobs * 4 * block * (8 * d + n)
+        basis = basis_size(n, d, labels)
+        work = iterations * labels * (2 * _SPARSE_PRODUCT * shape.non_zeros + (4 * _VECTOR + 2 * basis) * d)
+        parts["label blocks"] = jobs * 4 * block * (12 * d + 2 * n)
+        parts["preconditioner"] = 4 * basis * (5 * d + n)
     else:
         side = d if solver == "primal" else n
         pairs = shape.primal_pairs if solver == "primal" else shape.dual_pairs

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.linear.conjugate import ConjugateGradients
 from longtail.linear.cost import Estimate, Shape, cheapest, estimate
 from longtail.linear.ridge_model import RidgeModel, check_training, column_counts
-from longtail.linear.solvers import ConjugateGradients, DualCholesky, PrimalCholesky, Problem, Spectral
+from longtail.linear.solvers import DualCholesky, PrimalCholesky, Problem, Spectral
 from longtail.linear.statistics import Statistics
 from longtail.memory import MemoryPlan, available_memory
 from longtail.parallel import resolve_jobs
@@ -107,7 +107,7 @@ class Ridge(RidgeModel):
         keep: float | None = None,
         top_features_per_label: int | None = None,
         threshold: float | None = None,
-        tol: float = 1e-3,
+        tol: float = 2e-3,
         max_iter: int = 500,
         updatable: bool = False,
         block_size: int | None = None,
@@ -177,15 +177,14 @@ class Ridge(RidgeModel):
         self._check()
         X, Y = check_training(X, Y)
         problem = Problem.build(X, Y, self.fit_intercept)
-        return self._estimate(
-            problem, Shape.of(X, Y), self._label_alphas(column_counts(Y), X.shape[0], self.alpha)
-        ).plan
+        alphas = self._label_alphas(column_counts(Y), X.shape[0], self.alpha)
+        return self._choose(problem, Shape.of(X, Y), alphas)[0].plan
 
     def _spectral(self, alpha: float) -> bool:
         return self.weighting == "loss" or alpha == 0
 
-    def _estimate(self, problem: Problem, shape: Shape, alphas: Array) -> Estimate:
-        """The chosen solver with its cost and memory."""
+    def _choose(self, problem: Problem, shape: Shape, alphas: Array) -> tuple[Estimate, ConjugateGradients | None]:
+        """The chosen solver with its cost and memory, and conjugate gradients themselves where they were tried."""
         jobs = resolve_jobs(self.n_jobs)
         weights = self._check().memory(shape.n_features, shape.n_labels)
         spectral = bool(self.weighting == "loss" or (alphas == 0).all())
@@ -194,38 +193,26 @@ class Ridge(RidgeModel):
             return estimate(shape, solver, spectral, iterations, self._block(shape, solver), jobs, weights)
 
         if self.solver != "auto":
-            return of(self.solver)
+            return of(self.solver), None
         candidates = [of("primal"), of("dual")]
         direct = cheapest(candidates)
         if shape.n_labels == 0 or (alphas == 0).any():
-            return direct  # without a penalty conjugate gradients have no condition number to rely on
-        if direct.plan.total > available_memory() or direct.work > of("cg", _FEW_ITERATIONS).work:
-            candidates.append(of("cg", self._probe(problem, alphas)))
-        return cheapest(candidates)
-
-    def _probe(self, problem: Problem, alphas: Array) -> int:
-        """Iterations that conjugate gradients need, tried on a few labels from the rarest to the most frequent."""
-        order = np.argsort(np.diff(problem.Yt.indptr), kind="stable")
-        chosen = order[np.linspace(0, len(order) - 1, min(_PROBED_LABELS, len(order))).astype(int)]
-        few = Problem(
-            problem.X,
-            problem.Xt,
-            sparse.csr_array(problem.Yt[chosen]),
-            problem.mean,
-            None if problem.label_mean is None else problem.label_mean[chosen],
-        )
-        trial = ConjugateGradients(few, self.tol, self.max_iter)
-        trial.solve(slice(0, len(chosen)), alphas[chosen])
-        return trial.iterations
+            return direct, None  # without a penalty conjugate gradients have no condition number to rely on
+        if direct.plan.total <= available_memory() and direct.work <= of("cg", _FEW_ITERATIONS).work:
+            return direct, None
+        gradients = ConjugateGradients(problem, alphas, self.tol, self.max_iter)
+        _try_on_few_labels(gradients, problem, alphas)
+        chosen = cheapest([*candidates, of("cg", gradients.iterations)])
+        return chosen, gradients if chosen.solver == "cg" else None
 
     def _solve(self, problem: Problem, shape: Shape, label_counts: Array, alpha: float) -> None:
         alphas = self._label_alphas(label_counts, shape.n_rows, alpha)
-        chosen = self._estimate(problem, shape, alphas)
+        chosen, gradients = self._choose(problem, shape, alphas)
         chosen.plan.check()
         _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
         solver: Any
         if chosen.solver == "cg":
-            solver = ConjugateGradients(problem, self.tol, self.max_iter)
+            solver = gradients or ConjugateGradients(problem, alphas, self.tol, self.max_iter)
         elif self._spectral(alpha):
             solver = Spectral(problem, self.n_jobs, chosen.solver)
         else:
@@ -280,3 +267,10 @@ class Ridge(RidgeModel):
                 state.array("feature_sums", np.float64, (features,)),
                 state.array("label_counts", np.float64, (labels,)),
             )
+
+
+def _try_on_few_labels(gradients: ConjugateGradients, problem: Problem, alphas: Array) -> None:
+    """Let conjugate gradients show how many iterations they need, on labels from the rarest to the most frequent."""
+    order = np.argsort(np.diff(problem.Yt.indptr), kind="stable")
+    few = order[np.linspace(0, len(order) - 1, min(_PROBED_LABELS, len(order))).astype(int)]
+    gradients.solve_for(problem.select(few).cross(slice(0, len(few))), alphas[few])

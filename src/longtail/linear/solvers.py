@@ -2,13 +2,12 @@
 
 Minimise ||XW - Y||^2 + alpha ||W||^2. Each solver is prepared once from the features and then asked for the weights
 of one block of labels after another, one label per row: `PrimalCholesky` factors X'X + alpha I, `DualCholesky`
-XX' + alpha I, `ConjugateGradients` nothing, and `Spectral` keeps an eigendecomposition, which serves every alpha.
+XX' + alpha I, and `Spectral` keeps an eigendecomposition, which serves every alpha. `conjugate` has one more.
 """
 
 from __future__ import annotations
 
-import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +17,6 @@ from longtail.linear.gram import centre_gram, column_sums, gram_matrix, label_su
 from longtail.native import kernels
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,11 @@ class Problem:
             mean = (column_sums(X) / X.shape[0]).astype(np.float32)
             label_mean = (column_sums(Y) / X.shape[0]).astype(np.float32)
         return cls(X, transpose(X), transpose(Y), mean, label_mean)
+
+    def select(self, labels: Array) -> Problem:
+        """The same with only the given labels."""
+        label_mean = None if self.label_mean is None else self.label_mean[labels]
+        return replace(self, Yt=self.Yt[labels], label_mean=label_mean)
 
     def cross(self, block: slice) -> Array:
         """Y'X of the centred matrices for a block of labels, one label per row."""
@@ -147,74 +150,6 @@ def dual_to_primal(problem: Problem, duals: Array) -> Array:
     Xt = problem.Xt
     kernels.multiply(Xt.indptr, Xt.indices, Xt.data, np.ascontiguousarray(duals.T), out)
     return np.ascontiguousarray(out.T)
-
-
-class ConjugateGradients:
-    """All labels of a block in lockstep on the sparse matrix, with a Jacobi preconditioner; nothing is factored.
-
-    A label stops when its residual has fallen to `tol` times its right-hand side. Every label has its own steps, so
-    the weights of a label do not depend on what else is in its block.
-    """
-
-    threaded = True
-
-    def __init__(self, problem: Problem, tol: float, max_iter: int) -> None:
-        self._problem = problem
-        self._tol = tol
-        self._max_iter = max_iter
-        X, mean = problem.X, problem.mean
-        squares = column_sums(X * X)
-        if mean is not None:
-            squares -= X.shape[0] * mean.astype(np.float64) ** 2
-        # Kept off zero: where a feature is constant and alpha is 0 there is nothing to divide by.
-        self._diagonal = np.maximum(squares, np.finfo(np.float32).tiny).astype(np.float32)
-        self.iterations = 0
-
-    def _apply(self, direction: Array, projected: Array, out: Array) -> None:
-        """out = (X - 1m')'(X - 1m') direction, one label per column."""
-        X, Xt, mean = self._problem.X, self._problem.Xt, self._problem.mean
-        kernels.multiply(X.indptr, X.indices, X.data, direction, projected)
-        if mean is not None:
-            projected -= mean @ direction
-        kernels.multiply(Xt.indptr, Xt.indices, Xt.data, projected, out)
-        if mean is not None:
-            out -= mean[:, None] * projected.sum(axis=0)[None, :]
-
-    def solve(self, block: slice, alphas: Array) -> Array:
-        residual = np.ascontiguousarray(self._problem.cross(block).T)
-        weights = np.zeros_like(residual)
-        goal = self._tol * np.linalg.norm(residual, axis=0)
-        active = np.flatnonzero(goal > 0)
-        residual, goal, alphas = np.ascontiguousarray(residual[:, active]), goal[active], alphas[active]
-        solution = np.zeros_like(residual)
-        direction = residual / (self._diagonal[:, None] + alphas)
-        energy = np.einsum("ij,ij->j", residual, direction)
-        iteration = 0
-        while len(active) and iteration < self._max_iter:
-            iteration += 1
-            projected = np.empty((self._problem.X.shape[0], len(active)), dtype=np.float32)
-            image = np.empty_like(residual)
-            curvature, squares, next_energy = np.empty((3, len(active)), dtype=np.float32)
-            self._apply(direction, projected, image)
-            kernels.cg_curvature(alphas, direction, image, curvature)
-            step = np.divide(energy, curvature, out=np.zeros_like(energy), where=curvature > 0)
-            kernels.cg_descend(step, self._diagonal, alphas, direction, image, solution, residual, squares, next_energy)
-            done = (squares <= goal**2) | (step == 0)
-            turn = np.divide(next_energy, energy, out=np.zeros_like(energy), where=energy > 0)
-            energy = next_energy
-            if done.any():
-                weights[:, active[done]] = solution[:, done]
-                going = ~done
-                active, goal, alphas, energy, turn = (part[going] for part in (active, goal, alphas, energy, turn))
-                solution, residual, direction = (
-                    np.ascontiguousarray(part[:, going]) for part in (solution, residual, direction)
-                )
-            kernels.cg_turn(turn, self._diagonal, alphas, residual, direction)
-        if len(active):
-            _log.warning("conjugate gradients stopped at max_iter=%d before reaching tol", self._max_iter)
-            weights[:, active] = solution
-        self.iterations = max(self.iterations, iteration)
-        return np.ascontiguousarray(weights.T)
 
 
 class Spectral:

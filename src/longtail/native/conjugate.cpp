@@ -19,31 +19,31 @@ LONGTAIL_WIDE void curvature_rows(size_t rows, size_t width, const float *alphas
     }
 }
 
-LONGTAIL_WIDE void descend_rows(size_t rows, size_t width, const float *step, const float *diagonal,
-                                const float *alphas, const float *direction, const float *image, float *solution,
-                                float *residual, float *squares, float *energy) {
+LONGTAIL_WIDE void descend_rows(size_t rows, size_t width, const float *step, const float *inverse,
+                                const float *direction, const float *image, float *solution, float *residual,
+                                float *squares, float *energy) {
     std::fill(squares, squares + width, 0.0f);
     std::fill(energy, energy + width, 0.0f);
     for (size_t i = 0; i < rows; ++i) {
         const size_t row = i * width;
-        const float scale = diagonal[i];
+        const float scale = inverse[i];
         for (size_t j = 0; j < width; ++j) {
             solution[row + j] += step[j] * direction[row + j];
             const float r = residual[row + j] - step[j] * image[row + j];
             residual[row + j] = r;
             squares[j] += r * r;
-            energy[j] += r * r / (scale + alphas[j]);
+            energy[j] += r * r * scale;
         }
     }
 }
 
-LONGTAIL_WIDE void turn_rows(size_t rows, size_t width, const float *turn, const float *diagonal, const float *alphas,
-                             const float *residual, float *direction) {
+LONGTAIL_WIDE void turn_rows(size_t rows, size_t width, const float *turn, const float *inverse, const float *residual,
+                             const float *correction, float *direction) {
     for (size_t i = 0; i < rows; ++i) {
         const size_t row = i * width;
-        const float scale = diagonal[i];
+        const float scale = inverse[i];
         for (size_t j = 0; j < width; ++j)
-            direction[row + j] = residual[row + j] / (scale + alphas[j]) + turn[j] * direction[row + j];
+            direction[row + j] = scale * residual[row + j] + correction[row + j] + turn[j] * direction[row + j];
     }
 }
 
@@ -54,20 +54,20 @@ void cg_curvature(Vector<const float> alphas, Matrix<const float> direction, Mat
     curvature_rows(rows, width, alphas.data(), direction.data(), image.data(), curvature.data());
 }
 
-void cg_descend(Vector<const float> step, Vector<const float> diagonal, Vector<const float> alphas,
-                Matrix<const float> direction, Matrix<const float> image, Matrix<float> solution,
-                Matrix<float> residual, Vector<float> squares, Vector<float> energy) {
+void cg_descend(Vector<const float> step, Vector<const float> inverse, Matrix<const float> direction,
+                Matrix<const float> image, Matrix<float> solution, Matrix<float> residual, Vector<float> squares,
+                Vector<float> energy) {
     const size_t rows = direction.shape(0), width = direction.shape(1);
     nb::gil_scoped_release released;
-    descend_rows(rows, width, step.data(), diagonal.data(), alphas.data(), direction.data(), image.data(),
-                 solution.data(), residual.data(), squares.data(), energy.data());
+    descend_rows(rows, width, step.data(), inverse.data(), direction.data(), image.data(), solution.data(),
+                 residual.data(), squares.data(), energy.data());
 }
 
-void cg_turn(Vector<const float> turn, Vector<const float> diagonal, Vector<const float> alphas,
-             Matrix<const float> residual, Matrix<float> direction) {
+void cg_turn(Vector<const float> turn, Vector<const float> inverse, Matrix<const float> residual,
+             Matrix<const float> correction, Matrix<float> direction) {
     const size_t rows = direction.shape(0), width = direction.shape(1);
     nb::gil_scoped_release released;
-    turn_rows(rows, width, turn.data(), diagonal.data(), alphas.data(), residual.data(), direction.data());
+    turn_rows(rows, width, turn.data(), inverse.data(), residual.data(), correction.data(), direction.data());
 }
 
 }  // namespace

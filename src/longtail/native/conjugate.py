@@ -17,8 +17,7 @@ def cg_curvature(alphas: Array, direction: Array, image: Array, curvature: Array
 
 def cg_descend(
     step: Array,
-    diagonal: Array,
-    alphas: Array,
+    inverse: Array,
     direction: Array,
     image: Array,
     solution: Array,
@@ -26,14 +25,15 @@ def cg_descend(
     squares: Array,
     energy: Array,
 ) -> None:
-    """Take a step, then write the squared length of each residual, plain and preconditioned."""
+    """Take a step, then write the squared length of each residual, plain and weighted by `inverse`."""
     solution += step * direction
     residual -= step * image
     squares[:] = np.einsum("ij,ij->j", residual, residual)
-    energy[:] = np.einsum("ij,ij->j", residual, residual / (diagonal[:, None] + alphas))
+    energy[:] = np.einsum("i,ij,ij->j", inverse, residual, residual)
 
 
-def cg_turn(turn: Array, diagonal: Array, alphas: Array, residual: Array, direction: Array) -> None:
+def cg_turn(turn: Array, inverse: Array, residual: Array, correction: Array, direction: Array) -> None:
     """The next direction: the preconditioned residual and `turn` times the last direction."""
     direction *= turn
-    direction += residual / (diagonal[:, None] + alphas)
+    direction += inverse[:, None] * residual
+    direction += correction

@@ -31,12 +31,27 @@ struct Lane {
 #endif
 constexpr size_t lane = sizeof(Lane) / sizeof(float);
 
+// Entries ahead of the one being added whose rows of the dense matrix are called into cache: they come in no order.
+constexpr size_t ahead = 8;
+
+ALWAYS_INLINE void prefetch(const float *address) {
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#else
+    (void)address;
+#endif
+}
+
 // Sums of `lanes` vectors of columns, kept in registers while a row's entries are walked.
 template <size_t lanes, typename I>
-ALWAYS_INLINE void combine_tile(const I *indices, const float *data, size_t count, const float *dense, size_t width,
-                                float *out) {
+ALWAYS_INLINE void combine_tile(const I *indices, const I *end, const float *data, size_t count, const float *dense,
+                                size_t width, float *out) {
     Lane sums[lanes] = {};
     for (size_t e = 0; e < count; ++e) {
+        if (indices + e + ahead < end) {
+            const float *coming = dense + static_cast<size_t>(indices[e + ahead]) * width;
+            for (size_t j = 0; j < lanes * lane; j += 16) prefetch(coming + j);
+        }
         const float value = data[e];
         const float *row = dense + static_cast<size_t>(indices[e]) * width;
         for (size_t j = 0; j < lanes; ++j) {
@@ -49,15 +64,15 @@ ALWAYS_INLINE void combine_tile(const I *indices, const float *data, size_t coun
 }
 
 template <typename I>
-ALWAYS_INLINE void combine_rows(const I *indices, const float *data, size_t count, const float *dense, size_t width,
-                                float *out) {
+ALWAYS_INLINE void combine_rows(const I *indices, const I *end, const float *data, size_t count, const float *dense,
+                                size_t width, float *out) {
     size_t column = 0;
     for (; column + 8 * lane <= width; column += 8 * lane)
-        combine_tile<8>(indices, data, count, dense + column, width, out + column);
+        combine_tile<8>(indices, end, data, count, dense + column, width, out + column);
     for (; column + 4 * lane <= width; column += 4 * lane)
-        combine_tile<4>(indices, data, count, dense + column, width, out + column);
+        combine_tile<4>(indices, end, data, count, dense + column, width, out + column);
     for (; column + lane <= width; column += lane)
-        combine_tile<1>(indices, data, count, dense + column, width, out + column);
+        combine_tile<1>(indices, end, data, count, dense + column, width, out + column);
     if (column == width) return;
     std::fill(out + column, out + width, 0.0f);
     for (size_t e = 0; e < count; ++e) {
@@ -67,13 +82,13 @@ ALWAYS_INLINE void combine_rows(const I *indices, const float *data, size_t coun
     }
 }
 
-LONGTAIL_WIDE void combine(const int32_t *indices, const float *data, size_t count, const float *dense, size_t width,
-                           float *out) {
-    combine_rows(indices, data, count, dense, width, out);
+LONGTAIL_WIDE void combine(const int32_t *indices, const int32_t *end, const float *data, size_t count, const float *dense,
+                           size_t width, float *out) {
+    combine_rows(indices, end, data, count, dense, width, out);
 }
-LONGTAIL_WIDE void combine(const int64_t *indices, const float *data, size_t count, const float *dense, size_t width,
-                           float *out) {
-    combine_rows(indices, data, count, dense, width, out);
+LONGTAIL_WIDE void combine(const int64_t *indices, const int64_t *end, const float *data, size_t count, const float *dense,
+                           size_t width, float *out) {
+    combine_rows(indices, end, data, count, dense, width, out);
 }
 
 template <typename I>
@@ -86,7 +101,7 @@ void multiply(Vector<const I> indptr, Vector<const I> indices, Vector<const floa
     nb::gil_scoped_release released;
     for (size_t i = 0; i < rows; ++i) {
         const size_t start = static_cast<size_t>(starts[i]), stop = static_cast<size_t>(starts[i + 1]);
-        combine(columns + start, values + start, stop - start, right, width, result + i * width);
+        combine(columns + start, columns + starts[rows], values + start, stop - start, right, width, result + i * width);
     }
 }
 

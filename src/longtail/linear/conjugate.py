@@ -1,0 +1,158 @@
+"""Ridge by conjugate gradients on the sparse matrix: nothing is factored, all labels of a block go in lockstep.
+
+The preconditioner is shared by all labels: the diagonal of X'X + alpha I, and on top of it a basis of the directions in
+which the scaled matrix is largest, found once by subspace iteration. Few directions hold most of the spread of the
+spectrum of text, so they more than halve the iterations.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from longtail.linear.gram import column_sums
+from longtail.linear.solvers import Problem
+from longtail.native import kernels
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_log = logging.getLogger(__name__)
+
+_LARGEST_BASIS = 64
+_ROUNDS = 5  # of subspace iteration: the basis need only be roughly right
+_LANE = 8  # finished labels are dropped so many at a time, to keep blocks of a width that kernels like
+
+
+def basis_size(n_rows: int, n_features: int, n_labels: int) -> int:
+    """Directions worth finding: none for a few labels, for which they would cost more than they save."""
+    return min(_LARGEST_BASIS, n_labels // 4, n_rows // 8, n_features // 8) // _LANE * _LANE
+
+
+class Preconditioner:
+    """An approximate inverse of X'X + alpha I: ``R -> R / diagonal + basis (gain * basis'R)``."""
+
+    def __init__(self, problem: Problem, alpha: float, size: int) -> None:
+        self._problem = problem
+        squares = column_sums(problem.X * problem.X)
+        if problem.mean is not None:
+            squares -= problem.X.shape[0] * problem.mean.astype(np.float64) ** 2
+        # Kept off zero: where a feature is constant and alpha is 0 there is nothing to divide by.
+        diagonal = np.maximum(squares, 0) + max(alpha, np.finfo(np.float32).tiny)
+        self.inverse = (1 / diagonal).astype(np.float32)
+        self.basis = np.zeros((len(diagonal), 0), dtype=np.float32)
+        self.gain = np.zeros(0, dtype=np.float32)
+        if size:
+            self._find_basis(alpha, size)
+
+    def _find_basis(self, alpha: float, size: int) -> None:
+        scale = np.sqrt(self.inverse)[:, None]
+
+        def scaled(directions: Array) -> Array:
+            turned = np.ascontiguousarray(directions * scale)
+            return scale * (apply_gram(self._problem, turned) + np.float32(alpha) * turned)
+
+        found = np.random.default_rng(0).standard_normal((len(scale), size), dtype=np.float32)
+        for _ in range(_ROUNDS):
+            found = linalg.qr(scaled(found), mode="economic", overwrite_a=True, check_finite=False)[0]
+        values, vectors = linalg.eigh((found.T @ scaled(found)).astype(np.float64))
+        # The directions found are shrunk to the smallest of them, so what is left of the spectrum begins there.
+        self.gain = (values.min() / np.maximum(values, np.finfo(np.float32).tiny) - 1).astype(np.float32)
+        self.basis = np.ascontiguousarray(scale * (found @ vectors.astype(np.float32)))
+
+    def correct(self, residual: Array) -> tuple[Array, Array]:
+        """The basis's part of the preconditioned residual, and its part of the energy of each label."""
+        coordinates = self.basis.T @ residual
+        scaled = self.gain[:, None] * coordinates
+        return self.basis @ scaled, np.einsum("ij,ij->j", coordinates, scaled)
+
+
+def apply_gram(problem: Problem, directions: Array) -> Array:
+    """(X - 1m')'(X - 1m') directions, one direction per column."""
+    projected = np.empty((problem.X.shape[0], directions.shape[1]), dtype=np.float32)
+    out = np.empty_like(directions)
+    apply_gram_into(problem, directions, projected, out)
+    return out
+
+
+def apply_gram_into(problem: Problem, directions: Array, projected: Array, out: Array) -> None:
+    """The same with room given for the directions' images on the rows and for the result."""
+    X, Xt, mean = problem.X, problem.Xt, problem.mean
+    kernels.multiply(X.indptr, X.indices, X.data, directions, projected)
+    if mean is not None:
+        projected -= mean @ directions
+    kernels.multiply(Xt.indptr, Xt.indices, Xt.data, projected, out)
+    if mean is not None:
+        out -= mean[:, None] * projected.sum(axis=0)[None, :]
+
+
+class ConjugateGradients:
+    """Solves block after block of labels to a residual of `tol` times the right-hand side.
+
+    Every label has its own steps and is taken when it has converged, so its weights do not depend on what else is in
+    its block.
+    """
+
+    threaded = True
+    failed = False
+
+    def __init__(self, problem: Problem, alphas: Array, tol: float, max_iter: int) -> None:
+        self._problem = problem
+        self._tol = tol
+        self._max_iter = max_iter
+        n_rows, n_features = problem.X.shape
+        size = basis_size(n_rows, n_features, len(alphas))
+        self._preconditioner = Preconditioner(problem, float(np.median(alphas)) if len(alphas) else 1.0, size)
+        self.iterations = 0
+
+    def solve(self, block: slice, alphas: Array) -> Array:
+        return self.solve_for(self._problem.cross(block), alphas)
+
+    def solve_for(self, right: Array, alphas: Array) -> Array:
+        """Weights for right-hand sides Y'X, one label per row, as they come back."""
+        residual = np.ascontiguousarray(right.T)
+        weights = np.zeros_like(right)
+        goal = (self._tol * np.linalg.norm(residual, axis=0)).astype(np.float32)
+        labels = np.flatnonzero(goal > 0)
+        if len(labels) < len(goal):
+            residual, goal, alphas = np.ascontiguousarray(residual[:, labels]), goal[labels], alphas[labels]
+        converged = np.zeros(len(labels), dtype=bool)
+        solution, direction = np.zeros_like(residual), np.zeros_like(residual)
+        projected, image = self._room(residual)
+        correction, extra = self._preconditioner.correct(residual)
+        energy = self._preconditioner.inverse @ residual**2 + extra
+        turn = np.zeros_like(goal)
+        iteration = 0
+        while iteration < self._max_iter and not converged.all():
+            kernels.cg_turn(turn, self._preconditioner.inverse, residual, correction, direction)
+            iteration += 1
+            apply_gram_into(self._problem, direction, projected, image)
+            curvature, squares, plain = np.empty((3, len(labels)), dtype=np.float32)
+            kernels.cg_curvature(alphas, direction, image, curvature)
+            step = np.divide(energy, curvature, out=np.zeros_like(energy), where=curvature > 0)
+            kernels.cg_descend(step, self._preconditioner.inverse, direction, image, solution, residual, squares, plain)
+            done = ~converged & ((squares <= goal**2) | (step == 0))
+            weights[labels[done]] = solution[:, done].T
+            converged |= done
+            if np.count_nonzero(converged) >= _LANE:
+                going = ~converged
+                labels, goal, alphas = labels[going], goal[going], alphas[going]
+                energy, plain = energy[going], plain[going]
+                solution = np.ascontiguousarray(solution[:, going])
+                residual = np.ascontiguousarray(residual[:, going])
+                direction = np.ascontiguousarray(direction[:, going])
+                projected, image = self._room(residual)
+                converged = converged[going]
+            correction, extra = self._preconditioner.correct(residual)
+            turn = np.divide(plain + extra, energy, out=np.zeros_like(energy), where=energy > 0)
+            energy = plain + extra
+        if not converged.all():
+            _log.warning("conjugate gradients stopped at max_iter=%d before reaching tol", self._max_iter)
+            weights[labels[~converged]] = solution[:, ~converged].T
+        self.iterations = max(self.iterations, iteration)
+        return weights
+
+    def _room(self, residual: Array) -> tuple[Array, Array]:
+        rows = np.empty((self._problem.X.shape[0], residual.shape[1]), dtype=np.float32)
+        return rows, np.empty_like(residual)
