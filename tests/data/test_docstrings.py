@@ -68,9 +68,11 @@ DOCSTRING = """
 
     Examples
     --------
-    Prose of examples is left out.
+    Take the noise out of three numbers:
 
     >>> smooth([1, 2, 3])
+
+    Too short.
     """
 
 
@@ -83,6 +85,7 @@ def test_sections_become_paragraphs_in_order() -> None:
         ("parameters", "a : array_like The series. In two paragraphs. width : int Of the window."),
         ("returns", "smoothed : ndarray Less noisy."),
         ("notes", "First note with inside."),
+        ("examples", "Take the noise out of three numbers:"),
     )
 
 

@@ -14,6 +14,7 @@ from longtail.data import Corpus, load_python_api, python_api, python_api_versio
 from longtail.data.docstrings import parse_docstring
 from longtail.data.public_api import public_objects
 from longtail.data.python_api import (
+    PROSE,
     Document,
     build_documents,
     is_ordinary,
@@ -144,7 +145,7 @@ def test_a_name_that_is_no_ordinary_word_is_no_token_of_its_document(documents: 
     ordinary = ordinary_words(
         (
             name.rpartition(".")[2],
-            [text for section, text in it.paragraphs if section in ("summary", "description", "notes")],
+            [text for section, text in it.paragraphs if section in PROSE],
         )
         for name, it in parsed.items()
     )

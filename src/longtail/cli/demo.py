@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from longtail.tagger import Tagger
 
 SENTENCES = (
-    "fit a straight line through noisy points by least squares",
+    "fit a straight line through noisy points",
     "find the minimum of a function of several variables",
     "read numbers from a text file",
     "remove noise from an image with a median filter",

@@ -28,7 +28,7 @@ class Docstring:
     Parameters
     ----------
     paragraphs : tuple of (str, str)
-        The section (summary, description, notes, parameters or returns) and text of each paragraph, in order.
+        The section (summary, description, parameters, returns, notes or examples) and text of each paragraph, in order.
     see_also : tuple of str
         The names of the See Also section as they are written.
     """
@@ -66,6 +66,8 @@ def parse_docstring(docstring: str, name: str = "") -> Docstring:
         if whole:
             paragraphs.append((section, whole))
     paragraphs += [("notes", text) for text in _paragraphs(sections.get("notes", []))]
+    # What an example says between its lines of code is how a user would put it.
+    paragraphs += [("examples", text) for text in _paragraphs(sections.get("examples", [])) if len(text.split()) > 3]
     return Docstring(tuple(paragraphs), tuple(_see_also(sections.get("see also", []))))
 
 

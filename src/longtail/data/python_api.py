@@ -27,9 +27,10 @@ from longtail.data.public_api import PublicObject, public_objects
 from longtail.errors import InvalidInput, Unavailable
 from longtail.progress import task
 
-FORMAT = 1
+FORMAT = 2
 _PACKAGES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn"}
 _ORDINARY_IN = 5
+PROSE = ("summary", "description", "notes")  # sections whose words are judged for being ordinary
 _BOILERPLATE_IN = 5
 _FEWEST_WORDS = 5
 _TEST_SHARE = 0.2
@@ -123,7 +124,7 @@ def build_documents() -> list[Document]:
         objects = public_objects(list(_PACKAGES))
         parsed = {known.name: parse_docstring(known.docstring, _last(known.name)) for known in objects}
     ordinary = ordinary_words(
-        (_last(name), [text for section, text in docstring.paragraphs if section not in ("parameters", "returns")])
+        (_last(name), [text for section, text in docstring.paragraphs if section in PROSE])
         for name, docstring in parsed.items()
     )
     masked = {

@@ -16,8 +16,8 @@ from longtail.memory import MemoryPlan, available_memory
 
 # Relative weights of one operation, from timing each alone: a dense multiply-add in BLAS is the unit.
 _SPARSE_PRODUCT = 5.0
-_SPARSE_GRAM = 40.0
-_VECTOR = 8.0
+_SPARSE_GRAM = 65.0
+_VECTOR = 20.0
 _EIGEN = 10.0
 
 
