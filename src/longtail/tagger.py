@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -12,12 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail.data import Corpus
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import Ridge, RidgeCV
+from longtail.linear import Ridge, RidgeCV, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.store import Persistent, State
 from longtail.text import RowScaling, TextFeatures
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+_log = logging.getLogger(__name__)
 
 FEATURES: dict[str, Any] = {"TextFeatures": TextFeatures, "RowScaling": RowScaling}
 ESTIMATORS: dict[str, Any] = {"Ridge": Ridge, "RidgeCV": RidgeCV}
@@ -54,7 +57,7 @@ class Tagger(BaseEstimator, Persistent):
     features : TextFeatures, RowScaling or None
         How to make features; None makes `TextFeatures` for texts and `RowScaling` for rows of features.
     estimator : Ridge, RidgeCV or None
-        What learns; None makes a `RidgeCV`.
+        What learns; None chooses by the size of the data, see `longtail.linear.choose_learner`.
 
     Attributes
     ----------
@@ -94,10 +97,14 @@ class Tagger(BaseEstimator, Persistent):
             raise InvalidInput(f"nothing to learn from: {corpus.n_rows} rows and {corpus.n_labels} labels")
         default = RowScaling() if corpus.texts is None else TextFeatures(min_df=min(2, corpus.n_rows))
         features = default if self.features is None else clone(self.features)
-        estimator = RidgeCV() if self.estimator is None else clone(self.estimator)
         X = features.fit_transform(_inputs(corpus, features))
-        estimator.fit(X, corpus.labels)
-        return self._adopt(features, estimator, corpus)
+        if self.estimator is None:
+            estimator, reasons = choose_learner(X, corpus.labels)
+            for reason in reasons:
+                _log.info(reason)
+        else:
+            estimator = clone(self.estimator)
+        return self._adopt(features, estimator.fit(X, corpus.labels), corpus)
 
     @classmethod
     def from_fitted(cls, features: Any, estimator: Any, corpus: Corpus) -> Self:

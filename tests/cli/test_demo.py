@@ -26,10 +26,9 @@ def test_the_demo_measures_tags_and_says_why() -> None:
     precision = re.search(r"^P +([\d.]+)", done.stdout, re.MULTILINE)
     assert precision is not None
     assert float(precision[1]) > 75
-    _, _, first = done.stdout.partition("“fit a straight line through noisy points by least squares”")
+    _, _, first = done.stdout.partition("“fit a straight line through noisy points”")
     best, _, why = first.partition("why")
     assert "numpy.linalg.lstsq" in best
-    assert "scipy.optimize.least_squares" in best
-    assert "least squares +" in why
+    assert "line +" in why
     assert re.search(r"“read numbers from a text file”\n +0\.\d+ +\S+ +numpy\.loadtxt\n", done.stdout)
     assert library.load("model").takes_texts

@@ -162,7 +162,7 @@ def _hold_out(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
 
 
 def _fit(corpus: Corpus, given: dict[str, Any], terminal: Terminal) -> Tagger:
-    from longtail.cli.learner import choose_learner
+    from longtail.linear import choose_learner
     from longtail.tagger import Tagger
     from longtail.text import RowScaling, TextFeatures
 
@@ -187,7 +187,7 @@ def _fit(corpus: Corpus, given: dict[str, Any], terminal: Terminal) -> Tagger:
         "n_jobs": given["jobs"],
         "random_state": given["seed"],
     }
-    choice = choose_learner(X, corpus.labels, settings)
+    choice = choose_learner(X, corpus.labels, **settings)
     for reason in choice.reasons:
         terminal.say(reason)
     return Tagger.from_fitted(features, choice.estimator.fit(X, corpus.labels), corpus)

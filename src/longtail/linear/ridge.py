@@ -24,6 +24,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 _PROBED_LABELS = 8
+_WORTH_A_TOLERANCE = 2e9  # less work than this, in multiply-adds, is done exactly whatever could be saved
 _FEW_ITERATIONS = 4  # unless so few would pay, conjugate gradients are not even tried
 
 
@@ -198,7 +199,8 @@ class Ridge(RidgeModel):
         direct = cheapest(candidates)
         if shape.n_labels == 0 or (alphas == 0).any():
             return direct, None  # without a penalty conjugate gradients have no condition number to rely on
-        if direct.plan.total <= available_memory() and direct.work <= of("cg", _FEW_ITERATIONS).work:
+        cheap = max(of("cg", _FEW_ITERATIONS).work, _WORTH_A_TOLERANCE)
+        if direct.plan.total <= available_memory() and direct.work <= cheap:
             return direct, None
         gradients = ConjugateGradients(problem, alphas, self.tol, self.max_iter)
         _try_on_few_labels(gradients, problem, alphas)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from longtail.linear import Ridge, RidgeCV
 from longtail.linear.cost import Shape, cheapest, estimate_path
+from longtail.linear.ridge import Ridge
+from longtail.linear.ridge_cv import RidgeCV
 from longtail.memory import available_memory, format_bytes
-from longtail.validation import as_features
+from longtail.validation import as_features, as_labels
 
 # Dense multiply-adds; a small machine does about this many in a minute or two.
 _AFFORDABLE_WORK = 3e12
@@ -25,18 +26,24 @@ class Choice(NamedTuple):
     reasons: list[str]
 
 
-def choose_learner(X: Any, Y: Any, given: Mapping[str, Any]) -> Choice:
+def choose_learner(X: Any, Y: Any, **given: Any) -> Choice:
     """Choose for features X and labels Y.
 
     Parameters
     ----------
     X, Y : sparse matrices
-    given : mapping
-        Parameters of `Ridge` that the user set; None where not set.
+    **given
+        Parameters of `Ridge`, or the `random_state` of `RidgeCV`, that are set already; None where not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> choose_learner(np.eye(3), np.eye(3)).reasons
+    ['learner: ridge, alpha chosen out of 7 by leave-one-out']
     """
     given = {name: value for name, value in given.items() if value is not None}
     seed = given.pop("random_state", 0)
-    shape = Shape.of(as_features(X), Y)
+    shape = Shape.of(as_features(X), as_labels(Y))
     available = available_memory()
     reasons = []
 
