@@ -88,7 +88,9 @@ def apply_gram_into(problem: Problem, directions: Array, projected: Array, out: 
 
 
 class ConjugateGradients:
-    """Solves block after block of labels to a residual of `tol` times the right-hand side.
+    """Solves block after block of labels until the residual is `tol` times the right-hand side.
+
+    Both are measured after preconditioning, where a length is nearly that of the error in the fitted values.
 
     Every label has its own steps and is taken when it has converged, so its weights do not depend on what else is in
     its block.
@@ -113,45 +115,51 @@ class ConjugateGradients:
         """Weights for right-hand sides Y'X, one label per row, as they come back."""
         residual = np.ascontiguousarray(right.T)
         weights = np.zeros_like(right)
-        goal = (self._tol * np.linalg.norm(residual, axis=0)).astype(np.float32)
-        labels = np.flatnonzero(goal > 0)
-        if len(labels) < len(goal):
-            residual, goal, alphas = np.ascontiguousarray(residual[:, labels]), goal[labels], alphas[labels]
+        correction, energy = self._precondition(residual)
+        labels = np.flatnonzero(energy > 0)
+        if len(labels) < len(energy):
+            residual, correction = (np.ascontiguousarray(part[:, labels]) for part in (residual, correction))
+            energy, alphas = energy[labels], alphas[labels]
+        goal = self._tol**2 * energy
         converged = np.zeros(len(labels), dtype=bool)
         solution, direction = np.zeros_like(residual), np.zeros_like(residual)
         projected, image = self._room(residual)
-        correction, extra = self._preconditioner.correct(residual)
-        energy = self._preconditioner.inverse @ residual**2 + extra
-        turn = np.zeros_like(goal)
+        turn = np.zeros_like(energy)
         iteration = 0
         while iteration < self._max_iter and not converged.all():
             kernels.cg_turn(turn, self._preconditioner.inverse, residual, correction, direction)
             iteration += 1
             apply_gram_into(self._problem, direction, projected, image)
-            curvature, squares, plain = np.empty((3, len(labels)), dtype=np.float32)
+            curvature, plain = np.empty((2, len(labels)), dtype=np.float32)
             kernels.cg_curvature(alphas, direction, image, curvature)
             step = np.divide(energy, curvature, out=np.zeros_like(energy), where=curvature > 0)
-            kernels.cg_descend(step, self._preconditioner.inverse, direction, image, solution, residual, squares, plain)
-            done = ~converged & ((squares <= goal**2) | (step == 0))
+            kernels.cg_descend(step, self._preconditioner.inverse, direction, image, solution, residual, plain)
+            correction, extra = self._preconditioner.correct(residual)
+            reached = plain + extra
+            done = ~converged & ((reached <= goal) | (step == 0))
             weights[labels[done]] = solution[:, done].T
             converged |= done
+            turn = np.divide(reached, energy, out=np.zeros_like(energy), where=energy > 0)
+            energy = reached
             if np.count_nonzero(converged) >= _LANE:
                 going = ~converged
                 labels, goal, alphas = labels[going], goal[going], alphas[going]
-                energy, plain = energy[going], plain[going]
+                energy, turn = energy[going], turn[going]
                 solution = np.ascontiguousarray(solution[:, going])
                 residual = np.ascontiguousarray(residual[:, going])
                 direction = np.ascontiguousarray(direction[:, going])
+                correction = np.ascontiguousarray(correction[:, going])
                 projected, image = self._room(residual)
                 converged = converged[going]
-            correction, extra = self._preconditioner.correct(residual)
-            turn = np.divide(plain + extra, energy, out=np.zeros_like(energy), where=energy > 0)
-            energy = plain + extra
         if not converged.all():
             _log.warning("conjugate gradients stopped at max_iter=%d before reaching tol", self._max_iter)
             weights[labels[~converged]] = solution[:, ~converged].T
         self.iterations = max(self.iterations, iteration)
         return weights
+
+    def _precondition(self, residual: Array) -> tuple[Array, Array]:
+        correction, extra = self._preconditioner.correct(residual)
+        return correction, np.einsum("i,ij,ij->j", self._preconditioner.inverse, residual, residual) + extra
 
     def _room(self, residual: Array) -> tuple[Array, Array]:
         rows = np.empty((self._problem.X.shape[0], residual.shape[1]), dtype=np.float32)

@@ -56,7 +56,8 @@ class Ridge(RidgeModel):
     threshold : float or None
         Smallest magnitude of a weight to keep. Give at most one of the three.
     tol : float
-        Residual, relative to the right-hand side, at which conjugate gradients stop.
+        Length of the preconditioned residual, relative to that of the right-hand side, at which conjugate gradients
+        stop.
     max_iter : int
         Most iterations of conjugate gradients.
     updatable : bool

@@ -21,8 +21,7 @@ LONGTAIL_WIDE void curvature_rows(size_t rows, size_t width, const float *alphas
 
 LONGTAIL_WIDE void descend_rows(size_t rows, size_t width, const float *step, const float *inverse,
                                 const float *direction, const float *image, float *solution, float *residual,
-                                float *squares, float *energy) {
-    std::fill(squares, squares + width, 0.0f);
+                                float *energy) {
     std::fill(energy, energy + width, 0.0f);
     for (size_t i = 0; i < rows; ++i) {
         const size_t row = i * width;
@@ -31,7 +30,6 @@ LONGTAIL_WIDE void descend_rows(size_t rows, size_t width, const float *step, co
             solution[row + j] += step[j] * direction[row + j];
             const float r = residual[row + j] - step[j] * image[row + j];
             residual[row + j] = r;
-            squares[j] += r * r;
             energy[j] += r * r * scale;
         }
     }
@@ -55,12 +53,11 @@ void cg_curvature(Vector<const float> alphas, Matrix<const float> direction, Mat
 }
 
 void cg_descend(Vector<const float> step, Vector<const float> inverse, Matrix<const float> direction,
-                Matrix<const float> image, Matrix<float> solution, Matrix<float> residual, Vector<float> squares,
-                Vector<float> energy) {
+                Matrix<const float> image, Matrix<float> solution, Matrix<float> residual, Vector<float> energy) {
     const size_t rows = direction.shape(0), width = direction.shape(1);
     nb::gil_scoped_release released;
     descend_rows(rows, width, step.data(), inverse.data(), direction.data(), image.data(), solution.data(),
-                 residual.data(), squares.data(), energy.data());
+                 residual.data(), energy.data());
 }
 
 void cg_turn(Vector<const float> turn, Vector<const float> inverse, Matrix<const float> residual,

@@ -22,13 +22,11 @@ def cg_descend(
     image: Array,
     solution: Array,
     residual: Array,
-    squares: Array,
     energy: Array,
 ) -> None:
-    """Take a step, then write the squared length of each residual, plain and weighted by `inverse`."""
+    """Take a step, then write the squared length of each residual, weighted by `inverse`."""
     solution += step * direction
     residual -= step * image
-    squares[:] = np.einsum("ij,ij->j", residual, residual)
     energy[:] = np.einsum("i,ij,ij->j", inverse, residual, residual)
 
 
