@@ -143,8 +143,9 @@ class Ridge(RidgeModel):
             self.statistics_ = Statistics.of(X, Y, self.n_jobs)
             return self._solve_statistics()
         self.__dict__.pop("statistics_", None)
-        problem = Problem.build(X, Y, self.fit_intercept)
-        self._solve(problem, Shape.of(X, Y), column_counts(Y), self.alpha)
+        shape = Shape.of(X, Y)
+        cheapest(self._estimates(shape)).plan.check()
+        self._solve(Problem.build(X, Y, self.fit_intercept), shape, column_counts(Y), self.alpha)
         return self
 
     def partial_fit(self, X: Any, Y: Any, *, solve: bool = True) -> Ridge:
@@ -185,27 +186,32 @@ class Ridge(RidgeModel):
     def _spectral(self, alpha: float) -> bool:
         return self.weighting == "loss" or alpha == 0
 
-    def _choose(self, problem: Problem, shape: Shape, alphas: Array) -> tuple[Estimate, ConjugateGradients | None]:
-        """The chosen solver with its cost and memory, and conjugate gradients themselves where they were tried."""
+    def _estimates(self, shape: Shape, iterations: int = 1) -> list[Estimate]:
+        """What each solver that may be used would cost, with so many iterations of conjugate gradients."""
         jobs = resolve_jobs(self.n_jobs)
         weights = self._check().memory(shape.n_features, shape.n_labels)
-        spectral = bool(self.weighting == "loss" or (alphas == 0).all())
+        spectral = self._spectral(self.alpha)
+        solvers = ("primal", "dual", "cg") if self.solver == "auto" else (self.solver,)
+        return [
+            estimate(shape, solver, spectral, iterations, self._block(shape, solver), jobs, weights)
+            for solver in solvers
+        ]
 
-        def of(solver: str, iterations: int = 1) -> Estimate:
-            return estimate(shape, solver, spectral, iterations, self._block(shape, solver), jobs, weights)
-
-        if self.solver != "auto":
-            return of(self.solver), None
-        candidates = [of("primal"), of("dual")]
-        direct = cheapest(candidates)
+    def _choose(self, problem: Problem, shape: Shape, alphas: Array) -> tuple[Estimate, ConjugateGradients | None]:
+        """The chosen solver with its cost and memory, and conjugate gradients themselves where they were tried."""
+        estimates = self._estimates(shape, _FEW_ITERATIONS)
+        if len(estimates) == 1:
+            return estimates[0], None
+        *factored, gradient = estimates
+        direct = cheapest(factored)
         if shape.n_labels == 0 or (alphas == 0).any():
             return direct, None  # without a penalty conjugate gradients have no condition number to rely on
-        cheap = max(of("cg", _FEW_ITERATIONS).work, _WORTH_A_TOLERANCE)
+        cheap = max(gradient.work, _WORTH_A_TOLERANCE)
         if direct.plan.total <= available_memory() and direct.work <= cheap:
             return direct, None
         gradients = ConjugateGradients(problem, alphas, self.tol, self.max_iter)
         _try_on_few_labels(gradients, problem, alphas)
-        chosen = cheapest([*candidates, of("cg", gradients.iterations)])
+        chosen = cheapest(self._estimates(shape, gradients.iterations))
         return chosen, gradients if chosen.solver == "cg" else None
 
     def _solve(self, problem: Problem, shape: Shape, label_counts: Array, alpha: float) -> None:

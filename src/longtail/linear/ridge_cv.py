@@ -123,13 +123,13 @@ class RidgeCV(RidgeModel):
         """
         self._check()
         X, Y = check_training(X, Y)
-        problem = Problem.build(X, Y, self.fit_intercept)
         shape = Shape.of(X, Y)
         counts = column_counts(Y)
-        self.alphas_ = self._path(X)
-        self._label_alphas(counts, X.shape[0], 1.0)
         rows = self._sampled_rows(Y)
+        self.alphas_ = self._path(X)
         side, spectral = self._choose(shape, len(rows))
+        problem = Problem.build(X, Y, self.fit_intercept)
+        self._label_alphas(counts, X.shape[0], 1.0)
         path: Any = None if spectral else FactoredPath(problem, side, rows, self.alphas_, self.n_jobs)
         solver: Any = None
         if path is None or path.failed:

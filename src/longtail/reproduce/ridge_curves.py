@@ -170,8 +170,8 @@ def tolerance(benchmarks: list[Benchmark], *, quick: bool) -> Iterator[Section]:
         tables.append(Table(f"{benchmark.title} ({scaling}, alpha {alpha:g}, {labels})", columns, rows))
         yield Section(
             "Tolerance of conjugate gradients",
-            "Conjugate gradients stop when a label's residual is below `tol` times its right-hand side. The last "
-            "columns are the test rows whose five best labels are those of the exact solution, in any order and in the "
+            "Conjugate gradients stop when a label's preconditioned residual is below `tol` times that at the start. "
+            "The last columns are the test rows whose five best labels are those of the exact solution, in any order and in the "
             f"same order, in percent. Of larger vocabularies only the {_MOST_TOLERANCE_LABELS} most frequent labels "
             "take part, in training and in the truth.",
             list(tables),
