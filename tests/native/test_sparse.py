@@ -50,6 +50,17 @@ def test_gram_fills_the_upper_triangle_in_any_blocks(kernels, rng, cuts, index_d
     assert (out[np.tril_indices(40, -1)] == 7).all()
 
 
+def test_rows_may_be_cut_out_of_a_longer_matrix(kernels, rng):
+    X = random_csr(rng, 37, 50, 0.2, np.int32)
+    W = random_csr(rng, 50, 90, 0.1, np.int32)
+    part = X.indptr[10:21]
+    out = np.full((10, 90), np.nan, dtype=np.float32)
+    kernels.multiply_sparse(part, X.indices, X.data, W.indptr, W.indices, W.data, out)
+    np.testing.assert_allclose(out, X[10:20].toarray() @ W.toarray(), atol=1e-5)
+    kernels.multiply(part, X.indices, X.data, W.toarray(), out)
+    np.testing.assert_allclose(out, X[10:20].toarray() @ W.toarray(), atol=1e-5)
+
+
 def test_products_of_nothing_are_zero(kernels):
     X = sparse.csr_array((3, 4), dtype=np.float32)
     out = np.full((3, 5), np.nan, dtype=np.float32)

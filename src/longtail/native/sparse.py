@@ -10,9 +10,15 @@ from scipy import sparse
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+def _csr(indptr: Array, indices: Array, data: Array, width: int) -> Any:
+    """The matrix of these rows; `indptr` may be cut out of a longer one and need not start at 0."""
+    entries = slice(indptr[0], indptr[-1])
+    return sparse.csr_array((data[entries], indices[entries], indptr - indptr[0]), shape=(len(indptr) - 1, width))
+
+
 def multiply(indptr: Array, indices: Array, data: Array, dense: Array, out: Array) -> None:
     """Write the product of a CSR matrix and a dense one into `out`."""
-    out[:] = sparse.csr_array((data, indices, indptr), shape=(out.shape[0], dense.shape[0])) @ dense
+    out[:] = _csr(indptr, indices, data, dense.shape[0]) @ dense
 
 
 def multiply_sparse(
@@ -25,10 +31,8 @@ def multiply_sparse(
     out: Array,
 ) -> None:
     """Write the product of two CSR matrices into the dense `out`."""
-    inner = len(right_indptr) - 1
-    left = sparse.csr_array((data, indices, indptr), shape=(out.shape[0], inner))
-    right = sparse.csr_array((right_data, right_indices, right_indptr), shape=(inner, out.shape[1]))
-    out[:] = (left @ right).toarray()
+    left = _csr(indptr, indices, data, len(right_indptr) - 1)
+    out[:] = (left @ _csr(right_indptr, right_indices, right_data, out.shape[1])).toarray()
 
 
 def gram(
@@ -46,7 +50,7 @@ def gram(
     `column_indptr` and `column_rows` list, for each feature, the rows of X that hold it (the transpose of X).
     """
     width = out.shape[1]
-    X = sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))
+    X = _csr(indptr, indices, data, width)
     upper = np.triu((X[:, first:last].T @ X[:, first:]).toarray())
     rows, columns = np.triu_indices(upper.shape[0], m=upper.shape[1])
     out[rows + first, columns + first] = upper[rows, columns]

@@ -171,8 +171,8 @@ def tolerance(benchmarks: list[Benchmark], *, quick: bool) -> Iterator[Section]:
         yield Section(
             "Tolerance of conjugate gradients",
             "Conjugate gradients stop when a label's preconditioned residual is below `tol` times that at the start. "
-            "The last columns are the test rows whose five best labels are those of the exact solution, in any order and in the "
-            f"same order, in percent. Of larger vocabularies only the {_MOST_TOLERANCE_LABELS} most frequent labels "
-            "take part, in training and in the truth.",
+            "The last columns are the test rows whose five best labels are those of the exact solution, in any order "
+            "and in the same order, in percent. Of larger vocabularies only the "
+            f"{_MOST_TOLERANCE_LABELS} most frequent labels take part, in training and in the truth.",
             list(tables),
         )
