@@ -60,6 +60,19 @@ def test_blas_keeps_to_one_thread_while_ours_run():
         assert set(found) <= {1}
 
 
+def test_overlapping_work_leaves_blas_as_it_was():
+    def limits():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = limits()
+    one, other = (map_blocks(lambda block: block, range(6), 2) for _ in range(2))
+    next(one), next(other)
+    list(one)
+    assert set(limits()) <= {1}
+    list(other)
+    assert limits() == before
+
+
 def test_numbers_of_threads_count_from_either_end():
     assert resolve_jobs(None) == resolve_jobs(-1) == count_cores()
     assert resolve_jobs(-1000) == 1

@@ -85,6 +85,19 @@ def test_labels_that_training_never_saw_count_as_missed(tagger):
     assert {group.name for group in report.groups} >= {"unseen"}
 
 
+def test_a_second_fit_forgets_the_names_of_the_first(tagger):
+    tagger.predict(["rain"], deny=["weather"])
+    tagger.fit(TEXTS, [["one"], ["two"]] * 3)
+    assert tagger.explain("rain", "two").label == "two"
+    with pytest.raises(InvalidInput, match="no label 'weather'"):
+        tagger.explain("rain", "weather")
+
+
+def test_labels_given_as_a_text_are_not_taken_letter_by_letter():
+    with pytest.raises(InvalidInput, match=r"row 0 are the single text 'fruit'; expected a list: \['fruit'\]"):
+        Tagger().fit(["apples", "sky"], ["fruit", "weather"])
+
+
 def test_nothing_to_learn_from_is_an_error():
     with pytest.raises(InvalidInput, match="nothing to learn from"):
         Tagger().fit([], [])

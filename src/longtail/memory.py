@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from longtail.errors import InvalidInput, NotEnoughMemory
 
@@ -47,7 +49,16 @@ def available_memory() -> int:
         return parse_bytes(limit)
     import psutil
 
-    return int(psutil.virtual_memory().available)
+    return int(min(psutil.virtual_memory().available, _container_memory()))
+
+
+def _container_memory() -> float:
+    """What a Linux container leaves free; without limit elsewhere."""
+    try:
+        limit, used = (Path("/sys/fs/cgroup", name).read_text().strip() for name in ("memory.max", "memory.current"))
+        return max(0, int(limit) - int(used))
+    except (OSError, ValueError):  # no container, or one without a limit ("max")
+        return math.inf
 
 
 @dataclass(frozen=True)

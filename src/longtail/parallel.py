@@ -6,10 +6,12 @@ Kernels and NumPy release the interpreter lock, so threads suffice; BLAS keeps t
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from longtail.errors import InvalidInput
 
@@ -46,6 +48,37 @@ def split(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
+_blas_lock = threading.Lock()
+_blas_limits: list[int] = []
+_blas_before: Any = None
+
+
+@contextmanager
+def blas_threads(limit: int) -> Iterator[None]:
+    """Hold BLAS to `limit` threads; where several such blocks are open, in any threads, the smallest limit counts.
+
+    BLAS has one setting for the whole process, so the last block to close is the one that restores it.
+    """
+    global _blas_before
+    from threadpoolctl import threadpool_limits
+
+    with _blas_lock:
+        if not _blas_limits:
+            _blas_before = threadpool_limits(limits=limit, user_api="blas")
+        _blas_limits.append(limit)
+        if min(_blas_limits) < min(_blas_limits[:-1], default=limit):
+            threadpool_limits(limits=limit, user_api="blas")
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas_limits.remove(limit)
+            if not _blas_limits:
+                _blas_before.restore_original_limits()
+            elif min(_blas_limits) > limit:
+                threadpool_limits(limits=min(_blas_limits), user_api="blas")
+
+
 def map_blocks(
     function: Callable[[Block], Result], blocks: Iterable[Block], n_jobs: int | None = None
 ) -> Iterator[Result]:
@@ -54,14 +87,11 @@ def map_blocks(
     At most ``n_jobs + 1`` results are held at a time, so memory stays bounded however many blocks there are.
     """
     jobs = resolve_jobs(n_jobs)
-    blocks = iter(blocks)
-    if jobs == 1:
+    blocks = list(blocks)
+    if jobs == 1 or len(blocks) <= 1:
         yield from map(function, blocks)
         return
-
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
+    with blas_threads(1), ThreadPoolExecutor(jobs) as pool:
         running: deque[Future[Result]] = deque()
         try:
             for block in blocks:

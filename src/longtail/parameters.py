@@ -56,7 +56,7 @@ class Number:
         bad += [] if self.optional else [None]
         bad += [1.5] if self.whole else []
         bad += [self.low - 1] if self.low is not None else []
-        bad += [self.high + 1] if self.high is not None else []
+        bad += [2 * self.high + 1] if self.high is not None else []
         bad += [self.above] if self.above is not None else []
         return bad
 

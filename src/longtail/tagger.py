@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -112,6 +111,7 @@ class Tagger(BaseEstimator, Persistent):
         return cls(features, estimator)._adopt(features, estimator, corpus)
 
     def _adopt(self, features: Any, estimator: Any, corpus: Corpus) -> Self:
+        self.__dict__.pop("_position", None)
         self.features_, self.estimator_ = features, estimator
         self.label_names_ = tuple(corpus.label_names)
         self.label_counts_ = corpus.label_counts
@@ -253,6 +253,4 @@ def _inputs(corpus: Corpus, features: Any) -> Any:
     if rows is None:
         wanted, found = ("texts", "only features") if takes_texts else ("features", "only texts")
         raise InvalidInput(f"the model takes {wanted}; the corpus has {found}")
-    if not takes_texts and not sparse.issparse(rows):
-        rows = sparse.csr_array(rows)
     return rows

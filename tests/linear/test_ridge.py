@@ -179,6 +179,53 @@ def test_an_ill_conditioned_matrix_is_still_solved(rng):
     np.testing.assert_allclose(model.decision_function(X), X @ W, atol=1e-3)
 
 
+@pytest.mark.parametrize("offset", [1, 10, 100])
+@pytest.mark.parametrize("shape", [(100, 30), (30, 100)])
+@pytest.mark.parametrize("solver", ["auto", "primal", "dual"])
+def test_features_far_from_zero_are_centred_without_loss(rng, offset, shape, solver):
+    X = rng.random(shape) + offset
+    Y = (rng.random((shape[0], 3)) < 0.4).astype(int)
+    W, b = exact(X.astype(np.float32), Y, 1.0, fit_intercept=True)
+    model = Ridge(1.0, solver=solver, fit_intercept=True).fit(X, Y)
+    np.testing.assert_allclose(model.decision_function(X), X @ W + b, atol=0.01)
+
+
+def test_features_of_very_different_scales_are_solved(rng):
+    X = rng.normal(size=(150, 12)) * np.geomspace(1e-2, 1e3, 12)
+    Y = (X[:, :4] > 0).astype(int)
+    W, _ = exact(X.astype(np.float32), Y, 1.0)
+    for solver in ("auto", "primal", "dual"):
+        found = Ridge(1.0, solver=solver).fit(X, Y)
+        np.testing.assert_allclose(found.decision_function(X), X @ W, atol=0.01)
+
+
+def test_features_too_large_for_sums_are_refused():
+    with pytest.raises(InvalidInput, match="scale the features"):
+        Ridge().fit(np.eye(3) * 1e20, np.eye(3, dtype=int))
+
+
+def test_asking_for_a_plan_leaves_a_fitted_model_alone(rng):
+    X, Y = planted(rng)
+    model = Ridge(weighting="target").fit(X, Y)
+    before = model.predict_topk(X)[1]
+    model.memory_plan(X[:20], Y[:20])
+    np.testing.assert_array_equal(model.predict_topk(X)[1], before)
+
+
+def test_rows_added_without_solving_are_saved_solved(rng, tmp_path):
+    import longtail
+
+    X, Y = planted(rng)
+    model = Ridge().partial_fit(X[:40], Y[:40, :5]).partial_fit(X[40:], Y[40:], solve=False)
+    model.save(tmp_path / "model")
+    assert longtail.load(tmp_path / "model").n_labels_ == 12
+
+
+def test_an_updatable_model_needs_the_primal_side(rng):
+    with pytest.raises(InvalidInput, match="'dual'"):
+        Ridge(solver="dual", updatable=True).fit(*planted(rng))
+
+
 @intercepts
 def test_updates_equal_a_fit_on_everything(rng, fit_intercept, tmp_path):
     import longtail

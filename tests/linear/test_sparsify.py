@@ -63,6 +63,12 @@ def test_a_sparse_model_scores_with_what_it_kept(rng, rule):
     np.testing.assert_allclose(model.decision_function(X), X @ kept, atol=1e-5)
 
 
+def test_weights_that_are_zero_are_not_stored():
+    weights = np.zeros((3, 8), dtype=np.float32)
+    weights[1, 4] = 2
+    assert collect(Sparsification(top_features_per_label=5), weights, 2).nnz == 1
+
+
 def test_memory_stays_near_what_is_kept():
     import tracemalloc
 

@@ -57,6 +57,8 @@ class Corpus:
             raise InvalidInput("label names repeat; each label needs a name of its own")
         if self.texts is None and self.features is None:
             raise InvalidInput("a corpus needs texts or features")
+        if self.texts is not None and not isinstance(self.texts, list | tuple):
+            object.__setattr__(self, "texts", list(self.texts))
         if self.features is not None:
             object.__setattr__(self, "features", as_features(self.features, name="features"))
         if self.groups is not None:
@@ -149,6 +151,9 @@ def encode_labels(
     labels: Sequence[Iterable[str]], label_names: Sequence[str] | None = None
 ) -> tuple[sparse.csr_array[Any], tuple[str, ...]]:
     """Turn lists of label names into a 0/1 matrix and the names of its columns."""
+    for number, row in enumerate(labels):
+        if isinstance(row, str):
+            raise InvalidInput(f"the labels of row {number} are the single text {row!r}; expected a list: [{row!r}]")
     rows = [list(dict.fromkeys(row)) for row in labels]
     for number, row in enumerate(rows):
         for name in row:

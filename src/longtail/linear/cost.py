@@ -1,7 +1,7 @@
 """What each way of solving ridge would cost, so that `solver="auto"` can choose.
 
 Costs are counted in operations of dense matrix algebra; an operation on sparse data weighs more because it waits for
-memory. The counts depend on the data alone, so the same data always gets the same solver.
+memory. The counts depend on the data alone, so the same data gets the same solver wherever all solvers fit in memory.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def estimate(
         side = d if solver == "primal" else n
         pairs = shape.primal_pairs if solver == "primal" else shape.dual_pairs
         work = _SPARSE_GRAM * pairs + (_EIGEN * side**3 if spectral else side**3 / 6) + side**2 * labels
-        parts["Gram matrix"] = 4 * side**2 + (20 * side**2 if spectral else 0)
+        parts["Gram matrix"] = (36 if spectral else 4) * side**2
         parts["label blocks"] = 3 * 4 * block * side
         if solver == "dual":
             work += _SPARSE_PRODUCT * shape.non_zeros * labels

@@ -40,8 +40,8 @@ class SpectralPath:
             vectors = spectral.vectors[rows]
             self._left = vectors * spectral.values
             squares = vectors * self._left
-        self._shrink = spectral.shrink(np.asarray(alphas, dtype=np.float32))
-        self.leverage = squares @ self._shrink.T
+        self._shrink = spectral.shrink(alphas)
+        self.leverage = (squares @ self._shrink.T).astype(np.float32)
 
     def left(self, which: int) -> Array:
         return self._left * self._shrink[which]
@@ -62,8 +62,9 @@ class FactoredPath:
         self._lefts: list[Array] = []
         self.leverage = np.empty((len(rows), len(alphas)), dtype=np.float32)
         self.failed = False
+        largest = problem.largest(side)
         for which, alpha in enumerate(alphas):
-            factored = factor(self.gram.copy(), float(alpha))
+            factored = factor(self.gram.copy(), float(alpha), largest)
             if factored is None:
                 self.failed = True
                 return
@@ -110,7 +111,7 @@ def leave_one_out(
         positive_labels = np.repeat(np.arange(block.stop - block.start), np.diff(starts))[positive_rows >= 0]
         positive_rows = positive_rows[positive_rows >= 0]
         for which in range(n_alphas):
-            scores = path.left(which) @ right.T
+            scores = (path.left(which) @ right.T).astype(np.float32, copy=False)
             if problem.label_mean is not None:
                 scores += problem.label_mean[block]
             scores[positive_rows, positive_labels] -= leverage[positive_rows, which]

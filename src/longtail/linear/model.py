@@ -89,8 +89,9 @@ class LinearModel(BaseEstimator, Persistent):
     def _top(self, X: Any, k: int, mask: Array | None, scale: Array | None) -> tuple[Array, Array]:
         X = self._check_rows(X)
         k = check_k(k)
-        labels = np.full((X.shape[0], k), -1, dtype=np.int64)
-        scores = np.full((X.shape[0], k), -np.inf, dtype=np.float32)
+        places = min(k, max(1, self.n_labels_))
+        labels = np.full((X.shape[0], places), -1, dtype=np.int64)
+        scores = np.full((X.shape[0], places), -np.inf, dtype=np.float32)
         # A single panel spares a copy of the weights when the rows are too few to pay for it.
         panel = _PANEL if X.shape[0] >= 32 else max(1, self.n_labels_)
 
@@ -104,7 +105,8 @@ class LinearModel(BaseEstimator, Persistent):
         with progress.task("predicting", total=X.shape[0]) as advance:
             for done in map_blocks(score, split(X.shape[0], self._rows_at_once()), self.n_jobs):
                 advance(done)
-        return labels, scores
+        beyond = ((0, 0), (0, k - places))
+        return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
 
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self, "coef_")
@@ -149,7 +151,8 @@ class LinearModel(BaseEstimator, Persistent):
         X = self._check_rows(X)
         parts = [sparse.csr_array((0, self.n_labels_), dtype=np.int8)]
         for rows in split(X.shape[0], max(1, _CELLS // max(1, self.n_labels_))):
-            blocks = [block >= 0.5 for _, block in self._scored(X[rows], None, _PANEL)]
+            blocks = [np.zeros((rows.stop - rows.start, 0), dtype=bool)]
+            blocks += [block >= 0.5 for _, block in self._scored(X[rows], None, _PANEL)]
             parts.append(sparse.csr_array(np.concatenate(blocks, axis=1).astype(np.int8)))
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
 
@@ -160,8 +163,10 @@ class LinearModel(BaseEstimator, Persistent):
             raise InvalidInput(f"explain takes one row; found {row.shape[0]}")
         if isinstance(label, bool) or not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels_:
             raise InvalidInput(f"label is {label!r}; expected a label id in 0..{self.n_labels_ - 1}")
-        weights = self.coef_[row.indices][:, [label]]
-        column = (weights.toarray() if sparse.issparse(weights) else np.asarray(weights)).ravel()
+        if sparse.issparse(self.coef_):
+            column = self.coef_[row.indices][:, [label]].toarray().ravel()
+        else:
+            column = self.coef_[row.indices, label]
         scale = self._label_scale()
         factor = 1.0 if scale is None else float(scale[label])
         contributions = row.data.astype(np.float64) * column * factor

@@ -90,7 +90,7 @@ class Ridge(RidgeModel):
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         **RidgeModel._parameters,
-        "alpha": Number(low=0),
+        "alpha": Number(low=0, high=1e30),
         "solver": Choice(("auto", "primal", "dual", "cg")),
         "weighting": Choice((None, "target", "loss")),
         "tol": Number(above=0),
@@ -140,8 +140,8 @@ class Ridge(RidgeModel):
         self._check()
         X, Y = check_training(X, Y)
         if self.updatable:
-            self.statistics_ = Statistics.of(X, Y, self.n_jobs)
-            return self._solve_statistics()
+            self._check_updatable(X, Y.shape[1])
+            return self._solve_statistics(Statistics.of(X, Y, self.n_jobs))
         self.__dict__.pop("statistics_", None)
         shape = Shape.of(X, Y)
         cheapest(self._estimates(shape)).plan.check()
@@ -167,20 +167,45 @@ class Ridge(RidgeModel):
                 "this model was fitted without the sums that updates need; fit it with updatable=True, or begin with "
                 "partial_fit"
             )
-        if self.solver not in ("auto", "primal"):
-            raise InvalidInput(f"partial_fit works with solver 'auto' or 'primal', not {self.solver!r}")
-        if hasattr(self, "statistics_"):
-            as_features(X, n_features=len(self.statistics_.feature_sums), owner=type(self).__name__)
+        known = getattr(self, "statistics_", None)
+        if known is not None:
+            as_features(X, n_features=len(known.feature_sums), owner=type(self).__name__)
+        self._check_updatable(X, Y.shape[1] if known is None else max(Y.shape[1], len(known.label_counts)))
         new = Statistics.of(X, Y, self.n_jobs)
-        self.statistics_ = self.statistics_.plus(new) if hasattr(self, "statistics_") else new
-        return self._solve_statistics() if solve else self
+        statistics = new if known is None else known.plus(new)
+        if solve:
+            return self._solve_statistics(statistics)
+        self.statistics_ = statistics
+        return self
+
+    def _check_updatable(self, X: Any, n_labels: int) -> None:
+        """Refuse what updates cannot do, or have no memory for."""
+        if self.solver not in ("auto", "primal"):
+            raise InvalidInput(f"a model that can be updated needs solver 'auto' or 'primal', not {self.solver!r}")
+        self._update_plan(X, n_labels).check()
+
+    def _update_plan(self, X: Any, n_labels: int) -> MemoryPlan:
+        side = X.shape[1]
+        parts = {
+            "Gram matrices": (36 if self._spectral(self.alpha) else 16) * side**2,
+            "features": 16 * X.nnz,
+            "label blocks": 12 * self._update_block(side) * side,
+            "weights": self._check().memory(side, n_labels),
+        }
+        advice = "Updates need a Gram matrix of all features: use fewer features (max_features, min_df)."
+        return MemoryPlan("ridge that can be updated", parts, advice)
+
+    def _update_block(self, n_features: int) -> int:
+        return self.block_size or max(16, min(2048, 2**24 // max(1, n_features)))
 
     def memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         """What `fit` would hold at its peak, as a `MemoryPlan`."""
         self._check()
         X, Y = check_training(X, Y)
+        if self.updatable:
+            return self._update_plan(X, Y.shape[1])
         problem = Problem.build(X, Y, self.fit_intercept)
-        alphas = self._label_alphas(column_counts(Y), X.shape[0], self.alpha)
+        alphas = self._label_alphas(self._label_weights(column_counts(Y), X.shape[0]), self.alpha)
         return self._choose(problem, Shape.of(X, Y), alphas)[0].plan
 
     def _spectral(self, alpha: float) -> bool:
@@ -188,14 +213,13 @@ class Ridge(RidgeModel):
 
     def _estimates(self, shape: Shape, iterations: int = 1) -> list[Estimate]:
         """What each solver that may be used would cost, with so many iterations of conjugate gradients."""
+        solvers = ("primal", "dual", "cg") if self.solver == "auto" else (self.solver,)
+        return [self._estimate(shape, solver, self._spectral(self.alpha), iterations) for solver in solvers]
+
+    def _estimate(self, shape: Shape, solver: str, spectral: bool, iterations: int = 1) -> Estimate:
         jobs = resolve_jobs(self.n_jobs)
         weights = self._check().memory(shape.n_features, shape.n_labels)
-        spectral = self._spectral(self.alpha)
-        solvers = ("primal", "dual", "cg") if self.solver == "auto" else (self.solver,)
-        return [
-            estimate(shape, solver, spectral, iterations, self._block(shape, solver), jobs, weights)
-            for solver in solvers
-        ]
+        return estimate(shape, solver, spectral, iterations, self._block(shape, solver), jobs, weights)
 
     def _choose(self, problem: Problem, shape: Shape, alphas: Array) -> tuple[Estimate, ConjugateGradients | None]:
         """The chosen solver with its cost and memory, and conjugate gradients themselves where they were tried."""
@@ -215,7 +239,8 @@ class Ridge(RidgeModel):
         return chosen, gradients if chosen.solver == "cg" else None
 
     def _solve(self, problem: Problem, shape: Shape, label_counts: Array, alpha: float) -> None:
-        alphas = self._label_alphas(label_counts, shape.n_rows, alpha)
+        label_weights = self._label_weights(label_counts, shape.n_rows)
+        alphas = self._label_alphas(label_weights, alpha)
         chosen, gradients = self._choose(problem, shape, alphas)
         chosen.plan.check()
         _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
@@ -229,15 +254,18 @@ class Ridge(RidgeModel):
             solver = cholesky(problem, alpha, self.n_jobs)
             if solver.failed:
                 _log.info("the Gram matrix is too ill-conditioned for Cholesky; using its eigendecomposition")
+                solver = None
+                self._estimate(shape, chosen.solver, spectral=True).plan.check()
                 solver = Spectral(problem, self.n_jobs, chosen.solver)
         self.solver_ = chosen.solver
         self._gather(solver, alphas, problem, shape.n_features, self._block(shape, chosen.solver))
         self.n_iter_ = getattr(solver, "iterations", 0)
+        self.inverse_propensity_ = label_weights
 
-    def _solve_statistics(self) -> Ridge:
-        statistics = self.statistics_
+    def _solve_statistics(self, statistics: Statistics) -> Ridge:
         problem = statistics.problem(self.fit_intercept)
-        alphas = self._label_alphas(statistics.label_counts, statistics.n_rows, self.alpha)
+        label_weights = self._label_weights(statistics.label_counts, statistics.n_rows)
+        alphas = self._label_alphas(label_weights, self.alpha)
         n_features = len(statistics.feature_sums)
         solver: Any = None
         if not self._spectral(self.alpha):
@@ -245,15 +273,17 @@ class Ridge(RidgeModel):
         if solver is None or solver.failed:
             solver = Spectral(problem, self.n_jobs, "primal", gram=problem.gram())
         self.solver_, self.n_iter_ = "primal", 0
-        size = self.block_size or max(16, min(2048, 2**24 // max(1, n_features)))
-        self._gather(solver, alphas, problem, n_features, size)
+        self._gather(solver, alphas, problem, n_features, self._update_block(n_features))
+        self.statistics_, self.inverse_propensity_ = statistics, label_weights
         return self
 
     def to_state(self) -> State:
+        sums = getattr(self, "statistics_", None)
+        if sums is None:
+            return super().to_state()
+        if not hasattr(self, "n_labels_") or len(sums.label_counts) != self.n_labels_:
+            self._solve_statistics(sums)  # rows were added whose weights nobody has asked for yet
         state = super().to_state()
-        if not hasattr(self, "statistics_"):
-            return state
-        sums = self.statistics_
         arrays = {
             "gram": sums.gram,
             "cross": sums.cross,

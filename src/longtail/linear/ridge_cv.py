@@ -13,7 +13,7 @@ import numpy as np
 
 from longtail import progress
 from longtail.errors import ModelFormatError
-from longtail.linear.cost import Shape, cheapest, estimate_path
+from longtail.linear.cost import Estimate, Shape, cheapest, estimate_path
 from longtail.linear.leave_one_out import FactoredPath, SpectralPath, leave_one_out
 from longtail.linear.ridge_model import RidgeModel, check_training, column_counts
 from longtail.linear.solvers import DualCholesky, PrimalCholesky, Problem, Spectral
@@ -124,15 +124,16 @@ class RidgeCV(RidgeModel):
         self._check()
         X, Y = check_training(X, Y)
         shape = Shape.of(X, Y)
-        counts = column_counts(Y)
         rows = self._sampled_rows(Y)
         self.alphas_ = self._path(X)
         side, spectral = self._choose(shape, len(rows))
         problem = Problem.build(X, Y, self.fit_intercept)
-        self._label_alphas(counts, X.shape[0], 1.0)
+        self.inverse_propensity_ = self._label_weights(column_counts(Y), X.shape[0])
         path: Any = None if spectral else FactoredPath(problem, side, rows, self.alphas_, self.n_jobs)
         solver: Any = None
         if path is None or path.failed:
+            path = None
+            self._estimate(shape, side, True, len(rows)).plan.check()
             solver = Spectral(problem, self.n_jobs, side)
             path = SpectralPath(solver, rows, self.alphas_)
         # Where no row has a label there is nothing to choose by, and the first alpha is taken.
@@ -143,7 +144,7 @@ class RidgeCV(RidgeModel):
             cholesky = PrimalCholesky if side == "primal" else DualCholesky
             solver = cholesky(problem, self.alpha_, self.n_jobs, gram=path.gram)
         self.solver_, self.n_iter_ = side, 0
-        alphas = self._label_alphas(counts, X.shape[0], self.alpha_)
+        alphas = self._label_alphas(self.inverse_propensity_, self.alpha_)
         self._gather(solver, alphas, problem, shape.n_features, self._block(shape, side))
         return self
 
@@ -155,18 +156,18 @@ class RidgeCV(RidgeModel):
 
     def _choose(self, shape: Shape, n_sampled: int) -> tuple[str, bool]:
         """The side to work on, and whether one eigendecomposition is cheaper than a Cholesky factor per alpha."""
-        weights = self._check().memory(shape.n_features, shape.n_labels)
         sides = ("primal", "dual") if self.solver == "auto" else (self.solver,)
         chosen = cheapest(
-            [
-                estimate_path(shape, side, spectral, len(self.alphas_), n_sampled, self._block(shape, side), weights)
-                for side in sides
-                for spectral in (False, True)
-            ]
+            [self._estimate(shape, side, spectral, n_sampled) for side in sides for spectral in (False, True)]
         )
         chosen.plan.check()
         _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
         return chosen.solver, chosen.spectral
+
+    def _estimate(self, shape: Shape, side: str, spectral: bool, n_sampled: int) -> Estimate:
+        weights = self._check().memory(shape.n_features, shape.n_labels)
+        block = max(self._block(shape, side), self._cv_block(n_sampled))
+        return estimate_path(shape, side, spectral, len(self.alphas_), n_sampled, block, weights)
 
     def _sampled_rows(self, Y: Any) -> Array:
         """Rows to judge by: those with labels, at most `sample` of them."""

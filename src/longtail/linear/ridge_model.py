@@ -15,7 +15,7 @@ from longtail.linear.model import LinearModel
 from longtail.linear.solvers import Solver
 from longtail.linear.sparsify import Sparsification
 from longtail.metrics import inverse_propensity
-from longtail.parallel import map_blocks, split
+from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
 from longtail.store import State
 from longtail.store.state import check_params, saved_params
@@ -29,7 +29,7 @@ class RidgeModel(LinearModel):
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         "fit_intercept": Choice((True, False)),
-        "propensity": Sequence(Number(low=0), length=2),
+        "propensity": Sequence(Number(above=0), length=2),
         "keep": Number(above=0, high=1, optional=True),
         "top_features_per_label": Number(low=1, whole=True, optional=True),
         "threshold": Number(low=0, optional=True),
@@ -55,12 +55,15 @@ class RidgeModel(LinearModel):
             raise InvalidInput(f"give at most one of keep, top_features_per_label and threshold; found {given}")
         return Sparsification(self.keep, self.top_features_per_label, self.threshold)
 
-    def _label_alphas(self, label_counts: Array, n_rows: int, alpha: float) -> Array:
-        self.inverse_propensity_ = inverse_propensity(
-            label_counts, n_rows, a=self.propensity[0], b=self.propensity[1]
-        ).astype(np.float32)
-        alphas = np.full(len(label_counts), alpha, dtype=np.float32)
-        return alphas / self.inverse_propensity_ if self.weighting == "loss" else alphas
+    def _label_weights(self, label_counts: Array, n_rows: int) -> Array:
+        """The inverse propensity of each label."""
+        a, b = self.propensity
+        return inverse_propensity(label_counts, n_rows, a=a, b=b).astype(np.float32)
+
+    def _label_alphas(self, label_weights: Array, alpha: float) -> Array:
+        """The alpha of each label."""
+        alphas = np.full(len(label_weights), alpha, dtype=np.float32)
+        return alphas / label_weights if self.weighting == "loss" else alphas
 
     def _block(self, shape: Shape, solver: str) -> int:
         if self.block_size is not None:
@@ -79,7 +82,8 @@ class RidgeModel(LinearModel):
         def solve(block: slice) -> Array:
             return solver.solve(block, alphas[block])
 
-        with progress.task("solving for labels", total=n_labels) as advance:
+        # What the factored solvers leave to BLAS keeps to as many threads as ours would have.
+        with blas_threads(resolve_jobs(self.n_jobs)), progress.task("solving for labels", total=n_labels) as advance:
             for block, weights in zip(
                 blocks, map_blocks(solve, blocks, self.n_jobs if solver.threaded else 1), strict=True
             ):
@@ -141,6 +145,10 @@ class RidgeModel(LinearModel):
         self.coef_ = read("coef", np.float32, (features, labels))
         self.intercept_ = state.array("intercept", np.float32, (labels,))
         self.inverse_propensity_ = state.array("inverse_propensity", np.float32, (labels,))
+        if not (np.isfinite(self.intercept_).all() and np.isfinite(self.inverse_propensity_).all()):
+            raise ModelFormatError(f"{state.kind}: intercepts and inverse propensities must be finite")
+        if not (self.inverse_propensity_ > 0).all():
+            raise ModelFormatError(f"{state.kind}: inverse propensities must be positive")
         self.n_features_in_, self.n_labels_ = features, labels
         self.solver_, self.n_iter_ = state.fact("solver", str), state.fact("n_iter", int)
 

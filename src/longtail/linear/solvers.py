@@ -13,10 +13,14 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import linalg
 
+from longtail.errors import InvalidInput
 from longtail.linear.gram import centre_gram, column_sums, gram_matrix, label_sums, transpose
 from longtail.native import kernels
+from longtail.parallel import map_blocks, split
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+_LONGEST = 1e17  # of all features together: its square, and what solvers make of it, must stay within 32-bit floats
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,18 @@ class Problem:
     @classmethod
     def build(cls, X: Any, Y: Any, fit_intercept: bool) -> Problem:
         mean = label_mean = None
+        length = float(np.linalg.norm(X.data.astype(np.float64)))
+        if length > _LONGEST:
+            raise InvalidInput(f"the features are too large for 32-bit sums (length {length:.1e}); scale the features")
         if fit_intercept:
             mean = (column_sums(X) / X.shape[0]).astype(np.float32)
             label_mean = (column_sums(Y) / X.shape[0]).astype(np.float32)
         return cls(X, transpose(X), transpose(Y), mean, label_mean)
+
+    def largest(self, side: str) -> float:
+        """The largest squared length of a column of X, or of a row where the side is dual."""
+        squares = column_sums(self.X * self.X) if side == "primal" else column_sums(self.Xt * self.Xt)
+        return float(squares.max(initial=0))
 
     def select(self, labels: Array) -> Problem:
         """The same with only the given labels."""
@@ -68,18 +80,21 @@ class Solver(Protocol):
         """Weights of the labels of `block`, one label per row; `alphas` holds the alpha of each."""
 
 
-def factor(gram: Array, alpha: float) -> Array | None:
-    """The Cholesky factor of gram + alpha I from its upper triangle, in place, or None where there is none."""
+def factor(gram: Array, alpha: float, largest: float) -> Array | None:
+    """The Cholesky factor of gram + alpha I from its upper triangle, in place.
+
+    None where there is none, or none worth having: `largest`, the largest entry of the Gram matrix before it was
+    centred, tells how much rounding there is in all of it.
+    """
     gram.flat[:: len(gram) + 1] += np.float32(alpha)
     # A C-ordered upper triangle is the lower triangle of its transpose, which LAPACK factors without a copy.
-    factor, failed = linalg.lapack.spotrf(gram.T, lower=True, overwrite_a=True, clean=False)
+    lower, failed = linalg.lapack.spotrf(gram.T, lower=True, overwrite_a=True, clean=False)
     if failed:
         return None
-    pivots = np.diagonal(factor)
-    # Below this the solution has lost all digits a ranking needs.
-    if pivots.size and pivots.min() ** 2 < 1e-6 * pivots.max() ** 2:
+    pivots = np.diagonal(lower)
+    if pivots.size and pivots.min() ** 2 < 128 * np.finfo(np.float32).eps * largest:
         return None
-    return np.asarray(factor)
+    return np.asarray(lower)
 
 
 def solve_factored(factor: Array, right: Array) -> Array:
@@ -97,7 +112,7 @@ class PrimalCholesky:
         self._problem = problem
         if gram is None:
             gram = primal_gram(problem, n_jobs)
-        self._factor = factor(gram, alpha)
+        self._factor = factor(gram, alpha, problem.largest("primal"))
         self.failed = self._factor is None
 
     def solve(self, block: slice, alphas: Array) -> Array:
@@ -114,7 +129,7 @@ class DualCholesky:
         self._problem = problem
         if gram is None:
             gram = dual_gram(problem, n_jobs)
-        self._factor = factor(gram, alpha)
+        self._factor = factor(gram, alpha, problem.largest("dual"))
         self.failed = self._factor is None
 
     def solve(self, block: slice, alphas: Array) -> Array:
@@ -142,18 +157,24 @@ def dual_gram(problem: Problem, n_jobs: int | None) -> Array:
 
 
 def dual_to_primal(problem: Problem, duals: Array) -> Array:
-    """X'A for dual coefficients A, given and returned with one label per row.
-
-    The duals of centred targets sum to zero over rows, so centring X changes nothing here.
-    """
-    out = np.empty((problem.X.shape[1], len(duals)), dtype=np.float32)
+    """(X - 1m')'A for dual coefficients A, given and returned with one label per row."""
     Xt = problem.Xt
-    kernels.multiply(Xt.indptr, Xt.indices, Xt.data, np.ascontiguousarray(duals.T), out)
-    return np.ascontiguousarray(out.T)
+    if duals.dtype == np.float64:
+        out = Xt.astype(np.float64) @ duals.T
+    else:
+        out = np.empty((Xt.shape[0], len(duals)), dtype=np.float32)
+        kernels.multiply(Xt.indptr, Xt.indices, Xt.data, np.ascontiguousarray(duals.T), out)
+    if problem.mean is not None:
+        # The duals of centred targets sum to zero, but only to rounding, which large means would blow up.
+        out -= problem.mean[:, None] * duals.sum(axis=1)[None, :]
+    return np.ascontiguousarray(out.T, dtype=np.float32)
 
 
 class Spectral:
-    """One eigendecomposition of X'X or XX', whichever is smaller; serves any alpha, and one alpha per label."""
+    """One eigendecomposition of X'X or XX', whichever is smaller; serves any alpha, and one alpha per label.
+
+    In float64 throughout: it is also what ill-conditioned problems are left to, and single precision is no faster here.
+    """
 
     threaded = False
 
@@ -161,12 +182,11 @@ class Spectral:
         self.side = side
         self.problem = problem
         if gram is None:
-            gram = primal_gram(problem, n_jobs) if side == "primal" else dual_gram(problem, n_jobs)
-        # In float64: single precision is no faster here and loses the small eigenvalues.
-        values, vectors = linalg.eigh(gram.T.astype(np.float64), lower=True, overwrite_a=True, check_finite=False)
-        del gram
-        self.values = np.maximum(values, 0).astype(np.float32)
-        self.vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+            gram = double_gram(problem, side, n_jobs)
+        values, self.vectors = linalg.eigh(
+            gram.T.astype(np.float64, copy=False), lower=True, overwrite_a=True, check_finite=False
+        )
+        self.values = np.maximum(values, 0)
 
     def coordinates(self, block: slice) -> Array:
         """The right-hand sides of a block of labels in the eigenbasis, one label per row."""
@@ -174,11 +194,37 @@ class Spectral:
         return right @ self.vectors
 
     def shrink(self, alphas: Array) -> Array:
-        """1 / (eigenvalue + alpha), one row per alpha; directions without any weight are dropped where alpha is 0."""
-        shifted = self.values[None, :] + alphas[:, None]
-        floor = np.finfo(np.float32).eps * self.values.max(initial=0)
+        """1 / (eigenvalue + alpha), one row per alpha; where alpha is 0, directions without any weight are dropped."""
+        alphas = np.asarray(alphas, dtype=np.float64)[:, None]
+        shifted = self.values[None, :] + alphas
+        floor = np.where(alphas > 0, 0, np.finfo(np.float32).eps * self.values.max(initial=0))
         return np.divide(1, shifted, out=np.zeros_like(shifted), where=shifted > floor)
 
     def solve(self, block: slice, alphas: Array) -> Array:
         solution = (self.coordinates(block) * self.shrink(alphas)) @ self.vectors.T
-        return solution if self.side == "primal" else dual_to_primal(self.problem, solution)
+        if self.side == "dual":
+            return dual_to_primal(self.problem, solution)
+        return np.ascontiguousarray(solution, dtype=np.float32)
+
+
+def double_gram(problem: Problem, side: str, n_jobs: int | None) -> Array:
+    """The centred X'X or XX' in float64, in full."""
+    left, right = (problem.Xt, problem.X) if side == "primal" else (problem.X, problem.Xt)
+    right = right.astype(np.float64)
+    out = np.empty((left.shape[0], left.shape[0]))
+
+    def fill(block: slice) -> None:
+        out[block] = (left[block].astype(np.float64) @ right).toarray()
+
+    for _ in map_blocks(fill, split(left.shape[0], 256), n_jobs):
+        pass
+    if problem.mean is not None:
+        mean = column_sums(problem.X) / problem.X.shape[0]
+        if side == "primal":
+            out -= problem.X.shape[0] * mean[:, None] * mean[None, :]
+        else:
+            projected = problem.X @ mean
+            out -= projected[:, None]
+            out -= projected[None, :]
+            out += mean @ mean
+    return out

@@ -12,7 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from longtail.parallel import split
+
 Array = np.ndarray[Any, np.dtype[Any]]
+_STRIP = 2**18
 _ENTRY_BYTES = 12  # a weight, its feature and its share of the row pointers, while being gathered
 
 
@@ -108,14 +111,20 @@ class _Entries:
         return coefficients
 
 
+def _strips(weights: Array) -> list[slice]:
+    """Rows to look through at a time, so that the places found take little memory beside the block itself."""
+    return split(len(weights), max(1, _STRIP // max(1, weights.shape[1])))
+
+
 class _AboveThreshold(_Entries):
     def __init__(self, n_features: int, n_labels: int, threshold: float) -> None:
         super().__init__(n_features, n_labels)
         self._threshold = np.float32(threshold)
 
     def add(self, first_label: int, weights: Array) -> None:
-        labels, features = np.nonzero(np.abs(weights) >= self._threshold)
-        self._append(labels + first_label, features, weights[labels, features])
+        for rows in _strips(weights):
+            labels, features = np.nonzero(np.abs(weights[rows]) >= self._threshold)
+            self._append(labels + (first_label + rows.start), features, weights[rows][labels, features])
 
 
 class _TopOfEachLabel(_Entries):
@@ -128,8 +137,9 @@ class _TopOfEachLabel(_Entries):
             return
         largest = np.argpartition(np.abs(weights), -self._count, axis=1)[:, -self._count :]
         largest.sort(axis=1)
-        labels = np.repeat(np.arange(first_label, first_label + len(weights)), self._count)
-        self._append(labels, largest.ravel(), np.take_along_axis(weights, largest, axis=1).ravel())
+        values = np.take_along_axis(weights, largest, axis=1)
+        labels, places = np.nonzero(values)
+        self._append(labels + first_label, largest[labels, places], values[labels, places])
 
 
 class _LargestOverall(_Entries):
@@ -142,11 +152,12 @@ class _LargestOverall(_Entries):
         self._held = 0
 
     def add(self, first_label: int, weights: Array) -> None:
-        labels, features = np.nonzero(np.abs(weights) > self._floor)
-        self._append(labels + first_label, features, weights[labels, features])
-        self._held += len(labels)
-        if self._held > 2 * self._count:
-            self._trim()
+        for rows in _strips(weights):
+            labels, features = np.nonzero(np.abs(weights[rows]) > self._floor)
+            self._append(labels + (first_label + rows.start), features, weights[rows][labels, features])
+            self._held += len(labels)
+            if self._held > 2 * self._count:
+                self._trim()
 
     def _trim(self) -> None:
         labels, features, values = (np.concatenate(p) for p in (self._labels, self._features, self._values))

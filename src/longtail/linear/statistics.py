@@ -13,7 +13,6 @@ import numpy as np
 from scipy import sparse
 
 from longtail.linear.gram import centre_gram, column_sums, gram_matrix, transpose
-from longtail.memory import MemoryPlan
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -41,11 +40,6 @@ class Statistics:
     @classmethod
     def of(cls, X: Any, Y: Any, n_jobs: int | None) -> Statistics:
         """Sum up the rows of `X` and `Y`."""
-        MemoryPlan(
-            "ridge that can be updated",
-            {"Gram matrix": 8 * X.shape[1] ** 2, "features": 8 * X.nnz},
-            "Updates need a Gram matrix of all features: use fewer features (max_features, min_df).",
-        ).check()
         Xt = transpose(X)
         cross = sparse.csr_array(transpose(Y) @ X)
         cross.sort_indices()
@@ -85,6 +79,9 @@ class SummedProblem:
     statistics: Statistics
     mean: Array | None
     label_mean: Array | None
+
+    def largest(self, side: str) -> float:
+        return float(np.diagonal(self.statistics.gram).max(initial=0))
 
     def gram(self) -> Array:
         """A fresh copy of the Gram matrix, centred where there is an intercept."""

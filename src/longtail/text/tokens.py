@@ -94,7 +94,7 @@ def word_ngrams(tokens: list[str], shortest: int, longest: int) -> Iterator[str]
     >>> list(word_ngrams(["new", "york", "city"], 1, 2))
     ['new', 'york', 'city', 'new york', 'york city']
     """
-    for length in range(shortest, longest + 1):
+    for length in range(shortest, min(longest, len(tokens)) + 1):
         if length == 1:
             yield from tokens
         else:
