@@ -26,7 +26,7 @@ clean:
 	@touch $@
 
 .venv/installed: $(SOURCES) | .venv/created
-	@echo "Installing longtail into .venv"
+	@echo "Installing longtail into .venv: pip fetches what it needs and compiles the kernels, about a minute"
 	$(PIP) --editable .
 	@touch $@
 

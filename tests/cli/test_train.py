@@ -159,7 +159,7 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
 @pytest.mark.parametrize(
     ("content", "arguments", "error"),
     [
-        (None, ["absent.jsonl"], "there is no file absent.jsonl, and no data set of that name; known are bibtex, "),
+        (None, ["absent.jsonl"], "there is no file absent.jsonl"),
         (None, ["."], ". is a folder; give a file of it"),
         (b"", ["bad.jsonl"], "there is nothing to learn from: 0 rows, none of them with a label"),
         (b'{"text": "a"}', ["bad.jsonl"], "bad.jsonl:1: no key 'labels'; the keys are 'text'"),

@@ -105,7 +105,7 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
         (["predict", ".", "--text", "a"], ".: there is no model here (manifest.json is missing)"),
         (
             ["predict", "model", "absent.jsonl"],
-            "there is no file absent.jsonl, and no data set of that name; known are ",
+            "there is no file absent.jsonl",
         ),
         (["predict", "model", "rows.txt"], "the model takes texts; rows.txt holds features"),
         (

@@ -117,3 +117,10 @@ def test_a_label_that_holds_the_separator_is_refused(tmp_path):
         write_delimited(corpus, tmp_path / "a.csv")
     write_delimited(corpus, tmp_path / "a.csv", label_separator="|")
     assert_same_corpus(corpus, read_delimited(tmp_path / "a.csv", label_separator="|"))
+
+
+def test_labels_that_look_like_lists_raise_a_doubt_about_the_separator(tmp_path):
+    path = tmp_path / "notes.csv"
+    path.write_text('text,labels\none,"a,b"\ntwo,"b,c"\n', encoding="utf-8")
+    with pytest.warns(UserWarning, match="no ';' in the label column, but ',' in most labels"):
+        read_delimited(path)

@@ -56,7 +56,9 @@ def command(terminal: Terminal, out: str | None) -> None:
     if sys.stdin.isatty() and on_terminal():
         _converse(tagger, topics)
     else:
-        click.echo("Next: longtail train notes.jsonl --out model")
+        click.echo(
+            'Next: longtail train FILE.jsonl --out MODEL, with a line {"text": ..., "labels": [...]} for each text'
+        )
 
 
 def _measure(terminal: Terminal) -> None:
@@ -131,7 +133,7 @@ def _tag(tagger: Tagger, sentence: str, topics: Iterable[str]) -> None:
             for reason in tagger.explain(sentence, tag.label).reasons[:_WORDS]
             if abs(reason.contribution) >= _WORTH_A_WORD
         ]
-        show(Text(f"  why {tag.label.rpartition('.')[2]}? {', '.join(reasons)}", style="dim"))
+        show(Text(f"  why {tag.label}? {', '.join(reasons)}", style="dim"))
     show("")
 
 

@@ -62,7 +62,7 @@ def command(
     corpus = read(data, "test", ReaderOptions(**given))
     a, b = propensity or propensity_constants(data)
     report = tagger.evaluate(corpus, ks=ks, a=a, b=b)
+    click.echo(report.to_json() if as_json else report.to_text())
     if picture is not None:
         report.save_picture(picture)
         terminal.say(f"drew {picture}")
-    click.echo(report.to_json() if as_json else report.to_text())

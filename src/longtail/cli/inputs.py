@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
-from longtail.errors import InvalidInput
+from longtail.errors import DataFormatError, InvalidInput
 
 if TYPE_CHECKING:
     from longtail.data import Corpus
@@ -101,8 +101,17 @@ def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -
     is_named = not is_stream and not Path(data).is_file() and data.lower() in CATALOGUE
     if is_stream or (not is_named and (options.format or format_of(data)) == "jsonl"):
         _check_stdin(options) if is_stream else _check_exists(data)
+        if not takes_texts:
+            raise InvalidInput(f"the model takes features; {data} holds texts")
         records = iter_jsonl(sys.stdin.buffer if is_stream else data, **options.for_format("jsonl", False))
-        yield from _in_batches((record.row_name, record.text) for record in records)
+        try:
+            yield from _in_batches((record.row_name, record.text) for record in records)
+        except DataFormatError as error:
+            if "not JSON" not in error.reason:
+                raise
+            raise DataFormatError(
+                error.path, error.line, f"{error.reason}; for one text per line say --plain"
+            ) from None
         return
     corpus = read(data, "test", options, labelled=False)
     rows: Any = corpus.texts if takes_texts else corpus.features
@@ -147,4 +156,6 @@ def _check_exists(data: str) -> None:
         return
     if Path(data).is_dir():
         raise InvalidInput(f"{data} is a folder; give a file of it")
+    if Path(data).suffix or Path(data).name != data:
+        raise InvalidInput(f"there is no file {data}")
     raise InvalidInput(f"there is no file {data}, and no data set of that name; known are {', '.join(CATALOGUE)}")

@@ -26,6 +26,7 @@ _DECIMALS = 6
 @click.option("--text", multiple=True, help="A text to tag, instead of DATA; may be given several times.")
 @click.option("--plain", is_flag=True, help="DATA is plain text, one text per line.")
 @click.option("-k", type=click.IntRange(min=1), default=5, show_default=True, help="Labels for each row.")
+@click.option("--min-score", type=float, metavar="S", help="Leave out labels with a lower score.")
 @click.option("--allow", metavar="FILE", help="Give only the labels named in FILE, one per line.")
 @click.option("--deny", metavar="FILE", help="Never give the labels named in FILE, one per line.")
 @click.option("--weighting", type=click.Choice(["none", "target"]), help="Favour rare labels, or not.")
@@ -40,7 +41,8 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
 
     DATA is a file of texts or of features, as for `longtail train` but without need of labels; the name of a data
     set, which means its test part; or - for JSON lines on standard input. Labels that nothing speaks for, with a
-    score of exactly 0, are left out.
+    score of exactly 0, are left out. A score is an estimate of 1 for a label that applies and 0 for one that does not;
+    it is no probability and may be negative.
     """
     if bool(given["text"]) == (data is not None):
         raise click.UsageError("give either DATA or --text")
@@ -68,11 +70,12 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
             raise InvalidInput(f"{model} takes features, not texts; give a file of features")
         rows = batches(data, reader, given["plain"], tagger.takes_texts)
 
+    lowest = given["min_score"]
     with _output(given["out"]) as write:
         for batch in rows:
             found = tagger.predict(batch.rows, given["k"], **options)
             for number, (name, tags) in enumerate(zip(batch.names, found, strict=True)):
-                tags = [tag for tag in tags if tag.score]
+                tags = [tag for tag in tags if tag.score and (lowest is None or tag.score >= lowest)]
                 if as_table:
                     _show(name, batch.rows[number] if tagger.takes_texts else None, tags)
                 else:

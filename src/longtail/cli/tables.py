@@ -56,7 +56,7 @@ def tag_lines(tags: Iterable[tuple[str, float]], indent: int = 0) -> RenderableT
     table.add_column(width=_BAR_WIDTH)
     table.add_column(overflow="fold")
     for label, score in tags:
-        table.add_row(f"{score:.3f}", Text(_bar(score), style="cyan"), Text(label))
+        table.add_row(f"{score:.3f}", Text(_bar(score), style="cyan"), Text(printable(label)))
     return Padding(table, (0, 0, 0, indent), expand=False)
 
 
@@ -67,18 +67,23 @@ def explanation_table(explanation: TagExplanation, words: int) -> Table:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False, header_style="bold", show_footer=True)
-    table.add_column("word", footer=explanation.label, overflow="fold")
+    table.add_column("word", footer=printable(explanation.label), overflow="fold")
     table.add_column("adds", footer=f"{explanation.score:+.4f}", justify="right")
     shown, others = explanation.reasons[:words], explanation.reasons[words:]
     for reason in shown:
         style = "green" if reason.contribution > 0 else "red"
-        table.add_row(Text(reason.feature), Text(f"{reason.contribution:+.4f}", style=style))
+        table.add_row(Text(printable(reason.feature)), Text(f"{reason.contribution:+.4f}", style=style))
     if others:
         rest = sum(reason.contribution for reason in others)
         table.add_row(f"({len(others)} others)", f"{rest:+.4f}")
     if explanation.intercept:
         table.add_row("(intercept)", f"{explanation.intercept:+.4f}")
     return table
+
+
+def printable(text: str) -> str:
+    """A text of somebody else's without the control characters that would steer the terminal."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def _bar(score: float) -> str:

@@ -102,6 +102,11 @@ def check_target(out: str, force: bool) -> None:
     from longtail.store import inspect_model
 
     path = Path(out)
+    for parent in path.absolute().parents:
+        if parent.exists():
+            if not (parent.is_dir() and os.access(parent, os.W_OK)):
+                raise InvalidInput(f"{out} cannot be made: {parent} is not a directory one may write to")
+            break
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     try:

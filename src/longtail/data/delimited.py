@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import numpy as np
 
 from longtail.data.corpus import Corpus
 from longtail.data.rows import RowCollector
@@ -78,7 +81,21 @@ def read_delimited(
                 raise DataFormatError(path, line, fault)
     if columns is None:
         raise DataFormatError(path, 1, "the file is empty")
-    return rows.corpus()
+    corpus = rows.corpus()
+    _doubt_separator(path, corpus, label_separator)
+    return corpus
+
+
+def _doubt_separator(path: PathName, corpus: Corpus, separator: str) -> None:
+    """Warn where every row has one label at most and the labels look like lists written otherwise."""
+    if not corpus.n_rows or np.diff(corpus.labels.indptr).max() > 1:
+        return
+    for other in {",", "|", ";", " / "} - {separator}:
+        if 2 * sum(other in name for name in corpus.label_names) > corpus.n_labels:
+            warnings.warn(
+                f"{path}: no {separator!r} in the label column, but {other!r} in most labels; is that the separator?",
+                stacklevel=3,
+            )
 
 
 def _check_separators(delimiter: str | None, label_separator: str) -> None:
@@ -143,7 +160,11 @@ def _find_columns(
         if len(places) != 1:
             fault = f"{len(places)} columns are named" if places else "no column is named"
             listed = ", ".join(repr(name) for name in names or [])
-            raise DataFormatError(path, line, f"{fault} {column!r}; the columns are {listed}")
+            raise DataFormatError(
+                path,
+                line,
+                f"{fault} {column!r}; the columns are {listed}: choose those of text and labels",
+            )
         return places[0]
 
     chosen = find(text), None if labels is None else find(labels)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from longtail import progress
 from longtail.linear.solvers import Problem, Spectral, dual_gram, factor, primal_gram, solve_factored
 from longtail.parallel import split
 
@@ -63,15 +64,20 @@ class FactoredPath:
         self.leverage = np.empty((len(rows), len(alphas)), dtype=np.float32)
         self.failed = False
         largest = problem.largest(side)
+        with progress.task("factoring", total=len(alphas)) as advance:
+            self._factor_each(known, rows, alphas, largest, advance)
+
+    def _factor_each(self, known: Array, rows: Array, alphas: Array, largest: float, advance: progress.Advance) -> None:
         for which, alpha in enumerate(alphas):
             factored = factor(self.gram.copy(), float(alpha), largest)
             if factored is None:
                 self.failed = True
                 return
             left = solve_factored(factored, known.copy())
-            own = np.einsum("ij,ij->i", left, known) if side == "primal" else left[np.arange(len(rows)), rows]
+            own = np.einsum("ij,ij->i", left, known) if self._side == "primal" else left[np.arange(len(rows)), rows]
             self.leverage[:, which] = own
             self._lefts.append(left)
+            advance(1)
 
     def left(self, which: int) -> Array:
         return self._lefts[which]

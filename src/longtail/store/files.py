@@ -144,7 +144,8 @@ def remove_model(directory: Path) -> None:
 
 
 def _discard(sibling: Path) -> None:
-    if sibling.is_dir():
+    # Renamed by now, or, since its lock is given up, tidied away by another saver.
+    with suppress(FileNotFoundError):
         remove_model(sibling)
 
 

@@ -119,7 +119,8 @@ def inspect_model(directory: str | os.PathLike[str]) -> dict[str, Any]:
 def _manifest_content(path: Path) -> bytes:
     try:
         if not path.is_dir():
-            raise ModelFormatError("there is no model here (no such directory)")
+            found = "this is a file; a model is a directory" if path.parent.is_file() else "no such directory"
+            raise ModelFormatError(f"there is no model here ({found})")
         with open_plain(path / MANIFEST) as file:
             return file.read(MAX_BYTES + 1)
     except FileNotFoundError:

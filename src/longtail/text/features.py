@@ -6,6 +6,7 @@ What is kept while reading is counts in flat arrays, never the texts, so memory 
 from __future__ import annotations
 
 import math
+import operator
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -18,9 +19,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.progress import task
 from longtail.store import State
 from longtail.text.tokens import tokenize, word_ngrams
 
+_TOLD_EVERY = 256
 _PARAMETERS = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features")
 
 
@@ -314,7 +317,16 @@ def _checked_texts(texts: Any) -> Iterator[str]:
         items = iter(texts)
     except TypeError:
         raise InvalidInput(f"texts is {texts!r}; expected a list or another iterable of str") from None
-    return _checked_rows(items)
+    return _told(_checked_rows(items), operator.length_hint(texts, 0) or None)
+
+
+def _told(texts: Iterator[str], total: int | None) -> Iterator[str]:
+    """The texts as they are, with progress told now and then."""
+    with task("reading texts", total=total) as advance:
+        for number, text in enumerate(texts, start=1):
+            yield text
+            if number % _TOLD_EVERY == 0:
+                advance(_TOLD_EVERY)
 
 
 def _checked_rows(items: Iterator[Any]) -> Iterator[str]:
