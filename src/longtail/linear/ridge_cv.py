@@ -166,7 +166,7 @@ class RidgeCV(RidgeModel):
 
     def _estimate(self, shape: Shape, side: str, spectral: bool, n_sampled: int) -> Estimate:
         weights = self._check().memory(shape.n_features, shape.n_labels)
-        block = max(self._block(shape, side), self._cv_block(n_sampled))
+        block = min(max(self._block(shape, side), self._cv_block(n_sampled)), shape.n_labels)
         return estimate_path(shape, side, spectral, len(self.alphas_), n_sampled, block, weights)
 
     def _sampled_rows(self, Y: Any) -> Array:
