@@ -7,6 +7,7 @@ import pytest
 
 from longtail import Ridge, RidgeCV
 from longtail.errors import NotEnoughMemory
+from longtail.linear.cost import Shape
 from longtail.linear.leave_one_out import FactoredPath, SpectralPath, leave_one_out
 from longtail.linear.solvers import Problem, Spectral
 from longtail.metrics import ndcg_at_k
@@ -94,10 +95,7 @@ def test_many_alphas_use_one_eigendecomposition_and_few_use_factors(rng):
     X, Y = planted(rng, 150, 60, 5)
     few, many = (RidgeCV(np.geomspace(0.1, 10, count)) for count in (2, 200))
     for model, spectral in ((few, False), (many, True)):
-        model.fit(X, Y)
-        from longtail.linear.cost import Shape
-
-        assert model._choose(Shape.of(as_features(X), as_labels(Y)), 150)[1] is spectral
+        assert model.fit(X, Y).cheapest_path(Shape.of(as_features(X), as_labels(Y))).spectral is spectral
 
 
 def test_a_path_that_does_not_fit_in_memory_is_refused(rng, monkeypatch):

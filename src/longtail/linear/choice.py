@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from longtail.linear.cost import Shape, cheapest, estimate_path
+from longtail.linear.cost import Shape
 from longtail.linear.ridge import Ridge
 from longtail.linear.ridge_cv import RidgeCV
 from longtail.memory import available_memory, format_bytes
@@ -13,9 +13,6 @@ from longtail.validation import as_features, as_labels
 
 # Dense multiply-adds; a small machine does about this many in a minute or two.
 _AFFORDABLE_WORK = 3e12
-_ALPHAS = 7
-_SAMPLED = 2000
-_BLOCK = 2048
 _BYTES_OF_A_KEPT_WEIGHT = 24
 
 
@@ -39,9 +36,9 @@ def choose_learner(X: Any, Y: Any, **given: Any) -> Choice:
     --------
     >>> import numpy as np
     >>> choose_learner(np.eye(3), np.eye(3)).reasons
-    ['learner: ridge, alpha chosen out of 7 by leave-one-out']
+    ['learner: ridge, alpha chosen by leave-one-out']
     """
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name, value in given.items() if value is not None and value is not False}
     seed = given.pop("random_state", 0)
     shape = Shape.of(as_features(X), as_labels(Y))
     available = available_memory()
@@ -57,35 +54,34 @@ def choose_learner(X: Any, Y: Any, **given: Any) -> Choice:
             f"{shape.n_features:,} x {shape.n_labels:,} would take {format_bytes(dense)} of {format_bytes(available)}"
         )
 
-    against = _against_path(shape, given, available)
-    if against is None:
-        settings = {name: value for name, value in given.items() if name not in ("updatable", "weighting")}
-        weighting = given.get("weighting")
-        reasons.append(f"learner: ridge, alpha chosen out of {_ALPHAS} by leave-one-out")
-        return Choice(RidgeCV(random_state=seed, weighting=weighting, **settings), reasons)
+    candidate = _with_path(given, seed)
+    against = _against_path(candidate, shape, given, available)
+    if candidate is not None and against is None:
+        reasons.append("learner: ridge, alpha chosen by leave-one-out")
+        return Choice(candidate, reasons)
     estimator = Ridge(**given)
     reasons.append(f"learner: ridge with alpha={estimator.alpha:g}, as {against}")
     return Choice(estimator, reasons)
 
 
-def _against_path(shape: Shape, given: Mapping[str, Any], available: int) -> str | None:
-    """Why alpha cannot be chosen by leave-one-out, or None where it can."""
+def _with_path(given: Mapping[str, Any], seed: int) -> RidgeCV | None:
+    """The learner that chooses its alpha, or None where the parameters given exclude it."""
+    if {"alpha", "updatable"} & given.keys() or given.get("solver") == "cg" or given.get("weighting") == "loss":
+        return None
+    return RidgeCV(
+        random_state=seed, **{name: value for name, value in given.items() if name not in ("tol", "max_iter")}
+    )
+
+
+def _against_path(candidate: RidgeCV | None, shape: Shape, given: Mapping[str, Any], available: int) -> str | None:
+    """Why alpha is not chosen by leave-one-out, or None where it is."""
     if "alpha" in given:
         return "given"
-    for name, value in (("solver", "cg"), ("weighting", "loss"), ("updatable", True)):
-        if given.get(name) == value:
-            return f"{name}={value} and the choice by leave-one-out exclude each other"
-    kept = given.get("top_features_per_label")
-    weights = 4 * shape.n_features * shape.n_labels if kept is None else _BYTES_OF_A_KEPT_WEIGHT * kept * shape.n_labels
-    sampled = min(shape.n_rows, _SAMPLED)
-    path = cheapest(
-        [
-            estimate_path(shape, side, spectral, _ALPHAS, sampled, _BLOCK, weights)
-            for side in ("primal", "dual")
-            if given.get("solver") in (None, "auto", side)
-            for spectral in (False, True)
-        ]
-    )
+    if candidate is None:
+        clashing = {"solver": "cg", "weighting": "loss", "updatable": True}
+        name = next(name for name, value in clashing.items() if given.get(name) == value)
+        return f"{name}={given[name]} and the choice by leave-one-out exclude each other"
+    path = candidate.cheapest_path(shape)
     if path.plan.total > available / 2:
         return f"choosing it by leave-one-out would take {format_bytes(path.plan.total)} of memory"
     if path.work > _AFFORDABLE_WORK:

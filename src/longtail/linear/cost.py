@@ -74,7 +74,8 @@ def estimate(
 ) -> Estimate:
     """Cost of `solver` (primal, dual or cg), by an eigendecomposition where `spectral`; `weights` is in bytes."""
     n, d, labels = shape.n_rows, shape.n_features, shape.n_labels
-    parts = {"transposed features": 8 * shape.non_zeros, "labels": 16 * shape.label_non_zeros, "weights": weights}
+    block = min(block, labels)
+    parts = {"copies of the features": 24 * shape.non_zeros, "labels": 16 * shape.label_non_zeros, "weights": weights}
     if solver == "cg":
         basis = basis_size(n, d, labels)
         work = iterations * labels * (2 * _SPARSE_PRODUCT * shape.non_zeros + (4 * _VECTOR + 2 * basis) * d)
@@ -96,6 +97,7 @@ def estimate_path(
     shape: Shape, side: str, spectral: bool, n_alphas: int, n_sampled: int, block: int, weights: int
 ) -> Estimate:
     """Cost of leave-one-out over a path of alphas on `n_sampled` rows, then a fit."""
+    block = min(block, shape.n_labels)
     fit = estimate(shape, side, spectral, 1, block, 1, weights)
     size = shape.n_features if side == "primal" else shape.n_rows
     scoring = n_alphas * n_sampled * size * shape.n_labels

@@ -126,14 +126,17 @@ class RidgeCV(RidgeModel):
         shape = Shape.of(X, Y)
         rows = self._sampled_rows(Y)
         self.alphas_ = self._path(X)
-        side, spectral = self._choose(shape, len(rows))
+        chosen = self.cheapest_path(shape)
+        chosen.plan.check()
+        _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
+        side, spectral = chosen.solver, chosen.spectral
         problem = Problem.build(X, Y, self.fit_intercept)
         self.inverse_propensity_ = self._label_weights(column_counts(Y), X.shape[0])
         path: Any = None if spectral else FactoredPath(problem, side, rows, self.alphas_, self.n_jobs)
         solver: Any = None
         if path is None or path.failed:
             path = None
-            self._estimate(shape, side, True, len(rows)).plan.check()
+            self._estimate(shape, side, spectral=True).plan.check()
             solver = Spectral(problem, self.n_jobs, side)
             path = SpectralPath(solver, rows, self.alphas_)
         # Where no row has a label there is nothing to choose by, and the first alpha is taken.
@@ -154,20 +157,17 @@ class RidgeCV(RidgeModel):
         scale = float(X.data.astype(np.float64) @ X.data) / X.shape[0]
         return np.array(_RELATIVE_ALPHAS) * (scale or 1.0)
 
-    def _choose(self, shape: Shape, n_sampled: int) -> tuple[str, bool]:
+    def cheapest_path(self, shape: Shape) -> Estimate:
         """The side to work on, and whether one eigendecomposition is cheaper than a Cholesky factor per alpha."""
         sides = ("primal", "dual") if self.solver == "auto" else (self.solver,)
-        chosen = cheapest(
-            [self._estimate(shape, side, spectral, n_sampled) for side in sides for spectral in (False, True)]
-        )
-        chosen.plan.check()
-        _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
-        return chosen.solver, chosen.spectral
+        return cheapest([self._estimate(shape, side, spectral) for side in sides for spectral in (False, True)])
 
-    def _estimate(self, shape: Shape, side: str, spectral: bool, n_sampled: int) -> Estimate:
+    def _estimate(self, shape: Shape, side: str, spectral: bool) -> Estimate:
         weights = self._check().memory(shape.n_features, shape.n_labels)
-        block = min(max(self._block(shape, side), self._cv_block(n_sampled)), shape.n_labels)
-        return estimate_path(shape, side, spectral, len(self.alphas_), n_sampled, block, weights)
+        sampled = shape.n_rows if self.sample is None else min(self.sample, shape.n_rows)
+        block = max(self._block(shape, side), self._cv_block(sampled))
+        count = len(_RELATIVE_ALPHAS if self.alphas is None else self.alphas)
+        return estimate_path(shape, side, spectral, count, sampled, block, weights)
 
     def _sampled_rows(self, Y: Any) -> Array:
         """Rows to judge by: those with labels, at most `sample` of them."""
