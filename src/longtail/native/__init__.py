@@ -13,7 +13,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from longtail.native import conjugate, repository_text, sparse, topk
+from longtail.native import conjugate, repository_text, siblings, sparse, topk
 
 twins: Any = SimpleNamespace(
     RepositoryText=repository_text.RepositoryText,
@@ -23,12 +23,13 @@ twins: Any = SimpleNamespace(
     gram=sparse.gram,
     multiply=sparse.multiply,
     multiply_sparse=sparse.multiply_sparse,
+    train_siblings=siblings.train_siblings,
     update_topk=topk.update_topk,
 )
 
 kernels: Any = twins
 if os.environ.get("LONGTAIL_NATIVE", "1") != "0":
-    with suppress(ImportError):  # installed where no compiler was
+    with suppress(ModuleNotFoundError):  # installed where no compiler was
         kernels = import_module("longtail.native._kernels")
 
 

@@ -6,6 +6,8 @@
 NB_MODULE(_kernels, m) {
     bind_conjugate(m);
     bind_repository_text(m);
+    bind_siblings(m);
     bind_sparse(m);
     bind_topk(m);
+    bind_tree_search(m);
 }

@@ -1,0 +1,237 @@
+// Compiled once for any processor and once with AVX2; the binding picks at run time. Only loops over plain pointers
+// live here: a template of the standard library compiled with AVX2 could be linked into code that runs without it.
+#include "dual_descent.h"
+
+#include <cmath>
+
+#include "lanes.h"
+
+namespace LONGTAIL_DESCENT {
+
+namespace {
+
+using lanes::Lanes;
+using lanes::all;
+using lanes::load;
+using lanes::store;
+
+// What a row wants of each sibling: the sign of its class and the cost of missing it.
+struct Wanted {
+    alignas(32) float sign[most_siblings];
+    alignas(32) float cost[most_siblings];
+};
+
+inline void want(const Siblings &s, size_t row, Wanted &wanted) {
+    for (int64_t p = s.positive_pointers[row]; p < s.positive_pointers[row + 1]; ++p) {
+        const int32_t sibling = s.positive_siblings[p] - s.first_sibling;
+        if (sibling < 0 || static_cast<size_t>(sibling) >= s.width) continue;
+        wanted.sign[sibling] = 1.0f;
+        wanted.cost[sibling] = s.positive_costs[p];
+    }
+}
+
+inline void forget(const Siblings &s, size_t row, Wanted &wanted) {
+    for (int64_t p = s.positive_pointers[row]; p < s.positive_pointers[row + 1]; ++p) {
+        const int32_t sibling = s.positive_siblings[p] - s.first_sibling;
+        if (sibling < 0 || static_cast<size_t>(sibling) >= s.width) continue;
+        wanted.sign[sibling] = -1.0f;
+        wanted.cost[sibling] = s.negative_costs[sibling];
+    }
+}
+
+template <size_t N>
+inline void scores_of(const Siblings &s, size_t row, Lanes *scores) {
+    constexpr size_t width = N * lanes::width;
+    for (size_t v = 0; v < N; ++v) scores[v] = load(s.intercepts + lanes::width * v) * s.bias;
+    const Entry *entry = s.first[row], *end = entry + s.length[row];
+    for (; entry != end; ++entry) {
+        const float *w = s.weights + static_cast<size_t>(entry->feature) * width;
+        for (size_t v = 0; v < N; ++v) scores[v] += load(w + lanes::width * v) * entry->value;
+    }
+}
+
+template <size_t N>
+inline void add_row(const Siblings &s, size_t row, const Lanes *change) {
+    constexpr size_t width = N * lanes::width;
+    for (size_t v = 0; v < N; ++v) {
+        float *w = s.intercepts + lanes::width * v;
+        store(w, load(w) + change[v] * s.bias);
+    }
+    const Entry *entry = s.first[row], *end = entry + s.length[row];
+    for (; entry != end; ++entry) {
+        float *w = s.weights + static_cast<size_t>(entry->feature) * width;
+        for (size_t v = 0; v < N; ++v) store(w + lanes::width * v, load(w + lanes::width * v) + change[v] * entry->value);
+    }
+}
+
+// Squared hinge: the dual is a quadratic in each coordinate, bounded below by 0.
+struct SquaredHinge {
+    static inline Lanes step(Lanes dual, Lanes margin, Lanes cost, float square, bool) {
+        const Lanes ridge = all(0.5f) / cost;
+        const Lanes slope = margin - 1.0f + ridge * dual;
+        return lanes::larger(dual - slope / (ridge + square), all(0.0f));
+    }
+    static inline Lanes primal(Lanes margin, Lanes cost) {
+        const Lanes missing = lanes::larger(all(1.0f) - margin, all(0.0f));
+        return cost * missing * missing;
+    }
+    static inline Lanes dual_term(Lanes dual, Lanes cost) { return dual - dual * dual * 0.25f / cost; }
+};
+
+// Logistic: the coordinate's optimum solves t = -margin - square (C sigmoid(t) - dual), dual = C sigmoid(t), by Newton's
+// method on t; the slope of the left minus the right side is at least 1.
+struct Logistic {
+    static inline Lanes step(Lanes dual, Lanes margin, Lanes cost, float square, bool first) {
+        // The first visit starts from the zero dual, whose logit is not finite: from the margin instead.
+        const Lanes share = lanes::larger(lanes::smaller(dual / cost, all(0.9999999f)), all(1e-12f));
+        Lanes t = first ? -margin : logit(share);
+        t = lanes::larger(lanes::smaller(t, all(30.0f)), all(-30.0f));
+        for (int round = 0; round < 6; ++round) {
+            const Lanes p = lanes::sigmoid(t);
+            const Lanes value = t + (cost * p - dual) * square + margin;
+            const Lanes slope = cost * p * (all(1.0f) - p) * square + 1.0f;
+            const Lanes change = lanes::larger(lanes::smaller(value / slope, all(4.0f)), all(-4.0f));
+            t = lanes::larger(lanes::smaller(t - change, all(30.0f)), all(-30.0f));
+        }
+        return cost * lanes::sigmoid(t);
+    }
+    static inline Lanes logit(Lanes share) {
+        alignas(32) float out[lanes::width];
+        store(out, share);
+        for (float &each : out) each = std::log(each / (1.0f - each));
+        return load(out);
+    }
+    static inline Lanes primal(Lanes margin, Lanes cost) {
+        alignas(32) float out[lanes::width];
+        store(out, margin);
+        for (float &each : out) each = each > 0 ? std::log1p(std::exp(-each)) : std::log1p(std::exp(each)) - each;
+        return cost * load(out);
+    }
+    static inline Lanes dual_term(Lanes dual, Lanes cost) {
+        alignas(32) float share[lanes::width];
+        store(share, dual / cost);
+        for (float &p : share) {
+            const float q = 1.0f - p;
+            p = -((p > 0 ? p * std::log(p) : 0.0f) + (q > 0 ? q * std::log(q) : 0.0f));
+        }
+        return cost * load(share);
+    }
+};
+
+template <size_t N, typename Loss, bool changing>
+void visit(const Siblings &s, bool first, const uint32_t *order, float negligible, Sums &sums) {
+    constexpr size_t width = N * lanes::width;
+    // Of at most `strip` rows the sums are kept in single precision, then added to the doubles.
+    constexpr size_t strip = 64;
+    Wanted wanted;
+    for (size_t k = 0; k < width; ++k) {
+        wanted.sign[k] = -1.0f;
+        wanted.cost[k] = s.negative_costs[k];
+        sums.primal[k] = sums.dual[k] = 0.0;
+    }
+    for (size_t start = 0; start < s.rows; start += strip) {
+        Lanes primal[N] = {}, dual_terms[N] = {};
+        const size_t stop = start + strip < s.rows ? start + strip : s.rows;
+        for (size_t t = start; t < stop; ++t) {
+            const size_t row = changing ? order[t] : t;
+            Lanes scores[N];
+            scores_of<N>(s, row, scores);
+            want(s, row, wanted);
+            float *duals = s.duals + row * width;
+            Lanes change[N];
+            Lanes largest = all(0.0f);
+            for (size_t v = 0; v < N; ++v) {
+                const Lanes sign = load(wanted.sign + lanes::width * v), cost = load(wanted.cost + lanes::width * v);
+                const Lanes margin = sign * scores[v];
+                Lanes dual = load(duals + lanes::width * v);
+                primal[v] += Loss::primal(margin, cost);
+                if (changing) {
+                    const Lanes next = Loss::step(dual, margin, cost, s.square[row], first);
+                    change[v] = (next - dual) * sign;
+                    largest = lanes::larger(largest, lanes::magnitude(next - dual));
+                    scores[v] = next;
+                } else {
+                    scores[v] = dual;
+                }
+                dual_terms[v] += Loss::dual_term(scores[v], cost);
+            }
+            forget(s, row, wanted);
+            if (!changing || lanes::largest(largest) <= negligible) continue;
+            for (size_t v = 0; v < N; ++v) store(duals + lanes::width * v, scores[v]);
+            add_row<N>(s, row, change);
+        }
+        for (size_t v = 0; v < N; ++v)
+            for (size_t k = 0; k < lanes::width; ++k) {
+                sums.primal[lanes::width * v + k] += primal[v][k];
+                sums.dual[lanes::width * v + k] += dual_terms[v][k];
+            }
+    }
+}
+
+template <size_t N>
+void replay_rows(const Siblings &s) {
+    constexpr size_t width = N * lanes::width;
+    Wanted wanted;
+    for (size_t k = 0; k < width; ++k) {
+        wanted.sign[k] = -1.0f;
+        wanted.cost[k] = s.negative_costs[k];
+    }
+    for (size_t row = 0; row < s.rows; ++row) {
+        want(s, row, wanted);
+        Lanes change[N];
+        for (size_t v = 0; v < N; ++v)
+            change[v] = load(s.duals + row * width + lanes::width * v) * load(wanted.sign + lanes::width * v);
+        forget(s, row, wanted);
+        add_row<N>(s, row, change);
+    }
+}
+
+void replay(const Siblings &s) {
+    switch (s.width / lanes::width) {
+        case 1: return replay_rows<1>(s);
+        case 2: return replay_rows<2>(s);
+        case 3: return replay_rows<3>(s);
+        case 4: return replay_rows<4>(s);
+        case 5: return replay_rows<5>(s);
+        case 6: return replay_rows<6>(s);
+        case 7: return replay_rows<7>(s);
+        default: return replay_rows<8>(s);
+    }
+}
+
+template <typename Loss, bool changing>
+void visit_width(const Siblings &s, bool first, const uint32_t *order, float negligible, Sums &sums) {
+    switch (s.width / lanes::width) {
+        case 1: return visit<1, Loss, changing>(s, first, order, negligible, sums);
+        case 2: return visit<2, Loss, changing>(s, first, order, negligible, sums);
+        case 3: return visit<3, Loss, changing>(s, first, order, negligible, sums);
+        case 4: return visit<4, Loss, changing>(s, first, order, negligible, sums);
+        case 5: return visit<5, Loss, changing>(s, first, order, negligible, sums);
+        case 6: return visit<6, Loss, changing>(s, first, order, negligible, sums);
+        case 7: return visit<7, Loss, changing>(s, first, order, negligible, sums);
+        default: return visit<8, Loss, changing>(s, first, order, negligible, sums);
+    }
+}
+
+void sweep(const Siblings &s, bool logistic, bool first, const uint32_t *order, float negligible, Sums &sums) {
+    if (logistic)
+        visit_width<Logistic, true>(s, first, order, negligible, sums);
+    else
+        visit_width<SquaredHinge, true>(s, first, order, negligible, sums);
+}
+
+void judge(const Siblings &s, bool logistic, Sums &sums) {
+    if (logistic)
+        visit_width<Logistic, false>(s, false, nullptr, 0.0f, sums);
+    else
+        visit_width<SquaredHinge, false>(s, false, nullptr, 0.0f, sums);
+}
+
+}  // namespace
+
+#define LONGTAIL_TEXT_OF(name) #name
+#define LONGTAIL_NAME_OF(name) LONGTAIL_TEXT_OF(name)
+extern const DescentVariant variant;
+const DescentVariant variant = {LONGTAIL_NAME_OF(LONGTAIL_DESCENT) + 8, sweep, replay, judge};
+
+}  // namespace LONGTAIL_DESCENT

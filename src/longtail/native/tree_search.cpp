@@ -1,0 +1,467 @@
+// Beam search through trees of linear classifiers.
+//
+// The weights of a node's children are stored in blocks of up to 256 children, feature by feature: a directory finds the
+// features of a bucket (features with the same high bits), each feature has the low bits of its number and a count of
+// weights, each weight its child. Rows are led through the tree level by level, all rows of a node one after another, so
+// that the node's weights are read into the cache once; where enough rows meet at a node its directory is spread out
+// into a table first. Whatever the arrays hold, no read goes beyond them: they may be mapped from a file that nobody has
+// read through.
+#include "kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <nanobind/stl/optional.h>
+
+namespace {
+
+constexpr size_t block_children = 256;
+constexpr uint32_t absent = 0xFFFFFFFFu;
+constexpr float nothing = -std::numeric_limits<float>::infinity();
+
+struct Tree {
+    Vector<const int64_t> pointers, children;
+    Vector<const float> intercepts, scales;
+    Vector<const int64_t> first_block, first_bucket, first_row, first_weight;
+    Vector<const uint8_t> shifts;
+    Vector<const uint32_t> bucket_rows, bucket_weights;
+    Vector<const uint16_t> lows;
+    Vector<const uint8_t> counts, slots;
+    std::optional<Vector<const int16_t>> short_weights;
+    std::optional<Vector<const float>> weights;
+    // p = 1 / (1 + exp(-(slope * log score + offset))), or a table of log scores and probabilities, or neither.
+    std::optional<std::pair<float, float>> sigmoid;
+    std::vector<float> knots, values;
+
+    float probability(float log_score) const {
+        if (sigmoid) return 1.0f / (1.0f + std::exp(-(sigmoid->first * log_score + sigmoid->second)));
+        if (knots.empty()) return std::exp(log_score);
+        const auto above = std::upper_bound(knots.begin(), knots.end(), log_score);
+        if (above == knots.begin()) return values.front();
+        if (above == knots.end()) return values.back();
+        const size_t i = static_cast<size_t>(above - knots.begin());
+        const float share = (log_score - knots[i - 1]) / (knots[i] - knots[i - 1]);
+        return values[i - 1] + share * (values[i] - values[i - 1]);
+    }
+};
+
+struct Scored {
+    float score;
+    int64_t id;
+    // Best first; ties to the lowest id.
+    bool operator<(const Scored &other) const {
+        return score > other.score || (score == other.score && id < other.id);
+    }
+};
+
+// The best few of what passes by, as a heap whose front is the worst of them.
+class Best {
+  public:
+    Best(size_t rows, size_t places) : places_(places), held_(rows, 0), all_(rows * places) {}
+
+    void offer(size_t row, Scored next) {
+        Scored *heap = all_.data() + row * places_;
+        size_t &held = held_[row];
+        if (held == places_) {
+            if (!(next < heap[0])) return;
+            std::pop_heap(heap, heap + held);
+            heap[held - 1] = next;
+            std::push_heap(heap, heap + held);
+        } else if (next.score > nothing) {
+            heap[held++] = next;
+            std::push_heap(heap, heap + held);
+        }
+    }
+    // The best of `row`, best first; the heap is used up.
+    std::pair<const Scored *, size_t> sorted(size_t row) {
+        Scored *heap = all_.data() + row * places_;
+        std::sort_heap(heap, heap + held_[row]);
+        return {heap, held_[row]};
+    }
+    void clear() { std::fill(held_.begin(), held_.end(), 0); }
+
+  private:
+    size_t places_;
+    std::vector<size_t> held_;
+    std::vector<Scored> all_;
+};
+
+struct Visit {
+    int64_t node;
+    uint32_t row;
+    float log_score;
+};
+
+struct Found {
+    uint32_t row;
+    int64_t label;
+    float probability;
+};
+
+struct Rows {
+    const int64_t *indptr;
+    const int32_t *indices;
+    const float *data;
+    size_t first, count;
+};
+
+// The part of a tree's arrays that belongs to one block of children of a node, every length made to fit.
+struct Block {
+    const uint32_t *bucket_rows, *bucket_weights;
+    size_t buckets, rows, weights;
+    unsigned shift;
+    const uint16_t *lows;
+    const uint8_t *counts, *slots;
+    const int16_t *short_weights;
+    const float *full_weights;
+
+    Block(const Tree &tree, size_t block) {
+        const auto part = [block](const Vector<const int64_t> &first, size_t length, size_t &size) {
+            const size_t from = std::min(static_cast<size_t>(std::max<int64_t>(first.data()[block], 0)), length);
+            const size_t to = std::min(static_cast<size_t>(std::max<int64_t>(first.data()[block + 1], 0)), length);
+            size = to > from ? to - from : 0;
+            return from;
+        };
+        const size_t bucket = part(tree.first_bucket, std::min(tree.bucket_rows.size(), tree.bucket_weights.size()), buckets);
+        const size_t row = part(tree.first_row, std::min(tree.lows.size(), tree.counts.size()), rows);
+        const size_t length = tree.short_weights ? tree.short_weights->size() : tree.weights->size();
+        const size_t weight = part(tree.first_weight, std::min(tree.slots.size(), length), weights);
+        bucket_rows = tree.bucket_rows.data() + bucket;
+        bucket_weights = tree.bucket_weights.data() + bucket;
+        shift = std::min<unsigned>(tree.shifts.data()[block], 16);
+        lows = tree.lows.data() + row;
+        counts = tree.counts.data() + row;
+        slots = tree.slots.data() + weight;
+        short_weights = tree.short_weights ? tree.short_weights->data() + weight : nullptr;
+        full_weights = tree.short_weights ? nullptr : tree.weights->data() + weight;
+    }
+
+    // The rows of a bucket, and where their weights begin.
+    void bucket(size_t number, size_t &row, size_t &end, size_t &weight) const {
+        row = std::min<size_t>(bucket_rows[number], rows);
+        end = number + 1 < buckets ? std::min<size_t>(bucket_rows[number + 1], rows) : rows;
+        weight = bucket_weights[number];
+    }
+
+    // The weights of a feature: their number, from `weight` on.
+    size_t find(uint32_t feature, size_t &weight) const {
+        const size_t number = feature >> shift;
+        if (number >= buckets) return 0;
+        size_t row, end;
+        bucket(number, row, end, weight);
+        const uint32_t low = feature & ((1u << shift) - 1);
+        for (; row < end && lows[row] < low; ++row) weight += counts[row] + size_t{1};
+        if (row >= end || lows[row] != low || weight >= weights) return 0;
+        return std::min<size_t>(counts[row] + size_t{1}, weights - weight);
+    }
+};
+
+template <typename Weight>
+inline void add(const uint8_t *slots, const Weight *weights, size_t count, float value, float *scores) {
+    for (size_t i = 0; i < count; ++i) scores[slots[i]] += static_cast<float>(weights[i]) * value;
+}
+
+class TreeSearch {
+  public:
+    TreeSearch(int64_t n_features, int64_t n_labels, bool logistic, nb::list trees)
+        : n_features_(static_cast<size_t>(n_features)), n_labels_(static_cast<size_t>(n_labels)), logistic_(logistic) {
+        for (nb::handle each : trees) {
+            nb::dict d = nb::cast<nb::dict>(each);
+            const auto get = [&d](const char *name) { return d[name]; };
+            Tree tree;
+            tree.pointers = nb::cast<Vector<const int64_t>>(get("pointers"));
+            tree.children = nb::cast<Vector<const int64_t>>(get("children"));
+            tree.intercepts = nb::cast<Vector<const float>>(get("intercepts"));
+            tree.scales = nb::cast<Vector<const float>>(get("scales"));
+            tree.first_block = nb::cast<Vector<const int64_t>>(get("first_block"));
+            tree.first_bucket = nb::cast<Vector<const int64_t>>(get("first_bucket"));
+            tree.first_row = nb::cast<Vector<const int64_t>>(get("first_row"));
+            tree.first_weight = nb::cast<Vector<const int64_t>>(get("first_weight"));
+            tree.shifts = nb::cast<Vector<const uint8_t>>(get("shifts"));
+            tree.bucket_rows = nb::cast<Vector<const uint32_t>>(get("bucket_rows"));
+            tree.bucket_weights = nb::cast<Vector<const uint32_t>>(get("bucket_weights"));
+            tree.lows = nb::cast<Vector<const uint16_t>>(get("lows"));
+            tree.counts = nb::cast<Vector<const uint8_t>>(get("counts"));
+            tree.slots = nb::cast<Vector<const uint8_t>>(get("slots"));
+            Vector<const int16_t> short_weights;
+            if (nb::try_cast(get("weights"), short_weights, false))
+                tree.short_weights = short_weights;
+            else
+                tree.weights = nb::cast<Vector<const float>>(get("weights"));
+            trees_.push_back(std::move(tree));
+        }
+    }
+
+    // Scores of trees become probabilities p = sigmoid(slope * log score + offset) (knots of length 0), or are read
+    // from a table over log scores.
+    void calibrate(size_t tree, float slope, float offset, Vector<const float> knots, Vector<const float> values) {
+        Tree &one = trees_.at(tree);
+        one.sigmoid.reset();
+        one.knots.assign(knots.data(), knots.data() + knots.size());
+        one.values.assign(values.data(), values.data() + values.size());
+        if (knots.size() == 0) one.sigmoid = {slope, offset};
+    }
+
+    void topk(Vector<const int64_t> indptr, Vector<const int32_t> indices, Vector<const float> data, int64_t first,
+              int64_t last, int64_t beam, std::optional<Vector<const bool>> allowed,
+              std::optional<Vector<const float>> label_factors, Matrix<int64_t> labels, Matrix<float> scores) const {
+        const Rows rows{indptr.data(), indices.data(), data.data(), static_cast<size_t>(first),
+                        static_cast<size_t>(last - first)};
+        const bool *mask = allowed ? allowed->data() : nullptr;
+        const float *factors = label_factors ? label_factors->data() : nullptr;
+        const size_t k = labels.shape(1);
+        int64_t *to_labels = labels.data() + rows.first * k;
+        float *to_scores = scores.data() + rows.first * k;
+        nb::gil_scoped_release released;
+        Best best(rows.count, k);
+        const auto factor = [factors](int64_t label) { return factors ? factors[label] : 1.0f; };
+        if (trees_.size() == 1) {
+            // One tree ranks by the logarithm, which does not run out of digits; its calibration is monotone.
+            search(trees_[0], rows, static_cast<size_t>(beam), mask, [&](uint32_t row, int64_t label, float log_score) {
+                best.offer(row, {factors ? log_score + std::log(factors[label]) : log_score, label});
+            });
+        } else {
+            std::vector<Found> found;
+            for (const Tree &tree : trees_)
+                search(tree, rows, static_cast<size_t>(beam), mask, [&](uint32_t row, int64_t label, float log_score) {
+                    found.push_back({row, label, tree.probability(log_score)});
+                });
+            average(found, rows.count, [&](uint32_t row, int64_t label, float probability) {
+                best.offer(row, {probability * factor(label), label});
+            });
+        }
+        for (size_t row = 0; row < rows.count; ++row) {
+            const auto [sorted, held] = best.sorted(row);
+            for (size_t place = 0; place < k; ++place) {
+                const bool there = place < held;
+                float score = there ? sorted[place].score : nothing;
+                if (there && trees_.size() == 1)
+                    score = trees_[0].probability(score - std::log(factor(sorted[place].id))) * factor(sorted[place].id);
+                to_labels[row * k + place] = there ? sorted[place].id : -1;
+                to_scores[row * k + place] = score;
+            }
+        }
+    }
+
+    // Every label that the beam reaches: `scores`, zero so far, is rows x labels.
+    void all(Vector<const int64_t> indptr, Vector<const int32_t> indices, Vector<const float> data, int64_t first,
+             int64_t last, int64_t beam, std::optional<Vector<const float>> label_factors, Matrix<float> scores) const {
+        const Rows rows{indptr.data(), indices.data(), data.data(), static_cast<size_t>(first),
+                        static_cast<size_t>(last - first)};
+        const float *factors = label_factors ? label_factors->data() : nullptr;
+        float *to = scores.data() + rows.first * n_labels_;
+        nb::gil_scoped_release released;
+        const float share = 1.0f / static_cast<float>(trees_.size());
+        for (const Tree &tree : trees_)
+            search(tree, rows, static_cast<size_t>(beam), nullptr, [&](uint32_t row, int64_t label, float log_score) {
+                to[row * n_labels_ + static_cast<size_t>(label)] +=
+                    tree.probability(log_score) * share * (factors ? factors[label] : 1.0f);
+            });
+    }
+
+    // The nodes that the beam visits, as (row, node, log score) grouped by node in ascending order; the root is not among them.
+    nb::tuple visited(size_t tree, Vector<const int64_t> indptr, Vector<const int32_t> indices, Vector<const float> data,
+                      int64_t first, int64_t last, int64_t beam) const {
+        const Rows rows{indptr.data(), indices.data(), data.data(), static_cast<size_t>(first),
+                        static_cast<size_t>(last - first)};
+        std::vector<Visit> seen;
+        {
+            nb::gil_scoped_release released;
+            search(trees_.at(tree), rows, static_cast<size_t>(beam), nullptr, [](uint32_t, int64_t, float) {}, &seen);
+        }
+        auto *row = new std::vector<int64_t>, *node = new std::vector<int64_t>;
+        for (const Visit &visit : seen) {
+            row->push_back(static_cast<int64_t>(visit.row) + first);
+            node->push_back(visit.node);
+        }
+        const auto owned = [](std::vector<int64_t> *held) {
+            nb::capsule owner(held, [](void *p) noexcept { delete static_cast<std::vector<int64_t> *>(p); });
+            return nb::cast(nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>(held->data(), {held->size()}, owner));
+        };
+        return nb::make_tuple(owned(row), owned(node));
+    }
+
+  private:
+    // Nodes with an allowed label below them.
+    std::vector<char> open_nodes(const Tree &tree, const bool *mask) const {
+        const size_t nodes = tree.pointers.size() - 1;
+        std::vector<char> open(nodes, 0);
+        for (size_t node = nodes; node-- > 0;)
+            for (int64_t e = tree.pointers.data()[node]; e < tree.pointers.data()[node + 1] && !open[node]; ++e) {
+                const int64_t child = tree.children.data()[e];
+                open[node] = child < 0 ? mask[~child] : open[static_cast<size_t>(child)];
+            }
+        return open;
+    }
+
+    // Lead all rows through a tree; `emit(row, label, log score)` for every label of the last nodes they visit.
+    template <typename Emit>
+    void search(const Tree &tree, const Rows &rows, size_t beam, const bool *mask, Emit emit,
+                std::vector<Visit> *seen = nullptr) const {
+        const std::vector<char> open = mask ? open_nodes(tree, mask) : std::vector<char>();
+        if (tree.pointers.size() < 2 || rows.count == 0) return;
+        std::vector<Visit> visits(rows.count);
+        for (size_t row = 0; row < rows.count; ++row) visits[row] = {0, static_cast<uint32_t>(row), 0.0f};
+        Best next(rows.count, beam);
+        std::vector<uint32_t> table;
+        while (!visits.empty()) {
+            next.clear();
+            for (size_t from = 0; from < visits.size();) {
+                size_t to = from;
+                while (to < visits.size() && visits[to].node == visits[from].node) ++to;
+                descend(tree, rows, visits.data() + from, visits.data() + to, mask, open, next, emit, table);
+                from = to;
+            }
+            visits.clear();
+            for (size_t row = 0; row < rows.count; ++row) {
+                const auto [sorted, held] = next.sorted(row);
+                for (size_t i = 0; i < held; ++i)
+                    visits.push_back({sorted[i].id, static_cast<uint32_t>(row), sorted[i].score});
+            }
+            std::sort(visits.begin(), visits.end(), [](const Visit &a, const Visit &b) {
+                return a.node < b.node || (a.node == b.node && a.row < b.row);
+            });
+            if (seen) seen->insert(seen->end(), visits.begin(), visits.end());
+        }
+    }
+
+    // Score the children of one node for the rows that came to it.
+    template <typename Emit>
+    void descend(const Tree &tree, const Rows &rows, const Visit *visit, const Visit *end, const bool *mask,
+                 const std::vector<char> &open, Best &next, Emit &emit, std::vector<uint32_t> &table) const {
+        const size_t node = static_cast<size_t>(visit->node);
+        const size_t edge = static_cast<size_t>(tree.pointers.data()[node]);
+        const size_t children = static_cast<size_t>(tree.pointers.data()[node + 1]) - edge;
+        size_t features = 0;
+        for (const Visit *each = visit; each != end; ++each) features += length(rows, each->row);
+        for (size_t first = 0; first < children; first += block_children) {
+            const size_t count = std::min(block_children, children - first);
+            const Block block(tree, static_cast<size_t>(tree.first_block.data()[node]) + first / block_children);
+            // Spreading out costs a write per feature of the node, and saves a search per feature of the rows.
+            const bool spread = features > block.rows && block.weights < (size_t{1} << 24) - 1;
+            if (spread) spread_out(block, table);
+            for (const Visit *each = visit; each != end; ++each) {
+                float scores[block_children] = {};
+                if (block.short_weights)
+                    walk(block, block.short_weights, spread, table, rows, each->row, scores);
+                else
+                    walk(block, block.full_weights, spread, table, rows, each->row, scores);
+                for (size_t i = 0; i < count; ++i) {
+                    const size_t at = edge + first + i;
+                    const int64_t child = tree.children.data()[at];
+                    if (mask && !(child < 0 ? mask[~child] : open[static_cast<size_t>(child)])) continue;
+                    const float margin = scores[i] * tree.scales.data()[at] + tree.intercepts.data()[at];
+                    const float log_score = each->log_score + log_probability(margin);
+                    if (child < 0)
+                        emit(each->row, ~child, log_score);
+                    else
+                        next.offer(each->row, {log_score, child});
+                }
+            }
+            if (spread) clear(block, table);
+        }
+    }
+
+    float log_probability(float margin) const {
+        if (logistic_) return margin > 0 ? -std::log1p(std::exp(-margin)) : margin - std::log1p(std::exp(margin));
+        const float missing = std::max(0.0f, 1.0f - margin);
+        return -missing * missing * missing;
+    }
+
+    static size_t length(const Rows &rows, uint32_t row) {
+        return static_cast<size_t>(rows.indptr[rows.first + row + 1] - rows.indptr[rows.first + row]);
+    }
+
+    // table[feature]: where the weights of the feature begin, and how many there are.
+    void spread_out(const Block &block, std::vector<uint32_t> &table) const {
+        if (table.size() != n_features_) table.assign(n_features_, absent);
+        for_each_feature(block, [&](size_t feature, size_t weight, size_t count) {
+            table[feature] = static_cast<uint32_t>(weight << 8 | (count - 1));
+        });
+    }
+
+    void clear(const Block &block, std::vector<uint32_t> &table) const {
+        for_each_feature(block, [&](size_t feature, size_t, size_t) { table[feature] = absent; });
+    }
+
+    template <typename F>
+    void for_each_feature(const Block &block, F f) const {
+        for (size_t bucket = 0; bucket < block.buckets; ++bucket) {
+            size_t row, end, weight;
+            block.bucket(bucket, row, end, weight);
+            for (; row < end; ++row) {
+                const size_t feature = (bucket << block.shift) + block.lows[row], count = block.counts[row] + size_t{1};
+                if (feature < n_features_ && weight < block.weights)
+                    f(feature, weight, std::min(count, block.weights - weight));
+                weight += count;
+            }
+        }
+    }
+
+    template <typename Weight>
+    static void walk(const Block &block, const Weight *weights, bool spread, const std::vector<uint32_t> &table,
+                     const Rows &rows, uint32_t row, float *scores) {
+        const int64_t begin = rows.indptr[rows.first + row], end = rows.indptr[rows.first + row + 1];
+        for (int64_t j = begin; j < end; ++j) {
+            const uint32_t feature = static_cast<uint32_t>(rows.indices[j]);
+            size_t weight, count;
+            if (spread) {
+                const uint32_t entry = table[feature];
+                if (entry == absent) continue;
+                weight = entry >> 8;
+                count = (entry & 255) + size_t{1};
+            } else {
+                count = block.find(feature, weight);
+                if (count == 0) continue;
+            }
+            add(block.slots + weight, weights + weight, count, rows.data[j], scores);
+        }
+    }
+
+    // Sum what the trees found, row by row, and share it among them.
+    template <typename Emit>
+    void average(const std::vector<Found> &found, size_t n_rows, Emit emit) const {
+        std::vector<size_t> first(n_rows + 1, 0);
+        for (const Found &each : found) ++first[each.row + 1];
+        for (size_t row = 0; row < n_rows; ++row) first[row + 1] += first[row];
+        std::vector<size_t> order(found.size()), to(first.begin(), first.end() - 1);
+        for (size_t i = 0; i < found.size(); ++i) order[to[found[i].row]++] = i;
+        thread_local std::vector<float> sums;
+        if (sums.size() < n_labels_) sums.resize(n_labels_, 0.0f);
+        const float share = 1.0f / static_cast<float>(trees_.size());
+        for (size_t row = 0; row < n_rows; ++row) {
+            for (size_t i = first[row]; i < first[row + 1]; ++i)
+                sums[static_cast<size_t>(found[order[i]].label)] += found[order[i]].probability;
+            for (size_t i = first[row]; i < first[row + 1]; ++i) {
+                float &sum = sums[static_cast<size_t>(found[order[i]].label)];
+                if (sum < 0) continue;
+                emit(static_cast<uint32_t>(row), found[order[i]].label, sum * share);
+                sum = -1.0f;
+            }
+            for (size_t i = first[row]; i < first[row + 1]; ++i) sums[static_cast<size_t>(found[order[i]].label)] = 0.0f;
+        }
+    }
+
+    size_t n_features_, n_labels_;
+    bool logistic_;
+    std::vector<Tree> trees_;
+};
+
+}  // namespace
+
+void bind_tree_search(nb::module_ &m) {
+    nb::class_<TreeSearch>(m, "TreeSearch")
+        .def(nb::init<int64_t, int64_t, bool, nb::list>(), nb::arg("n_features"), nb::arg("n_labels"),
+             nb::arg("logistic"), nb::arg("trees"))
+        .def("calibrate", &TreeSearch::calibrate)
+        .def("topk", &TreeSearch::topk, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("first"),
+             nb::arg("last"), nb::arg("beam"), nb::arg("allowed").none(), nb::arg("label_factors").none(),
+             nb::arg("labels").noconvert(), nb::arg("scores").noconvert())
+        .def("all", &TreeSearch::all, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("first"),
+             nb::arg("last"), nb::arg("beam"), nb::arg("label_factors").none(), nb::arg("scores").noconvert())
+        .def("visited", &TreeSearch::visited);
+}
