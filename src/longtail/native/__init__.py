@@ -13,16 +13,20 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from longtail.native import conjugate, repository_text, siblings, sparse, topk
+from longtail.native import cluster, conjugate, repository_text, siblings, sparse, topk
 
 twins: Any = SimpleNamespace(
     RepositoryText=repository_text.RepositoryText,
+    add_rows=cluster.add_rows,
+    bisect_nodes=cluster.bisect_nodes,
     cg_curvature=conjugate.cg_curvature,
     cg_descend=conjugate.cg_descend,
     cg_turn=conjugate.cg_turn,
     gram=sparse.gram,
     multiply=sparse.multiply,
     multiply_sparse=sparse.multiply_sparse,
+    project_rows=cluster.project_rows,
+    sum_label_rows=cluster.sum_label_rows,
     train_siblings=siblings.train_siblings,
     update_topk=topk.update_topk,
 )

@@ -4,6 +4,7 @@
 #include "kernels.h"
 
 NB_MODULE(_kernels, m) {
+    bind_cluster(m);
     bind_conjugate(m);
     bind_repository_text(m);
     bind_siblings(m);

@@ -1,0 +1,344 @@
+"""A label tree learned from label vectors: balanced spherical 2-means, applied until nodes are small.
+
+The shape of the tree follows from the number of labels alone; clustering only decides which label goes where. A node
+with b parts is divided in two, those in two again, until there are b: parts of one node differ by at most one label.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from longtail import progress
+from longtail.errors import InvalidInput
+from longtail.labels.assembly import assemble, ranges
+from longtail.labels.hierarchy import LabelHierarchy
+from longtail.native import kernels
+from longtail.native.cluster import divide
+from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
+from longtail.validation import as_features
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_ROUNDS = 20
+_TOLERANCE = 1e-4
+# A node with more entries than this is divided by all threads together. Which nodes are is a matter of the data, never
+# of the number of threads: sums in another order could give another tree.
+_LARGE = 2**23
+_BLOCKS_OF_LARGE = 32
+_LONGEST = 1.001
+
+
+def cluster_labels(
+    vectors: Any,
+    leaf_size: int = 100,
+    branching: int = 16,
+    random_state: int | None = 0,
+    n_jobs: int | None = None,
+) -> LabelHierarchy:
+    """Learn a balanced tree in which similar labels stand together.
+
+    Parameters
+    ----------
+    vectors : csr_array of shape (n_labels, n_features)
+        Vectors of length 1 or empty, as `label_vectors` makes them. Labels with an empty vector are left out.
+    leaf_size : int
+        Labels a node may have.
+    branching : int
+        Nodes a node may have. The tree gets the fewest levels that this allows, and about equal branching on each.
+    random_state : int or None
+        The same number gives the same tree, whatever `n_jobs`; None another tree each time.
+    n_jobs : int or None
+        Threads; None means every core.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> vectors = np.array([[1, 0], [0, 1], [0.8, 0.6], [0.6, 0.8]], dtype=np.float32)
+    >>> print(cluster_labels(vectors, leaf_size=2).format(["red", "blue", "pink", "purple"]))
+    node 0: 4 labels
+    ├─ node 1: 2 labels
+    │  ├─ blue
+    │  └─ purple
+    └─ node 2: 2 labels
+       ├─ red
+       └─ pink
+    """
+    _check_sizes(leaf_size, branching, random_state)
+    matrix = _checked_vectors(vectors)
+    labels = np.flatnonzero(np.diff(matrix.indptr))
+    pointers, children = _cluster_rows(matrix, labels, leaf_size, branching, _seed(random_state), n_jobs)
+    return LabelHierarchy(pointers, children, matrix.shape[0])
+
+
+def split_wide(
+    hierarchy: LabelHierarchy,
+    vectors: Any,
+    leaf_size: int = 100,
+    branching: int = 16,
+    random_state: int | None = 0,
+    n_jobs: int | None = None,
+) -> LabelHierarchy:
+    """Put learned nodes between a node with more than `leaf_size` children and those children.
+
+    A class of a taxonomy may have thousands of children, and training would compare all of them at once. Its children,
+    labels and classes alike, are clustered by the vectors of the labels below them; all other nodes stay as they are.
+
+    Parameters
+    ----------
+    hierarchy : LabelHierarchy
+    vectors, leaf_size, branching, random_state, n_jobs
+        As in `cluster_labels`. Labels with an empty vector stay as well, in arbitrary company.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> flat = LabelHierarchy([0, 4], [~0, ~1, ~2, ~3], n_labels=4, node_names=["colours"])
+    >>> vectors = np.array([[1, 0], [0, 1], [0.8, 0.6], [0.6, 0.8]], dtype=np.float32)
+    >>> split_wide(flat, vectors, leaf_size=2).node_names
+    ('colours', 'colours / 1', 'colours / 2')
+    """
+    _check_sizes(leaf_size, branching, random_state)
+    matrix = _checked_vectors(vectors)
+    if matrix.shape[0] != hierarchy.n_labels:
+        raise InvalidInput(f"{matrix.shape[0]} vectors for a hierarchy of {hierarchy.n_labels} labels")
+    wide = np.flatnonzero(np.diff(hierarchy.pointers) > leaf_size)
+    if not len(wide):
+        return hierarchy
+    order, bounds = hierarchy.label_order()
+    node_parents, label_parents = (parents.copy() for parents in hierarchy.parents())
+    names = None if hierarchy.node_names is None else list(hierarchy.node_names)
+    taken = set(names or ())
+    seed = _seed(random_state)
+    added: list[Array] = []
+    n_nodes = hierarchy.n_nodes
+    for node in wide:
+        children = hierarchy.children[hierarchy.pointers[node] : hierarchy.pointers[node + 1]]
+        rows = _vectors_of_children(matrix, children, order, bounds)
+        pointers, places = _cluster_rows(
+            rows, np.arange(len(children)), leaf_size, branching, [*seed, int(node)], n_jobs
+        )
+        parts = np.concatenate([[node], np.arange(n_nodes, n_nodes + len(pointers) - 2)])
+        owners = np.repeat(parts, np.diff(pointers))
+        inner = places >= 0
+        added.append(owners[inner])
+        moved = children[~places[~inner]]
+        below = moved >= 0
+        node_parents[moved[below]] = owners[~inner][below]
+        label_parents[~moved[~below]] = owners[~inner][~below]
+        n_nodes += len(parts) - 1
+        if names is not None:
+            names += _part_names(names[node], len(parts) - 1, taken)
+    pointers, places, old = assemble(np.concatenate([node_parents, *added]), label_parents)
+    return LabelHierarchy(pointers, places, hierarchy.n_labels, None if names is None else [names[i] for i in old])
+
+
+def _check_sizes(leaf_size: Any, branching: Any, random_state: Any) -> None:
+    for name, value, least in (
+        ("leaf_size", leaf_size, 1),
+        ("branching", branching, 2),
+        ("random_state", random_state, 0),
+    ):
+        if value is None and name == "random_state":
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise InvalidInput(f"{name} is {value!r}; expected a whole number of at least {least}")
+
+
+def _checked_vectors(vectors: Any) -> Any:
+    matrix = as_features(vectors, name="vectors")
+    if matrix.shape[1] >= 2**31:
+        raise InvalidInput(f"the vectors have {matrix.shape[1]} features; expected fewer than 2^31")
+    longest = max(float(matrix.data.max(initial=0)), -float(matrix.data.min(initial=0)))
+    if longest > _LONGEST:
+        raise InvalidInput(
+            f"the vectors have an entry of {longest:.4g}; expected vectors of length 1, as label_vectors makes them"
+        )
+    if not matrix.data.all():
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    return matrix
+
+
+def _seed(random_state: int | None) -> list[int]:
+    return [secrets.randbits(64) if random_state is None else int(random_state)]
+
+
+def _vectors_of_children(matrix: Any, children: Array, order: Array, bounds: Array) -> Any:
+    """One row per child: the vector of a label, the normalised sum of the vectors below a node."""
+    inner = children >= 0
+    starts, stops = np.zeros((2, len(children)), dtype=np.int64)
+    starts[inner], stops[inner] = bounds[children[inner]].T
+    sizes = np.where(inner, stops - starts, 1)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    members = np.empty(indptr[-1], dtype=np.int64)
+    members[np.repeat(inner, sizes)] = order[ranges(starts[inner], stops[inner])]
+    members[np.repeat(~inner, sizes)] = ~children[~inner]
+    if not inner.any():
+        return matrix[members]
+    sums = (
+        sparse.csr_array((np.ones(len(members), np.float32), members, indptr), (len(children), matrix.shape[0]))
+        @ matrix
+    )
+    squares = np.bincount(
+        np.repeat(np.arange(len(children)), np.diff(sums.indptr)), weights=sums.data.astype(np.float64) ** 2
+    )
+    lengths = np.sqrt(np.pad(squares, (0, len(children) - len(squares))))
+    sums.data /= np.repeat(np.where(lengths > 0, lengths, 1), np.diff(sums.indptr)).astype(np.float32)
+    return sums
+
+
+def _part_names(name: str, count: int, taken: set[str]) -> list[str]:
+    """Names for the parts of a node that no other node has."""
+    stem = name
+    while any(f"{stem} / {i + 1}" in taken for i in range(count)):
+        stem += " /"
+    fresh = [f"{stem} / {i + 1}" for i in range(count)]
+    taken.update(fresh)
+    return fresh
+
+
+def _cluster_rows(
+    matrix: Any, rows: Array, leaf_size: int, branching: int, seed: list[int], n_jobs: int | None
+) -> tuple[Array, Array]:
+    """Pointers and children of a tree over `rows` of `matrix`; a child below 0 is ``~row``."""
+    bisection = _Bisection(matrix, rows, seed, n_jobs)
+    n_levels = _least_power(branching, -(-len(rows) // leaf_size))
+    begins, ends = np.array([[0], [len(rows)]])[:, : len(rows)]
+    widths: list[Array] = []
+    children: list[Array] = [np.zeros(0, dtype=np.int64)]
+    n_nodes = 1
+    with progress.task("clustering labels", total=n_levels + 1) as advance, blas_threads(1):
+        for remaining in range(n_levels, -1, -1):
+            sizes = ends - begins
+            parts = _count_parts(sizes, leaf_size, remaining)
+            is_leaf = parts == 1
+            widths.append(np.where(is_leaf, sizes, parts))
+            in_leaf = np.repeat(is_leaf, widths[-1])
+            values = np.empty(len(in_leaf), dtype=np.int64)
+            values[in_leaf] = ~bisection.order[ranges(begins[is_leaf], ends[is_leaf])]
+            n_inner = int(np.count_nonzero(~in_leaf))
+            values[~in_leaf] = np.arange(n_nodes, n_nodes + n_inner)
+            n_nodes += n_inner
+            children.append(values)
+            parts = parts[~is_leaf]
+            begins, ends = _cut_evenly(begins[~is_leaf], ends[~is_leaf], parts)
+            bisection.divide(begins, ends, parts)
+            advance(1)
+    pointers = np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(np.int64)
+    return pointers, np.concatenate(children)
+
+
+def _least_power(base: int, least: int) -> int:
+    """The smallest power of `base` that reaches `least`."""
+    power = 0
+    while base**power < least:
+        power += 1
+    return power
+
+
+def _count_parts(sizes: Array, leaf_size: int, levels: int) -> Array:
+    """Parts of nodes of these sizes: the fewest that, on each of so many levels, end in nodes of `leaf_size`."""
+    needed, place = np.unique(-(-sizes // leaf_size), return_inverse=True)
+    fewest = np.maximum(1, (needed ** (1 / max(1, levels))).astype(np.int64) - 1)
+    while (short := fewest.astype(object) ** levels < needed).any():
+        fewest[short.astype(bool)] += 1
+    return fewest[place]
+
+
+def _cut_evenly(begins: Array, ends: Array, parts: Array) -> tuple[Array, Array]:
+    """Begins and ends of the parts of each range; sizes within a range differ by at most one."""
+    small, larger = np.divmod(ends - begins, parts)
+    place = ranges(np.zeros_like(parts), parts)
+    first = np.repeat(begins, parts) + place * np.repeat(small, parts) + np.minimum(place, np.repeat(larger, parts))
+    return first, first + np.repeat(small, parts) + (place < np.repeat(larger, parts))
+
+
+class _Bisection:
+    """Rows in an order in which the parts of a node stand one after the other, divided in two again and again."""
+
+    def __init__(self, matrix: Any, rows: Array, seed: list[int], n_jobs: int | None) -> None:
+        self._csr = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data
+        self._n_features = matrix.shape[1]
+        self._seed = seed
+        self._step = 0
+        self._jobs = resolve_jobs(n_jobs)
+        self.order = rows.astype(np.int64)
+
+    def divide(self, begins: Array, ends: Array, parts: Array) -> None:
+        """Divide each node into its parts, given by their places in the order."""
+        last = np.cumsum(parts)
+        first = last - parts
+        while len(first):
+            middle = (first + last + 1) // 2
+            self._bisect(np.stack([begins[first], begins[middle], ends[last - 1]], axis=1))
+            first, last = np.concatenate([first, middle]), np.concatenate([middle, last])
+            first, last = first[last - first > 1], last[last - first > 1]
+
+    def _bisect(self, bounds: Array) -> None:
+        sizes = bounds[:, 2] - bounds[:, 0]
+        # One stream per step and one row per node: a node's start depends on its place, not on who computes it when.
+        chance = np.random.default_rng([*self._seed, self._step]).random((len(bounds), 2))
+        self._step += 1
+        one = (chance[:, 0] * sizes).astype(np.int64)
+        other = (chance[:, 1] * (sizes - 1)).astype(np.int64)
+        centres = np.stack([one, other + (other >= one)], axis=1)
+        entries = np.concatenate([[0], np.cumsum(np.diff(self._csr[0])[self.order])])
+        work = entries[bounds[:, 2]] - entries[bounds[:, 0]]
+        for node in np.flatnonzero(work > _LARGE):
+            self._bisect_large(bounds[node], centres[node])
+        small = np.flatnonzero(work <= _LARGE)
+        shares = np.searchsorted(np.cumsum(work[small]), np.linspace(0, work[small].sum(), 8 * self._jobs + 1)[1:-1])
+        batches = [batch for batch in np.split(small, shares) if len(batch)]
+
+        def bisect(batch: Array) -> None:
+            similarities = np.empty(len(batch))
+            kernels.bisect_nodes(
+                *self._csr,
+                self._n_features,
+                self.order,
+                bounds[batch],
+                centres[batch],
+                _ROUNDS,
+                _TOLERANCE,
+                similarities,
+            )
+
+        for _ in map_blocks(bisect, batches, self._jobs):
+            pass
+
+    def _bisect_large(self, bounds: Array, centres: Array) -> None:
+        start, middle, stop = bounds.tolist()
+        own = self.order[start:stop].copy()
+
+        def project(direction: Array) -> Array:
+            out = np.empty(len(own), dtype=np.float32)
+
+            def project_block(block: slice) -> None:
+                kernels.project_rows(*self._csr, own[block], direction, out[block])
+
+            for _ in map_blocks(project_block, self._blocks(len(own)), self._jobs):
+                pass
+            return out
+
+        def add(places: Array, weights: Array) -> Array:
+            def add_block(block: slice) -> Array:
+                out = np.zeros(self._n_features)
+                kernels.add_rows(*self._csr, own[places[block]], weights[block], out)
+                return out
+
+            total = np.zeros(self._n_features)
+            for part in map_blocks(add_block, self._blocks(len(places)), self._jobs):
+                total += part
+            return total
+
+        in_first, _ = divide(len(own), middle - start, centres, project, add, _ROUNDS, _TOLERANCE)
+        self.order[start:middle] = own[in_first]
+        self.order[middle:stop] = own[~in_first]
+
+    @staticmethod
+    def _blocks(count: int) -> list[slice]:
+        return split(count, max(1, -(-count // _BLOCKS_OF_LARGE)))

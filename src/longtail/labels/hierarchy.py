@@ -1,0 +1,318 @@
+"""`LabelHierarchy`: labels as the leaves of a tree, in two arrays.
+
+A taxonomy brought by the user and a tree learned by clustering have the same form, so that whatever trains on one
+trains on the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.labels.assembly import assemble, count_below
+from longtail.labels.printing import describe_nodes, format_tree
+
+Array = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelHierarchy:
+    """A tree whose leaves are labels.
+
+    Nodes are numbered breadth-first from the root, 0. A node may have nodes and labels as children; a label is at most
+    once in the tree, and labels may be absent. A hierarchy without labels has no nodes.
+
+    Parameters
+    ----------
+    pointers : int64 array of n_nodes + 1
+        The children of node i are ``children[pointers[i]:pointers[i + 1]]``; there is at least one.
+    children : int64 array
+        A value of 0 or more is a node, and nodes appear in ascending order over the whole array; a value below 0 is
+        the label ``~value``.
+    n_labels : int
+        Labels are numbered below this.
+    node_names : sequence of str or None
+        One name per node, where nodes have names.
+
+    Examples
+    --------
+    >>> tree = LabelHierarchy(pointers=[0, 3, 5], children=[1, ~0, ~3, ~1, ~2], n_labels=4)
+    >>> print(tree.format(["apple", "cat", "dog", "stone"]))
+    node 0: 4 labels
+    ├─ node 1: 2 labels
+    │  ├─ cat
+    │  └─ dog
+    ├─ apple
+    └─ stone
+    >>> tree.n_nodes, tree.n_leaves, tree.depth, tree.path(2)
+    (2, 1, 2, [0, 1])
+    """
+
+    pointers: Array
+    children: Array
+    n_labels: int
+    node_names: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("pointers", "children"):
+            array = np.asarray(getattr(self, name))
+            if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+                raise InvalidInput(
+                    f"{name} of a label hierarchy have dtype {array.dtype} and shape {array.shape}; "
+                    f"expected one dimension of whole numbers"
+                )
+            object.__setattr__(self, name, array.astype(np.int64, copy=False))
+        if isinstance(self.n_labels, bool) or not isinstance(self.n_labels, int | np.integer) or self.n_labels < 0:
+            raise InvalidInput(f"n_labels is {self.n_labels!r}; expected a whole number of at least 0")
+        object.__setattr__(self, "n_labels", int(self.n_labels))
+        if self.node_names is not None:
+            object.__setattr__(self, "node_names", tuple(self.node_names))
+        if fault := self._fault():
+            raise InvalidInput(f"the label hierarchy is not a tree: {fault}")
+
+    @classmethod
+    def loaded(
+        cls, pointers: Array, children: Array, n_labels: int, node_names: Sequence[str] | None = None
+    ) -> LabelHierarchy:
+        """The same out of a file: what is wrong is a `ModelFormatError`."""
+        try:
+            return cls(pointers, children, n_labels, node_names)
+        except InvalidInput as error:
+            raise ModelFormatError(str(error)) from None
+
+    def _fault(self) -> str | None:
+        """What keeps the arrays from being a hierarchy, or None."""
+        pointers, children = self.pointers, self.children
+        if not len(pointers) or pointers[0] != 0 or pointers[-1] != len(children):
+            return f"the pointers do not run from 0 to the {len(children)} children"
+        # Comparing neighbours cannot overflow, as their difference could.
+        if (childless := np.flatnonzero(pointers[1:] <= pointers[:-1])).size:
+            return f"node {childless[0]} has no children"
+        n_nodes = len(pointers) - 1
+        owners = np.repeat(np.arange(n_nodes), np.diff(pointers))
+        inner = children >= 0
+        nodes, node_owners = children[inner], owners[inner]
+        expected = np.arange(1, len(nodes) + 1)
+        if (wrong := np.flatnonzero(nodes != expected)).size:
+            at = wrong[0]
+            return f"node {node_owners[at]} has the child node {nodes[at]} where node {expected[at]} comes next"
+        if len(nodes) != max(0, n_nodes - 1):
+            return f"there are {n_nodes} nodes, but {len(nodes)} nodes below others; expected all but the root"
+        if (wrong := np.flatnonzero(node_owners >= nodes)).size:
+            return f"node {node_owners[wrong[0]]} has the child node {nodes[wrong[0]]}, which comes before it"
+        labels = ~children[~inner]
+        if (wrong := np.flatnonzero(labels >= self.n_labels)).size:
+            return (
+                f"node {owners[~inner][wrong[0]]} has the label {labels[wrong[0]]}; "
+                f"expected labels below {self.n_labels}"
+            )
+        in_order = np.sort(labels)
+        if (wrong := np.flatnonzero(in_order[1:] == in_order[:-1])).size:
+            label = in_order[wrong[0]]
+            places = owners[~inner][labels == label]
+            return f"label {label} is there more than once, in nodes {places[0]} and {places[1]}"
+        if self.node_names is not None and len(self.node_names) != n_nodes:
+            return f"{len(self.node_names)} names for {n_nodes} nodes"
+        return None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LabelHierarchy):
+            return NotImplemented
+        return (
+            self.n_labels == other.n_labels
+            and self.node_names == other.node_names
+            and np.array_equal(self.pointers, other.pointers)
+            and np.array_equal(self.children, other.children)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays cannot be hashed
+
+    def __repr__(self) -> str:
+        return (
+            f"LabelHierarchy({len(self.labels)} of {self.n_labels} labels, {self.n_nodes} nodes, "
+            f"{self.n_leaves} leaves, depth {self.depth})"
+        )
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.pointers) - 1
+
+    @property
+    def n_leaves(self) -> int:
+        """Nodes with only labels below."""
+        return self.n_nodes - len(np.unique(self.parents()[0][1:]))
+
+    @property
+    def depth(self) -> int:
+        """Levels of nodes: steps from the root to the deepest label."""
+        return len(self.levels) - 1
+
+    @property
+    def labels(self) -> Array:
+        """The labels in the tree, ascending."""
+        return np.sort(~self.children[self.children < 0])
+
+    @cached_property
+    def levels(self) -> Array:
+        """Where each level starts: the nodes of level i are those from ``levels[i]`` up to ``levels[i + 1]``."""
+        nodes_before = np.concatenate([[0], np.cumsum(self.children >= 0)])[self.pointers]
+        ends = [0]
+        end = min(1, self.n_nodes)
+        while end > ends[-1]:
+            ends.append(end)
+            end = 1 + int(nodes_before[end])
+        return np.array(ends, dtype=np.int64)
+
+    @cached_property
+    def _parents(self) -> tuple[Array, Array]:
+        owners = np.repeat(np.arange(self.n_nodes), np.diff(self.pointers))
+        inner = self.children >= 0
+        nodes = np.full(self.n_nodes, -1, dtype=np.int64)
+        nodes[self.children[inner]] = owners[inner]
+        labels = np.full(self.n_labels, -1, dtype=np.int64)
+        labels[~self.children[~inner]] = owners[~inner]
+        nodes.flags.writeable = labels.flags.writeable = False
+        return nodes, labels
+
+    def parents(self) -> tuple[Array, Array]:
+        """The parent of each node (-1 for the root) and the node of each label (-1 where it is absent)."""
+        return self._parents
+
+    def label_order(self) -> tuple[Array, Array]:
+        """The labels depth-first, and the bounds of each node in them.
+
+        The labels anywhere below node i are ``order[bounds[i, 0]:bounds[i, 1]]``.
+
+        Examples
+        --------
+        >>> tree = LabelHierarchy(pointers=[0, 3, 5], children=[1, ~0, ~3, ~1, ~2], n_labels=4)
+        >>> order, bounds = tree.label_order()
+        >>> order.tolist(), bounds.tolist()
+        ([1, 2, 0, 3], [[0, 4], [0, 2]])
+        """
+        inner = self.children >= 0
+        counts = self._label_counts(self.parents()[1])
+        sizes = np.where(inner, counts[np.where(inner, self.children, 0)] if self.n_nodes else 0, 1)
+        before = np.concatenate([[0], np.cumsum(sizes)])
+        offsets = before[:-1] - np.repeat(before[self.pointers[:-1]], np.diff(self.pointers))
+        starts = np.zeros(self.n_nodes, dtype=np.int64)
+        order = np.empty(len(self.labels), dtype=np.int64)
+        for first, last in zip(self.levels[:-1], self.levels[1:], strict=True):
+            edges = slice(self.pointers[first], self.pointers[last])
+            owners = np.repeat(np.arange(first, last), np.diff(self.pointers[first : last + 1]))
+            places, values = offsets[edges] + starts[owners], self.children[edges]
+            below = values >= 0
+            starts[values[below]] = places[below]
+            order[places[~below]] = ~values[~below]
+        return order, np.stack([starts, starts + counts], axis=1)
+
+    def _label_counts(self, label_parents: Array) -> Array:
+        """Labels anywhere below each node, where the labels have these parents."""
+        own = np.bincount(label_parents[label_parents >= 0], minlength=self.n_nodes)
+        return count_below(self.parents()[0], own, np.arange(self.n_nodes), self.levels)
+
+    def path(self, label: int) -> list[int]:
+        """The nodes from the root down to the one that has `label`."""
+        nodes, labels = self.parents()
+        if not 0 <= label < self.n_labels:
+            raise InvalidInput(f"there is no label {label}; labels are numbered 0..{self.n_labels - 1}")
+        node = int(labels[label])
+        if node < 0:
+            raise InvalidInput(f"label {label} is not in the hierarchy; it holds {len(self.labels)} labels")
+        path = [node]
+        while path[-1]:
+            path.append(int(nodes[path[-1]]))
+        return path[::-1]
+
+    def restricted_to(self, mask: Any) -> LabelHierarchy:
+        """The tree of the labels in `mask` only: empty nodes go, and so do nodes with a single child.
+
+        Parameters
+        ----------
+        mask : bool array of n_labels
+            Labels to keep; those with positives, for instance.
+
+        Examples
+        --------
+        >>> tree = LabelHierarchy(pointers=[0, 3, 5], children=[1, ~0, ~3, ~1, ~2], n_labels=4)
+        >>> tree.restricted_to(np.array([True, True, False, False])).children.tolist() == [~0, ~1]
+        True
+        """
+        mask = np.asarray(mask)
+        if mask.dtype != bool or mask.shape != (self.n_labels,):
+            raise InvalidInput(
+                f"the mask has dtype {mask.dtype} and shape {mask.shape}; expected bool and ({self.n_labels},)"
+            )
+        nodes, labels = self.parents()
+        labels = np.where(mask, labels, -1)
+        if np.count_nonzero(labels >= 0) <= 1:
+            return self._lonely(labels)
+        counts = self._label_counts(labels)
+        full = counts > 0
+        n_children = np.bincount(nodes[1:][full[1:]], minlength=self.n_nodes)
+        n_children += np.bincount(labels[labels >= 0], minlength=self.n_nodes)
+        kept = full & (n_children > 1)
+        # The nearest kept node at or above each node: what hung on a node that goes hangs on that one.
+        above = np.where(kept, np.arange(self.n_nodes), -1)
+        for first, last in zip(self.levels[1:-1], self.levels[2:], strict=True):
+            level = np.arange(first, last)[~kept[first:last]]
+            above[level] = above[nodes[level]]
+        number = np.cumsum(kept) - 1
+        old = np.flatnonzero(kept)
+        node_parents = _renumber(number, np.where(nodes[old] >= 0, above[nodes[old]], -1))
+        label_parents = _renumber(number, np.where(labels >= 0, above[labels], -1))
+        pointers, children, order = assemble(node_parents, label_parents)
+        names = None if self.node_names is None else [self.node_names[i] for i in old[order]]
+        return LabelHierarchy(pointers, children, self.n_labels, names)
+
+    def _lonely(self, label_parents: Array) -> LabelHierarchy:
+        """The tree of at most one label."""
+        children = ~np.flatnonzero(label_parents >= 0)
+        names = None if self.node_names is None else self.node_names[: len(children)]
+        return LabelHierarchy(np.arange(len(children) + 1), children, self.n_labels, names)
+
+    def format(
+        self,
+        label_names: Sequence[str] | None = None,
+        max_depth: int | None = None,
+        max_labels: int | None = 5,
+        vectors: Any = None,
+        feature_names: Sequence[str] | None = None,
+        n_terms: int = 4,
+    ) -> str:
+        """The tree as text to read.
+
+        Parameters
+        ----------
+        label_names : sequence of str or None
+            None writes label numbers.
+        max_depth : int or None
+            Levels of nodes to show.
+        max_labels : int or None
+            Labels to show of one node.
+        vectors : csr_array of shape (n_labels, n_features) or None
+            Label vectors; with `feature_names`, each node shows the terms that its labels share most.
+        feature_names : sequence of str or None
+        n_terms : int
+            Terms to show of a node.
+        """
+        return format_tree(self, label_names, max_depth, max_labels, vectors, feature_names, n_terms)
+
+    def to_dict(self, label_names: Sequence[str] | None = None) -> dict[str, Any]:
+        """The tree in JSON values: a flat list of nodes with parent, child nodes and labels.
+
+        Examples
+        --------
+        >>> LabelHierarchy([0, 2], [~0, ~1], 2).to_dict(["cat", "dog"])
+        {'n_labels': 2, 'nodes': [{'node': 0, 'name': None, 'parent': None, 'nodes': [], 'labels': ['cat', 'dog']}]}
+        """
+        return {"n_labels": self.n_labels, "nodes": describe_nodes(self, label_names)}
+
+
+def _renumber(number: Array, old: Array) -> Array:
+    return np.where(old >= 0, number[old], -1)

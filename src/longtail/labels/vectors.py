@@ -1,0 +1,137 @@
+"""Label vectors: what a label's rows have in common, as one sparse vector of length 1 per label.
+
+The vector of a label is the sum of the feature vectors of its rows, scaled to length 1; labels with similar vectors
+belong together in a tree.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from longtail import progress
+from longtail.errors import InvalidInput
+from longtail.memory import MemoryPlan, available_memory
+from longtail.native import kernels
+from longtail.parallel import map_blocks
+from longtail.validation import as_features, as_labels
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_ENTRY_BYTES = 8  # a weight and its feature
+_BLOCK_ENTRIES = 2**21
+_FEATURE_LIMIT = 2**31
+
+
+def label_vectors(X: Any, Y: Any, top: int | None = None, n_jobs: int | None = None) -> Any:
+    """The normalised sum of the rows of each label.
+
+    Parameters
+    ----------
+    X : sparse matrix or array-like of shape (n_rows, n_features)
+        Usually with rows of length 1, so that each row of a label counts alike.
+    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+    top : int or None
+        Keep only that many entries per label, those of largest magnitude, ties to the lowest feature. None keeps
+        all, or, where all might take more than half of the available memory, the largest power of two that does not.
+    n_jobs : int or None
+        Threads; None means every core.
+
+    Returns
+    -------
+    csr_array of shape (n_labels, n_features), float32
+        The row of a label without positives, or with nothing but empty rows, is empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[3, 0, 0], [0, 4, 0], [0, 0, 5]], dtype=np.float32)
+    >>> Y = np.array([[1, 0], [1, 0], [0, 0]])
+    >>> label_vectors(X, Y).toarray().round(1).tolist()
+    [[0.6..., 0.8..., 0.0], [0.0, 0.0, 0.0]]
+    """
+    X = as_features(X)
+    Y = as_labels(Y, n_rows=X.shape[0])
+    n_features, n_labels = X.shape[1], Y.shape[1]
+    if n_features >= _FEATURE_LIMIT:
+        raise InvalidInput(f"X has {n_features} features; label vectors are made of fewer than 2^31")
+    if top is not None and (isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1):
+        raise InvalidInput(f"top is {top!r}; expected a whole number of at least 1, or None")
+    members = sparse.csr_array(Y.T)
+    label_indptr, label_rows = members.indptr.astype(np.int64), members.indices.astype(np.int64)
+    _check_size(X, label_indptr)
+    row_ends = np.concatenate([[0], np.cumsum(np.diff(X.indptr).astype(np.int64)[label_rows])])
+    most = np.minimum(np.diff(row_ends[label_indptr]), n_features)
+    limit = _fitting_top(most) if top is None else int(top)
+    most = np.minimum(most, limit)
+
+    def sum_block(block: slice) -> tuple[Array, Array, Array]:
+        capacity = int(most[block].sum())
+        counts = np.empty(block.stop - block.start, dtype=np.int64)
+        indices, data = np.empty(capacity, dtype=np.int32), np.empty(capacity, dtype=np.float32)
+        starts = label_indptr[block.start : block.stop + 1]
+        written = kernels.sum_label_rows(
+            starts, label_rows, X.indptr, X.indices, X.data, n_features, limit, counts, indices, data
+        )
+        return counts, indices[:written].copy(), data[:written].copy()
+
+    parts: deque[tuple[Array, Array, Array]] = deque()
+    with progress.task("label vectors", total=n_labels) as advance:
+        for part in map_blocks(sum_block, _even_blocks(most), n_jobs):
+            parts.append(part)
+            advance(len(part[0]))
+    return _join(parts, (n_labels, n_features))
+
+
+def _check_size(X: Any, label_indptr: Array) -> None:
+    """Refuse values whose sums would leave 32-bit floats: kernels compare sums and must not meet NaN."""
+    largest = max(float(X.data.max(initial=0)), -float(X.data.min(initial=0)))
+    most_rows = int(np.diff(label_indptr).max(initial=0))
+    if largest * most_rows > float(np.finfo(np.float32).max):
+        raise InvalidInput(
+            f"X has values up to {largest:.3g} and a label {most_rows} rows: their sum leaves 32-bit floats; "
+            f"scale the features, rows to length 1 for instance"
+        )
+
+
+def _fitting_top(most: Array) -> int:
+    """Entries per label to keep so that all vectors fit into half of the available memory."""
+    budget = available_memory() // 2 // _ENTRY_BYTES
+    # Powers of two, so that a little more or less free memory seldom changes the vectors.
+    top = 1 << max(0, int(most.max(initial=1)).bit_length())
+    while top > 1 and int(np.minimum(most, top).sum()) > budget:
+        top //= 2
+    MemoryPlan(
+        "label vectors",
+        {"weights and features": _ENTRY_BYTES * int(np.minimum(most, top).sum())},
+        "Free memory, or train on fewer labels.",
+    ).check()
+    return top
+
+
+def _even_blocks(most: Array) -> list[slice]:
+    """Slices of labels with about as many entries each; labels without any are not free either."""
+    cost = np.cumsum(most + 1)
+    total = int(cost[-1]) if len(cost) else 0
+    edges = np.searchsorted(cost, np.arange(_BLOCK_ENTRIES, total, _BLOCK_ENTRIES))
+    bounds = np.unique(np.concatenate([[0], edges, [len(most)]])).tolist()
+    return [slice(start, stop) for start, stop in pairwise(bounds)]
+
+
+def _join(parts: deque[tuple[Array, Array, Array]], shape: tuple[int, int]) -> Any:
+    """One matrix out of the blocks, each freed as soon as it is copied."""
+    indptr = np.zeros(shape[0] + 1, dtype=np.int64)
+    np.cumsum(np.concatenate([np.zeros(0, np.int64), *(counts for counts, _, _ in parts)]), out=indptr[1:])
+    indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=np.float32)
+    place = 0
+    while parts:
+        _, part_indices, part_data = parts.popleft()
+        indices[place : place + len(part_data)] = part_indices
+        data[place : place + len(part_data)] = part_data
+        place += len(part_data)
+    # SciPy gives both index arrays the wider of their types.
+    return sparse.csr_array((data, indices, indptr.astype(np.int32) if place < 2**31 else indptr), shape=shape)

@@ -1,0 +1,224 @@
+"""`TreeWeights`: a label tree as arrays that can be searched where they lie, in memory or mapped from a file.
+
+The children of a node are taken in blocks of up to 256; the weights of a block stand feature by feature behind a
+directory of buckets (features with the same high bits), so that a row finds its features without reading the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from longtail.errors import ModelFormatError
+from longtail.labels import LabelHierarchy
+from longtail.store import State
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+BLOCK_CHILDREN = 256
+_FEATURES_OF_A_BUCKET = 8
+_LARGEST_SHIFT = 16  # the low bits of a feature must fit in 16 bits
+
+_TYPES: dict[str, Any] = {
+    "shifts": np.uint8,
+    "bucket_rows": np.uint32,
+    "bucket_weights": np.uint32,
+    "lows": np.uint16,
+    "counts": np.uint8,
+    "slots": np.uint8,
+}
+
+
+class TrainedBlock(NamedTuple):
+    """What training gives for up to 256 siblings: their weights by feature, and their intercepts.
+
+    Parameters
+    ----------
+    features : int32 array, ascending
+    pointers : int64 array
+        The weights of ``features[i]`` are those from ``pointers[i]`` up to ``pointers[i + 1]``.
+    siblings : uint8 array
+        The sibling of each weight.
+    weights : float32 array
+    intercepts : float32 array
+        One per sibling.
+    """
+
+    features: Array
+    pointers: Array
+    siblings: Array
+    weights: Array
+    intercepts: Array
+
+
+@dataclass(frozen=True)
+class TreeWeights:
+    """A hierarchy and the classifiers of its edges.
+
+    Parameters
+    ----------
+    hierarchy : LabelHierarchy
+    n_features : int
+    intercepts, scales : float32 arrays of n_edges
+        Of each child; stored weights are multiplied by the scale.
+    first_bucket, first_row, first_weight : int64 arrays of n_blocks + 1
+        Where each block begins in the arrays below.
+    shifts : uint8 array of n_blocks
+        A feature's bucket is its number without the last so many bits.
+    bucket_rows, bucket_weights : uint32 arrays
+        Where each bucket's features and weights begin, counted from the start of the block.
+    lows, counts : uint16 and uint8 arrays
+        Of each feature that has weights, the last bits of its number, and how many weights it has less one.
+    slots, weights : uint8 and int16 or float32 arrays
+        Of each weight, the child within its block, and the value.
+    """
+
+    hierarchy: LabelHierarchy
+    n_features: int
+    intercepts: Array
+    scales: Array
+    first_bucket: Array
+    first_row: Array
+    first_weight: Array
+    shifts: Array
+    bucket_rows: Array
+    bucket_weights: Array
+    lows: Array
+    counts: Array
+    slots: Array
+    weights: Array
+
+    @classmethod
+    def pack(
+        cls, hierarchy: LabelHierarchy, n_features: int, blocks: Iterable[TrainedBlock], precision: int = 16
+    ) -> TreeWeights:
+        """Put trained blocks, in the order of nodes, behind their directories.
+
+        Parameters
+        ----------
+        hierarchy : LabelHierarchy
+        n_features : int
+        blocks : iterable of TrainedBlock
+        precision : {16, 32}
+            Bits of a weight. 16 stores whole multiples of a step that is 1/32767 of the child's largest weight.
+        """
+        packed = [_pack(block, n_features, precision) for block in blocks]
+        empty = _pack(_no_block(), n_features, precision)
+        columns = {name: np.concatenate([*(each[name] for each in packed), empty[name][:0]]) for name in empty}
+        sizes = {
+            first: np.concatenate([[0], np.cumsum([len(each[of]) for each in packed])]).astype(np.int64)
+            for first, of in (("first_bucket", "bucket_rows"), ("first_row", "lows"), ("first_weight", "slots"))
+        }
+        return cls(hierarchy=hierarchy, n_features=n_features, **columns, **sizes)
+
+    @property
+    def n_weights(self) -> int:
+        return len(self.weights)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in self._arrays().values())
+
+    def blocks_before(self) -> Array:
+        """The first block of each node, and their number."""
+        children = np.diff(self.hierarchy.pointers)
+        return np.concatenate([[0], np.cumsum(-(-children // BLOCK_CHILDREN))]).astype(np.int64)
+
+    def for_search(self) -> dict[str, Array]:
+        """What the search kernel takes."""
+        return {
+            "pointers": self.hierarchy.pointers,
+            "children": self.hierarchy.children,
+            "first_block": self.blocks_before(),
+            **{name: array for name, array in self._arrays().items() if name not in ("pointers", "children")},
+        }
+
+    def edge_weights(self, node: int, slot: int) -> tuple[Array, Array]:
+        """Features and weights of one child of a node, ascending."""
+        block = int(self.blocks_before()[node]) + slot // BLOCK_CHILDREN
+        edge = int(self.hierarchy.pointers[node]) + slot
+        rows = slice(self.first_row[block], self.first_row[block + 1])
+        stored = slice(self.first_weight[block], self.first_weight[block + 1])
+        buckets = self.bucket_rows[self.first_bucket[block] : self.first_bucket[block + 1]].astype(np.int64)
+        n_rows = rows.stop - rows.start
+        bucket = np.repeat(np.arange(len(buckets)), np.diff(np.append(buckets, n_rows)))
+        features = (bucket << int(self.shifts[block])) + self.lows[rows]
+        owner = np.repeat(np.arange(n_rows), self.counts[rows].astype(np.int64) + 1)
+        mine = np.flatnonzero(self.slots[stored] == slot % BLOCK_CHILDREN)
+        weights = self.weights[stored][mine].astype(np.float32) * self.scales[edge]
+        return features[owner[mine]], weights
+
+    def _arrays(self) -> dict[str, Array]:
+        names = ["intercepts", "scales", "first_bucket", "first_row", "first_weight", *_TYPES, "weights"]
+        own = {name: getattr(self, name) for name in names}
+        return {"pointers": self.hierarchy.pointers, "children": self.hierarchy.children, **own}
+
+    def to_state(self) -> State:
+        return State(
+            "TreeWeights",
+            facts={"n_features": self.n_features, "n_labels": self.hierarchy.n_labels},
+            arrays=self._arrays(),
+        )
+
+    @classmethod
+    def from_state(cls, state: State) -> TreeWeights:
+        """Build it again, or raise `ModelFormatError`. Only what is proportional to nodes and labels is looked at:
+        the search itself keeps within the large arrays whatever they hold."""
+        n_features = state.fact("n_features", int)
+        pointers = state.array("pointers", np.int64, (None,))
+        children = state.array("children", np.int64, (None,))
+        hierarchy = LabelHierarchy.loaded(pointers, children, state.fact("n_labels", int))
+        edges = len(children)
+        n_blocks = int((-(-np.diff(pointers) // BLOCK_CHILDREN)).sum())
+        arrays = {name: state.array(name, dtype, (None,)) for name, dtype in _TYPES.items()}
+        arrays["intercepts"] = state.array("intercepts", np.float32, (edges,))
+        arrays["scales"] = state.array("scales", np.float32, (edges,))
+        stored = state.arrays.get("weights")
+        short = isinstance(stored, np.ndarray) and stored.dtype == np.int16
+        arrays["weights"] = state.array("weights", np.int16 if short else np.float32, arrays["slots"].shape)
+        for first, of in (("first_bucket", "bucket_rows"), ("first_row", "lows"), ("first_weight", "slots")):
+            arrays[first] = bounds = state.array(first, np.int64, (n_blocks + 1,))
+            if bounds[0] != 0 or bounds[-1] != len(arrays[of]) or (bounds[1:] < bounds[:-1]).any():
+                raise ModelFormatError(f"{state.kind}: {first!r} does not divide the {len(arrays[of])} {of}")
+        for one, other in (("bucket_rows", "bucket_weights"), ("lows", "counts")):
+            if len(arrays[one]) != len(arrays[other]):
+                raise ModelFormatError(f"{state.kind}: {one!r} and {other!r} differ in length")
+        if len(arrays["shifts"]) != n_blocks:
+            raise ModelFormatError(f"{state.kind}: {len(arrays['shifts'])} shifts for {n_blocks} blocks")
+        if not (np.isfinite(arrays["intercepts"]).all() and np.isfinite(arrays["scales"]).all()):
+            raise ModelFormatError(f"{state.kind}: intercepts and scales must be finite")
+        return cls(hierarchy=hierarchy, n_features=n_features, **arrays)
+
+
+def _no_block() -> TrainedBlock:
+    nothing = np.zeros(0, np.float32)
+    return TrainedBlock(nothing.astype(np.int32), np.zeros(1, np.int64), nothing.astype(np.uint8), nothing, nothing)
+
+
+def _pack(block: TrainedBlock, n_features: int, precision: int) -> dict[str, Array]:
+    n_rows = len(block.features)
+    n_buckets = max(1, n_rows // _FEATURES_OF_A_BUCKET)
+    shift = min(_LARGEST_SHIFT, max(0, int(np.ceil(np.log2(max(1, n_features) / n_buckets)))))
+    buckets = np.arange(((n_features - 1) >> shift) + 1 if n_rows else 0)
+    rows = np.searchsorted(block.features >> shift, buckets)
+    weights, scales = block.weights, np.ones(len(block.intercepts), dtype=np.float32)
+    if precision == 16:
+        largest = np.zeros(len(block.intercepts), dtype=np.float32)
+        np.maximum.at(largest, block.siblings, np.abs(weights))
+        scales = np.where(largest > 0, largest / np.float32(32767), np.float32(1)).astype(np.float32)
+        weights = np.rint(weights / scales[block.siblings]).astype(np.int16)
+    return {
+        "intercepts": block.intercepts,
+        "scales": scales,
+        "shifts": np.array([shift], dtype=np.uint8),
+        "bucket_rows": rows.astype(np.uint32),
+        "bucket_weights": block.pointers[rows].astype(np.uint32),
+        "lows": (block.features & ((1 << shift) - 1)).astype(np.uint16),
+        "counts": (np.diff(block.pointers) - 1).astype(np.uint8),
+        "slots": block.siblings,
+        "weights": weights,
+    }

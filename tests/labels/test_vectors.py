@@ -1,0 +1,86 @@
+"""Label vectors: normalised sums of rows, whatever the threads and the memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from longtail.errors import InvalidInput, NotEnoughMemory
+from longtail.labels import label_vectors, vectors
+
+
+@pytest.fixture
+def problem(rng):
+    X = sparse.random_array((60, 50), density=0.1, rng=rng, format="csr", dtype=np.float32)
+    Y = rng.random((60, 30)) < 0.1
+    Y[:, 4] = False
+    return X, sparse.csr_array(Y.astype(np.float32))
+
+
+def normalised(sums):
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    return sums / np.where(lengths > 0, lengths, 1)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_vectors_are_the_normalised_columns_of_the_cross_product(problem, n_jobs, monkeypatch):
+    monkeypatch.setattr(vectors, "_BLOCK_ENTRIES", 50)
+    X, Y = problem
+    found = label_vectors(X, Y, n_jobs=n_jobs)
+    assert found.dtype == np.float32
+    assert found.indices.dtype == np.int32
+    np.testing.assert_allclose(found.toarray(), normalised((Y.T @ X).toarray()), atol=1e-6)
+
+
+def test_a_label_without_positives_or_with_empty_rows_has_an_empty_vector(problem):
+    X, Y = problem
+    X, Y = X.toarray(), Y.toarray()
+    X[7] = 0
+    Y[:, 5] = 0
+    Y[7, 5] = 1
+    found = label_vectors(X, Y)
+    assert np.diff(found.indptr)[[4, 5]].tolist() == [0, 0]
+
+
+def test_top_keeps_the_largest_entries_and_length_1(problem):
+    X, Y = problem
+    found = label_vectors(X, Y, top=3)
+    full = normalised((Y.T @ X).toarray())
+    kept = np.where(full >= np.sort(full, axis=1)[:, [-3]], full, 0)
+    np.testing.assert_allclose(found.toarray(), normalised(kept), atol=1e-6)
+
+
+def test_what_does_not_fit_into_memory_is_cut_to_the_largest_entries(problem, monkeypatch):
+    X, Y = problem
+    monkeypatch.setenv("LONGTAIL_MEMORY", "2K")
+    found = label_vectors(X, Y)
+    assert np.diff(found.indptr).max() == 4
+    assert found.nnz * 8 <= 1024
+    np.testing.assert_array_equal(found.toarray(), label_vectors(X, Y, top=4).toarray())
+
+
+def test_labels_that_cannot_fit_are_refused(problem, monkeypatch):
+    monkeypatch.setenv("LONGTAIL_MEMORY", "100")
+    with pytest.raises(NotEnoughMemory, match="label vectors needs"):
+        label_vectors(*problem)
+
+
+def test_sums_beyond_32_bits_are_refused():
+    X = np.full((2, 1), 3e38, dtype=np.float32)
+    with pytest.raises(InvalidInput, match="a label 2 rows: their sum leaves 32-bit floats"):
+        label_vectors(X, np.ones((2, 1)))
+
+
+@pytest.mark.parametrize("top", [0, -1, 1.5, True])
+def test_a_top_that_is_no_count_is_refused(problem, top):
+    with pytest.raises(InvalidInput, match="top is"):
+        label_vectors(*problem, top=top)
+
+
+@pytest.mark.parametrize("shape", [(3, 0, 2), (3, 2, 0), (0, 2, 3)])
+def test_nothing_in_nothing_out(shape):
+    rows, features, labels = shape
+    found = label_vectors(sparse.csr_array((rows, features)), sparse.csr_array((rows, labels)))
+    assert found.shape == (labels, features)
+    assert found.nnz == 0
