@@ -10,6 +10,8 @@ from longtail.version import __version__
 if TYPE_CHECKING:
     from longtail.data import Corpus as Corpus
     from longtail.errors import LongtailError as LongtailError
+    from longtail.linear import LabelTree as LabelTree
+    from longtail.linear import OneVsRest as OneVsRest
     from longtail.linear import Ridge as Ridge
     from longtail.linear import RidgeCV as RidgeCV
     from longtail.metrics import evaluate as evaluate
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 # Loaded on first use, so that importing the package costs what NumPy and SciPy cost.
 _HOMES = {
     "Corpus": "longtail.data",
+    "LabelTree": "longtail.linear",
     "LongtailError": "longtail.errors",
+    "OneVsRest": "longtail.linear",
     "Ridge": "longtail.linear",
     "RidgeCV": "longtail.linear",
     "Tagger": "longtail.tagger",

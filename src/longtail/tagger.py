@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail.data import Corpus
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import Ridge, RidgeCV, choose_learner
+from longtail.linear import LabelTree, OneVsRest, Ridge, RidgeCV, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.store import Persistent, State
 from longtail.text import RowScaling, TextFeatures
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 FEATURES: dict[str, Any] = {"TextFeatures": TextFeatures, "RowScaling": RowScaling}
-ESTIMATORS: dict[str, Any] = {"Ridge": Ridge, "RidgeCV": RidgeCV}
+ESTIMATORS: dict[str, Any] = {"LabelTree": LabelTree, "OneVsRest": OneVsRest, "Ridge": Ridge, "RidgeCV": RidgeCV}
 
 
 class Tag(NamedTuple):
@@ -55,7 +55,7 @@ class Tagger(BaseEstimator, Persistent):
     ----------
     features : TextFeatures, RowScaling or None
         How to make features; None makes `TextFeatures` for texts and `RowScaling` for rows of features.
-    estimator : Ridge, RidgeCV or None
+    estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
         What learns; None chooses by the size of the data, see `longtail.linear.choose_learner`.
 
     Attributes

@@ -1,8 +1,10 @@
-"""Linear learners: closed-form ridge, and ridge that chooses its penalty."""
+"""Linear learners: label trees, one-vs-rest, closed-form ridge, and which to choose."""
 
 from longtail.linear.choice import choose_learner
-from longtail.linear.model import Explanation, LinearModel
+from longtail.linear.label_tree import LabelTree
+from longtail.linear.model import Explanation, LinearModel, Step
+from longtail.linear.one_vs_rest import OneVsRest
 from longtail.linear.ridge import Ridge
 from longtail.linear.ridge_cv import RidgeCV
 
-__all__ = ["Explanation", "LinearModel", "Ridge", "RidgeCV", "choose_learner"]
+__all__ = ["Explanation", "LabelTree", "LinearModel", "OneVsRest", "Ridge", "RidgeCV", "Step", "choose_learner"]

@@ -11,9 +11,10 @@ import numpy as np
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.linear.conjugate import ConjugateGradients
 from longtail.linear.cost import Estimate, Shape, cheapest, estimate
-from longtail.linear.ridge_model import RidgeModel, check_training, column_counts
+from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.solvers import DualCholesky, PrimalCholesky, Problem, Spectral
 from longtail.linear.statistics import Statistics
+from longtail.linear.training_data import check_training, column_counts
 from longtail.memory import MemoryPlan, available_memory
 from longtail.parallel import resolve_jobs
 from longtail.parameters import Choice, Constraint, Number
@@ -138,7 +139,7 @@ class Ridge(RidgeModel):
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         """
         self._check()
-        X, Y = check_training(X, Y)
+        X, Y = check_training(X, Y, type(self).__name__)
         if self.updatable:
             self._check_updatable(X, Y.shape[1])
             return self._solve_statistics(Statistics.of(X, Y, self.n_jobs))
@@ -161,7 +162,7 @@ class Ridge(RidgeModel):
             Whether to bring the weights up to date. With many batches, solve only at the last.
         """
         self._check()
-        X, Y = check_training(X, Y)
+        X, Y = check_training(X, Y, type(self).__name__)
         if not hasattr(self, "statistics_") and hasattr(self, "coef_"):
             raise InvalidInput(
                 "this model was fitted without the sums that updates need; fit it with updatable=True, or begin with "
@@ -201,7 +202,7 @@ class Ridge(RidgeModel):
     def memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         """What `fit` would hold at its peak, as a `MemoryPlan`."""
         self._check()
-        X, Y = check_training(X, Y)
+        X, Y = check_training(X, Y, type(self).__name__)
         if self.updatable:
             return self._update_plan(X, Y.shape[1])
         problem = Problem.build(X, Y, self.fit_intercept)

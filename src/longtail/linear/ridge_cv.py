@@ -15,8 +15,9 @@ from longtail import progress
 from longtail.errors import ModelFormatError
 from longtail.linear.cost import Estimate, Shape, cheapest, estimate_path
 from longtail.linear.leave_one_out import FactoredPath, SpectralPath, leave_one_out
-from longtail.linear.ridge_model import RidgeModel, check_training, column_counts
+from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.solvers import DualCholesky, PrimalCholesky, Problem, Spectral
+from longtail.linear.training_data import check_training, column_counts
 from longtail.metrics import ndcg_at_k, precision_at_k, psp_at_k, recall_at_k
 from longtail.native import kernels
 from longtail.parameters import Choice, Constraint, Number, Sequence
@@ -122,7 +123,7 @@ class RidgeCV(RidgeModel):
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         """
         self._check()
-        X, Y = check_training(X, Y)
+        X, Y = check_training(X, Y, type(self).__name__)
         shape = Shape.of(X, Y)
         rows = self._sampled_rows(Y)
         self.alphas_ = self._path(X)

@@ -19,7 +19,7 @@ from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
 from longtail.store import State
 from longtail.store.state import check_params, saved_params
-from longtail.validation import as_features, as_label_mask, as_labels
+from longtail.validation import as_label_mask
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -159,22 +159,3 @@ class RidgeModel(LinearModel):
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         return tags
-
-
-def column_counts(Y: Any) -> Array:
-    """Rows of each label."""
-    return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
-
-
-def check_training(X: Any, Y: Any) -> tuple[Any, Any]:
-    """Check features and labels for a fit."""
-    X = as_features(X)
-    if X.shape[0] < 1:
-        raise InvalidInput(
-            f"Found array with {X.shape[0]} sample(s) (shape={X.shape}) while a minimum of 1 is required."
-        )
-    if X.shape[1] < 1:
-        raise InvalidInput(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
-    if Y is None:
-        raise InvalidInput("Ridge requires y to be passed, but the target y is None")
-    return X, as_labels(Y, n_rows=X.shape[0])

@@ -85,7 +85,9 @@ class Examples:
             costs = costs[inner][order][first]
         if not levels:
             nothing = np.zeros(0, np.int64)
-            return cls(np.zeros(hierarchy.n_nodes + 1, np.int64), nothing, nothing.astype(np.int32), nothing.astype(np.float32))
+            return cls(
+                np.zeros(hierarchy.n_nodes + 1, np.int64), nothing, nothing.astype(np.int32), nothing.astype(np.float32)
+            )
         edges, rows, costs = (np.concatenate([level[i] for level in levels]) for i in range(3))
         nodes = owners[edges]
         order = np.lexsort((edges, rows, nodes))

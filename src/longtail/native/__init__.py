@@ -13,9 +13,10 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from longtail.native import cluster, conjugate, repository_text, siblings, sparse, topk
+from longtail.native import cluster, conjugate, repository_text, siblings, sparse, topk, tree_search
 
 twins: Any = SimpleNamespace(
+    TreeSearch=tree_search.TreeSearch,
     RepositoryText=repository_text.RepositoryText,
     add_rows=cluster.add_rows,
     bisect_nodes=cluster.bisect_nodes,

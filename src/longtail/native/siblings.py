@@ -183,7 +183,9 @@ def train_siblings(
         kept.append((found, sibling + first, problem.weights[found, sibling]))
         intercepts.append(problem.intercepts[:own] * np.float32(bias))
         first, lanes = first + own, lanes + width
-    features, siblings, weights = (np.concatenate([part[i] for part in kept]) if kept else np.zeros(0) for i in range(3))
+    features, siblings, weights = (
+        np.concatenate([part[i] for part in kept]) if kept else np.zeros(0) for i in range(3)
+    )
     order = np.lexsort((siblings, features))
     distinct, starts = np.unique(features[order], return_index=True)
     return (

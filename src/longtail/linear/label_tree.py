@@ -1,0 +1,331 @@
+"""`LabelTree`: a tree over the labels with linear classifiers in its nodes, searched with a beam (Parabel, WWW 2018)."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from longtail import progress
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.labels import LabelHierarchy, cluster_labels, label_vectors
+from longtail.linear.training_data import check_training, column_counts
+from longtail.linear.tree_model import TreeModel
+from longtail.linear.tree_training import Examples, Negatives, Objective, Rows, tasks_of, train
+from longtail.linear.tree_weights import TreeWeights
+from longtail.memory import MemoryPlan
+from longtail.metrics import inverse_propensity
+from longtail.native import kernels
+from longtail.parallel import map_blocks, resolve_jobs, split
+from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
+from longtail.store import State
+from longtail.store.state import check_params, saved_params
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_log = logging.getLogger(__name__)
+
+_ROWS_SEARCHED = 1024
+
+
+class ClassifierTree(TreeModel):
+    """What `LabelTree` and `OneVsRest` share: the classifiers, their parameters, saving."""
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "loss": Choice(("squared_hinge", "logistic")),
+        "C": Number(above=0, high=1e6),
+        "prune": Number(low=0),
+        "weighting": Choice((None, "loss", "score")),
+        "propensity": Sequence(Number(above=0), length=2),
+        "precision": Choice((16, 32)),
+        "tol": Number(above=0),
+        "max_sweeps": Number(low=1, whole=True),
+        "random_state": Number(low=0, high=2**31, whole=True, optional=True),
+        "n_jobs": Number(whole=True, optional=True),
+    }
+
+    C: float
+    prune: float
+    weighting: str | None
+    propensity: tuple[float, float]
+    precision: int
+    tol: float
+    max_sweeps: int
+    random_state: int | None
+    inverse_propensity_: Array
+    gap_: float
+    n_sweeps_: int
+
+    def _objective(self, seed: int) -> Objective:
+        top = self.prune if isinstance(self.prune, int | np.integer) and self.prune >= 1 else 0
+        threshold = 0.0 if top else float(self.prune)
+        return Objective(self.loss, float(self.C), self.tol, self.max_sweeps, threshold, int(top), seed)
+
+    def _seed(self) -> int:
+        return secrets.randbits(30) if self.random_state is None else int(self.random_state)
+
+    def _begin(self, X: Any, Y: Any) -> tuple[Any, Any, Array]:
+        """Check parameters and data; the cost of missing each label."""
+        check_parameters(self, self._parameters)
+        resolve_jobs(self.n_jobs)
+        X, Y = check_training(X, Y, type(self).__name__)
+        counts = column_counts(Y)
+        a, b = self.propensity
+        self.__dict__.pop("_search", None)
+        self.inverse_propensity_ = inverse_propensity(counts, max(X.shape[0], 3), a=a, b=b).astype(np.float32)
+        self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
+        weights = self.inverse_propensity_ if self.weighting == "loss" else np.ones(Y.shape[1], dtype=np.float32)
+        return X, Y, np.float32(self.C) * weights
+
+    def _plan(self, X: Any, Y: Any, n_trees: int, widest: int, duals: bool) -> MemoryPlan:
+        """What `fit` holds at its peak; the weights that are kept can only be estimated."""
+        jobs = resolve_jobs(self.n_jobs)
+        lanes = min(64, max(8, widest))
+        columns = int(np.count_nonzero(np.bincount(X.indices, minlength=X.shape[1]))) if X.nnz else 0
+        by_rows = Y.nnz * max(1, X.nnz // X.shape[0])
+        kept = min(columns * Y.shape[1], by_rows if self.prune == 0 else by_rows // 4)
+        parts = {
+            "features": 12 * X.nnz,
+            "rows being learned from": (8 * X.nnz + 24 * X.shape[0]) * jobs,
+            "classifiers being learned": 4 * lanes * (columns + X.shape[0]) * jobs,
+            "labels of rows": 64 * Y.nnz,
+            "dual variables": 4 * lanes * Y.nnz if duals else 0,
+            "weights kept (estimated)": n_trees * kept * (4 if self.precision == 16 else 6),
+        }
+        advice = "Keep fewer weights (prune), use fewer trees or threads (n_jobs), or fewer features."
+        return MemoryPlan(type(self).__name__, parts, advice)
+
+    def _grow(self, rows: Rows, Y: Any, hierarchy: LabelHierarchy, costs: Array, seed: int, beam: int) -> TreeWeights:
+        """Train the classifiers of one tree; a `beam` above 0 trains again with what the beam mistakes for positive."""
+        examples = Examples.of(hierarchy, Y, costs)
+        tasks = tasks_of(hierarchy)
+        objective = self._objective(seed)
+        trained = train(rows, examples, tasks, objective, self.n_jobs, keep_duals=beam > 0)
+        weights = TreeWeights.pack(hierarchy, rows.n_features, (each.block for each in trained), self.precision)
+        if beam > 0 and hierarchy.n_nodes > 1:
+            negatives = self._mistaken(rows, Y.shape[0], weights, examples, beam)
+            trained = train(rows, examples, tasks, objective, self.n_jobs, negatives=negatives, before=trained)
+            weights = TreeWeights.pack(hierarchy, rows.n_features, (each.block for each in trained), self.precision)
+        self.gap_ = max([getattr(self, "gap_", 0.0), *(each.gap for each in trained)])
+        self.n_sweeps_ = max([getattr(self, "n_sweeps_", 0), *(each.sweeps for each in trained)])
+        return weights
+
+    def _mistaken(self, rows: Rows, n_rows: int, weights: TreeWeights, examples: Examples, beam: int) -> Negatives:
+        search = kernels.TreeSearch(
+            rows.n_features, weights.hierarchy.n_labels, self.loss == "logistic", [weights.for_search()]
+        )
+
+        def visits(block: slice) -> tuple[Array, Array]:
+            found: tuple[Array, Array] = search.visited(
+                0, rows.indptr, rows.indices, rows.data, block.start, block.stop, beam
+            )
+            return found
+
+        def found() -> Any:
+            with progress.task("searching for negatives", total=n_rows) as advance:
+                blocks = split(n_rows, _ROWS_SEARCHED)
+                for block, pairs in zip(blocks, map_blocks(visits, blocks, self.n_jobs), strict=True):
+                    yield pairs
+                    advance(block.stop - block.start)
+
+        return Negatives.of(found(), examples)
+
+    def _label_factors(self) -> Array | None:
+        if self.weighting != "score":
+            return None
+        return self.inverse_propensity_ / self.inverse_propensity_.max(initial=1)
+
+    def to_state(self) -> State:
+        check_is_fitted(self, "trees_")
+        facts = {
+            "n_features": self.n_features_in_,
+            "n_labels": self.n_labels_,
+            "n_trees": len(self.trees_),
+            "gap": float(self.gap_),
+            "n_sweeps": int(self.n_sweeps_),
+        }
+        parts = {f"tree{number}": tree.to_state() for number, tree in enumerate(self.trees_)}
+        params = saved_params(self, without=self._not_saved)
+        arrays = {"inverse_propensity": self.inverse_propensity_}
+        return State(type(self).__name__, params, facts, arrays, parts)
+
+    _not_saved: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Build the fitted estimator again, or raise `ModelFormatError`."""
+        model = cls(**check_params(state, cls, without=cls._not_saved))
+        try:
+            check_parameters(model, cls._parameters)
+        except InvalidInput as error:
+            raise ModelFormatError(str(error)) from None
+        model.n_features_in_, model.n_labels_ = state.fact("n_features", int), state.fact("n_labels", int)
+        model.gap_, model.n_sweeps_ = float(state.fact("gap", (int, float))), state.fact("n_sweeps", int)
+        model.inverse_propensity_ = state.array("inverse_propensity", np.float32, (model.n_labels_,))
+        if not (np.isfinite(model.inverse_propensity_).all() and (model.inverse_propensity_ > 0).all()):
+            raise ModelFormatError(f"{state.kind}: inverse propensities must be finite and positive")
+        n_trees = state.fact("n_trees", int)
+        if not 1 <= n_trees == len(state.parts):
+            raise ModelFormatError(f"{state.kind}: {n_trees} trees, but {len(state.parts)} parts")
+        model.trees_ = tuple(
+            TreeWeights.from_state(state.part(f"tree{number}", "TreeWeights")) for number in range(n_trees)
+        )
+        for tree in model.trees_:
+            if tree.n_features != model.n_features_in_ or tree.hierarchy.n_labels != model.n_labels_:
+                raise ModelFormatError(f"{state.kind}: a tree has other features or labels than the model")
+        return model
+
+
+class LabelTree(ClassifierTree):
+    """A tree over the labels, linear classifiers in its nodes, a beam search at prediction.
+
+    Similar labels are put together by clustering; at each node one classifier per child learns from the rows that have
+    a label below the node; a row is led down the tree and only the most promising nodes are looked into. Training takes
+    time in proportion to rows x log labels, prediction to log labels.
+
+    Parameters
+    ----------
+    leaf_size : int
+        Labels a node may have.
+    branching : int
+        Nodes a node may have.
+    n_trees : int
+        Trees, of different clusterings, whose scores are averaged.
+    loss : {"squared_hinge", "logistic"}
+    C : float
+        Weight of the loss against the penalty.
+    beam : int
+        Nodes that are looked into per level at prediction.
+    prune : float or int
+        A float drops weights of at most this magnitude; a whole number of at least 1 keeps so many weights of each
+        classifier.
+    negatives : {"siblings", "beam"}
+        What a node learns to refuse: rows with a label elsewhere below it, or in a second training also rows that the
+        beam sends there by mistake. The second costs two to three times the time and is nearly as accurate as
+        one-vs-rest.
+    weighting : {None, "loss", "score"}
+        Rare labels: "loss" makes missing a label cost its inverse propensity, "score" multiplies scores by it,
+        relative to the rarest.
+    propensity : pair of float
+        The constants A and B of the propensity model.
+    hierarchy : LabelHierarchy or None
+        A tree to use instead of learning one.
+    precision : {16, 32}
+        Bits of a stored weight.
+    tol : float
+        Gap between primal and dual value, relative to the primal, at which the classifiers of a node are done.
+    max_sweeps : int
+        Most passes over the rows of a node.
+    random_state : int or None
+        The same number gives the same model, whatever `n_jobs`; None another each time.
+    n_jobs : int or None
+        Threads; None uses every core.
+
+    Attributes
+    ----------
+    trees_ : tuple of TreeWeights
+    hierarchies_ : tuple of LabelHierarchy
+    inverse_propensity_ : array of shape (n_labels,)
+    gap_ : float
+        Largest relative gap at which a node's training ended.
+    n_sweeps_ : int
+        Most passes over the rows that a node took.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import LabelTree
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1], [0.1, 0.9]])
+    >>> Y = np.array([[1, 0], [0, 1], [1, 0], [0, 1]])
+    >>> labels, scores = LabelTree().fit(X, Y).predict_topk(X, k=1)
+    >>> labels.ravel().tolist()
+    [0, 1, 0, 1]
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        **ClassifierTree._parameters,
+        "leaf_size": Number(low=1, whole=True),
+        "branching": Number(low=2, whole=True),
+        "n_trees": Number(low=1, high=1000, whole=True),
+        "beam": Number(low=1, whole=True),
+        "negatives": Choice(("siblings", "beam")),
+    }
+    _not_saved = ("hierarchy",)
+
+    def __init__(
+        self,
+        leaf_size: int = 100,
+        branching: int = 64,
+        n_trees: int = 1,
+        loss: str = "squared_hinge",
+        C: float = 1.0,
+        beam: int = 10,
+        prune: float = 0.1,
+        negatives: str = "siblings",
+        *,
+        weighting: str | None = None,
+        propensity: tuple[float, float] = (0.55, 1.5),
+        hierarchy: LabelHierarchy | None = None,
+        precision: int = 16,
+        tol: float = 0.01,
+        max_sweeps: int = 20,
+        random_state: int | None = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.leaf_size = leaf_size
+        self.branching = branching
+        self.n_trees = n_trees
+        self.loss = loss
+        self.C = C
+        self.beam = beam
+        self.prune = prune
+        self.negatives = negatives
+        self.weighting = weighting
+        self.propensity = propensity
+        self.hierarchy = hierarchy
+        self.precision = precision
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _beam(self) -> int:
+        return self.beam
+
+    def memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
+        """What `fit` would hold at its peak, as a `MemoryPlan`."""
+        X, Y = check_training(X, Y, type(self).__name__)
+        return self._plan(X, Y, self.n_trees, max(self.leaf_size, self.branching), self.negatives == "beam")
+
+    def fit(self, X: Any, Y: Any) -> LabelTree:
+        """Cluster the labels and train the classifiers of every node.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        """
+        X, Y, costs = self._begin(X, Y)
+        plan = self.memory_plan(X, Y).check()
+        _log.info("%s: at most %s", plan.work, plan.describe())
+        rows, seed = Rows.of(X), self._seed()
+        self.gap_, self.n_sweeps_ = 0.0, 0
+        vectors = None if self.hierarchy is not None else label_vectors(X, Y)
+        trees = []
+        for number in range(self.n_trees):
+            hierarchy = self._hierarchy(Y, vectors, seed + number)
+            beam = self.beam if self.negatives == "beam" else 0
+            trees.append(self._grow(rows, Y, hierarchy, costs, seed + number, beam))
+        self.trees_ = tuple(trees)
+        return self
+
+    def _hierarchy(self, Y: Any, vectors: Any, seed: int) -> LabelHierarchy:
+        if self.hierarchy is None:
+            return cluster_labels(vectors, self.leaf_size, self.branching, seed, self.n_jobs)
+        if not isinstance(self.hierarchy, LabelHierarchy):
+            raise InvalidInput(f"hierarchy is a {type(self.hierarchy).__name__}; expected a LabelHierarchy or None")
+        if self.hierarchy.n_labels != Y.shape[1]:
+            raise InvalidInput(f"the hierarchy is over {self.hierarchy.n_labels} labels, but Y has {Y.shape[1]}")
+        return self.hierarchy.restricted_to(column_counts(Y) > 0)

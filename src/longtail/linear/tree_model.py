@@ -1,0 +1,227 @@
+"""`TreeModel`: what every learner made of label trees can do once it is trained.
+
+A label's score is the product over its path of what each classifier makes of its margin m, exp(-max(0, 1 - m)^3) or
+1 / (1 + exp(-m)): in (0, 1], and 1 where every classifier on the path is sure. Several trees are averaged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from longtail import progress
+from longtail.errors import InvalidInput
+from longtail.labels import LabelHierarchy
+from longtail.linear.model import Explanation, Step
+from longtail.linear.tree_training import Rows
+from longtail.linear.tree_weights import TreeWeights
+from longtail.memory import MemoryPlan
+from longtail.native import kernels
+from longtail.native.tree_search import log_probability
+from longtail.parallel import map_blocks, resolve_jobs, split
+from longtail.store import Persistent
+from longtail.validation import as_features, as_label_mask, check_k
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_CELLS = 2**22  # scores held at once
+_FEWEST_ROWS = 64  # that are worth a thread
+_MOST_ROWS = 4096
+
+
+class TreeModel(BaseEstimator, Persistent):
+    """Prediction, explanation and decision values from ``trees_``."""
+
+    loss: str
+    n_jobs: int | None
+    trees_: tuple[TreeWeights, ...]
+    n_features_in_: int
+    n_labels_: int
+
+    def _beam(self) -> int:
+        """Nodes visited per level and row."""
+        raise NotImplementedError
+
+    def _label_factors(self) -> Array | None:
+        """Factor in (0, 1] on each label's score, or None."""
+        return None
+
+    @property
+    def hierarchies_(self) -> tuple[LabelHierarchy, ...]:
+        """The tree over the labels of each of ``trees_``: to print, to export, to train another model on."""
+        check_is_fitted(self, "trees_")
+        return tuple(tree.hierarchy for tree in self.trees_)
+
+    def _searcher(self) -> Any:
+        """The kernel's view of the trees, made once."""
+        found = self.__dict__.get("_search")
+        if found is None:
+            check_is_fitted(self, "trees_")
+            arrays = [tree.for_search() for tree in self.trees_]
+            found = kernels.TreeSearch(self.n_features_in_, self.n_labels_, self.loss == "logistic", arrays)
+            self.__dict__["_search"] = found
+        return found
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        state.pop("_search", None)
+        return state
+
+    def _check_rows(self, X: Any) -> Any:
+        return as_features(X, n_features=self.n_features_in_, owner=type(self).__name__)
+
+    def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
+        """The k best labels of each row and their scores.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        k : int
+        allow, deny : sequence of label ids, or mask over all labels, or None
+            Labels that may, or may not, be given. The search enters only nodes with an allowed label below.
+
+        Returns
+        -------
+        labels : int64 array of shape (n_rows, k)
+            Best first, ties to the lowest label; -1 where the beam reaches fewer than k.
+        scores : float32 array of shape (n_rows, k)
+            In (0, 1]; -inf where there is no label.
+        """
+        search = self._searcher()
+        X = self._check_rows(X)
+        k = check_k(k)
+        mask = as_label_mask(allow, deny, self.n_labels_)
+        rows, n_rows, beam, factors = Rows.of(X), X.shape[0], self._beam(), self._label_factors()
+        places = min(k, max(1, self.n_labels_))
+        labels = np.empty((n_rows, places), dtype=np.int64)
+        scores = np.empty((n_rows, places), dtype=np.float32)
+
+        def part(block: slice) -> int:
+            search.topk(
+                rows.indptr, rows.indices, rows.data, block.start, block.stop, beam, mask, factors, labels, scores
+            )
+            return block.stop - block.start
+
+        with progress.task("predicting", total=n_rows) as advance:
+            for done in map_blocks(part, self._row_blocks(n_rows), self.n_jobs):
+                advance(done)
+        if places == k:
+            return labels, scores
+        beyond = ((0, 0), (0, k - places))
+        return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
+
+    def _row_blocks(self, n_rows: int) -> list[slice]:
+        if n_rows <= _FEWEST_ROWS:
+            return [slice(0, n_rows)]
+        return split(n_rows, min(_MOST_ROWS, max(_FEWEST_ROWS, -(-n_rows // (4 * resolve_jobs(self.n_jobs))))))
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores of every label for every row, with no beam, as one dense matrix: for small vocabularies.
+
+        Labels that had no rows in training score 0.
+        """
+        search = self._searcher()
+        X = self._check_rows(X)
+        MemoryPlan(
+            "decision_function",
+            {"scores": 4 * X.shape[0] * self.n_labels_},
+            "Use predict_topk, which never holds all scores, or fewer rows at a time.",
+        ).check()
+        return self._all_scores(search, X, max(1, *(tree.hierarchy.n_nodes for tree in self.trees_)))
+
+    def _all_scores(self, search: Any, X: Any, beam: int) -> Array:
+        rows = Rows.of(X)
+        scores = np.zeros((X.shape[0], self.n_labels_), dtype=np.float32)
+        factors = self._label_factors()
+
+        def part(block: slice) -> None:
+            search.all(rows.indptr, rows.indices, rows.data, block.start, block.stop, beam, factors, scores)
+
+        for _ in map_blocks(part, self._row_blocks(X.shape[0]), self.n_jobs):
+            pass
+        return scores
+
+    def _thresholds(self) -> Any:
+        """The score from which on a label is given: one for all, or one per label."""
+        return 0.5
+
+    def predict(self, X: Any) -> Any:
+        """Labels that the beam reaches with a score of at least their threshold, as a sparse 0/1 matrix."""
+        search = self._searcher()
+        X = self._check_rows(X)
+        parts = [sparse.csr_array((0, self.n_labels_), dtype=np.int8)]
+        for rows in split(X.shape[0], max(1, _CELLS // max(1, self.n_labels_))):
+            scores = self._all_scores(search, X[rows], self._beam())
+            parts.append(sparse.csr_array(((scores >= self._thresholds()) & (scores > 0)).astype(np.int8)))
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+    def explain(self, x: Any, label: int) -> Explanation:
+        """Which features of the one row `x` led to `label`, exactly, along its path in each tree.
+
+        The contributions add up to the margin: the sum of the margins along the path, averaged over trees.
+        """
+        search = self._searcher()
+        row = self._check_rows(x)
+        if row.shape[0] != 1:
+            raise InvalidInput(f"explain takes one row; found {row.shape[0]}")
+        if isinstance(label, bool) or not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels_:
+            raise InvalidInput(f"label is {label!r}; expected a label id in 0..{self.n_labels_ - 1}")
+        score = float(self._all_scores(search, row, max(1, *(t.hierarchy.n_nodes for t in self.trees_)))[0, label])
+        steps = [step for number in range(len(self.trees_)) for step in self._steps(number, row, int(label))]
+        dense = np.zeros(self.n_features_in_, dtype=np.float64)
+        for step in steps:
+            dense[step.features] += step.contributions
+        dense /= len(self.trees_)
+        features = np.flatnonzero(dense)
+        features = features[np.argsort(-np.abs(dense[features]), kind="stable")]
+        intercept = sum(step.intercept for step in steps) / len(self.trees_)
+        return Explanation(
+            label=int(label),
+            score=score,
+            margin=float(dense.sum() + intercept),
+            features=features,
+            contributions=dense[features],
+            intercept=intercept,
+            steps=tuple(steps),
+        )
+
+    def _steps(self, number: int, row: Any, label: int) -> list[Step]:
+        tree = self.trees_[number]
+        hierarchy = tree.hierarchy
+        if hierarchy.parents()[1][label] < 0:
+            return []
+        path = hierarchy.path(label)
+        steps = []
+        for node, child in zip(path, [*path[1:], ~label], strict=True):
+            first = int(hierarchy.pointers[node])
+            slot = int(np.flatnonzero(hierarchy.children[first : int(hierarchy.pointers[node + 1])] == child)[0])
+            features, weights = tree.edge_weights(node, slot)
+            shared, mine, theirs = np.intersect1d(row.indices, features, assume_unique=True, return_indices=True)
+            contributions = row.data[mine].astype(np.float64) * weights[theirs]
+            order = np.argsort(-np.abs(contributions), kind="stable")
+            intercept = float(tree.intercepts[first + slot])
+            margin = float(contributions.sum() + intercept)
+            steps.append(
+                Step(
+                    tree=number,
+                    node=node,
+                    probability=float(np.exp(log_probability(np.array(margin), self.loss == "logistic"))),
+                    margin=margin,
+                    features=shared[order],
+                    contributions=contributions[order],
+                    intercept=intercept,
+                )
+            )
+        return steps
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags

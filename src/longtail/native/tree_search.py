@@ -1,0 +1,193 @@
+"""Plain NumPy twin of the beam search through label trees, one row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_BLOCK_CHILDREN = 256
+
+
+def log_probability(margin: Array, logistic: bool) -> Array:
+    """What a classifier's margin adds to the logarithm of a path's score: -max(0, 1 - m)^3, or log sigmoid(m)."""
+    if logistic:
+        return np.asarray(-np.logaddexp(0, -margin))
+    return np.asarray(-(np.maximum(0, 1 - margin) ** 3))
+
+
+class TreeSearch:
+    """Search in trees whose arrays are those of `longtail.linear.tree_weights.TreeWeights`.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+    logistic : bool
+    trees : sequence of mappings from names to arrays
+    """
+
+    def __init__(self, n_features: int, n_labels: int, logistic: bool, trees: Sequence[Mapping[str, Array]]) -> None:
+        self._n_features, self._n_labels, self._logistic, self._trees = n_features, n_labels, logistic, list(trees)
+        self._calibrations: dict[int, tuple[float, float, Array, Array]] = {}
+        self._dense: dict[tuple[int, int], Array] = {}
+
+    def calibrate(self, tree: int, slope: float, offset: float, knots: Array, values: Array) -> None:
+        """Turn log scores s of a tree into sigmoid(slope s + offset), or read them off a table where there is one."""
+        self._calibrations[tree] = slope, offset, knots, values
+
+    def _probability(self, tree: int, log_scores: Array) -> Array:
+        if tree not in self._calibrations:
+            return np.asarray(np.exp(log_scores), dtype=np.float32)
+        slope, offset, knots, values = self._calibrations[tree]
+        if len(knots):
+            return np.interp(log_scores, knots, values).astype(np.float32)
+        return (1 / (1 + np.exp(-(slope * log_scores + offset)))).astype(np.float32)
+
+    def _weights(self, tree: int, block: int) -> Array:
+        """The weights of a block, features x children."""
+        if (tree, block) not in self._dense:
+            t = self._trees[tree]
+            rows = slice(int(t["first_row"][block]), int(t["first_row"][block + 1]))
+            stored = slice(int(t["first_weight"][block]), int(t["first_weight"][block + 1]))
+            buckets = t["bucket_rows"][t["first_bucket"][block] : t["first_bucket"][block + 1]].astype(np.int64)
+            bucket = np.repeat(np.arange(len(buckets)), np.diff(np.append(buckets, rows.stop - rows.start)))
+            features = (bucket << int(t["shifts"][block])) + t["lows"][rows]
+            dense = np.zeros((self._n_features, _BLOCK_CHILDREN), dtype=np.float32)
+            owners = np.repeat(features, t["counts"][rows].astype(np.int64) + 1)
+            dense[owners, t["slots"][stored]] = t["weights"][stored]
+            self._dense[tree, block] = dense
+        return self._dense[tree, block]
+
+    def _children(self, tree: int, node: int, features: Array, values: Array) -> tuple[Array, Array]:
+        """The children of a node, and what each adds to the log score."""
+        t = self._trees[tree]
+        edges = slice(int(t["pointers"][node]), int(t["pointers"][node + 1]))
+        first, last = int(t["first_block"][node]), int(t["first_block"][node + 1])
+        parts = [values @ self._weights(tree, block)[features] for block in range(first, last)]
+        scores = np.concatenate(parts)[: edges.stop - edges.start]
+        margins = scores * t["scales"][edges] + t["intercepts"][edges]
+        return t["children"][edges], log_probability(margins.astype(np.float32), self._logistic)
+
+    def _search(
+        self, tree: int, features: Array, values: Array, beam: int, allowed: Array | None, seen: list[int] | None = None
+    ) -> tuple[Array, Array]:
+        """Labels the beam reaches, and their log scores."""
+        if len(self._trees[tree]["pointers"]) < 2:
+            return np.zeros(0, np.int64), np.zeros(0, np.float32)
+        open_nodes = None if allowed is None else self._open_nodes(tree, allowed)
+        level = [(0.0, 0)]
+        labels, scores = [], []
+        while level:
+            nodes: list[tuple[float, int]] = []
+            for score, node in sorted(level, key=lambda each: each[1]):
+                children, added = self._children(tree, node, features, values)
+                total = np.float32(score) + added
+                is_label = children < 0
+                mine = is_label if allowed is None else is_label & allowed[np.where(is_label, ~children, 0)]
+                labels.append(~children[mine])
+                scores.append(total[mine])
+                below = ~is_label
+                if open_nodes is not None:
+                    below = below & open_nodes[np.where(below, children, 0)]
+                nodes += zip(total[below].tolist(), children[below].tolist(), strict=True)
+            level = sorted(nodes, key=lambda each: (-each[0], each[1]))[:beam]
+            if seen is not None:
+                seen += sorted(node for _, node in level)
+        return np.concatenate(labels), np.concatenate(scores)
+
+    def _open_nodes(self, tree: int, allowed: Array) -> Array:
+        t = self._trees[tree]
+        opened = np.zeros(len(t["pointers"]) - 1, dtype=bool)
+        for node in range(len(opened) - 1, -1, -1):
+            children = t["children"][t["pointers"][node] : t["pointers"][node + 1]]
+            opened[node] = allowed[~children[children < 0]].any() or opened[children[children >= 0]].any()
+        return opened
+
+    def _rows(
+        self, indptr: Array, indices: Array, data: Array, first: int, last: int
+    ) -> Iterator[tuple[int, Any, Any]]:
+        for row in range(first, last):
+            part = slice(int(indptr[row]), int(indptr[row + 1]))
+            yield row, indices[part], data[part]
+
+    def topk(
+        self,
+        indptr: Array,
+        indices: Array,
+        data: Array,
+        first: int,
+        last: int,
+        beam: int,
+        allowed: Array | None,
+        label_factors: Array | None,
+        labels: Array,
+        scores: Array,
+    ) -> None:
+        """Write the best labels of the rows from `first` to `last`, best first, into `labels` and `scores`."""
+        k = labels.shape[1]
+        for row, features, values in self._rows(indptr, indices, data, first, last):
+            found, ranks, probabilities = self._found(features, values, beam, allowed, label_factors)
+            order = np.lexsort((found, -ranks))[:k]
+            labels[row] = -1
+            scores[row] = -np.inf
+            labels[row, : len(order)] = found[order]
+            scores[row, : len(order)] = probabilities[order]
+
+    def _found(
+        self, features: Array, values: Array, beam: int, allowed: Array | None, label_factors: Array | None
+    ) -> tuple[Array, Array, Array]:
+        """Labels found, what to rank them by, and their scores."""
+        per_tree = [self._search(tree, features, values, beam, allowed) for tree in range(len(self._trees))]
+        if len(per_tree) == 1:
+            found, logs = per_tree[0]
+            factors = np.float32(1) if label_factors is None else label_factors[found]
+            return found, logs + np.log(factors), self._probability(0, logs) * factors
+        found = np.unique(np.concatenate([labels for labels, _ in per_tree]))
+        sums = np.zeros(len(found), dtype=np.float32)
+        for tree, (labels, logs) in enumerate(per_tree):
+            sums[np.searchsorted(found, labels)] += self._probability(tree, logs)
+        mean = sums / np.float32(len(per_tree)) * (1 if label_factors is None else label_factors[found])
+        return found, mean, mean
+
+    def all(
+        self,
+        indptr: Array,
+        indices: Array,
+        data: Array,
+        first: int,
+        last: int,
+        beam: int,
+        label_factors: Array | None,
+        scores: Array,
+    ) -> None:
+        """Add the scores of every label that the beam reaches to `scores`, rows x labels."""
+        for row, features, values in self._rows(indptr, indices, data, first, last):
+            found, _, probabilities = self._found(features, values, beam, None, label_factors)
+            scores[row, found] += probabilities
+
+    def visited(
+        self, tree: int, indptr: Array, indices: Array, data: Array, first: int, last: int, beam: int
+    ) -> tuple[Array, Array]:
+        """Rows and the nodes below the root that the beam visits, level by level, by node and row within a level."""
+        pairs = []
+        parents = self._levels(tree)
+        for row, features, values in self._rows(indptr, indices, data, first, last):
+            seen: list[int] = []
+            self._search(tree, features, values, beam, None, seen)
+            pairs += [(parents[node], node, row) for node in seen]
+        pairs.sort()
+        return np.array([row for _, _, row in pairs], dtype=np.int64), np.array(
+            [node for _, node, _ in pairs], dtype=np.int64
+        )
+
+    def _levels(self, tree: int) -> Array:
+        """The level of each node."""
+        t = self._trees[tree]
+        levels = np.zeros(max(0, len(t["pointers"]) - 1), dtype=np.int64)
+        for node in range(len(levels)):
+            children = t["children"][t["pointers"][node] : t["pointers"][node + 1]]
+            levels[children[children >= 0]] = levels[node] + 1
+        return levels
