@@ -1,4 +1,4 @@
-"""`LabelTree`: a tree over the labels with linear classifiers in its nodes, searched with a beam (Parabel, WWW 2018)."""
+"""`LabelTree`: a tree over the labels, linear classifiers in its nodes, searched with a beam (Parabel, WWW 2018)."""
 
 from __future__ import annotations
 

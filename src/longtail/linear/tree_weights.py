@@ -19,7 +19,9 @@ from longtail.store import State
 Array = np.ndarray[Any, np.dtype[Any]]
 
 BLOCK_CHILDREN = 256
-_FEATURES_OF_A_BUCKET = 8
+DENSE = 0x80  # flag beside the shift of a block
+_DENSE_SHARE = 0.5
+_FEATURES_OF_A_BUCKET = 4
 _LARGEST_SHIFT = 16  # the low bits of a feature must fit in 16 bits
 
 _TYPES: dict[str, Any] = {
@@ -67,7 +69,8 @@ class TreeWeights:
     first_bucket, first_row, first_weight : int64 arrays of n_blocks + 1
         Where each block begins in the arrays below.
     shifts : uint8 array of n_blocks
-        A feature's bucket is its number without the last so many bits.
+        A feature's bucket is its number without the last so many bits. Blocks with the flag 0x80 are dense: each
+        feature has a weight for every child.
     bucket_rows, bucket_weights : uint32 arrays
         Where each bucket's features and weights begin, counted from the start of the block.
     lows, counts : uint16 and uint8 arrays
@@ -146,7 +149,7 @@ class TreeWeights:
         buckets = self.bucket_rows[self.first_bucket[block] : self.first_bucket[block + 1]].astype(np.int64)
         n_rows = rows.stop - rows.start
         bucket = np.repeat(np.arange(len(buckets)), np.diff(np.append(buckets, n_rows)))
-        features = (bucket << int(self.shifts[block])) + self.lows[rows]
+        features = (bucket << (int(self.shifts[block]) & ~DENSE)) + self.lows[rows]
         owner = np.repeat(np.arange(n_rows), self.counts[rows].astype(np.int64) + 1)
         mine = np.flatnonzero(self.slots[stored] == slot % BLOCK_CHILDREN)
         weights = self.weights[stored][mine].astype(np.float32) * self.scales[edge]
@@ -199,8 +202,22 @@ def _no_block() -> TrainedBlock:
     return TrainedBlock(nothing.astype(np.int32), np.zeros(1, np.int64), nothing.astype(np.uint8), nothing, nothing)
 
 
+def _filled(block: TrainedBlock) -> TrainedBlock:
+    """The same with a weight for every child of every feature."""
+    n_rows, n_children = len(block.features), len(block.intercepts)
+    weights = np.zeros((n_rows, n_children), dtype=np.float32)
+    weights[np.repeat(np.arange(n_rows), np.diff(block.pointers)), block.siblings] = block.weights
+    siblings = np.tile(np.arange(n_children, dtype=np.uint8), n_rows)
+    return block._replace(
+        pointers=np.arange(n_rows + 1, dtype=np.int64) * n_children, siblings=siblings, weights=weights.ravel()
+    )
+
+
 def _pack(block: TrainedBlock, n_features: int, precision: int) -> dict[str, Array]:
-    n_rows = len(block.features)
+    n_rows, n_children = len(block.features), len(block.intercepts)
+    dense = n_rows > 0 and len(block.weights) >= _DENSE_SHARE * n_rows * n_children
+    if dense:
+        block = _filled(block)
     n_buckets = max(1, n_rows // _FEATURES_OF_A_BUCKET)
     shift = min(_LARGEST_SHIFT, max(0, int(np.ceil(np.log2(max(1, n_features) / n_buckets)))))
     buckets = np.arange(((n_features - 1) >> shift) + 1 if n_rows else 0)
@@ -214,7 +231,7 @@ def _pack(block: TrainedBlock, n_features: int, precision: int) -> dict[str, Arr
     return {
         "intercepts": block.intercepts,
         "scales": scales,
-        "shifts": np.array([shift], dtype=np.uint8),
+        "shifts": np.array([shift | (DENSE if dense else 0)], dtype=np.uint8),
         "bucket_rows": rows.astype(np.uint32),
         "bucket_weights": block.pointers[rows].astype(np.uint32),
         "lows": (block.features & ((1 << shift) - 1)).astype(np.uint16),

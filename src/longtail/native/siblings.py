@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,13 @@ def block_widths(n_siblings: int) -> list[int]:
     """
     if n_siblings == 0:
         return []
-    blocks = -(-n_siblings // _MOST_SIBLINGS)
-    each = -(-(-(-n_siblings // blocks)) // 8) * 8
-    return [-(-min(each, n_siblings - first) // 8) * 8 for first in range(0, n_siblings, each)]
+    blocks = ceil(n_siblings / _MOST_SIBLINGS)
+    each = _whole_lanes(ceil(n_siblings / blocks))
+    return [_whole_lanes(min(each, n_siblings - first)) for first in range(0, n_siblings, each)]
+
+
+def _whole_lanes(n: int) -> int:
+    return ceil(n / 8) * 8
 
 
 class _Shuffler:
@@ -189,7 +194,7 @@ def train_siblings(
     order = np.lexsort((siblings, features))
     distinct, starts = np.unique(features[order], return_index=True)
     return (
-        present[distinct.astype(np.int64)].astype(np.int32),
+        present[distinct].astype(np.int32),
         np.append(starts, len(order)).astype(np.int64),
         siblings[order].astype(np.uint8),
         weights[order].astype(np.float32),

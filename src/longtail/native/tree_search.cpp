@@ -2,7 +2,7 @@
 //
 // The weights of a node's children are stored in blocks of up to 256 children, feature by feature: a directory finds the
 // features of a bucket (features with the same high bits), each feature has the low bits of its number and a count of
-// weights, each weight its child. Rows are led through the tree level by level, all rows of a node one after another, so
+// weights, each weight its child; a block in which most weights are there has one for every child instead. Rows are led through the tree level by level, all rows of a node one after another, so
 // that the node's weights are read into the cache once; where enough rows meet at a node its directory is spread out
 // into a table first. Whatever the arrays hold, no read goes beyond them: they may be mapped from a file that nobody has
 // read through.
@@ -20,6 +20,7 @@
 namespace {
 
 constexpr size_t block_children = 256;
+constexpr uint8_t dense_block = 0x80;  // flag beside the shift of a block
 constexpr uint32_t absent = 0xFFFFFFFFu;
 constexpr float nothing = -std::numeric_limits<float>::infinity();
 
@@ -82,6 +83,8 @@ class Best {
         std::sort_heap(heap, heap + held_[row]);
         return {heap, held_[row]};
     }
+    // What a newcomer must beat.
+    float floor(size_t row) const { return held_[row] == places_ ? all_[row * places_].score : nothing; }
     void clear() { std::fill(held_.begin(), held_.end(), 0); }
 
   private:
@@ -112,27 +115,30 @@ struct Rows {
 // The part of a tree's arrays that belongs to one block of children of a node, every length made to fit.
 struct Block {
     const uint32_t *bucket_rows, *bucket_weights;
-    size_t buckets, rows, weights;
+    size_t buckets, rows, weights, children;
     unsigned shift;
+    bool dense;
     const uint16_t *lows;
     const uint8_t *counts, *slots;
     const int16_t *short_weights;
     const float *full_weights;
 
-    Block(const Tree &tree, size_t block) {
+    Block(const Tree &tree, size_t block, size_t n_children) : children(n_children) {
         const auto part = [block](const Vector<const int64_t> &first, size_t length, size_t &size) {
             const size_t from = std::min(static_cast<size_t>(std::max<int64_t>(first.data()[block], 0)), length);
             const size_t to = std::min(static_cast<size_t>(std::max<int64_t>(first.data()[block + 1], 0)), length);
             size = to > from ? to - from : 0;
             return from;
         };
+        const uint8_t form = tree.shifts.data()[block];
+        dense = form & dense_block;
+        shift = std::min<unsigned>(form & ~dense_block, 16);
         const size_t bucket = part(tree.first_bucket, std::min(tree.bucket_rows.size(), tree.bucket_weights.size()), buckets);
         const size_t row = part(tree.first_row, std::min(tree.lows.size(), tree.counts.size()), rows);
         const size_t length = tree.short_weights ? tree.short_weights->size() : tree.weights->size();
         const size_t weight = part(tree.first_weight, std::min(tree.slots.size(), length), weights);
         bucket_rows = tree.bucket_rows.data() + bucket;
         bucket_weights = tree.bucket_weights.data() + bucket;
-        shift = std::min<unsigned>(tree.shifts.data()[block], 16);
         lows = tree.lows.data() + row;
         counts = tree.counts.data() + row;
         slots = tree.slots.data() + weight;
@@ -155,15 +161,68 @@ struct Block {
         bucket(number, row, end, weight);
         const uint32_t low = feature & ((1u << shift) - 1);
         for (; row < end && lows[row] < low; ++row) weight += counts[row] + size_t{1};
-        if (row >= end || lows[row] != low || weight >= weights) return 0;
-        return std::min<size_t>(counts[row] + size_t{1}, weights - weight);
+        if (row >= end || lows[row] != low) return 0;
+        return within(weight, counts[row] + size_t{1});
+    }
+
+    // How many of `count` weights from `weight` on there really are. A dense block has them for every child or not at
+    // all.
+    size_t within(size_t weight, size_t count) const {
+        const size_t left = weight < weights ? weights - weight : 0;
+        if (dense) return left >= children ? children : 0;
+        return std::min(count, left);
     }
 };
 
+// Add what the features of a row say about each child. `table`, where there is one, has the place and number of the
+// weights of every feature; without it they are looked up.
 template <typename Weight>
-inline void add(const uint8_t *slots, const Weight *weights, size_t count, float value, float *scores) {
-    for (size_t i = 0; i < count; ++i) scores[slots[i]] += static_cast<float>(weights[i]) * value;
+inline __attribute__((always_inline)) void walk(const Block &block, const Weight *weights, const uint32_t *table,
+                                                const int32_t *features, const float *values, size_t length,
+                                                float *scores) {
+    constexpr size_t strip = 16;
+    for (size_t j = 0; j < length; ++j) {
+        size_t weight, count;
+        if (table) {
+            const uint32_t entry = table[features[j]];
+            if (entry == absent) continue;
+            weight = entry >> 8;
+            count = (entry & 255) + size_t{1};
+        } else {
+            count = block.find(static_cast<uint32_t>(features[j]), weight);
+            if (count == 0) continue;
+        }
+        const Weight *w = weights + weight;
+        const float value = values[j];
+        if (block.dense) {
+            for (size_t i = 0; i < block.children; ++i) scores[i] += static_cast<float>(w[i]) * value;
+            continue;
+        }
+        const uint8_t *slots = block.slots + weight;
+        // The products of a strip are computed together, then each goes to its child.
+        for (; count >= strip; count -= strip, w += strip, slots += strip) {
+            float products[strip];
+            for (size_t i = 0; i < strip; ++i) products[i] = static_cast<float>(w[i]) * value;
+            for (size_t i = 0; i < strip; ++i) scores[slots[i]] += products[i];
+        }
+        for (size_t i = 0; i < count; ++i) scores[slots[i]] += static_cast<float>(w[i]) * value;
+    }
 }
+
+LONGTAIL_WIDE void walk_short(const Block &block, const uint32_t *table, const int32_t *features, const float *values,
+                              size_t length, float *scores) {
+    walk(block, block.short_weights, table, features, values, length, scores);
+}
+
+LONGTAIL_WIDE void walk_full(const Block &block, const uint32_t *table, const int32_t *features, const float *values,
+                             size_t length, float *scores) {
+    walk(block, block.full_weights, table, features, values, length, scores);
+}
+
+// Nothing that is found makes a node not worth a visit.
+struct Unbounded {
+    float operator()(size_t) const { return nothing; }
+};
 
 class TreeSearch {
   public:
@@ -223,13 +282,13 @@ class TreeSearch {
             // One tree ranks by the logarithm, which does not run out of digits; its calibration is monotone.
             search(trees_[0], rows, static_cast<size_t>(beam), mask, [&](uint32_t row, int64_t label, float log_score) {
                 best.offer(row, {factors ? log_score + std::log(factors[label]) : log_score, label});
-            });
+            }, [&](size_t row) { return best.floor(row); });
         } else {
             std::vector<Found> found;
             for (const Tree &tree : trees_)
                 search(tree, rows, static_cast<size_t>(beam), mask, [&](uint32_t row, int64_t label, float log_score) {
                     found.push_back({row, label, tree.probability(log_score)});
-                });
+                }, Unbounded());
             average(found, rows.count, [&](uint32_t row, int64_t label, float probability) {
                 best.offer(row, {probability * factor(label), label});
             });
@@ -260,7 +319,7 @@ class TreeSearch {
             search(tree, rows, static_cast<size_t>(beam), nullptr, [&](uint32_t row, int64_t label, float log_score) {
                 to[row * n_labels_ + static_cast<size_t>(label)] +=
                     tree.probability(log_score) * share * (factors ? factors[label] : 1.0f);
-            });
+            }, Unbounded());
     }
 
     // The nodes that the beam visits, as (row, node, log score) grouped by node in ascending order; the root is not among them.
@@ -271,7 +330,7 @@ class TreeSearch {
         std::vector<Visit> seen;
         {
             nb::gil_scoped_release released;
-            search(trees_.at(tree), rows, static_cast<size_t>(beam), nullptr, [](uint32_t, int64_t, float) {}, &seen);
+            search(trees_.at(tree), rows, static_cast<size_t>(beam), nullptr, [](uint32_t, int64_t, float) {}, Unbounded(), &seen);
         }
         auto *row = new std::vector<int64_t>, *node = new std::vector<int64_t>;
         for (const Visit &visit : seen) {
@@ -298,35 +357,57 @@ class TreeSearch {
         return open;
     }
 
-    // Lead all rows through a tree; `emit(row, label, log score)` for every label of the last nodes they visit.
-    template <typename Emit>
-    void search(const Tree &tree, const Rows &rows, size_t beam, const bool *mask, Emit emit,
+    // Lead all rows through a tree; `emit(row, label, log score)` for every label of the last nodes they visit. A row's
+    // nodes of a level are visited best first, and no label below a node scores higher than the node: those that score
+    // less than `floor(row)`, what a label must beat by then, are left out.
+    template <typename Emit, typename Floor>
+    void search(const Tree &tree, const Rows &rows, size_t beam, const bool *mask, Emit emit, Floor floor,
                 std::vector<Visit> *seen = nullptr) const {
         const std::vector<char> open = mask ? open_nodes(tree, mask) : std::vector<char>();
         if (tree.pointers.size() < 2 || rows.count == 0) return;
-        std::vector<Visit> visits(rows.count);
-        for (size_t row = 0; row < rows.count; ++row) visits[row] = {0, static_cast<uint32_t>(row), 0.0f};
+        std::vector<Visit> level(rows.count), round;
+        std::vector<size_t> first(rows.count + 1);
+        for (size_t row = 0; row < rows.count; ++row) {
+            level[row] = {0, static_cast<uint32_t>(row), 0.0f};
+            first[row] = row;
+        }
+        first[rows.count] = rows.count;
         Best next(rows.count, beam);
         std::vector<uint32_t> table;
-        while (!visits.empty()) {
+        while (!level.empty()) {
             next.clear();
-            for (size_t from = 0; from < visits.size();) {
-                size_t to = from;
-                while (to < visits.size() && visits[to].node == visits[from].node) ++to;
-                descend(tree, rows, visits.data() + from, visits.data() + to, mask, open, next, emit, table);
-                from = to;
+            for (size_t place = 0; place < beam; ++place) {
+                round.clear();
+                for (size_t row = 0; row < rows.count; ++row)
+                    if (first[row] + place < first[row + 1] && level[first[row] + place].log_score >= floor(row))
+                        round.push_back(level[first[row] + place]);
+                if (round.empty()) break;
+                by_node(round);
+                for (size_t from = 0, to = 0; from < round.size(); from = to) {
+                    while (to < round.size() && round[to].node == round[from].node) ++to;
+                    descend(tree, rows, round.data() + from, round.data() + to, mask, open, next, emit, table);
+                }
             }
-            visits.clear();
+            level.clear();
             for (size_t row = 0; row < rows.count; ++row) {
                 const auto [sorted, held] = next.sorted(row);
+                first[row] = level.size();
                 for (size_t i = 0; i < held; ++i)
-                    visits.push_back({sorted[i].id, static_cast<uint32_t>(row), sorted[i].score});
+                    level.push_back({sorted[i].id, static_cast<uint32_t>(row), sorted[i].score});
             }
-            std::sort(visits.begin(), visits.end(), [](const Visit &a, const Visit &b) {
-                return a.node < b.node || (a.node == b.node && a.row < b.row);
-            });
-            if (seen) seen->insert(seen->end(), visits.begin(), visits.end());
+            first[rows.count] = level.size();
+            if (seen) {
+                round = level;
+                by_node(round);
+                seen->insert(seen->end(), round.begin(), round.end());
+            }
         }
+    }
+
+    static void by_node(std::vector<Visit> &visits) {
+        std::sort(visits.begin(), visits.end(), [](const Visit &a, const Visit &b) {
+            return a.node < b.node || (a.node == b.node && a.row < b.row);
+        });
     }
 
     // Score the children of one node for the rows that came to it.
@@ -340,16 +421,15 @@ class TreeSearch {
         for (const Visit *each = visit; each != end; ++each) features += length(rows, each->row);
         for (size_t first = 0; first < children; first += block_children) {
             const size_t count = std::min(block_children, children - first);
-            const Block block(tree, static_cast<size_t>(tree.first_block.data()[node]) + first / block_children);
+            const Block block(tree, static_cast<size_t>(tree.first_block.data()[node]) + first / block_children, count);
             // Spreading out costs a write per feature of the node, and saves a search per feature of the rows.
             const bool spread = features > block.rows && block.weights < (size_t{1} << 24) - 1;
             if (spread) spread_out(block, table);
             for (const Visit *each = visit; each != end; ++each) {
                 float scores[block_children] = {};
-                if (block.short_weights)
-                    walk(block, block.short_weights, spread, table, rows, each->row, scores);
-                else
-                    walk(block, block.full_weights, spread, table, rows, each->row, scores);
+                const size_t begin = static_cast<size_t>(rows.indptr[rows.first + each->row]);
+                (block.short_weights ? walk_short : walk_full)(block, spread ? table.data() : nullptr, rows.indices + begin,
+                                                               rows.data + begin, length(rows, each->row), scores);
                 for (size_t i = 0; i < count; ++i) {
                     const size_t at = edge + first + i;
                     const int64_t child = tree.children.data()[at];
@@ -395,30 +475,10 @@ class TreeSearch {
             block.bucket(bucket, row, end, weight);
             for (; row < end; ++row) {
                 const size_t feature = (bucket << block.shift) + block.lows[row], count = block.counts[row] + size_t{1};
-                if (feature < n_features_ && weight < block.weights)
-                    f(feature, weight, std::min(count, block.weights - weight));
+                const size_t there = block.within(weight, count);
+                if (feature < n_features_ && there > 0) f(feature, weight, there);
                 weight += count;
             }
-        }
-    }
-
-    template <typename Weight>
-    static void walk(const Block &block, const Weight *weights, bool spread, const std::vector<uint32_t> &table,
-                     const Rows &rows, uint32_t row, float *scores) {
-        const int64_t begin = rows.indptr[rows.first + row], end = rows.indptr[rows.first + row + 1];
-        for (int64_t j = begin; j < end; ++j) {
-            const uint32_t feature = static_cast<uint32_t>(rows.indices[j]);
-            size_t weight, count;
-            if (spread) {
-                const uint32_t entry = table[feature];
-                if (entry == absent) continue;
-                weight = entry >> 8;
-                count = (entry & 255) + size_t{1};
-            } else {
-                count = block.find(feature, weight);
-                if (count == 0) continue;
-            }
-            add(block.slots + weight, weights + weight, count, rows.data[j], scores);
         }
     }
 

@@ -54,7 +54,7 @@ class TreeSearch:
             stored = slice(int(t["first_weight"][block]), int(t["first_weight"][block + 1]))
             buckets = t["bucket_rows"][t["first_bucket"][block] : t["first_bucket"][block + 1]].astype(np.int64)
             bucket = np.repeat(np.arange(len(buckets)), np.diff(np.append(buckets, rows.stop - rows.start)))
-            features = (bucket << int(t["shifts"][block])) + t["lows"][rows]
+            features = (bucket << (int(t["shifts"][block]) & 0x7F)) + t["lows"][rows]
             dense = np.zeros((self._n_features, _BLOCK_CHILDREN), dtype=np.float32)
             owners = np.repeat(features, t["counts"][rows].astype(np.int64) + 1)
             dense[owners, t["slots"][stored]] = t["weights"][stored]
