@@ -144,11 +144,11 @@ class Objective:
 
 
 class Task(NamedTuple):
-    """Up to 256 siblings, `first` among the children of `node`."""
+    """Up to 256 siblings: so many children of `node` from `first` on."""
 
     node: int
     first: int
-    count: int
+    n_children: int
 
 
 class Trained(NamedTuple):
@@ -215,7 +215,7 @@ def train(
 def _work(rows: Rows, examples: Examples, task: Task, negatives: Negatives | None) -> int:
     """About how long a block takes: its rows times its siblings."""
     part = examples.pointers[task.node + 1] - examples.pointers[task.node]
-    return int(1 + part + (negatives.count(task.node) if negatives else 0)) * sum(block_widths(task.count))
+    return int(1 + part + (negatives.count(task.node) if negatives else 0)) * sum(block_widths(task.n_children))
 
 
 def _train_block(
@@ -234,7 +234,7 @@ def _train_block(
         own, pointers = negatives.appended(task.node, own, pointers)
     duals = None
     if keep_duals or before is not None:
-        duals = _continued(before, len(own), task.count)
+        duals = _continued(before, len(own), task.n_children)
     features, feature_pointers, siblings, weights, intercepts, gap, sweeps = kernels.train_siblings(
         rows.indptr,
         rows.indices,
@@ -245,7 +245,7 @@ def _train_block(
         slots,
         costs,
         objective.cost,
-        task.count,
+        task.n_children,
         1.0,
         objective.loss == "logistic",
         objective.tolerance,
