@@ -28,6 +28,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 _ROWS_SEARCHED = 1024
+# Classifiers that have seen what the beam mistakes hardly need the nodes above them to tell a label from the rest.
+_PATH_WEIGHT_OF_BEAM = 0.25
+_TERMS_OF_A_LABEL = 100  # more make the clusters no better
 
 
 class ClassifierTree(TreeModel):
@@ -114,7 +117,7 @@ class ClassifierTree(TreeModel):
 
     def _mistaken(self, rows: Rows, n_rows: int, weights: TreeWeights, examples: Examples, beam: int) -> Negatives:
         search = kernels.TreeSearch(
-            rows.n_features, weights.hierarchy.n_labels, self.loss == "logistic", [weights.for_search()]
+            rows.n_features, weights.hierarchy.n_labels, self.loss == "logistic", 1.0, [weights.for_search()]
         )
 
         def visits(block: slice) -> tuple[Array, Array]:
@@ -294,6 +297,9 @@ class LabelTree(ClassifierTree):
     def _beam(self) -> int:
         return self.beam
 
+    def _path_weight(self) -> float:
+        return _PATH_WEIGHT_OF_BEAM if self.negatives == "beam" else 1.0
+
     def memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         """What `fit` would hold at its peak, as a `MemoryPlan`."""
         X, Y = check_training(X, Y, type(self).__name__)
@@ -312,7 +318,7 @@ class LabelTree(ClassifierTree):
         _log.info("%s: at most %s", plan.work, plan.describe())
         rows, seed = Rows.of(X), self._seed()
         self.gap_, self.n_sweeps_ = 0.0, 0
-        vectors = None if self.hierarchy is not None else label_vectors(X, Y)
+        vectors = None if self.hierarchy is not None else label_vectors(X, Y, top=_TERMS_OF_A_LABEL, n_jobs=self.n_jobs)
         trees = []
         for number in range(self.n_trees):
             hierarchy = self._hierarchy(Y, vectors, seed + number)

@@ -22,6 +22,8 @@ namespace {
 constexpr size_t block_children = 256;
 constexpr uint8_t dense_block = 0x80;  // flag beside the shift of a block
 constexpr uint32_t absent = 0xFFFFFFFFu;
+// Keeps classifiers that are all sure, with margins above 1, apart.
+constexpr float apart = 0.01f;
 constexpr float nothing = -std::numeric_limits<float>::infinity();
 
 struct Tree {
@@ -226,8 +228,11 @@ struct Unbounded {
 
 class TreeSearch {
   public:
-    TreeSearch(int64_t n_features, int64_t n_labels, bool logistic, nb::list trees)
-        : n_features_(static_cast<size_t>(n_features)), n_labels_(static_cast<size_t>(n_labels)), logistic_(logistic) {
+    TreeSearch(int64_t n_features, int64_t n_labels, bool logistic, float path_weight, nb::list trees)
+        : n_features_(static_cast<size_t>(n_features)),
+          n_labels_(static_cast<size_t>(n_labels)),
+          logistic_(logistic),
+          path_weight_(path_weight) {
         for (nb::handle each : trees) {
             nb::dict d = nb::cast<nb::dict>(each);
             const auto get = [&d](const char *name) { return d[name]; };
@@ -358,8 +363,8 @@ class TreeSearch {
     }
 
     // Lead all rows through a tree; `emit(row, label, log score)` for every label of the last nodes they visit. A row's
-    // nodes of a level are visited best first, and no label below a node scores higher than the node: those that score
-    // less than `floor(row)`, what a label must beat by then, are left out.
+    // nodes of a level are visited best first, and no label below a node scores higher than what the node gives it: those
+    // that give less than `floor(row)`, what a label must beat by then, are left out.
     template <typename Emit, typename Floor>
     void search(const Tree &tree, const Rows &rows, size_t beam, const bool *mask, Emit emit, Floor floor,
                 std::vector<Visit> *seen = nullptr) const {
@@ -379,7 +384,7 @@ class TreeSearch {
             for (size_t place = 0; place < beam; ++place) {
                 round.clear();
                 for (size_t row = 0; row < rows.count; ++row)
-                    if (first[row] + place < first[row + 1] && level[first[row] + place].log_score >= floor(row))
+                    if (first[row] + place < first[row + 1] && path_weight_ * level[first[row] + place].log_score >= floor(row))
                         round.push_back(level[first[row] + place]);
                 if (round.empty()) break;
                 by_node(round);
@@ -435,11 +440,11 @@ class TreeSearch {
                     const int64_t child = tree.children.data()[at];
                     if (mask && !(child < 0 ? mask[~child] : open[static_cast<size_t>(child)])) continue;
                     const float margin = scores[i] * tree.scales.data()[at] + tree.intercepts.data()[at];
-                    const float log_score = each->log_score + log_probability(margin);
+                    const float own = log_probability(margin);
                     if (child < 0)
-                        emit(each->row, ~child, log_score);
+                        emit(each->row, ~child, path_weight_ * each->log_score + own);
                     else
-                        next.offer(each->row, {log_score, child});
+                        next.offer(each->row, {each->log_score + own, child});
                 }
             }
             if (spread) clear(block, table);
@@ -449,7 +454,7 @@ class TreeSearch {
     float log_probability(float margin) const {
         if (logistic_) return margin > 0 ? -std::log1p(std::exp(-margin)) : margin - std::log1p(std::exp(margin));
         const float missing = std::max(0.0f, 1.0f - margin);
-        return -missing * missing * missing;
+        return -missing * missing * missing - apart * std::exp(-margin);
     }
 
     static size_t length(const Rows &rows, uint32_t row) {
@@ -508,6 +513,7 @@ class TreeSearch {
 
     size_t n_features_, n_labels_;
     bool logistic_;
+    float path_weight_;  // of the nodes above a label, in the logarithm of its score
     std::vector<Tree> trees_;
 };
 
@@ -515,8 +521,8 @@ class TreeSearch {
 
 void bind_tree_search(nb::module_ &m) {
     nb::class_<TreeSearch>(m, "TreeSearch")
-        .def(nb::init<int64_t, int64_t, bool, nb::list>(), nb::arg("n_features"), nb::arg("n_labels"),
-             nb::arg("logistic"), nb::arg("trees"))
+        .def(nb::init<int64_t, int64_t, bool, float, nb::list>(), nb::arg("n_features"), nb::arg("n_labels"),
+             nb::arg("logistic"), nb::arg("path_weight"), nb::arg("trees"))
         .def("calibrate", &TreeSearch::calibrate)
         .def("topk", &TreeSearch::topk, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("first"),
              nb::arg("last"), nb::arg("beam"), nb::arg("allowed").none(), nb::arg("label_factors").none(),

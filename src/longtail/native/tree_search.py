@@ -12,11 +12,18 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _BLOCK_CHILDREN = 256
 
 
+_APART = np.float32(0.01)
+
+
 def log_probability(margin: Array, logistic: bool) -> Array:
-    """What a classifier's margin adds to the logarithm of a path's score: -max(0, 1 - m)^3, or log sigmoid(m)."""
+    """What a classifier's margin m comes to: log sigmoid(m), or for the hinge -max(0, 1 - m)^3 - 0.01 e^-m.
+
+    The small term keeps classifiers that are all sure, with margins above 1, apart.
+    """
     if logistic:
         return np.asarray(-np.logaddexp(0, -margin))
-    return np.asarray(-(np.maximum(0, 1 - margin) ** 3))
+    with np.errstate(over="ignore"):
+        return np.asarray(-(np.maximum(0, 1 - margin) ** 3) - _APART * np.exp(-margin))
 
 
 class TreeSearch:
@@ -26,11 +33,21 @@ class TreeSearch:
     ----------
     n_features, n_labels : int
     logistic : bool
+    path_weight : float
+        Weight of the nodes above a label in the logarithm of its score.
     trees : sequence of mappings from names to arrays
     """
 
-    def __init__(self, n_features: int, n_labels: int, logistic: bool, trees: Sequence[Mapping[str, Array]]) -> None:
+    def __init__(
+        self,
+        n_features: int,
+        n_labels: int,
+        logistic: bool,
+        path_weight: float,
+        trees: Sequence[Mapping[str, Array]],
+    ) -> None:
         self._n_features, self._n_labels, self._logistic, self._trees = n_features, n_labels, logistic, list(trees)
+        self._path_weight = np.float32(path_weight)
         self._calibrations: dict[int, tuple[float, float, Array, Array]] = {}
         self._dense: dict[tuple[int, int], Array] = {}
 
@@ -84,15 +101,15 @@ class TreeSearch:
             nodes: list[tuple[float, int]] = []
             for score, node in sorted(level, key=lambda each: each[1]):
                 children, added = self._children(tree, node, features, values)
-                total = np.float32(score) + added
+                to_nodes, to_labels = np.float32(score) + added, self._path_weight * np.float32(score) + added
                 is_label = children < 0
                 mine = is_label if allowed is None else is_label & allowed[np.where(is_label, ~children, 0)]
                 labels.append(~children[mine])
-                scores.append(total[mine])
+                scores.append(to_labels[mine])
                 below = ~is_label
                 if open_nodes is not None:
                     below = below & open_nodes[np.where(below, children, 0)]
-                nodes += zip(total[below].tolist(), children[below].tolist(), strict=True)
+                nodes += zip(to_nodes[below].tolist(), children[below].tolist(), strict=True)
             level = sorted(nodes, key=lambda each: (-each[0], each[1]))[:beam]
             if seen is not None:
                 seen += sorted(node for _, node in level)
