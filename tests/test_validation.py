@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from longtail import validation
+from longtail import Ridge, native, validation
 from longtail.errors import InvalidInput, LongtailError, WrongType
 from longtail.validation import as_features, as_label_mask, as_labels
 
@@ -149,3 +149,18 @@ def test_a_row_with_nothing_to_mend_is_not_copied_and_keeps_no_tie_to_the_caller
         assert (checked * checked).toarray().tolist() == [[1, 0, 1]]
         checked.data = checked.data * 2
         assert row.data.tolist() == [1, 1]
+
+
+@pytest.mark.skipif(not native.is_native(), reason="the NumPy twins make sparse matrices")
+def test_a_row_with_nothing_to_mend_is_ranked_without_making_another_sparse_matrix(monkeypatch):
+    model = Ridge().fit(np.eye(2, 3), np.eye(2, 4))
+    row = sparse.csr_array((np.ones(2), np.array([0, 2]), np.array([0, 2])), shape=(1, 3))
+    expected = model.predict_topk(row.toarray(), k=2)
+
+    def refuse(*arguments, **options):
+        raise AssertionError("a sparse matrix was made, which takes longer than to rank a row")
+
+    monkeypatch.setattr(sparse.csr_array, "__init__", refuse)
+    found = model.predict_topk(row, k=2)
+    assert found[0].tolist() == expected[0].tolist()
+    assert found[1].tolist() == expected[1].tolist()

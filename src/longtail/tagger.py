@@ -158,8 +158,10 @@ class Tagger(BaseEstimator, Persistent):
     ) -> list[list[Tag]]:
         """The k best labels of each row by name, best first; the parameters are those of `predict_topk`."""
         labels, scores = self.predict_topk(rows, k, allow, deny, **options)
+        # Each name once: those of a loaded model are decoded when they are asked for.
+        names = {label: self.label_names_[label] for label in set(labels.ravel().tolist()) if label >= 0}
         return [
-            [Tag(self.label_names_[label], float(score)) for label, score in zip(*row, strict=True) if label >= 0]
+            [Tag(names[label], float(score)) for label, score in zip(*row, strict=True) if label >= 0]
             for row in zip(labels.tolist(), scores.tolist(), strict=True)
         ]
 

@@ -77,8 +77,13 @@ class StringTable(Sequence[str]):
             position += len(self)
         if not 0 <= position < len(self):
             raise IndexError(f"the table has {len(self)} strings; there is none at {index}")
-        [text] = self._pieces(position, position + 1)
-        return text
+        begin, end = self.offsets[position : position + 2].tolist()
+        if not 0 <= begin <= end <= len(self.text):
+            raise _damaged(position, position + 1)
+        try:
+            return str(self.text.data[begin:end], "utf-8")
+        except UnicodeDecodeError:
+            raise _damaged(position, position + 1) from None
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), _BLOCK):
@@ -86,7 +91,6 @@ class StringTable(Sequence[str]):
 
     def _pieces(self, start: int, stop: int) -> list[str]:
         edges: list[int] = self.offsets[start : stop + 1].tolist()
-        # A slice of a buffer shortens what does not fit; only a negative end would count from the other side.
         if edges[0] < 0 or edges[-1] > len(self.text) or any(end < begin for begin, end in pairwise(edges)):
             raise _damaged(start, stop)
         view = self.text.data
