@@ -86,9 +86,10 @@ def map_blocks(
 
     At most ``n_jobs + 1`` results are held at a time, so memory stays bounded however many blocks there are.
     """
-    jobs = resolve_jobs(n_jobs)
     blocks = list(blocks)
-    if jobs == 1 or len(blocks) <= 1:
+    # One block needs no second thread, and no look at the cores: that takes longer than scoring a row.
+    jobs = 1 if len(blocks) <= 1 and n_jobs != 0 else resolve_jobs(n_jobs)
+    if jobs == 1:
         yield from map(function, blocks)
         return
     with blas_threads(1), ThreadPoolExecutor(jobs) as pool:

@@ -43,4 +43,9 @@ def is_native() -> bool:
     return kernels is not twins
 
 
-__all__ = ["is_native", "kernels", "twins"]
+def is_sanitized() -> bool:
+    """Whether the compiled kernels in use were built with sanitizers (``make sanitized-test``)."""
+    return bool(getattr(kernels, "sanitized", False))
+
+
+__all__ = ["is_native", "is_sanitized", "kernels", "twins"]

@@ -172,8 +172,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             model._check_parameters()
         except InvalidInput as error:
             raise ModelFormatError(f"TextFeatures: {error}") from None
-        tokens = state.arrays.get("tokens")
-        if not isinstance(tokens, tuple) or not tokens or not all(isinstance(token, str) for token in tokens):
+        tokens = state.strings("tokens")
+        if not tokens:
             raise ModelFormatError("TextFeatures: 'tokens' must be a table of at least one string")
         if not tokens[0] or any(first >= second for first, second in pairwise(tokens)):
             raise ModelFormatError("TextFeatures: 'tokens' must be distinct, not empty, and in code-point order")
