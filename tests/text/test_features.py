@@ -248,6 +248,13 @@ def test_state_round_trip_gives_the_same_rows() -> None:
 GOOD = TextFeatures(min_df=1).fit(["aa bb"]).to_state()
 
 
+def table(text: bytes, offsets: list[int]) -> dict[str, Any]:
+    return {
+        "token_bytes": np.frombuffer(text, dtype=np.uint8),
+        "token_offsets": np.array(offsets, dtype=np.int64),
+    }
+
+
 @pytest.mark.parametrize(
     "state",
     [
@@ -255,14 +262,35 @@ GOOD = TextFeatures(min_df=1).fit(["aa bb"]).to_state()
         replace(GOOD, params={}),
         replace(GOOD, params={**GOOD.params, "extra": 1}),
         *(replace(GOOD, params={**GOOD.params, name: value}) for name, value in WRONG_PARAMETERS),
-        replace(GOOD, arrays={"idf": GOOD.arrays["idf"]}),
-        replace(GOOD, arrays={"tokens": GOOD.arrays["tokens"]}),
         *(
-            replace(GOOD, arrays={"tokens": tokens, "idf": GOOD.arrays["idf"]})
-            for tokens in [("bb", "aa"), ("aa", "aa"), ("", "aa"), ("aa",), ("aa", 1), ["aa", "bb"], ()]
+            replace(GOOD, arrays={name: array for name, array in GOOD.arrays.items() if name != missing})
+            for missing in GOOD.arrays
         ),
         *(
-            replace(GOOD, arrays={"tokens": ("aa", "bb"), "idf": idf})
+            replace(GOOD, arrays={**GOOD.arrays, **table(text, offsets)})
+            for text, offsets in [
+                (b"bbaa", [0, 2, 4]),
+                (b"aaaa", [0, 2, 4]),
+                (b"aabb", [0, 0, 4]),
+                (b"aabb", [0, 4, 4]),
+                (b"aabb", [0, 5, 4]),
+                (b"aabb", [-1, 2, 4]),
+                (b"aabb", [1, 2, 4]),
+                (b"aabb", [0, 2, 5]),
+                (b"aabb", [0, 2, 3]),
+                (b"aabb", [0, 4]),
+                (b"aabbcc", [0, 2, 4, 6]),
+                (b"", [0]),
+                (b"", []),
+                (b"aa\xff\xff", [0, 2, 4]),
+                (b"a\xc3\xa9", [0, 2, 3]),
+                (b"\xed\xa0\x80\xed\xa0\x81", [0, 3, 6]),
+            ]
+        ),
+        replace(GOOD, arrays={**GOOD.arrays, "token_offsets": GOOD.arrays["token_offsets"].astype(np.int32)}),
+        replace(GOOD, arrays={**GOOD.arrays, "token_bytes": ("aa", "bb")}),
+        *(
+            replace(GOOD, arrays={**GOOD.arrays, "idf": idf})
             for idf in [
                 np.ones(2),
                 np.ones(3, np.float32),

@@ -13,9 +13,10 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from longtail.native import conjugate, repository_text, sparse, topk
+from longtail.native import conjugate, repository_text, sparse, text, topk
 
 twins: Any = SimpleNamespace(
+    **{name: getattr(text, name) for name in text.__all__},
     RepositoryText=repository_text.RepositoryText,
     cg_curvature=conjugate.cg_curvature,
     cg_descend=conjugate.cg_descend,

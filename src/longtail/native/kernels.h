@@ -24,4 +24,5 @@ using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 void bind_conjugate(nb::module_ &m);
 void bind_repository_text(nb::module_ &m);
 void bind_sparse(nb::module_ &m);
+void bind_text(nb::module_ &m);
 void bind_topk(nb::module_ &m);

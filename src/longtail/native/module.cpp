@@ -7,5 +7,6 @@ NB_MODULE(_kernels, m) {
     bind_conjugate(m);
     bind_repository_text(m);
     bind_sparse(m);
+    bind_text(m);
     bind_topk(m);
 }
