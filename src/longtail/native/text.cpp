@@ -17,6 +17,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
+
 namespace {
 
 constexpr size_t page_size = 256, page_count = 0x110000 / page_size;
@@ -200,15 +204,26 @@ class Tokens {
         close();
     }
 
-    // Every run of `shortest` to `longest` neighbouring tokens.
-    template <typename Visit>
-    void for_each(const Rule &rule, Visit visit) const {
+    // Every run of `shortest` to `longest` neighbouring tokens. `ahead` is told of each some time before `visit` is,
+    // so that the memory it will be looked up in is on its way.
+    template <typename Ahead, typename Visit>
+    void for_each(const Rule &rule, Ahead ahead, Visit visit) {
+        constexpr size_t distance = 12;
         const size_t longest = std::min(rule.longest, edges_.size());
-        for (size_t length = rule.shortest; length <= longest; ++length)
-            for (size_t i = 0; i + length <= edges_.size(); ++i) {
+        for (size_t length = rule.shortest; length <= longest; ++length) {
+            const size_t runs = edges_.size() - length + 1;
+            hashes_.resize(runs);
+            const auto run = [&](size_t i) {
                 const size_t begin = edges_[i].begin;
-                visit(std::string_view(buffer_.data() + begin, edges_[i + length - 1].end - begin));
+                return std::string_view(buffer_.data() + begin, edges_[i + length - 1].end - begin);
+            };
+            for (size_t i = 0; i < runs; ++i) hashes_[i] = hash_of(run(i));
+            for (size_t i = 0; i < std::min(distance, runs); ++i) ahead(hashes_[i]);
+            for (size_t i = 0; i < runs; ++i) {
+                if (i + distance < runs) ahead(hashes_[i + distance]);
+                visit(run(i), hashes_[i]);
             }
+        }
     }
 
    private:
@@ -253,48 +268,134 @@ class Tokens {
     };
     std::vector<char> buffer_;
     std::vector<Edge> edges_;
+    std::vector<uint64_t> hashes_;
 };
 
-// A table from bytes to ids by open addressing. Half of the hash finds the slot, the other half is kept beside the id
-// so that almost every key that differs is told apart without a look at its bytes.
-class Index {
+// Keys of bytes and their ids, by open addressing. Half of the hash finds the slot, the other half is kept in it so that
+// almost every key that differs is told apart without a look at its bytes. The length of a key stands before it.
+class Keys {
    public:
-    struct Slot {
-        uint32_t tag = 0;
-        int32_t id = -1;
-    };
+    explicit Keys(size_t expected) : slots_(slots_for(expected)) {}
 
-    explicit Index(size_t keys) {
-        size_t slots = 16;
-        while (slots < 2 * keys) slots *= 2;
-        slots_.resize(slots);
+    size_t size() const { return places_.size(); }
+
+    std::string_view operator[](size_t id) const { return at(places_[id]); }
+
+    void prefetch(uint64_t hash) const {
+#if defined(__GNUC__)
+        __builtin_prefetch(&slots_[static_cast<size_t>(hash) & (slots_.size() - 1)]);
+#else
+        (void)hash;
+#endif
     }
 
-    size_t room() const { return slots_.size() / 2; }
+    // The id of a key, or -1.
+    int32_t find(std::string_view key, uint64_t hash) const { return slots_[slot(key, hash)].id; }
 
-    // The slot that holds a key `same(id)` confirms, or the empty one where it belongs.
-    template <typename Same>
-    Slot &find(uint64_t hash, Same same) {
-        const size_t mask = slots_.size() - 1;
-        const uint32_t tag = static_cast<uint32_t>(hash >> 32);
-        for (size_t i = static_cast<size_t>(hash) & mask;; i = (i + 1) & mask) {
-            Slot &slot = slots_[i];
-            if (slot.id < 0 || (slot.tag == tag && same(slot.id))) return slot;
+    int32_t find_or_add(std::string_view key, uint64_t hash) {
+        size_t i = slot(key, hash);
+        if (slots_[i].id >= 0) return slots_[i].id;
+        if (size() == static_cast<size_t>(std::numeric_limits<int32_t>::max()))
+            throw std::length_error("more than 2147483647 different features");
+        if (2 * size() >= slots_.size()) {
+            grow();
+            i = slot(key, hash);
         }
-    }
-
-    template <typename Same>
-    int32_t id(uint64_t hash, Same same) const {
-        return const_cast<Index *>(this)->find(hash, same).id;
-    }
-
-    static void fill(Slot &slot, uint64_t hash, int32_t id) {
-        slot.tag = static_cast<uint32_t>(hash >> 32);
-        slot.id = id;
+        const int32_t id = static_cast<int32_t>(size());
+        slots_[i] = {static_cast<uint32_t>(hash >> 32), id, bytes_.size()};
+        places_.push_back(bytes_.size());
+        const uint64_t length = key.size();
+        const char *raw = reinterpret_cast<const char *>(&length);
+        bytes_.insert(bytes_.end(), raw, raw + sizeof length);
+        bytes_.insert(bytes_.end(), key.begin(), key.end());
+        return id;
     }
 
    private:
+    struct Slot {
+        uint32_t tag = 0;
+        int32_t id = -1;
+        size_t place = 0;
+    };
+
+    static size_t slots_for(size_t keys) {
+        size_t slots = 16;
+        while (slots < 2 * keys) slots *= 2;
+        return slots;
+    }
+
+    std::string_view at(size_t place) const {
+        return {bytes_.data() + place + sizeof(uint64_t), static_cast<size_t>(read64(bytes_.data() + place))};
+    }
+
+    // Where the key is, or would go.
+    size_t slot(std::string_view key, uint64_t hash) const {
+        const size_t mask = slots_.size() - 1;
+        const uint32_t tag = static_cast<uint32_t>(hash >> 32);
+        for (size_t i = static_cast<size_t>(hash) & mask;; i = (i + 1) & mask)
+            if (slots_[i].id < 0 || (slots_[i].tag == tag && same(at(slots_[i].place), key))) return i;
+    }
+
+    static bool same(std::string_view a, std::string_view b) {
+        if (a.size() != b.size()) return false;
+        const char *p = a.data(), *q = b.data();
+        size_t left = a.size();
+        for (; left >= 8; p += 8, q += 8, left -= 8)
+            if (read64(p) != read64(q)) return false;
+        if (left >= 4) return read32(p) == read32(q) && read32(p + left - 4) == read32(q + left - 4);
+        for (; left; ++p, ++q, --left)
+            if (*p != *q) return false;
+        return true;
+    }
+
+    void grow() {
+        std::vector<Slot> larger(2 * slots_.size());
+        const size_t mask = larger.size() - 1;
+        for (size_t id = 0; id < size(); ++id) {
+            const uint64_t hash = hash_of((*this)[id]);
+            size_t i = static_cast<size_t>(hash) & mask;
+            while (larger[i].id >= 0) i = (i + 1) & mask;
+            larger[i] = {static_cast<uint32_t>(hash >> 32), static_cast<int32_t>(id), places_[id]};
+        }
+        slots_ = std::move(larger);
+    }
+
     std::vector<Slot> slots_;
+    std::vector<char> bytes_;
+    std::vector<size_t> places_;
+};
+
+// A set of numbers below a limit that gives them back in ascending order: bits, and a bit for each word of bits.
+class NumberSet {
+   public:
+    explicit NumberSet(size_t limit) : bits_(limit / 64 + 1), words_(bits_.size() / 64 + 1) {}
+
+    void insert(size_t number) {
+        bits_[number / 64] |= uint64_t{1} << (number % 64);
+        words_[number / 64 / 64] |= uint64_t{1} << (number / 64 % 64);
+    }
+
+    template <typename Visit>
+    void drain(Visit visit) {
+        for (size_t i = 0; i < words_.size(); ++i)
+            for (; words_[i]; words_[i] &= words_[i] - 1) {
+                const size_t word = 64 * i + lowest(words_[i]);
+                for (; bits_[word]; bits_[word] &= bits_[word] - 1) visit(64 * word + lowest(bits_[word]));
+            }
+    }
+
+   private:
+    static size_t lowest(uint64_t bits) {
+#if defined(_MSC_VER)
+        unsigned long index;
+        _BitScanForward64(&index, bits);
+        return index;
+#else
+        return static_cast<size_t>(__builtin_ctzll(bits));
+#endif
+    }
+
+    std::vector<uint64_t> bits_, words_;
 };
 
 // Rows of counts: the columns of each row in the order they were met.
@@ -311,14 +412,14 @@ struct Counts {
 // A fixed vocabulary. Any number of threads may count with it at a time.
 class Vocabulary {
    public:
-    Vocabulary(Vector<const uint8_t> text, Vector<const int64_t> offsets)
-        : text_(reinterpret_cast<const char *>(text.data()), reinterpret_cast<const char *>(text.data()) + text.shape(0)),
-          offsets_(offsets.data(), offsets.data() + offsets.shape(0)),
-          index_(offsets_.size() - 1) {
+    Vocabulary(Vector<const uint8_t> text, Vector<const int64_t> offsets) : keys_(offsets.shape(0) - 1) {
+        const char *bytes = reinterpret_cast<const char *>(text.data());
+        const int64_t *edges = offsets.data();
+        const size_t count = offsets.shape(0) - 1;
         nb::gil_scoped_release released;
-        for (size_t id = 0; id + 1 < offsets_.size(); ++id) {
-            const uint64_t hash = hash_of(key(static_cast<int32_t>(id)));
-            Index::fill(index_.find(hash, [](int32_t) { return false; }), hash, static_cast<int32_t>(id));
+        for (size_t i = 0; i < count; ++i) {
+            const std::string_view key(bytes + edges[i], static_cast<size_t>(edges[i + 1] - edges[i]));
+            keys_.find_or_add(key, hash_of(key));
         }
     }
 
@@ -338,31 +439,26 @@ class Vocabulary {
 
    private:
     struct Scratch {
+        explicit Scratch(size_t features) : times(features), met(features) {}
         Tokens tokens;
-        std::vector<uint64_t> hashes;
         std::vector<uint32_t> times;  // of each feature in the text at hand, 0 between texts
+        NumberSet met;
     };
-
-    std::string_view key(int32_t id) const {
-        const size_t at = static_cast<size_t>(id), begin = static_cast<size_t>(offsets_[at]);
-        return {text_.data() + begin, static_cast<size_t>(offsets_[at + 1]) - begin};
-    }
 
     void count_one(std::string_view text, const Rule &rule, Scratch &scratch, Counts &counts) const {
         scratch.tokens.read(text, rule);
-        std::vector<int32_t> &columns = counts.columns;
-        const size_t before = columns.size();
-        scratch.tokens.for_each(rule, [&](std::string_view token) {
-            const int32_t id = index_.id(hash_of(token), [&](int32_t other) { return key(other) == token; });
-            if (id >= 0 && scratch.times[static_cast<size_t>(id)]++ == 0) columns.push_back(id);
+        scratch.tokens.for_each(
+            rule, [this](uint64_t hash) { keys_.prefetch(hash); },
+            [&](std::string_view token, uint64_t hash) {
+                const int32_t id = keys_.find(token, hash);
+                if (id >= 0 && scratch.times[static_cast<size_t>(id)]++ == 0) scratch.met.insert(static_cast<size_t>(id));
+            });
+        scratch.met.drain([&](size_t id) {
+            counts.columns.push_back(static_cast<int32_t>(id));
+            counts.values.push_back(static_cast<float>(scratch.times[id]));
+            scratch.times[id] = 0;
         });
-        std::sort(columns.begin() + static_cast<std::ptrdiff_t>(before), columns.end());
-        for (size_t i = before; i < columns.size(); ++i) {
-            uint32_t &times = scratch.times[static_cast<size_t>(columns[i])];
-            counts.values.push_back(static_cast<float>(times));
-            times = 0;
-        }
-        counts.ends.push_back(static_cast<int64_t>(columns.size()));
+        counts.ends.push_back(static_cast<int64_t>(counts.columns.size()));
     }
 
     std::unique_ptr<Scratch> borrow() {
@@ -374,9 +470,7 @@ class Vocabulary {
                 return scratch;
             }
         }
-        auto scratch = std::make_unique<Scratch>();
-        scratch->times.resize(offsets_.size() - 1);
-        return scratch;
+        return std::make_unique<Scratch>(keys_.size());
     }
 
     void give_back(std::unique_ptr<Scratch> scratch) {
@@ -384,9 +478,7 @@ class Vocabulary {
         spare_.push_back(std::move(scratch));
     }
 
-    std::vector<char> text_;
-    std::vector<int64_t> offsets_;
-    Index index_;
+    Keys keys_;
     std::mutex lock_;
     std::vector<std::unique_ptr<Scratch>> spare_;
 };
@@ -411,7 +503,7 @@ class GrowingVocabulary {
         {
             nb::gil_scoped_release released;
             for (size_t i = 0; i < ids.size(); ++i) {
-                ids[i] = find_or_add(other.key(i), other.entries_[i].hash);
+                ids[i] = find_or_add(other.keys_[i], hash_of(other.keys_[i]));
                 entries_[static_cast<size_t>(ids[i])].frequency += other.entries_[i].frequency;
             }
         }
@@ -436,14 +528,14 @@ class GrowingVocabulary {
             };
             std::vector<Item> items(order.size());
             for (size_t i = 0; i < items.size(); ++i) {
-                const std::string_view name = key(static_cast<size_t>(given[i]));
+                const std::string_view name = keys_[static_cast<size_t>(given[i])];
                 uint64_t prefix = 0;
                 for (size_t j = 0; j < 8; ++j) prefix = (prefix << 8) | (j < name.size() ? static_cast<uint8_t>(name[j]) : 0);
                 items[i] = {prefix, given[i]};
             }
             std::sort(items.begin(), items.end(), [this](const Item &a, const Item &b) {
                 return a.prefix != b.prefix ? a.prefix < b.prefix
-                                            : key(static_cast<size_t>(a.id)) < key(static_cast<size_t>(b.id));
+                                            : keys_[static_cast<size_t>(a.id)] < keys_[static_cast<size_t>(b.id)];
             });
             std::transform(items.begin(), items.end(), order.begin(), [](const Item &item) { return item.id; });
         }
@@ -454,7 +546,7 @@ class GrowingVocabulary {
         std::vector<uint8_t> text;
         std::vector<int64_t> offsets{0};
         for (size_t i = 0; i < ids.shape(0); ++i) {
-            const std::string_view name = key(static_cast<size_t>(ids.data()[i]));
+            const std::string_view name = keys_[static_cast<size_t>(ids.data()[i])];
             text.insert(text.end(), name.begin(), name.end());
             offsets.push_back(static_cast<int64_t>(text.size()));
         }
@@ -463,38 +555,20 @@ class GrowingVocabulary {
 
    private:
     struct Entry {
-        uint64_t hash;
-        size_t begin, end;
-        int64_t frequency, row, times;  // the last text it was met in, and how often there
+        int64_t frequency = 0, row = -1, times = 0;  // the last text it was met in, and how often there
     };
 
-    std::string_view key(size_t id) const { return {text_.data() + entries_[id].begin, entries_[id].end - entries_[id].begin}; }
-
     int32_t find_or_add(std::string_view token, uint64_t hash) {
-        Index::Slot *slot = &index_.find(hash, [&](int32_t other) { return key(static_cast<size_t>(other)) == token; });
-        if (slot->id >= 0) return slot->id;
-        if (entries_.size() == static_cast<size_t>(std::numeric_limits<int32_t>::max()))
-            throw std::length_error("more than 2147483647 different features");
-        const int32_t id = static_cast<int32_t>(entries_.size());
-        entries_.push_back({hash, text_.size(), text_.size() + token.size(), 0, -1, 0});
-        text_.insert(text_.end(), token.begin(), token.end());
-        Index::fill(*slot, hash, id);
-        if (entries_.size() > index_.room()) grow();
+        const int32_t id = keys_.find_or_add(token, hash);
+        if (static_cast<size_t>(id) == entries_.size()) entries_.emplace_back();
         return id;
-    }
-
-    void grow() {
-        Index larger(2 * index_.room());
-        for (size_t id = 0; id < entries_.size(); ++id)
-            Index::fill(larger.find(entries_[id].hash, [](int32_t) { return false; }), entries_[id].hash,
-                        static_cast<int32_t>(id));
-        index_ = std::move(larger);
     }
 
     void count_one(std::string_view text, const Rule &rule, bool keep, Counts &counts) {
         tokens_.read(text, rule);
-        tokens_.for_each(rule, [&](std::string_view token) {
-            const int32_t id = find_or_add(token, hash_of(token));
+        const auto ahead = [this](uint64_t hash) { keys_.prefetch(hash); };
+        tokens_.for_each(rule, ahead, [&](std::string_view token, uint64_t hash) {
+            const int32_t id = find_or_add(token, hash);
             Entry &entry = entries_[static_cast<size_t>(id)];
             if (entry.row != row_) {
                 entry.row = row_;
@@ -511,9 +585,8 @@ class GrowingVocabulary {
     }
 
     Tokens tokens_;
-    std::vector<char> text_;
+    Keys keys_{1024};
     std::vector<Entry> entries_;
-    Index index_{1024};
     int64_t row_ = 0;
 };
 
