@@ -10,7 +10,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string_view>
@@ -123,6 +122,14 @@ uint64_t random_seed() {
 // Differs from process to process, so that no text can be made whose words all fall into one place.
 const uint64_t seed = random_seed();
 
+void prefetch(const void *p) {
+#if defined(__GNUC__)
+    __builtin_prefetch(p);
+#else
+    (void)p;
+#endif
+}
+
 uint64_t read64(const char *p) {
     uint64_t value;
     std::memcpy(&value, p, sizeof value);
@@ -160,14 +167,14 @@ class Tokens {
     void read(std::string_view text, const Rule &rule) {
         // No character grows to more than twice its bytes, and each has room for the blank behind it.
         if (buffer_.size() < 2 * text.size() + 8) buffer_.resize(2 * text.size() + 8);
-        edges_.clear();
+        ends_.clear();
         const char *p = text.data(), *end = p + text.size();
         char *const base = buffer_.data();
         char *start = base, *out = base;
         size_t surplus = 0;  // bytes of the open token beyond one per code point
         const auto close = [&] {
             if (static_cast<size_t>(out - start) - surplus >= rule.min_length && out != start) {
-                edges_.push_back({static_cast<size_t>(start - base), static_cast<size_t>(out - base)});
+                ends_.push_back(static_cast<size_t>(out - base));
                 *out++ = ' ';
                 start = out;
             } else {
@@ -192,7 +199,7 @@ class Tokens {
             } else if (becomes & stands_alone) {
                 close();
                 out = encode(becomes & ~stands_alone, out);
-                edges_.push_back({static_cast<size_t>(start - base), static_cast<size_t>(out - base)});
+                ends_.push_back(static_cast<size_t>(out - base));
                 *out++ = ' ';
                 start = out;
             } else {
@@ -204,23 +211,24 @@ class Tokens {
         close();
     }
 
-    // Every run of `shortest` to `longest` neighbouring tokens. `ahead` is told of each some time before `visit` is,
-    // so that the memory it will be looked up in is on its way.
-    template <typename Ahead, typename Visit>
-    void for_each(const Rule &rule, Ahead ahead, Visit visit) {
-        constexpr size_t distance = 12;
-        const size_t longest = std::min(rule.longest, edges_.size());
+    // Every run of `shortest` to `longest` neighbouring tokens, as `visit(run, hash)`. `soon` is told of each some time
+    // before, and `next` shortly before, so that the memory it will be looked up in is on its way.
+    template <typename Soon, typename Next, typename Visit>
+    void for_each(const Rule &rule, Soon soon, Next next, Visit visit) {
+        constexpr size_t far = 16, near = 8;
+        const size_t longest = std::min(rule.longest, ends_.size());
         for (size_t length = rule.shortest; length <= longest; ++length) {
-            const size_t runs = edges_.size() - length + 1;
-            hashes_.resize(runs);
+            const size_t runs = ends_.size() - length + 1;
             const auto run = [&](size_t i) {
-                const size_t begin = edges_[i].begin;
-                return std::string_view(buffer_.data() + begin, edges_[i + length - 1].end - begin);
+                const size_t begin = i == 0 ? 0 : ends_[i - 1] + 1;
+                return std::string_view(buffer_.data() + begin, ends_[i + length - 1] - begin);
             };
+            hashes_.resize(runs);
             for (size_t i = 0; i < runs; ++i) hashes_[i] = hash_of(run(i));
-            for (size_t i = 0; i < std::min(distance, runs); ++i) ahead(hashes_[i]);
+            for (size_t i = 0; i < std::min(far, runs); ++i) soon(hashes_[i]);
             for (size_t i = 0; i < runs; ++i) {
-                if (i + distance < runs) ahead(hashes_[i + distance]);
+                if (i + far < runs) soon(hashes_[i + far]);
+                if (i + near < runs) next(hashes_[i + near]);
                 visit(run(i), hashes_[i]);
             }
         }
@@ -263,11 +271,8 @@ class Tokens {
         return out;
     }
 
-    struct Edge {
-        size_t begin, end;
-    };
     std::vector<char> buffer_;
-    std::vector<Edge> edges_;
+    std::vector<size_t> ends_;  // of the tokens in the buffer; each begins one blank behind the end of the one before
     std::vector<uint64_t> hashes_;
 };
 
@@ -281,12 +286,11 @@ class Keys {
 
     std::string_view operator[](size_t id) const { return at(places_[id]); }
 
-    void prefetch(uint64_t hash) const {
-#if defined(__GNUC__)
-        __builtin_prefetch(&slots_[static_cast<size_t>(hash) & (slots_.size() - 1)]);
-#else
-        (void)hash;
-#endif
+    void fetch_slot(uint64_t hash) const { prefetch(&slots_[static_cast<size_t>(hash) & (slots_.size() - 1)]); }
+
+    void fetch_key(uint64_t hash) const {
+        const Slot &slot = slots_[static_cast<size_t>(hash) & (slots_.size() - 1)];
+        if (slot.tag == static_cast<uint32_t>(hash >> 32)) prefetch(bytes_.data() + slot.place);
     }
 
     // The id of a key, or -1.
@@ -448,7 +452,7 @@ class Vocabulary {
     void count_one(std::string_view text, const Rule &rule, Scratch &scratch, Counts &counts) const {
         scratch.tokens.read(text, rule);
         scratch.tokens.for_each(
-            rule, [this](uint64_t hash) { keys_.prefetch(hash); },
+            rule, [this](uint64_t hash) { keys_.fetch_slot(hash); }, [this](uint64_t hash) { keys_.fetch_key(hash); },
             [&](std::string_view token, uint64_t hash) {
                 const int32_t id = keys_.find(token, hash);
                 if (id >= 0 && scratch.times[static_cast<size_t>(id)]++ == 0) scratch.met.insert(static_cast<size_t>(id));
@@ -566,8 +570,9 @@ class GrowingVocabulary {
 
     void count_one(std::string_view text, const Rule &rule, bool keep, Counts &counts) {
         tokens_.read(text, rule);
-        const auto ahead = [this](uint64_t hash) { keys_.prefetch(hash); };
-        tokens_.for_each(rule, ahead, [&](std::string_view token, uint64_t hash) {
+        const auto soon = [this](uint64_t hash) { keys_.fetch_slot(hash); };
+        const auto next = [this](uint64_t hash) { keys_.fetch_key(hash); };
+        tokens_.for_each(rule, soon, next, [&](std::string_view token, uint64_t hash) {
             const int32_t id = find_or_add(token, hash);
             Entry &entry = entries_[static_cast<size_t>(id)];
             if (entry.row != row_) {
@@ -590,9 +595,9 @@ class GrowingVocabulary {
     int64_t row_ = 0;
 };
 
-// Rows of counts with other column numbers, sorted; columns numbered -1 are left out.
+// Rows of counts with other column numbers below `limit`, ascending; columns numbered -1 are left out.
 nb::tuple renumber(Vector<const int64_t> ends, Vector<const int32_t> columns, Vector<const float> values,
-                   Vector<const int32_t> numbers) {
+                   Vector<const int32_t> numbers, size_t limit) {
     Counts counts;
     const int64_t *edges = ends.data();
     const int32_t *from = columns.data(), *to = numbers.data();
@@ -600,16 +605,19 @@ nb::tuple renumber(Vector<const int64_t> ends, Vector<const int32_t> columns, Ve
     const size_t rows = ends.shape(0) - 1;
     {
         nb::gil_scoped_release released;
-        std::vector<std::pair<int32_t, float>> row;
+        std::vector<float> row(limit);
+        NumberSet met(limit);
         for (size_t i = 0; i < rows; ++i) {
-            row.clear();
-            for (int64_t j = edges[i]; j < edges[i + 1]; ++j)
-                if (to[from[j]] >= 0) row.emplace_back(to[from[j]], times[j]);
-            std::sort(row.begin(), row.end());
-            for (const auto &[column, value] : row) {
-                counts.columns.push_back(column);
-                counts.values.push_back(value);
+            for (int64_t j = edges[i]; j < edges[i + 1]; ++j) {
+                const int32_t column = to[from[j]];
+                if (column < 0) continue;
+                row[static_cast<size_t>(column)] = times[j];
+                met.insert(static_cast<size_t>(column));
             }
+            met.drain([&](size_t column) {
+                counts.columns.push_back(static_cast<int32_t>(column));
+                counts.values.push_back(row[column]);
+            });
             counts.ends.push_back(static_cast<int64_t>(counts.columns.size()));
         }
     }
@@ -678,7 +686,8 @@ void bind_text(nb::module_ &m) {
         .def("frequencies", &GrowingVocabulary::frequencies)
         .def("sorted", &GrowingVocabulary::sorted, nb::arg("ids"))
         .def("tokens", &GrowingVocabulary::tokens, nb::arg("ids"));
-    m.def("renumber", &renumber, nb::arg("ends"), nb::arg("columns"), nb::arg("values"), nb::arg("numbers"));
+    m.def("renumber", &renumber, nb::arg("ends"), nb::arg("columns"), nb::arg("values"), nb::arg("numbers"),
+          nb::arg("limit"));
     m.def("scale_rows", &scale_rows, nb::arg("ends"), nb::arg("columns"), nb::arg("values").noconvert(),
           nb::arg("weights"));
     m.def("ascending", &ascending, nb::arg("text"), nb::arg("offsets"));

@@ -146,8 +146,8 @@ class GrowingVocabulary:
         return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets
 
 
-def renumber(ends: Array, columns: Array, values: Array, numbers: Array) -> tuple[Array, Array, Array]:
-    """Rows of counts with other column numbers, ascending; columns numbered -1 are left out."""
+def renumber(ends: Array, columns: Array, values: Array, numbers: Array, limit: int) -> tuple[Array, Array, Array]:
+    """Rows of counts with other column numbers below `limit`, ascending; columns numbered -1 are left out."""
     columns = numbers[columns]
     kept = columns >= 0
     rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))[kept]

@@ -121,7 +121,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 
         def weighed(one: tuple[int, Counts]) -> Counts:
             vocabulary, rows = one
-            return self._weigh(*kernels.renumber(*rows, numbers[vocabulary]))
+            return self._weigh(*kernels.renumber(*rows, numbers[vocabulary], len(self.idf_)))
 
         return self._matrix(list(map_blocks(weighed, counts, self.n_jobs)))
 
