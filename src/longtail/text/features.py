@@ -10,7 +10,6 @@ import math
 import operator
 from collections import deque
 from collections.abc import Iterable, Iterator
-from copy import copy
 from itertools import islice
 from typing import Any, Self
 
@@ -26,12 +25,12 @@ from longtail.parallel import map_blocks, resolve_jobs
 from longtail.progress import Advance, task
 from longtail.store import State
 from longtail.text.blocks import blocks_of, checked_texts
+from longtail.text.rows import Array, Rows, stack_rows
 from longtail.text.tokens import page_of_code_points
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Counts = tuple[Array, Array, Array]
-
 _SAVED = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features")
+# Made of the rest when first asked for; never copied, and forgotten by the next fit.
+_MADE_AGAIN = ("_names", "_vocabulary")
 # Longer than any text; keeps what the kernels are told within their integers.
 _LONGEST = 1 << 30
 _code_points = kernels.CodePoints(page_of_code_points)
@@ -119,11 +118,11 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         """The same as `fit` then `transform`, with the texts read once."""
         counts, numbers = self._learn(texts, keep=True)
 
-        def weighed(one: tuple[int, Counts]) -> Counts:
+        def weighed(one: tuple[int, Rows]) -> Rows:
             vocabulary, rows = one
             return self._weigh(*kernels.renumber(*rows, numbers[vocabulary], len(self.idf_)))
 
-        return self._matrix(list(map_blocks(weighed, counts, self.n_jobs)))
+        return stack_rows(list(map_blocks(weighed, counts, self.n_jobs)), len(self.idf_))
 
     def transform(self, texts: Iterable[str]) -> sparse.csr_array[Any]:
         """The rows of `texts`: float32 CSR with sorted indices; a text without known tokens is an empty row."""
@@ -192,8 +191,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is made again from the rest when it is asked for."""
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_names", "_vocabulary")}
+        return {name: value for name, value in super().__getstate__().items() if name not in _MADE_AGAIN}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -215,17 +213,19 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         _check_frequency("max_df", self.max_df)
         if self.max_features is not None:
             _check_whole("max_features", self.max_features, 1)
+        if self.n_jobs is not None and (not _is_whole(self.n_jobs) or self.n_jobs == 0):
+            raise InvalidInput(f"n_jobs is {self.n_jobs!r}; expected a number of threads, or None for every core")
 
     def _check_fitted(self) -> None:
         # check_is_fitted alone takes longer than a short text.
         if "idf_" not in vars(self):
             check_is_fitted(self)
 
-    def _rule(self) -> tuple[Any, int, int, int]:
+    def _rule(self) -> tuple[Any, ...]:
         shortest, longest = self.ngrams
-        return _code_points, min(self.min_length, _LONGEST), min(shortest, _LONGEST), min(longest, _LONGEST)
+        return _code_points, *(int(min(length, _LONGEST)) for length in (self.min_length, shortest, longest))
 
-    def _learn(self, texts: Iterable[str], keep: bool) -> tuple[list[tuple[int, Counts]], list[Array]]:
+    def _learn(self, texts: Iterable[str], keep: bool) -> tuple[list[tuple[int, Rows]], list[Array]]:
         """Set the vocabulary; return rows of counts, and what each thread's numbers of features became (-1: dropped).
 
         Each thread has a vocabulary of its own. Which texts it sees is chance; what they add up to is not.
@@ -235,7 +235,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         vocabularies = [kernels.GrowingVocabulary() for _ in range(resolve_jobs(self.n_jobs))]
         idle = deque(range(len(vocabularies)))
 
-        def count(block: list[Text]) -> tuple[int, Counts]:
+        def count(block: list[Text]) -> tuple[int, Rows]:
             mine = idle.pop()
             counts = vocabularies[mine].count(block, *rule, keep)
             idle.append(mine)
@@ -282,8 +282,9 @@ class TextFeatures(TransformerMixin, BaseEstimator):
                 else f"lower min_df={self.min_df} or raise max_df={self.max_df}"
             )
             raise InvalidInput(
-                f"none of the {len(frequencies)} features of {n_texts} texts is left: they occur in {frequencies.min()} to "
-                f"{frequencies.max()} texts, and {lowest:g} to {highest:g} are asked for; {setting}"
+                f"none of the {len(frequencies)} features of {n_texts} texts is left: they occur in "
+                f"{frequencies.min()} to {frequencies.max()} texts, and {lowest:g} to {highest:g} are asked for; "
+                f"{setting}"
             )
         kept = vocabulary.sorted(kept)
         if self.max_features is not None and len(kept) > self.max_features:
@@ -294,8 +295,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return kept
 
     def _set_vocabulary(self, tokens: tuple[Array, Array], idf: np.ndarray[Any, np.dtype[np.float32]]) -> None:
-        for made_of_it in ("_names", "_vocabulary", "_one_row"):
-            vars(self).pop(made_of_it, None)
+        for made_of_it in _MADE_AGAIN:
+            self.__dict__.pop(made_of_it, None)
         self._tokens = tokens
         self.idf_ = idf
 
@@ -304,48 +305,21 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             self._vocabulary = kernels.Vocabulary(*self._tokens)
         vocabulary, rule = self._vocabulary, self._rule()
 
-        def weighed(block: list[Text]) -> Counts:
+        def weighed(block: list[Text]) -> Rows:
             return self._weigh(*vocabulary.count(block, *rule))
 
         parts = []
         for part in map_blocks(weighed, blocks_of(texts), self.n_jobs):
             advance(len(part[0]) - 1)
             parts.append(part)
-        return self._matrix(parts)
+        return stack_rows(parts, len(self.idf_))
 
-    def _weigh(self, ends: Array, columns: Array, values: Array) -> Counts:
+    def _weigh(self, ends: Array, columns: Array, values: Array) -> Rows:
         if self.sublinear:
             np.log(values, out=values)
             values += 1
         kernels.scale_rows(ends, columns, values, self.idf_)
         return ends, columns, values
-
-    def _matrix(self, parts: list[Counts]) -> sparse.csr_array[Any]:
-        """The blocks of rows, one below the other."""
-        if len(parts) == 1:
-            [(ends, columns, values)] = parts
-        else:
-            sizes = np.cumsum([0, *(len(columns) for _, columns, _ in parts)])
-            starts = [np.zeros(1, dtype=np.int64), *(part[0][1:] + size for part, size in zip(parts, sizes, strict=False))]
-            ends = np.concatenate(starts)
-            columns = np.concatenate([np.zeros(0, dtype=np.int32), *(columns for _, columns, _ in parts)])
-            values = np.concatenate([np.zeros(0, dtype=np.float32), *(values for _, _, values in parts)])
-        index = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
-        columns, ends = columns.astype(index, copy=False), ends.astype(index)
-        if len(ends) == 2:
-            return self._single_row(ends, columns, values)
-        matrix: Any = sparse.csr_array((values, columns, ends), shape=(len(ends) - 1, len(self.idf_)))
-        matrix.has_canonical_format = True
-        return matrix
-
-    def _single_row(self, ends: Array, columns: Array, values: Array) -> sparse.csr_array[Any]:
-        # SciPy takes longer to check a matrix than the kernels to make a row of it; a copy of one is not checked again.
-        if "_one_row" not in vars(self):
-            self._one_row: Any = sparse.csr_array((1, len(self.idf_)), dtype=np.float32)
-            self._one_row.has_canonical_format = True
-        matrix = copy(self._one_row)
-        matrix.data, matrix.indices, matrix.indptr = values, columns, ends
-        return matrix
 
 
 def _checked_tokens(state: State) -> tuple[Array, Array]:
