@@ -91,3 +91,17 @@ def test_a_single_block_is_worked_on_in_the_calling_thread():
     ]
     with pytest.raises(InvalidInput, match="n_jobs is 0"):
         list(map_blocks(abs, [1], 0))
+
+
+def test_blocks_are_taken_only_a_little_ahead():
+    taken = 0
+
+    def blocks():
+        nonlocal taken
+        for block in range(50):
+            taken += 1
+            yield block
+
+    for done, result in enumerate(map_blocks(lambda block: block, blocks(), n_jobs=2)):
+        assert result == done
+        assert taken <= done + 3

@@ -242,7 +242,7 @@ class Tagger(BaseEstimator, Persistent):
         model.n_rows_ = state.fact("n_rows", int)
         if model.n_rows_ < 1 or (model.label_counts_ < 0).any():
             raise ModelFormatError("Tagger: the counts of rows are not possible")
-        width = len(model.features_.feature_names_) if model.takes_texts else model.features_.n_features_in_
+        width = len(model.features_.idf_) if model.takes_texts else model.features_.n_features_in_
         if width != model.estimator_.n_features_in_:
             raise ModelFormatError(
                 f"Tagger: the features are {width} wide and the estimator takes {model.estimator_.n_features_in_}"

@@ -16,6 +16,7 @@ NB_MODULE(_kernels, m) {
     bind_repository_text(m);
     bind_siblings(m);
     bind_sparse(m);
+    bind_text(m);
     bind_topk(m);
     bind_tree_search(m);
 }
