@@ -4,7 +4,7 @@ BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/longtail/native/*.cpp src/longtail/native/*.h)
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench clean
 
 demo: .venv/installed
 	$(BIN)/longtail demo
@@ -17,6 +17,9 @@ lint: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench: .venv/installed-test
+	$(BIN)/python -m benchmarks.compare $(BENCH)
 
 clean:
 	rm -rf .venv build dist

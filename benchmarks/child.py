@@ -59,7 +59,7 @@ def measure(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     data, model = Path(request["data"]), folder / "model"
     learner = build(request)
     X, Y = read_matrix(data / "train_features"), read_matrix(data / "train_labels")
-    learner.prepare(X, Y, data, folder)
+    X, Y = learner.prepare(X, Y, data, folder)
     gc.collect()
     result: dict[str, Any] = {"status": "ok", "version": learner.version(), "memory_before": peak_memory()}
 

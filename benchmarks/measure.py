@@ -77,9 +77,9 @@ def run_child(python: Path, request: dict[str, Any], folder: Path, timeout: floa
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+    child = [str(python), "-m", "benchmarks.child", str(folder / "request.json")]
     done = subprocess.run(
-        [sys.executable, "-S", "-c", LAUNCHER, str(timeout)]
-        + [str(python), "-m", "benchmarks.child", str(folder / "request.json")],
+        [sys.executable, "-S", "-c", LAUNCHER, str(timeout), *child],
         cwd=ROOT,
         env=child_environment(request["threads"]),
         stdin=subprocess.DEVNULL,

@@ -20,8 +20,12 @@ class Adapter:
     def version(self) -> str:
         raise NotImplementedError
 
-    def prepare(self, X: Any, Y: Any, data: Path, folder: Path) -> None:
-        """What must happen before the clock starts; `data` holds the prepared files, `folder` is the child's own."""
+    def prepare(self, X: Any, Y: Any, data: Path, folder: Path) -> tuple[Any, Any]:
+        """What `train` is given, and whatever else must happen before the clock starts.
+
+        `data` holds the prepared files; `folder` is the child's own, where ``model`` is the path given to `save`.
+        """
+        return X, Y
 
     def train(self, X: Any, Y: Any) -> None:
         raise NotImplementedError

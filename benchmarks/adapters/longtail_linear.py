@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import longtail
-from longtail import linear
-
 from benchmarks.adapters.base import Adapter
+from longtail import linear
 
 
 class Estimator(Adapter):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from napkinxc.models import PLT
+from napkinxc.models import PLT  # type: ignore[import-untyped]
 
 from benchmarks.adapters.base import Adapter
 
@@ -21,8 +21,9 @@ class LabelTree(Adapter):
     def version(self) -> str:
         return version("napkinxc")
 
-    def prepare(self, X: Any, Y: Any, data: Path, folder: Path) -> None:
+    def prepare(self, X: Any, Y: Any, data: Path, folder: Path) -> tuple[Any, Any]:
         self.path = folder / "model"
+        return X, Y
 
     def train(self, X: Any, Y: Any) -> None:
         self.model = PLT(str(self.path), threads=self.threads)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pecos.xmc import Indexer, LabelEmbeddingFactory
-from pecos.xmc.xlinear import XLinearModel
+from pecos.xmc import Indexer, LabelEmbeddingFactory  # type: ignore[import-not-found]
+from pecos.xmc.xlinear import XLinearModel  # type: ignore[import-not-found]
 
 from benchmarks.adapters.base import Adapter
 from benchmarks.arrays import top_labels

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import joblib
+import joblib  # type: ignore[import-untyped]
 import numpy as np
 import sklearn
 from sklearn.multiclass import OneVsRestClassifier
