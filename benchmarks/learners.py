@@ -62,5 +62,5 @@ LEARNERS = (
     Learner("parabel-1", "omikuji Parabel, 1 tree", _OMIKUJI, "omikuji", {"n_trees": 1}),
     Learner("bonsai", "omikuji Bonsai, 3 trees", _OMIKUJI, "omikuji", _BONSAI),
     Learner("napkinxc", "napkinXC PLT", _NAPKINXC, "napkinxc"),
-    Learner("scikit-learn", "scikit-learn OvR LinearSVC", _SCIKIT_LEARN, most_work=2e9),
+    Learner("scikit-learn", "scikit-learn OvR LinearSVC", _SCIKIT_LEARN, most_work=5e8),
 )

@@ -19,7 +19,7 @@ from omikuji import ffi, lib
 from benchmarks.adapters.base import Adapter
 
 BEAM = 10
-BLOCK_ROWS = 64
+BLOCK_ROWS = 256
 
 
 class Omikuji(Adapter):
@@ -58,6 +58,7 @@ class Omikuji(Adapter):
     def load(self, path: Path) -> None:
         self.model = omikuji.Model.load(str(path))
         self.model.init_prediction_thread_pool(self.threads)
+        self.model.densify_weights()  # as its command-line program does by default
 
     def predict(self, X: Any, k: int) -> Any:
         top = np.full((X.shape[0], k), -1, dtype=np.int32)
