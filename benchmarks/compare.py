@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -20,10 +21,11 @@ from longtail.errors import Unavailable
 from longtail.reproduce.tables import Results, Section
 
 INTRODUCTION = (
-    "Each learner ran in a process of its own on the same prepared files, rows of unit length, with the same number of "
-    "threads; the rounds of all learners were interleaved. Training time is from arrays in memory to a model in "
-    "memory. All rankings were judged by longtail's metrics. Peers have their documented defaults."
+    "Each learner ran in a process of its own on the same prepared files, rows of unit length, with {threads} threads; "
+    "the rounds of all learners were interleaved. Training time is from arrays in memory to a model in memory. All "
+    "rankings were judged by longtail's metrics. Peers have their documented defaults."
 )
+BUSY = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -33,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rounds = options.rounds or (1 if options.quick else 3)
     raw = out / "measurements.json"
     measurements = read_measurements(options.read or raw) if options.read or options.resume else []
-    results = Results(out, "compare", "longtail and its peers", INTRODUCTION, quick=rounds < 3)
+    results = Results(out, "compare", "longtail and its peers", introduce(options.threads), quick=rounds < 3)
     conditions = Conditions(cache, options.threads, options.timeout, options.everything)
     learners = [learner for learner in LEARNERS if learner.key in options.learners]
     by_title = {}
@@ -73,6 +75,18 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="keep what an earlier run measured of other learners")
     parser.add_argument("--read", type=Path, help="write the report of this measurements.json; measure nothing")
     return parser.parse_args(arguments)
+
+
+def introduce(threads: int) -> str:
+    """What the reader must know, with a warning where the machine is busy already."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load < BUSY:
+        return INTRODUCTION.format(threads=threads)
+    warning = (
+        f"Other work ran at the same time (load {load:.1f} at the start): times are inflated, CPU seconds less so."
+    )
+    print(warning, flush=True)
+    return f"{INTRODUCTION.format(threads=threads)} {warning}"
 
 
 def available(names: Iterable[str], cache: Path, results: Results) -> Iterable[Prepared]:

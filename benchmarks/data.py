@@ -6,6 +6,7 @@ texts. The prepared files carry a key of what they were made from, and are made 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arrays import read_matrix, write_matrix
-from longtail import __version__
+from longtail import __version__, text
 from longtail.data import Corpus, data_set, load_data_set, python_api_versions, write_repository
 from longtail.metrics import inverse_propensity, ndcg_at_k, precision_at_k, propensity_constants, psp_at_k
 from longtail.text import RowScaling, TextFeatures
@@ -58,7 +59,8 @@ def prepare(name: str, cache: Path) -> Prepared:
     """
     folder = cache / name
     marker = folder / "facts.json"
-    key = {"format": FORMAT, "longtail": __version__, "packages": python_api_versions() if name == "python-api" else {}}
+    key = {"format": FORMAT, "longtail": __version__, "text": _text_sources()}
+    key |= python_api_versions() if name == "python-api" else {}
     if marker.is_file():
         facts = json.loads(marker.read_text(encoding="utf-8"))
         if facts["key"] == key:
@@ -86,6 +88,12 @@ def prepare(name: str, cache: Path) -> Prepared:
     }
     marker.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     return Prepared(name, folder, facts)
+
+
+def _text_sources() -> str:
+    """What tells one version of the text features from another between releases."""
+    sources = sorted(Path(text.__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 
 def features(train: Corpus, test: Corpus) -> tuple[Any, Any]:

@@ -56,14 +56,14 @@ def section_of(data: Prepared, rows: Mapping[str, Row]) -> Section:
 
 def cost_table(rows: Mapping[str, Row]) -> Table:
     """Time, memory and size, absolute."""
-    columns = [Column("learner"), Column("version"), Column("rounds", "d")]
+    columns = [Column("learner"), Column("key"), Column("version"), Column("rounds", "d")]
     for measure in COST:
         columns.append(Column(measure.title, measure.format))
         if measure.figure in RANGES:
             columns.append(Column(f"{measure.title} range"))
     lines = []
     for row in _measured(rows):
-        cells: list[Cell] = [row.learner.title, row.version, row.rounds]
+        cells: list[Cell] = [row.learner.title, row.learner.key, row.version, row.rounds]
         for measure in COST:
             cells.append(_scaled(row, measure))
             if measure.figure in RANGES:
@@ -109,7 +109,7 @@ def bars_section(by_data_set: Mapping[str, Mapping[str, Row]]) -> Section:
 
 
 def picture_of(data: Prepared, rows: Mapping[str, Row]) -> Picture:
-    """P@1 against training time and against throughput; ours are filled, peers hollow."""
+    """P@1 against training time and against throughput, under the keys of the learners; ours filled, peers hollow."""
     axes = (("train_seconds", "training time (s)"), ("rows_per_second", "rows predicted per second"))
     drawable = [row for row in rows.values() if _drawable(row)]
     ours = [row for row in drawable if not row.learner.is_peer]
@@ -129,7 +129,7 @@ def picture_of(data: Prepared, rows: Mapping[str, Row]) -> Picture:
 
 def _point(row: Row, figure: str, style: int) -> Line:
     x, y = row.figures[figure].median, row.figures["P@1"].median
-    return Line(row.learner.title, [x], [y], style, dash="dashed" if row.learner.is_peer else "solid")
+    return Line(row.learner.key, [x], [y], style, dash="dashed" if row.learner.is_peer else "solid")
 
 
 def _drawable(row: Row) -> bool:
