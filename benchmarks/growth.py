@@ -123,7 +123,7 @@ def section_of(learners: Sequence[Learner], grown: Mapping[str, Grown]) -> Secti
     columns = (
         Column("learner"),
         *(Column(name, ",d") for name in ("labels", "rows")),
-        Column("train s", ".1f"),
+        *(Column(name, ".1f") for name in ("train s", "train CPU s")),
         Column("relative to n log L", ".2f"),
         *(Column(name, ",.0f") for name in ("peak MiB", "growth MiB", "model MiB", "rows/s")),
         *(Column(name, ".2f") for name in ("p99 ms", "P@1")),
@@ -139,7 +139,8 @@ def section_of(learners: Sequence[Learner], grown: Mapping[str, Grown]) -> Secti
             ]
             lines.append(
                 (
-                    *(learner.title, size, values["rows"], values.get("train_seconds"), relative.get(size)),
+                    *(learner.title, size, values["rows"]),
+                    *(values.get("train_seconds"), values.get("train_cpu_seconds"), relative.get(size)),
                     *(*scaled, values.get("rows_per_second")),
                     *(values["latency_p99"] * 1e3 if "latency_p99" in values else None, values.get("P@1")),
                     " ".join(filter(None, (values["status"], values.get("reason")))),

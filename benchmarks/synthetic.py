@@ -41,11 +41,11 @@ def synthesise(n_labels: int, *, seed: int = 0, n_features: int = FEATURES, test
     --------
     >>> made = synthesise(1000, n_features=5000)
     >>> made.X.shape, made.Y.shape, made.X_test.shape
-    ((731, 5000), (731, 1000), (100, 5000))
+    ((731, 5000), (731, 1000), (1000, 5000))
     """
     rng = np.random.default_rng(seed)
     n_rows = round(n_labels * FULL_ROWS / FULL_LABELS)
-    extra = min(20_000, max(100, n_rows // 20)) if test_rows is None else test_rows
+    extra = min(20_000, max(1_000, n_rows // 20)) if test_rows is None else test_rows
     n_families = -(-n_labels // FAMILY)
     own = rng.integers(0, n_features, size=(n_labels, OWN_FEATURES), dtype=np.int32)
     family = rng.integers(0, n_features, size=(n_families, FAMILY_FEATURES), dtype=np.int32)
