@@ -6,7 +6,7 @@ SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/longtail
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 SANITIZED := build/sanitized
-.PHONY: demo test sanitized-test lint clean
+.PHONY: demo test sanitized-test lint bench clean
 
 demo: .venv/installed
 	$(BIN)/longtail demo
@@ -37,6 +37,9 @@ lint: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench: .venv/installed-test
+	$(BIN)/python -m benchmarks.compare $(BENCH)
 
 clean:
 	rm -rf .venv build dist
