@@ -251,7 +251,7 @@ def _train_block(
         objective.tolerance,
         objective.max_sweeps,
         # Each block has a seed of its own, which depends on its place and not on when it is trained.
-        (objective.seed * 1_000_003 + task.node) * 65_537 + task.first,
+        ((objective.seed * 1_000_003 + task.node) * 65_537 + task.first) % 2**64,
         objective.threshold,
         objective.top,
         duals,
