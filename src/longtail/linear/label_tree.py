@@ -73,7 +73,9 @@ class ClassifierTree(TreeModel):
         X, Y = check_training(X, Y, type(self).__name__)
         counts = column_counts(Y)
         a, b = self.propensity
+        # A fit that is broken off leaves a model that is not fitted, never old trees with new sizes.
         self.__dict__.pop("_search", None)
+        self.__dict__.pop("trees_", None)
         self.inverse_propensity_ = inverse_propensity(counts, max(X.shape[0], 3), a=a, b=b).astype(np.float32)
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         weights = self.inverse_propensity_ if self.weighting == "loss" else np.ones(Y.shape[1], dtype=np.float32)
