@@ -36,12 +36,12 @@ class ClassifierTree(TreeModel):
     _parameters: ClassVar[dict[str, Constraint]] = {
         "loss": Choice(("squared_hinge", "logistic")),
         "C": Number(above=0, high=1e6),
-        "prune": Number(low=0),
+        "prune": Number(low=0, high=2**31),
         "weighting": Choice((None, "loss", "score")),
         "propensity": Sequence(Number(above=0), length=2),
         "precision": Choice((16, 32)),
         "tol": Number(above=0),
-        "max_sweeps": Number(low=1, whole=True),
+        "max_sweeps": Number(low=1, high=2**31, whole=True),
         "random_state": Number(low=0, high=2**31, whole=True, optional=True),
         "n_jobs": Number(whole=True, optional=True),
     }
@@ -248,10 +248,10 @@ class LabelTree(ClassifierTree):
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         **ClassifierTree._parameters,
-        "leaf_size": Number(low=1, whole=True),
-        "branching": Number(low=2, whole=True),
+        "leaf_size": Number(low=1, high=2**31, whole=True),
+        "branching": Number(low=2, high=2**31, whole=True),
         "n_trees": Number(low=1, high=1000, whole=True),
-        "beam": Number(low=1, whole=True),
+        "beam": Number(low=1, high=2**31, whole=True),
         "negatives": Choice(("siblings", "beam")),
     }
     _not_saved = ("hierarchy",)
