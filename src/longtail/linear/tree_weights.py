@@ -226,7 +226,8 @@ def _pack(block: TrainedBlock, n_features: int, precision: int) -> dict[str, Arr
     if precision == 16:
         largest = np.zeros(len(block.intercepts), dtype=np.float32)
         np.maximum.at(largest, block.siblings, np.abs(weights))
-        scales = np.where(largest > 0, largest / np.float32(32767), np.float32(1)).astype(np.float32)
+        # Weights so small that the step would lose digits are stored as 0.
+        scales = np.where(largest > 1e-30, largest / np.float32(32767), np.float32(1)).astype(np.float32)
         weights = np.rint(weights / scales[block.siblings]).astype(np.int16)
     return {
         "intercepts": block.intercepts,
