@@ -172,6 +172,8 @@ class TreeWeights:
         """Build it again, or raise `ModelFormatError`. Only what is proportional to nodes and labels is looked at:
         the search itself keeps within the large arrays whatever they hold."""
         n_features = state.fact("n_features", int)
+        if not 1 <= n_features < 2**31:
+            raise ModelFormatError(f"{state.kind}: {n_features} features; expected 1 to 2^31 - 1")
         pointers = state.array("pointers", np.int64, (None,))
         children = state.array("children", np.int64, (None,))
         hierarchy = LabelHierarchy.loaded(pointers, children, state.fact("n_labels", int))
