@@ -365,6 +365,7 @@ class TreeSearch {
                 std::vector<Visit> *seen = nullptr) const {
         const std::vector<char> open = mask ? open_nodes(tree, mask) : std::vector<char>();
         if (tree.pointers.size() < 2 || rows.count == 0) return;
+        beam = std::min(beam, tree.pointers.size() - 1);
         std::vector<Visit> level(rows.count), round;
         std::vector<size_t> first(rows.count + 1);
         for (size_t row = 0; row < rows.count; ++row) {
