@@ -38,7 +38,12 @@ struct Tree {
     std::optional<std::pair<float, float>> sigmoid;
     std::vector<float> knots, values;
 
+    // Never 0, so that what was found differs from what was not, however small it is.
     float probability(float log_score) const {
+        return std::max(calibrated(log_score), std::numeric_limits<float>::min());
+    }
+
+    float calibrated(float log_score) const {
         if (sigmoid) return 1.0f / (1.0f + std::exp(-(sigmoid->first * log_score + sigmoid->second)));
         if (knots.empty()) return std::exp(log_score);
         const auto above = std::upper_bound(knots.begin(), knots.end(), log_score);
@@ -317,8 +322,8 @@ class TreeSearch {
         const float share = 1.0f / static_cast<float>(trees_.size());
         for (const Tree &tree : trees_)
             search(tree, rows, static_cast<size_t>(beam), nullptr, [&](uint32_t row, int64_t label, float log_score) {
-                to[row * n_labels_ + static_cast<size_t>(label)] +=
-                    tree.probability(log_score) * share * (factors ? factors[label] : 1.0f);
+                float &score = to[row * n_labels_ + static_cast<size_t>(label)];
+                score = std::min(1.0f, score + tree.probability(log_score) * share * (factors ? factors[label] : 1.0f));
             }, Unbounded());
     }
 
