@@ -442,6 +442,7 @@ class TreeSearch {
                     if (mask && !(child < 0 ? mask[~child] : open[static_cast<size_t>(child)])) continue;
                     const float margin = scores[i] * tree.scales.data()[at] + tree.intercepts.data()[at];
                     const float log_score = each->log_score + log_probability(margin);
+                    if (!(log_score > nothing)) continue;  // not a number, out of weights that are none
                     if (child < 0)
                         emit(each->row, ~child, log_score);
                     else
@@ -454,7 +455,7 @@ class TreeSearch {
 
     float log_probability(float margin) const {
         if (logistic_) return margin > 0 ? -std::log1p(std::exp(-margin)) : margin - std::log1p(std::exp(margin));
-        const float missing = std::max(0.0f, 1.0f - margin);
+        const float missing = margin >= 1.0f ? 0.0f : 1.0f - margin;
         return -missing * missing * missing;
     }
 
