@@ -189,7 +189,7 @@ def train_siblings(
         intercepts.append(problem.intercepts[:own] * np.float32(bias))
         first, lanes = first + own, lanes + width
     features, siblings, weights = (
-        np.concatenate([part[i] for part in kept]) if kept else np.zeros(0) for i in range(3)
+        np.concatenate([part[i] for part in kept]) if kept else np.zeros(0, np.int64) for i in range(3)
     )
     order = np.lexsort((siblings, features))
     distinct, starts = np.unique(features[order], return_index=True)
