@@ -193,7 +193,7 @@ Outcome descend(const Siblings &s, size_t n_features, bool logistic, double tole
         out.gap = out.primal - dual + square / 2;
     };
     for (; out.sweeps < max_sweeps; ++out.sweeps) {
-        if (out.sweeps > 0 && out.gap <= worth_a_look * tolerance * out.primal) {
+        if (out.sweeps > 0 ? out.gap <= worth_a_look * tolerance * out.primal : !cold) {
             variant->judge(s, logistic, sums);
             update_gap();
             if (out.gap <= tolerance * out.primal) break;

@@ -241,7 +241,7 @@ def _descend(
         return value - terms + square / 2, value
 
     while sweeps < max_sweeps:
-        if sweeps > 0 and gap <= _WORTH_A_LOOK * tolerance * primal:
+        if gap <= _WORTH_A_LOOK * tolerance * primal if sweeps > 0 else not cold:
             gap, primal = visit(list(range(len(squares))), changing=False)
             if gap <= tolerance * primal:
                 break
