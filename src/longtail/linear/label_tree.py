@@ -39,12 +39,12 @@ class ClassifierTree(TreeModel):
     _parameters: ClassVar[dict[str, Constraint]] = {
         "loss": Choice(("squared_hinge", "logistic")),
         "C": Number(above=0, high=1e6),
-        "prune": Number(low=0),
+        "prune": Number(low=0, high=2**31),
         "weighting": Choice((None, "loss", "score")),
         "propensity": Sequence(Number(above=0), length=2),
         "precision": Choice((16, 32)),
         "tol": Number(above=0),
-        "max_sweeps": Number(low=1, whole=True),
+        "max_sweeps": Number(low=1, high=2**31, whole=True),
         "random_state": Number(low=0, high=2**31, whole=True, optional=True),
         "n_jobs": Number(whole=True, optional=True),
     }
@@ -76,7 +76,9 @@ class ClassifierTree(TreeModel):
         X, Y = check_training(X, Y, type(self).__name__)
         counts = column_counts(Y)
         a, b = self.propensity
+        # A fit that is broken off leaves a model that is not fitted, never old trees with new sizes.
         self.__dict__.pop("_search", None)
+        self.__dict__.pop("trees_", None)
         self.inverse_propensity_ = inverse_propensity(counts, max(X.shape[0], 3), a=a, b=b).astype(np.float32)
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         weights = self.inverse_propensity_ if self.weighting == "loss" else np.ones(Y.shape[1], dtype=np.float32)
@@ -249,10 +251,10 @@ class LabelTree(ClassifierTree):
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         **ClassifierTree._parameters,
-        "leaf_size": Number(low=1, whole=True),
-        "branching": Number(low=2, whole=True),
+        "leaf_size": Number(low=1, high=2**31, whole=True),
+        "branching": Number(low=2, high=2**31, whole=True),
         "n_trees": Number(low=1, high=1000, whole=True),
-        "beam": Number(low=1, whole=True),
+        "beam": Number(low=1, high=2**31, whole=True),
         "negatives": Choice(("siblings", "beam")),
     }
     _not_saved = ("hierarchy",)

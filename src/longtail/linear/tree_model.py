@@ -206,7 +206,7 @@ class TreeModel(BaseEstimator, Persistent):
             first = int(hierarchy.pointers[node])
             slot = int(np.flatnonzero(hierarchy.children[first : int(hierarchy.pointers[node + 1])] == child)[0])
             features, weights = tree.edge_weights(node, slot)
-            shared, mine, theirs = np.intersect1d(row.indices, features, assume_unique=True, return_indices=True)
+            shared, mine, theirs = np.intersect1d(row.indices, features, return_indices=True)
             contributions = row.data[mine].astype(np.float64) * weights[theirs]
             order = np.argsort(-np.abs(contributions), kind="stable")
             intercept = float(tree.intercepts[first + slot])

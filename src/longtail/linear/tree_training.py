@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longtail import progress
+from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy
 from longtail.linear.tree_weights import BLOCK_CHILDREN, TrainedBlock
 from longtail.native import kernels
@@ -29,6 +30,8 @@ class Rows(NamedTuple):
     @classmethod
     def of(cls, X: Any) -> Rows:
         """The arrays of a checked matrix."""
+        if X.shape[1] >= 2**31:
+            raise InvalidInput(f"X has {X.shape[1]} features; expected fewer than 2^31")
         return cls(
             X.indptr.astype(np.int64, copy=False),
             X.indices.astype(np.int32, copy=False),
@@ -251,7 +254,7 @@ def _train_block(
         objective.tolerance,
         objective.max_sweeps,
         # Each block has a seed of its own, which depends on its place and not on when it is trained.
-        (objective.seed * 1_000_003 + task.node) * 65_537 + task.first,
+        ((objective.seed * 1_000_003 + task.node) * 65_537 + task.first) % 2**64,
         objective.threshold,
         objective.top,
         duals,

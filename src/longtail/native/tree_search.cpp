@@ -40,7 +40,12 @@ struct Tree {
     std::optional<std::pair<float, float>> sigmoid;
     std::vector<float> knots, values;
 
+    // Never 0, so that what was found differs from what was not, however small it is.
     float probability(float log_score) const {
+        return std::max(calibrated(log_score), std::numeric_limits<float>::min());
+    }
+
+    float calibrated(float log_score) const {
         if (sigmoid) return 1.0f / (1.0f + std::exp(-(sigmoid->first * log_score + sigmoid->second)));
         if (knots.empty()) return std::exp(log_score);
         const auto above = std::upper_bound(knots.begin(), knots.end(), log_score);
@@ -322,8 +327,8 @@ class TreeSearch {
         const float share = 1.0f / static_cast<float>(trees_.size());
         for (const Tree &tree : trees_)
             search(tree, rows, static_cast<size_t>(beam), nullptr, [&](uint32_t row, int64_t label, float log_score) {
-                to[row * n_labels_ + static_cast<size_t>(label)] +=
-                    tree.probability(log_score) * share * (factors ? factors[label] : 1.0f);
+                float &score = to[row * n_labels_ + static_cast<size_t>(label)];
+                score = std::min(1.0f, score + tree.probability(log_score) * share * (factors ? factors[label] : 1.0f));
             }, Unbounded());
     }
 
@@ -370,6 +375,7 @@ class TreeSearch {
                 std::vector<Visit> *seen = nullptr) const {
         const std::vector<char> open = mask ? open_nodes(tree, mask) : std::vector<char>();
         if (tree.pointers.size() < 2 || rows.count == 0) return;
+        beam = std::min(beam, tree.pointers.size() - 1);
         std::vector<Visit> level(rows.count), round;
         std::vector<size_t> first(rows.count + 1);
         for (size_t row = 0; row < rows.count; ++row) {
@@ -441,6 +447,7 @@ class TreeSearch {
                     if (mask && !(child < 0 ? mask[~child] : open[static_cast<size_t>(child)])) continue;
                     const float margin = scores[i] * tree.scales.data()[at] + tree.intercepts.data()[at];
                     const float own = log_probability(margin);
+                    if (!(own > nothing)) continue;  // not a number, out of weights that are none
                     if (child < 0)
                         emit(each->row, ~child, path_weight_ * each->log_score + own);
                     else
@@ -453,8 +460,8 @@ class TreeSearch {
 
     float log_probability(float margin) const {
         if (logistic_) return margin > 0 ? -std::log1p(std::exp(-margin)) : margin - std::log1p(std::exp(margin));
-        const float missing = std::max(0.0f, 1.0f - margin);
-        return -missing * missing * missing - apart * std::exp(-margin);
+        const float missing = margin >= 1.0f ? 0.0f : 1.0f - margin;
+        return -missing * missing * missing - apart * std::exp(-std::max(-4.0f, margin));
     }
 
     static size_t length(const Rows &rows, uint32_t row) {
