@@ -21,6 +21,8 @@ namespace {
 
 constexpr size_t block_children = 256;
 constexpr uint8_t dense_block = 0x80;  // flag beside the shift of a block
+// Labels that each of several trees puts forward; a label that a tree does not put forward gets nothing from it.
+constexpr size_t few_proposed = 100;
 constexpr uint32_t absent = 0xFFFFFFFFu;
 // Keeps classifiers that are all sure, with margins above 1, apart.
 constexpr float apart = 0.01f;
@@ -104,12 +106,6 @@ struct Visit {
     int64_t node;
     uint32_t row;
     float log_score;
-};
-
-struct Found {
-    uint32_t row;
-    int64_t label;
-    float probability;
 };
 
 struct Rows {
@@ -294,14 +290,16 @@ class TreeSearch {
                 best.offer(row, {factors ? log_score + std::log(factors[label]) : log_score, label});
             }, [&](size_t row) { return best.floor(row); });
         } else {
-            std::vector<Found> found;
-            for (const Tree &tree : trees_)
-                search(tree, rows, static_cast<size_t>(beam), mask, [&](uint32_t row, int64_t label, float log_score) {
-                    found.push_back({row, label, tree.probability(log_score)});
-                }, Unbounded());
-            average(found, rows.count, [&](uint32_t row, int64_t label, float probability) {
-                best.offer(row, {probability * factor(label), label});
-            });
+            std::vector<Best> proposed;
+            const size_t places = std::min(n_labels_, std::max(few_proposed, 4 * k));
+            for (const Tree &tree : trees_) {
+                Best &own = proposed.emplace_back(rows.count, places);
+                const auto propose = [&](uint32_t row, int64_t label, float log_score) {
+                    own.offer(row, {factors ? log_score + std::log(factors[label]) : log_score, label});
+                };
+                search(tree, rows, static_cast<size_t>(beam), mask, propose, [&](size_t row) { return own.floor(row); });
+            }
+            average(proposed, rows.count, factor, best);
         }
         for (size_t row = 0; row < rows.count; ++row) {
             const auto [sorted, held] = best.sorted(row);
@@ -494,27 +492,28 @@ class TreeSearch {
         }
     }
 
-    // Sum what the trees found, row by row, and share it among them.
-    template <typename Emit>
-    void average(const std::vector<Found> &found, size_t n_rows, Emit emit) const {
-        std::vector<size_t> first(n_rows + 1, 0);
-        for (const Found &each : found) ++first[each.row + 1];
-        for (size_t row = 0; row < n_rows; ++row) first[row + 1] += first[row];
-        std::vector<size_t> order(found.size()), to(first.begin(), first.end() - 1);
-        for (size_t i = 0; i < found.size(); ++i) order[to[found[i].row]++] = i;
+    // Sum what the trees propose, row by row, and share it among them.
+    template <typename Factor>
+    void average(std::vector<Best> &proposed, size_t n_rows, Factor factor, Best &best) const {
         thread_local std::vector<float> sums;
         if (sums.size() < n_labels_) sums.resize(n_labels_, 0.0f);
+        std::vector<int64_t> labels;
         const float share = 1.0f / static_cast<float>(trees_.size());
         for (size_t row = 0; row < n_rows; ++row) {
-            for (size_t i = first[row]; i < first[row + 1]; ++i)
-                sums[static_cast<size_t>(found[order[i]].label)] += found[order[i]].probability;
-            for (size_t i = first[row]; i < first[row + 1]; ++i) {
-                float &sum = sums[static_cast<size_t>(found[order[i]].label)];
-                if (sum < 0) continue;
-                emit(static_cast<uint32_t>(row), found[order[i]].label, sum * share);
-                sum = -1.0f;
+            labels.clear();
+            for (size_t t = 0; t < trees_.size(); ++t) {
+                const auto [sorted, held] = proposed[t].sorted(row);
+                for (size_t i = 0; i < held; ++i) {
+                    float &sum = sums[static_cast<size_t>(sorted[i].id)];
+                    if (sum == 0.0f) labels.push_back(sorted[i].id);
+                    sum += trees_[t].probability(sorted[i].score - std::log(factor(sorted[i].id)));
+                }
             }
-            for (size_t i = first[row]; i < first[row + 1]; ++i) sums[static_cast<size_t>(found[order[i]].label)] = 0.0f;
+            for (const int64_t label : labels) {
+                float &sum = sums[static_cast<size_t>(label)];
+                best.offer(row, {std::min(1.0f, sum * share) * factor(label), label});
+                sum = 0.0f;
+            }
         }
     }
 

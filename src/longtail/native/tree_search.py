@@ -11,6 +11,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _BLOCK_CHILDREN = 256
 _LARGEST_SHIFT = 16
+_FEW_PROPOSED = 100  # labels that each of several trees puts forward
 _APART = np.float32(0.01)  # keeps classifiers that are all sure, with margins above 1, apart
 
 
@@ -36,6 +37,12 @@ def block_entries(tree: Mapping[str, Array], block: int, n_features: int) -> tup
     owners = np.repeat(features, tree["counts"][rows].astype(np.int64) + 1)[: len(slots)]
     inside = np.flatnonzero((owners >= 0) & (owners < n_features))
     return owners[inside], slots[inside], weights[inside]
+
+
+def _best(labels: Array, logs: Array, label_factors: Array | None, count: int) -> tuple[Array, Array]:
+    ranks = logs if label_factors is None else logs + np.log(label_factors[labels])
+    order = np.lexsort((labels, -ranks))[:count]
+    return labels[order], logs[order]
 
 
 class TreeSearch:
@@ -159,7 +166,9 @@ class TreeSearch:
         """Write the best labels of the rows from `first` to `last`, best first, into `labels` and `scores`."""
         k = labels.shape[1]
         for row, features, values in self._rows(indptr, indices, data, first, last):
-            found, ranks, probabilities = self._found(features, values, beam, allowed, label_factors)
+            found, ranks, probabilities = self._found(
+                features, values, beam, allowed, label_factors, max(_FEW_PROPOSED, 4 * k)
+            )
             order = np.lexsort((found, -ranks))[:k]
             labels[row] = -1
             scores[row] = -np.inf
@@ -167,14 +176,22 @@ class TreeSearch:
             scores[row, : len(order)] = probabilities[order]
 
     def _found(
-        self, features: Array, values: Array, beam: int, allowed: Array | None, label_factors: Array | None
+        self,
+        features: Array,
+        values: Array,
+        beam: int,
+        allowed: Array | None,
+        label_factors: Array | None,
+        proposed: int | None = None,
     ) -> tuple[Array, Array, Array]:
-        """Labels found, what to rank them by, and their scores."""
+        """Labels found, of several trees the best that each proposes, what to rank them by, and their scores."""
         per_tree = [self._search(tree, features, values, beam, allowed) for tree in range(len(self._trees))]
         if len(per_tree) == 1:
             found, logs = per_tree[0]
             factors = np.float32(1) if label_factors is None else label_factors[found]
             return found, logs + np.log(factors), self._probability(0, logs) * factors
+        if proposed is not None:
+            per_tree = [_best(labels, logs, label_factors, proposed) for labels, logs in per_tree]
         found = np.unique(np.concatenate([labels for labels, _ in per_tree]))
         sums = np.zeros(len(found), dtype=np.float32)
         for tree, (labels, logs) in enumerate(per_tree):
