@@ -327,6 +327,7 @@ class LabelTree(ClassifierTree):
             beam = self.beam if self.negatives == "beam" else 0
             trees.append(self._grow(rows, Y, hierarchy, costs, seed + number, beam))
         self.trees_ = tuple(trees)
+        self._searcher()  # now, so that predicting changes nothing
         return self
 
     def _hierarchy(self, Y: Any, vectors: Any, seed: int) -> LabelHierarchy:

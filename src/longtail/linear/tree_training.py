@@ -92,11 +92,16 @@ class Examples:
                 np.zeros(hierarchy.n_nodes + 1, np.int64), nothing, nothing.astype(np.int32), nothing.astype(np.float32)
             )
         edges, rows, costs = (np.concatenate([level[i] for level in levels]) for i in range(3))
+        order = np.lexsort((-costs, edges, rows, owners[edges]))
+        edges, rows, costs = edges[order], rows[order], costs[order]
+        # Labels of different depths below a child came to it one after another: the dearest counts.
+        first = np.ones(len(edges), dtype=bool)
+        first[1:] = (edges[1:] != edges[:-1]) | (rows[1:] != rows[:-1])
+        edges, rows, costs = edges[first], rows[first], costs[first]
         nodes = owners[edges]
-        order = np.lexsort((edges, rows, nodes))
-        pointers = np.searchsorted(nodes[order], np.arange(hierarchy.n_nodes + 1))
-        slots = (edges - hierarchy.pointers[nodes])[order].astype(np.int32)
-        return cls(pointers.astype(np.int64), rows[order], slots, costs[order].astype(np.float32))
+        pointers = np.searchsorted(nodes, np.arange(hierarchy.n_nodes + 1))
+        slots = (edges - hierarchy.pointers[nodes]).astype(np.int32)
+        return cls(pointers.astype(np.int64), rows, slots, costs.astype(np.float32))
 
     def of_node(self, node: int) -> tuple[Array, Array, Array, Array]:
         """The distinct rows of a node, and for each (by pointers) its children and costs."""
