@@ -22,7 +22,7 @@ namespace {
 constexpr size_t block_children = 256;
 constexpr uint8_t dense_block = 0x80;  // flag beside the shift of a block
 // Labels that each of several trees puts forward; a label that a tree does not put forward gets nothing from it.
-constexpr size_t few_proposed = 100;
+constexpr size_t few_proposed = 32;
 constexpr uint32_t absent = 0xFFFFFFFFu;
 // Keeps classifiers that are all sure, with margins above 1, apart.
 constexpr float apart = 0.01f;
@@ -183,7 +183,7 @@ template <typename Weight>
 inline __attribute__((always_inline)) void walk(const Block &block, const Weight *weights, const uint32_t *table,
                                                 const int32_t *features, const float *values, size_t length,
                                                 float *scores) {
-    constexpr size_t strip = 16;
+    constexpr size_t strip = 8;
     for (size_t j = 0; j < length; ++j) {
         size_t weight, count;
         if (table) {
@@ -394,7 +394,7 @@ class TreeSearch {
                 by_node(round);
                 for (size_t from = 0, to = 0; from < round.size(); from = to) {
                     while (to < round.size() && round[to].node == round[from].node) ++to;
-                    descend(tree, rows, round.data() + from, round.data() + to, mask, open, next, emit, table);
+                    descend(tree, rows, round.data() + from, round.data() + to, mask, open, next, emit, floor, table);
                 }
             }
             level.clear();
@@ -420,9 +420,9 @@ class TreeSearch {
     }
 
     // Score the children of one node for the rows that came to it.
-    template <typename Emit>
+    template <typename Emit, typename Floor>
     void descend(const Tree &tree, const Rows &rows, const Visit *visit, const Visit *end, const bool *mask,
-                 const std::vector<char> &open, Best &next, Emit &emit, std::vector<uint32_t> &table) const {
+                 const std::vector<char> &open, Best &next, Emit &emit, Floor &floor, std::vector<uint32_t> &table) const {
         const size_t node = static_cast<size_t>(visit->node);
         const size_t edge = static_cast<size_t>(tree.pointers.data()[node]);
         const size_t children = static_cast<size_t>(tree.pointers.data()[node + 1]) - edge;
@@ -444,12 +444,15 @@ class TreeSearch {
                     const int64_t child = tree.children.data()[at];
                     if (mask && !(child < 0 ? mask[~child] : open[static_cast<size_t>(child)])) continue;
                     const float margin = scores[i] * tree.scales.data()[at] + tree.intercepts.data()[at];
-                    const float own = log_probability(margin);
-                    if (!(own > nothing)) continue;  // not a number, out of weights that are none
+                    const float path = child < 0 ? path_weight_ * each->log_score : each->log_score;
+                    // Most children are far from good enough, which a bound tells without a logarithm.
+                    if (path + at_most(margin) < (child < 0 ? floor(each->row) : next.floor(each->row))) continue;
+                    const float log_score = path + log_probability(margin);
+                    if (!(log_score > nothing)) continue;  // not a number, out of weights that are none
                     if (child < 0)
-                        emit(each->row, ~child, path_weight_ * each->log_score + own);
+                        emit(each->row, ~child, log_score);
                     else
-                        next.offer(each->row, {each->log_score + own, child});
+                        next.offer(each->row, {log_score, child});
                 }
             }
             if (spread) clear(block, table);
@@ -458,8 +461,14 @@ class TreeSearch {
 
     float log_probability(float margin) const {
         if (logistic_) return margin > 0 ? -std::log1p(std::exp(-margin)) : margin - std::log1p(std::exp(margin));
+        return at_most(margin) - apart * std::exp(-std::max(-4.0f, margin));
+    }
+
+    // No less than the log probability.
+    float at_most(float margin) const {
+        if (logistic_) return margin > 0 ? 0.0f : margin;
         const float missing = margin >= 1.0f ? 0.0f : 1.0f - margin;
-        return -missing * missing * missing - apart * std::exp(-std::max(-4.0f, margin));
+        return -missing * missing * missing;
     }
 
     static size_t length(const Rows &rows, uint32_t row) {

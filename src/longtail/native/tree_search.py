@@ -11,7 +11,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _BLOCK_CHILDREN = 256
 _LARGEST_SHIFT = 16
-_FEW_PROPOSED = 100  # labels that each of several trees puts forward
+_FEW_PROPOSED = 32  # labels that each of several trees puts forward
 _APART = np.float32(0.01)  # keeps classifiers that are all sure, with margins above 1, apart
 
 
