@@ -84,8 +84,11 @@ class ClassifierTree(TreeModel):
         self.__dict__.pop("_search", None)
         self.inverse_propensity_ = inverse_propensity(counts, max(X.shape[0], 3), a=a, b=b).astype(np.float32)
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
-        weights = self.inverse_propensity_ if self.weighting == "loss" else np.ones(Y.shape[1], dtype=np.float32)
-        return X, Y, np.float32(self.C) * weights
+        costs = np.full(Y.shape[1], self.C, dtype=np.float32)
+        if self.weighting == "loss" and Y.nnz:
+            # On average over the labels of all rows a miss costs C still, or rare labels would be learned by heart.
+            costs *= self.inverse_propensity_ * (counts.sum() / (counts @ self.inverse_propensity_))
+        return X, Y, costs.astype(np.float32, copy=False)
 
     def _tune(self, X: Any, Y: Any, seed: int) -> None:
         """Learn calibration and thresholds from a model that has not seen all rows, for the one that will."""
@@ -247,8 +250,8 @@ class LabelTree(ClassifierTree):
         beam sends there by mistake. The second costs two to three times the time and is nearly as accurate as
         one-vs-rest.
     weighting : {None, "loss", "score"}
-        Rare labels: "loss" makes missing a label cost its inverse propensity, "score" multiplies scores by it,
-        relative to the rarest.
+        Rare labels: "loss" makes missing a label cost in proportion to its inverse propensity, C on average over all
+        pairs of row and label; "score" multiplies scores by it, relative to the rarest.
     propensity : pair of float
         The constants A and B of the propensity model.
     calibrate : {None, "platt", "isotonic"}

@@ -30,8 +30,8 @@ class OneVsRest(ClassifierTree):
         A float drops weights of at most this magnitude; a whole number of at least 1 keeps so many weights of each
         label.
     weighting : {None, "loss", "score"}
-        Rare labels: "loss" makes missing a label cost its inverse propensity, "score" multiplies scores by it,
-        relative to the rarest.
+        Rare labels: "loss" makes missing a label cost in proportion to its inverse propensity, C on average over all
+        pairs of row and label; "score" multiplies scores by it, relative to the rarest.
     propensity : pair of float
         The constants A and B of the propensity model.
     calibrate : {None, "platt", "isotonic"}
