@@ -209,8 +209,8 @@ class TreeModel(BaseEstimator, Persistent):
         X : sparse matrix or array of shape (n_rows, n_features)
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         objective : {"f1", "macro_f1"}
-            The F1 of all pairs of row and label together, or that of each label. Labels with fewer than 5 of the rows
-            share one threshold.
+            The F1 of all pairs of row and label together, or that of each label. Labels with fewer than 20 of the rows
+            ("f1") or 8 ("macro_f1") share one threshold.
         """
         search = self._searcher()
         X, Y = self._held_out(X, Y, "objective", objective, OBJECTIVES)
