@@ -15,10 +15,13 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 @click.command()
 @click.argument("model", required=False)
+@click.option("--verify", is_flag=True, help="Read every file of MODEL and compare it with its checksum.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(model: str | None, as_json: bool) -> None:
+def command(model: str | None, verify: bool, as_json: bool) -> None:
     """Describe MODEL from its manifest or, without MODEL, this installation."""
-    facts = _installation() if model is None else _model(model)
+    if verify and model is None:
+        raise click.UsageError("--verify needs a MODEL to verify.")
+    facts = _installation() if model is None else _model(model, verify)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
@@ -57,10 +60,16 @@ def _installation() -> dict[str, Any]:
     }
 
 
-def _model(directory: str) -> dict[str, Any]:
+def _model(directory: str, verify: bool) -> dict[str, Any]:
     from longtail.store import inspect_model
 
-    return inspect_model(directory)
+    facts = inspect_model(directory)
+    if verify:
+        from longtail.models import load
+
+        load(directory, verify=True)
+        facts = {"verified": "every file matches its checksum", **facts}
+    return facts
 
 
 def _plain(value: Any) -> str:

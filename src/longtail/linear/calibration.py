@@ -19,9 +19,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 METHODS = ("platt", "isotonic")
 
-# A table over log scores that says what it is asked: the search then gives log scores, which never run out of digits.
-LOG_SCORE = np.append(-(2.0 ** np.arange(40, -31, -1)), 0).astype(np.float32)
-
 _MOST_STEPS = 100
 _PRIOR = 1e-2
 

@@ -121,4 +121,5 @@ class OneVsRest(ClassifierTree):
         self._tune(X, Y, seed)
         self.gap_, self.n_sweeps_ = 0.0, 0
         self.trees_ = (self._grow(Rows.of(X), Y, hierarchy, costs, seed, beam=0),)
+        self._searcher()  # now, so that predicting changes nothing
         return self

@@ -1,8 +1,8 @@
 """`TreeModel`: what every learner made of label trees can do once it is trained.
 
-A label's score is the product over its path of what each classifier makes of its margin m, exp(-max(0, 1 - m)^3) or
-1 / (1 + exp(-m)): in (0, 1], and 1 where every classifier on the path is sure. A calibrated tree turns that into the
-chance of being right. Several trees are averaged.
+A label's score is the product over its path of what each classifier makes of its margin m: about exp(-max(0, 1 - m)^3),
+or 1 / (1 + exp(-m)) for the logistic loss. It is in (0, 1]. A calibrated tree turns it into the chance of being right.
+Several trees are averaged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from longtail import progress
 from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy
-from longtail.linear.calibration import LOG_SCORE, METHODS, Calibration
+from longtail.linear.calibration import METHODS, Calibration
 from longtail.linear.model import Explanation, Step
 from longtail.linear.thresholds import DEFAULT, OBJECTIVES, Candidates, is_true, tune_thresholds
 from longtail.linear.tree_training import Rows
@@ -53,6 +53,10 @@ class TreeModel(BaseEstimator, Persistent):
         """Nodes visited per level and row."""
         raise NotImplementedError
 
+    def _path_weight(self) -> float:
+        """Weight of the nodes above a label in the logarithm of its score."""
+        return 1.0
+
     def _label_factors(self) -> Array | None:
         """Factor in (0, 1] on each label's score, or None."""
         return None
@@ -68,12 +72,17 @@ class TreeModel(BaseEstimator, Persistent):
         found = self.__dict__.get("_search")
         if found is None:
             check_is_fitted(self, "trees_")
-            arrays = [tree.for_search() for tree in self.trees_]
-            found = kernels.TreeSearch(self.n_features_in_, self.n_labels_, self.loss == "logistic", arrays)
+            found = self._search_in(self.trees_)
             for number, each in enumerate(self.calibrations_):
                 found.calibrate(number, each.slope, each.offset, each.knots, each.values)
             self.__dict__["_search"] = found
         return found
+
+    def _search_in(self, trees: tuple[TreeWeights, ...]) -> Any:
+        arrays = [tree.for_search() for tree in trees]
+        return kernels.TreeSearch(
+            self.n_features_in_, self.n_labels_, self.loss == "logistic", self._path_weight(), arrays
+        )
 
     def __getstate__(self) -> Any:
         state = super().__getstate__()
@@ -190,15 +199,13 @@ class TreeModel(BaseEstimator, Persistent):
         X, Y = self._held_out(X, Y, "method", method, METHODS)
         found = []
         for tree in self.trees_:
-            search = kernels.TreeSearch(
-                self.n_features_in_, self.n_labels_, self.loss == "logistic", [tree.for_search()]
-            )
-            search.calibrate(0, 1.0, 0.0, LOG_SCORE, LOG_SCORE)
-            labels, scores = self._best(search, X, CANDIDATES, None, None)
+            labels, scores = self._best(self._search_in((tree,)), X, CANDIDATES, None, None)
             rows, places = np.nonzero(labels >= 0)
-            found.append(Calibration.fit(method, scores[rows, places], is_true(rows, labels[rows, places], Y)))
+            hits = is_true(rows, labels[rows, places], Y)
+            found.append(Calibration.fit(method, np.log(scores[rows, places]), hits))
         self.calibrations_, self.thresholds_ = tuple(found), None
         self.__dict__.pop("_search", None)
+        self._searcher()
         return self
 
     def tune_thresholds_on(self, X: Any, Y: Any, objective: str = "f1") -> Self:
@@ -271,16 +278,17 @@ class TreeModel(BaseEstimator, Persistent):
             first = int(hierarchy.pointers[node])
             slot = int(np.flatnonzero(hierarchy.children[first : int(hierarchy.pointers[node + 1])] == child)[0])
             features, weights = tree.edge_weights(node, slot)
-            shared, mine, theirs = np.intersect1d(row.indices, features, assume_unique=True, return_indices=True)
+            shared, mine, theirs = np.intersect1d(row.indices, features, return_indices=True)
             contributions = row.data[mine].astype(np.float64) * weights[theirs]
             order = np.argsort(-np.abs(contributions), kind="stable")
             intercept = float(tree.intercepts[first + slot])
             margin = float(contributions.sum() + intercept)
+            weight = 1.0 if child < 0 else self._path_weight()
             steps.append(
                 Step(
                     tree=number,
                     node=node,
-                    probability=float(np.exp(log_probability(np.array(margin), self.loss == "logistic"))),
+                    probability=float(np.exp(weight * log_probability(np.array(margin), self.loss == "logistic"))),
                     margin=margin,
                     features=shared[order],
                     contributions=contributions[order],
