@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from longtail import progress
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.labels import LabelHierarchy, cluster_labels, label_vectors
+from longtail.linear.calibration import METHODS, calibrations_from_state, calibrations_to_arrays
+from longtail.linear.thresholds import OBJECTIVES, thresholds_from_state
 from longtail.linear.training_data import check_training, column_counts
-from longtail.linear.tree_model import TreeModel
+from longtail.linear.tree_model import CANDIDATES, TreeModel
 from longtail.linear.tree_training import Examples, Negatives, Objective, Rows, tasks_of, train
 from longtail.linear.tree_weights import TreeWeights
 from longtail.memory import MemoryPlan
@@ -42,6 +44,9 @@ class ClassifierTree(TreeModel):
         "prune": Number(low=0, high=2**31),
         "weighting": Choice((None, "loss", "score")),
         "propensity": Sequence(Number(above=0), length=2),
+        "calibrate": Choice((None, *METHODS)),
+        "thresholds": Choice((None, *OBJECTIVES)),
+        "holdout": Number(above=0, high=0.9),
         "precision": Choice((16, 32)),
         "tol": Number(above=0),
         "max_sweeps": Number(low=1, high=2**31, whole=True),
@@ -53,6 +58,9 @@ class ClassifierTree(TreeModel):
     prune: float
     weighting: str | None
     propensity: tuple[float, float]
+    calibrate: str | None
+    thresholds: str | None
+    holdout: float
     precision: int
     tol: float
     max_sweeps: int
@@ -81,8 +89,32 @@ class ClassifierTree(TreeModel):
         self.__dict__.pop("trees_", None)
         self.inverse_propensity_ = inverse_propensity(counts, max(X.shape[0], 3), a=a, b=b).astype(np.float32)
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
-        weights = self.inverse_propensity_ if self.weighting == "loss" else np.ones(Y.shape[1], dtype=np.float32)
-        return X, Y, np.float32(self.C) * weights
+        costs = np.full(Y.shape[1], self.C, dtype=np.float32)
+        if self.weighting == "loss" and Y.nnz:
+            # On average over the labels of all rows a miss costs C still, or rare labels would be learned by heart.
+            costs *= self.inverse_propensity_ * (counts.sum() / (counts @ self.inverse_propensity_))
+        return X, Y, costs.astype(np.float32, copy=False)
+
+    def _tune(self, X: Any, Y: Any, seed: int) -> None:
+        """Learn calibration and thresholds from a model that has not seen all rows, for the one that will."""
+        self.calibrations_, self.thresholds_ = (), None
+        if self.calibrate is None and self.thresholds is None:
+            return
+        n_held = max(1, round(self.holdout * X.shape[0]))
+        if n_held >= X.shape[0]:
+            raise InvalidInput(
+                f"{type(self).__name__}: holdout={self.holdout} of {X.shape[0]} rows leaves none to train on; "
+                f"calibrate and thresholds need more rows"
+            )
+        order = np.random.default_rng(seed).permutation(X.shape[0])
+        held, rest = np.sort(order[:n_held]), np.sort(order[n_held:])
+        params = {**self.get_params(deep=False), "calibrate": None, "thresholds": None, "random_state": seed}
+        _log.info("%s: training without %d rows, which are held out", type(self).__name__, n_held)
+        model = type(self)(**params).fit(X[rest], Y[rest])
+        if self.calibrate is not None:
+            self.calibrations_ = model.calibrate_on(X[held], Y[held], self.calibrate).calibrations_
+        if self.thresholds is not None:
+            self.thresholds_ = model.tune_thresholds_on(X[held], Y[held], self.thresholds).thresholds_
 
     def _plan(self, X: Any, Y: Any, n_trees: int, widest: int, duals: bool) -> MemoryPlan:
         """What `fit` holds at its peak; the weights that are kept can only be estimated."""
@@ -97,10 +129,18 @@ class ClassifierTree(TreeModel):
             "classifiers being learned": 4 * lanes * (columns + X.shape[0]) * jobs,
             "labels of rows": 64 * Y.nnz,
             "dual variables": 4 * lanes * Y.nnz if duals else 0,
+            "held-out rows": self._held_out_bytes(X, Y),
             "weights kept (estimated)": n_trees * kept * (4 if self.precision == 16 else 6),
         }
         advice = "Keep fewer weights (prune), use fewer trees or threads (n_jobs), or fewer features."
         return MemoryPlan(type(self).__name__, parts, advice)
+
+    def _held_out_bytes(self, X: Any, Y: Any) -> int:
+        """The rows apart from the others, and about 100 bytes for each of their best labels."""
+        if self.calibrate is None and self.thresholds is None:
+            return 0
+        candidates = int(self.holdout * X.shape[0]) * min(CANDIDATES, Y.shape[1])
+        return 8 * (X.nnz + Y.nnz) + 100 * candidates
 
     def _grow(self, rows: Rows, Y: Any, hierarchy: LabelHierarchy, costs: Array, seed: int, beam: int) -> TreeWeights:
         """Train the classifiers of one tree; a `beam` above 0 trains again with what the beam mistakes for positive."""
@@ -153,7 +193,9 @@ class ClassifierTree(TreeModel):
         }
         parts = {f"tree{number}": tree.to_state() for number, tree in enumerate(self.trees_)}
         params = saved_params(self, without=self._not_saved)
-        arrays = {"inverse_propensity": self.inverse_propensity_}
+        arrays = {"inverse_propensity": self.inverse_propensity_, **calibrations_to_arrays(self.calibrations_)}
+        if self.thresholds_ is not None:
+            arrays["thresholds"] = self.thresholds_
         return State(type(self).__name__, params, facts, arrays, parts)
 
     _not_saved: ClassVar[tuple[str, ...]] = ()
@@ -180,6 +222,8 @@ class ClassifierTree(TreeModel):
         for tree in model.trees_:
             if tree.n_features != model.n_features_in_ or tree.hierarchy.n_labels != model.n_labels_:
                 raise ModelFormatError(f"{state.kind}: a tree has other features or labels than the model")
+        model.calibrations_ = calibrations_from_state(state, n_trees)
+        model.thresholds_ = thresholds_from_state(state, model.n_labels_)
         return model
 
 
@@ -211,10 +255,19 @@ class LabelTree(ClassifierTree):
         beam sends there by mistake. The second costs two to three times the time and is nearly as accurate as
         one-vs-rest.
     weighting : {None, "loss", "score"}
-        Rare labels: "loss" makes missing a label cost its inverse propensity, "score" multiplies scores by it,
-        relative to the rarest.
+        Rare labels: "loss" makes missing a label cost in proportion to its inverse propensity, C on average over all
+        pairs of row and label; "score" multiplies scores by it, relative to the rarest.
     propensity : pair of float
         The constants A and B of the propensity model.
+    calibrate : {None, "platt", "isotonic"}
+        Turn scores into the chance of being right, learned on held-out rows: by a sigmoid, or by a table, which needs
+        more rows.
+    thresholds : {None, "f1", "macro_f1"}
+        Choose on held-out rows from which score on `predict` gives a label: for the best F1 of all pairs of row and
+        label together, or of each label. None gives labels that score at least 0.5.
+    holdout : float
+        Share of rows that are held out for `calibrate` and `thresholds`. The model is then trained twice: without them,
+        to learn both, and with all rows, to be kept.
     hierarchy : LabelHierarchy or None
         A tree to use instead of learning one.
     precision : {16, 32}
@@ -233,6 +286,9 @@ class LabelTree(ClassifierTree):
     trees_ : tuple of TreeWeights
     hierarchies_ : tuple of LabelHierarchy
     inverse_propensity_ : array of shape (n_labels,)
+    calibrations_ : tuple of Calibration
+        One per tree; empty without calibration.
+    thresholds_ : float32 array of shape (n_labels,) or None
     gap_ : float
         Largest relative gap at which a node's training ended.
     n_sweeps_ : int
@@ -272,6 +328,9 @@ class LabelTree(ClassifierTree):
         *,
         weighting: str | None = None,
         propensity: tuple[float, float] = (0.55, 1.5),
+        calibrate: str | None = None,
+        thresholds: str | None = None,
+        holdout: float = 0.1,
         hierarchy: LabelHierarchy | None = None,
         precision: int = 16,
         tol: float = 0.01,
@@ -289,6 +348,9 @@ class LabelTree(ClassifierTree):
         self.negatives = negatives
         self.weighting = weighting
         self.propensity = propensity
+        self.calibrate = calibrate
+        self.thresholds = thresholds
+        self.holdout = holdout
         self.hierarchy = hierarchy
         self.precision = precision
         self.tol = tol
@@ -319,6 +381,7 @@ class LabelTree(ClassifierTree):
         plan = self.memory_plan(X, Y).check()
         _log.info("%s: at most %s", plan.work, plan.describe())
         rows, seed = Rows.of(X), self._seed()
+        self._tune(X, Y, seed)
         self.gap_, self.n_sweeps_ = 0.0, 0
         vectors = None if self.hierarchy is not None else label_vectors(X, Y, top=_TERMS_OF_A_LABEL, n_jobs=self.n_jobs)
         trees = []

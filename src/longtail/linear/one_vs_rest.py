@@ -30,10 +30,19 @@ class OneVsRest(ClassifierTree):
         A float drops weights of at most this magnitude; a whole number of at least 1 keeps so many weights of each
         label.
     weighting : {None, "loss", "score"}
-        Rare labels: "loss" makes missing a label cost its inverse propensity, "score" multiplies scores by it,
-        relative to the rarest.
+        Rare labels: "loss" makes missing a label cost in proportion to its inverse propensity, C on average over all
+        pairs of row and label; "score" multiplies scores by it, relative to the rarest.
     propensity : pair of float
         The constants A and B of the propensity model.
+    calibrate : {None, "platt", "isotonic"}
+        Turn scores into the chance of being right, learned on held-out rows: by a sigmoid, or by a table, which needs
+        more rows.
+    thresholds : {None, "f1", "macro_f1"}
+        Choose on held-out rows from which score on `predict` gives a label: for the best F1 of all pairs of row and
+        label together, or of each label. None gives labels that score at least 0.5.
+    holdout : float
+        Share of rows that are held out for `calibrate` and `thresholds`. The model is then trained twice: without them,
+        to learn both, and with all rows, to be kept.
     precision : {16, 32}
         Bits of a stored weight.
     tol : float
@@ -63,6 +72,9 @@ class OneVsRest(ClassifierTree):
         *,
         weighting: str | None = None,
         propensity: tuple[float, float] = (0.55, 1.5),
+        calibrate: str | None = None,
+        thresholds: str | None = None,
+        holdout: float = 0.1,
         precision: int = 16,
         tol: float = 0.01,
         max_sweeps: int = 20,
@@ -74,6 +86,9 @@ class OneVsRest(ClassifierTree):
         self.prune = prune
         self.weighting = weighting
         self.propensity = propensity
+        self.calibrate = calibrate
+        self.thresholds = thresholds
+        self.holdout = holdout
         self.precision = precision
         self.tol = tol
         self.max_sweeps = max_sweeps
@@ -102,7 +117,9 @@ class OneVsRest(ClassifierTree):
         labels = np.flatnonzero(column_counts(Y))
         pointers = [0, len(labels)] if len(labels) else [0]
         hierarchy = LabelHierarchy(np.array(pointers), ~labels, Y.shape[1])
+        seed = self._seed()
+        self._tune(X, Y, seed)
         self.gap_, self.n_sweeps_ = 0.0, 0
-        self.trees_ = (self._grow(Rows.of(X), Y, hierarchy, costs, self._seed(), beam=0),)
+        self.trees_ = (self._grow(Rows.of(X), Y, hierarchy, costs, seed, beam=0),)
         self._searcher()  # now, so that predicting changes nothing
         return self

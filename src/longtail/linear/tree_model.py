@@ -1,12 +1,13 @@
 """`TreeModel`: what every learner made of label trees can do once it is trained.
 
 A label's score is the product over its path of what each classifier makes of its margin m: about exp(-max(0, 1 - m)^3),
-or 1 / (1 + exp(-m)) for the logistic loss. It is in (0, 1]. Several trees are averaged.
+or 1 / (1 + exp(-m)) for the logistic loss. It is in (0, 1]. A calibrated tree turns it into the chance of being right.
+Several trees are averaged.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -16,21 +17,25 @@ from sklearn.utils.validation import check_is_fitted
 from longtail import progress
 from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy
+from longtail.linear.calibration import METHODS, Calibration
 from longtail.linear.model import Explanation, Step
+from longtail.linear.thresholds import DEFAULT, OBJECTIVES, Candidates, is_true, tune_thresholds
 from longtail.linear.tree_training import Rows
 from longtail.linear.tree_weights import TreeWeights
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.native.tree_search import log_probability
 from longtail.parallel import map_blocks, resolve_jobs, split
+from longtail.parameters import Choice
 from longtail.store import Persistent
-from longtail.validation import as_features, as_label_mask, check_k
+from longtail.validation import as_features, as_label_mask, as_labels, check_k
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _CELLS = 2**22  # scores held at once
 _FEWEST_ROWS = 64  # that are worth a thread
 _MOST_ROWS = 4096
+CANDIDATES = 100  # best labels of a held-out row from which calibration and thresholds are learned
 
 
 class TreeModel(BaseEstimator, Persistent):
@@ -39,6 +44,8 @@ class TreeModel(BaseEstimator, Persistent):
     loss: str
     n_jobs: int | None
     trees_: tuple[TreeWeights, ...]
+    calibrations_: tuple[Calibration, ...]
+    thresholds_: Array | None
     n_features_in_: int
     n_labels_: int
 
@@ -65,12 +72,17 @@ class TreeModel(BaseEstimator, Persistent):
         found = self.__dict__.get("_search")
         if found is None:
             check_is_fitted(self, "trees_")
-            arrays = [tree.for_search() for tree in self.trees_]
-            found = kernels.TreeSearch(
-                self.n_features_in_, self.n_labels_, self.loss == "logistic", self._path_weight(), arrays
-            )
+            found = self._search_in(self.trees_)
+            for number, each in enumerate(self.calibrations_):
+                found.calibrate(number, each.slope, each.offset, each.knots, each.values)
             self.__dict__["_search"] = found
         return found
+
+    def _search_in(self, trees: tuple[TreeWeights, ...]) -> Any:
+        arrays = [tree.for_search() for tree in trees]
+        return kernels.TreeSearch(
+            self.n_features_in_, self.n_labels_, self.loss == "logistic", self._path_weight(), arrays
+        )
 
     def __getstate__(self) -> Any:
         state = super().__getstate__()
@@ -101,7 +113,15 @@ class TreeModel(BaseEstimator, Persistent):
         X = self._check_rows(X)
         k = check_k(k)
         mask = as_label_mask(allow, deny, self.n_labels_)
-        rows, n_rows, beam, factors = Rows.of(X), X.shape[0], self._beam(), self._label_factors()
+        labels, scores = self._best(search, X, k, mask, self._label_factors())
+        if labels.shape[1] == k:
+            return labels, scores
+        beyond = ((0, 0), (0, k - labels.shape[1]))
+        return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
+
+    def _best(self, search: Any, X: Any, k: int, mask: Array | None, factors: Array | None) -> tuple[Array, Array]:
+        """The k best labels, or as many as there are, and their scores."""
+        rows, n_rows, beam = Rows.of(X), X.shape[0], self._beam()
         places = min(k, max(1, self.n_labels_))
         labels = np.empty((n_rows, places), dtype=np.int64)
         scores = np.empty((n_rows, places), dtype=np.float32)
@@ -115,10 +135,7 @@ class TreeModel(BaseEstimator, Persistent):
         with progress.task("predicting", total=n_rows) as advance:
             for done in map_blocks(part, self._row_blocks(n_rows), self.n_jobs):
                 advance(done)
-        if places == k:
-            return labels, scores
-        beyond = ((0, 0), (0, k - places))
-        return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
+        return labels, scores
 
     def _row_blocks(self, n_rows: int) -> list[slice]:
         if n_rows <= _FEWEST_ROWS:
@@ -153,7 +170,7 @@ class TreeModel(BaseEstimator, Persistent):
 
     def _thresholds(self) -> Any:
         """The score from which on a label is given: one for all, or one per label."""
-        return 0.5
+        return DEFAULT if self.thresholds_ is None else self.thresholds_
 
     def predict(self, X: Any) -> Any:
         """Labels that the beam reaches with a score of at least their threshold, as a sparse 0/1 matrix."""
@@ -164,6 +181,61 @@ class TreeModel(BaseEstimator, Persistent):
             scores = self._all_scores(search, X[rows], self._beam())
             parts.append(sparse.csr_array(((scores >= self._thresholds()) & (scores > 0)).astype(np.int8)))
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+    def calibrate_on(self, X: Any, Y: Any, method: str = "platt") -> Self:
+        """Turn the scores of each tree into the chance of being right, as rows show it that training did not see.
+
+        Learned from the 100 best labels of each row. An earlier calibration is replaced, and thresholds, which were
+        tuned for other scores, are dropped: tune them afterwards.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        method : {"platt", "isotonic"}
+            A sigmoid over the logarithm of the score, or a table, which needs more rows.
+        """
+        check_is_fitted(self, "trees_")
+        X, Y = self._held_out(X, Y, "method", method, METHODS)
+        found = []
+        for tree in self.trees_:
+            labels, scores = self._best(self._search_in((tree,)), X, CANDIDATES, None, None)
+            rows, places = np.nonzero(labels >= 0)
+            hits = is_true(rows, labels[rows, places], Y)
+            found.append(Calibration.fit(method, np.log(scores[rows, places]), hits))
+        self.calibrations_, self.thresholds_ = tuple(found), None
+        self.__dict__.pop("_search", None)
+        self._searcher()
+        return self
+
+    def tune_thresholds_on(self, X: Any, Y: Any, objective: str = "f1") -> Self:
+        """Choose the scores from which on `predict` gives each label, by rows that training did not see.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        objective : {"f1", "macro_f1"}
+            The F1 of all pairs of row and label together, or that of each label. Labels with fewer than 20 of the rows
+            ("f1") or 8 ("macro_f1") share one threshold.
+        """
+        search = self._searcher()
+        X, Y = self._held_out(X, Y, "objective", objective, OBJECTIVES)
+        found = self._best(search, X, CANDIDATES, None, self._label_factors())
+        self.thresholds_ = tune_thresholds(Candidates.of(*found, Y), objective)
+        return self
+
+    def _held_out(self, X: Any, Y: Any, name: str, value: Any, options: tuple[str, ...]) -> tuple[Any, Any]:
+        choice = Choice(options)
+        if not choice.accepts(value):
+            raise InvalidInput(f"{name} is {value!r}; expected {choice.describe()}")
+        X = self._check_rows(X)
+        Y = as_labels(Y, n_rows=X.shape[0])
+        if Y.shape[1] != self.n_labels_:
+            raise InvalidInput(f"Y has {Y.shape[1]} labels, but {type(self).__name__} was trained on {self.n_labels_}")
+        if not X.shape[0]:
+            raise InvalidInput("there are no rows to learn from; give rows that the model was not trained on")
+        return X, Y
 
     def explain(self, x: Any, label: int) -> Explanation:
         """Which features of the one row `x` led to `label`, exactly, along its path in each tree.
