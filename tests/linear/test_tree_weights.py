@@ -14,7 +14,6 @@ from longtail.store import State
 from tests.labels.trees import hierarchies
 from tests.linear.packed_trees import LARGE_ARRAYS, flat, packed, random_tree, with_bytes
 
-
 TREE = LabelHierarchy([0, 3, 6, 9], [1, 2, ~0, ~1, ~2, ~3, ~10, ~4, ~5], n_labels=11)
 
 

@@ -319,7 +319,12 @@ def test_what_is_kept_comes_feature_by_feature_and_sibling_by_sibling(trainer):
     assert pointers[-1] == len(siblings) == len(weights)
     owners = np.repeat(features, np.diff(pointers)).astype(np.int64) * 256 + siblings
     assert (np.diff(owners) > 0).all()
-    assert [array.dtype for array in (features, pointers, siblings, weights)] == [np.int32, np.int64, np.uint8, np.float32]
+    assert [array.dtype for array in (features, pointers, siblings, weights)] == [
+        np.int32,
+        np.int64,
+        np.uint8,
+        np.float32,
+    ]
 
 
 def test_siblings_of_other_blocks_are_not_learned(trainer):
