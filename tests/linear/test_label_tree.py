@@ -23,6 +23,12 @@ from tests.linear.contract import EstimatorContract, planted
 TAXONOMY = LabelHierarchy([0, 3, 6, 10, 12], [1, 2, ~0, 3, ~1, ~2, ~3, ~4, ~5, ~6, ~7, ~11], n_labels=12)
 
 
+@pytest.fixture
+def seed():
+    """One is enough here; hypothesis brings others where they matter."""
+    return 0
+
+
 class TestLabelTreeContract(EstimatorContract):
     gives_unseen_labels = False
     scores_are_margins = False

@@ -23,6 +23,12 @@ OBJECTIVE = Objective("squared_hinge", 1.0, 0.01, 20, 0.0, 0, 0)
 TREE = LabelHierarchy([0, 3, 6, 10, 12], [1, 2, ~0, 3, ~1, ~2, ~3, ~4, ~5, ~6, ~7, ~8], n_labels=12)
 
 
+@pytest.fixture
+def seed():
+    """One is enough here; hypothesis brings others where they matter."""
+    return 0
+
+
 def below(hierarchy, child):
     """The labels at or below a child."""
     if child < 0:
