@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from longtail import Ridge, RidgeCV
+from longtail import LabelTree, OneVsRest, Ridge, RidgeCV
 
 
 class _BinaryTargets:
@@ -32,6 +32,14 @@ class BinaryRidgeCV(_BinaryTargets, RidgeCV):
     pass
 
 
+class BinaryLabelTree(_BinaryTargets, LabelTree):
+    pass
+
+
+class BinaryOneVsRest(_BinaryTargets, OneVsRest):
+    pass
+
+
 # Checks that call partial_fit on a model which was not asked to be updatable, or whose solver keeps no sums: it is
 # refused there because the result could not be exact. BinaryRidge(updatable=True) passes them.
 _NOT_UPDATABLE = ("check_fit_score_takes_y", "check_n_features_in_after_fitting")
@@ -43,6 +51,9 @@ def cases():
         BinaryRidge(fit_intercept=True, weighting="loss"),
         BinaryRidge(solver="cg", keep=0.5),
         BinaryRidgeCV(),
+        BinaryLabelTree(),
+        BinaryLabelTree(loss="logistic", negatives="beam", leaf_size=1, n_trees=2),
+        BinaryOneVsRest(),
     ):
         for checked, check in estimator_checks_generator(estimator, legacy=True):
             name = check.func.__name__

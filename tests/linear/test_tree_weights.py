@@ -17,6 +17,12 @@ from tests.linear.packed_trees import LARGE_ARRAYS, flat, packed, random_tree, w
 TREE = LabelHierarchy([0, 3, 6, 9], [1, 2, ~0, ~1, ~2, ~3, ~10, ~4, ~5], n_labels=11)
 
 
+@pytest.fixture
+def seed():
+    """One is enough here; hypothesis brings others where they matter."""
+    return 0
+
+
 def edge_features(n_features):
     """Features around every power of two below `n_features`, where buckets may begin and end."""
     around = [2**i + j for i in range(20) for j in (-1, 0, 1)]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.labels.trees import hierarchies
+from tests.linear.packed_trees import LARGE_ARRAYS, flat, packed, random_rows, random_tree, with_bytes
 
 from longtail import native
 from longtail.labels import LabelHierarchy
 from longtail.native.tree_search import log_probability
-from tests.labels.trees import hierarchies
-from tests.linear.packed_trees import LARGE_ARRAYS, flat, packed, random_rows, random_tree, with_bytes
 
 WIDE = 10**6
 losses = pytest.mark.parametrize("logistic", [False, True], ids=["squared_hinge", "logistic"])
@@ -23,6 +23,12 @@ RAGGED = LabelHierarchy(
     [1, 2, ~0, ~9, 3, ~1, ~2, 4, ~3, ~4, ~5, 5, ~6, ~7],
     n_labels=11,
 )
+
+
+@pytest.fixture
+def seed():
+    """One is enough here; hypothesis brings others where they matter."""
+    return 0
 
 
 def native_only():
@@ -96,7 +102,7 @@ def test_a_wide_beam_finds_what_brute_force_finds(kernels, logistic, precision, 
     np.testing.assert_allclose(scores, np.take_along_axis(expected, labels, axis=1), rtol=1e-4, atol=1e-37)
 
 
-@pytest.mark.parametrize("n_children", [255, 256, 257, 300, 600])
+@pytest.mark.parametrize("n_children", [256, 257, 300])
 @pytest.mark.parametrize("density", [0.05, 0.9])
 def test_a_node_may_have_more_children_than_a_block(kernels, n_children, density, rng):
     tree = random_tree(rng, flat(n_children), density=density)
@@ -259,7 +265,7 @@ def check_sound(search, rows, n_labels, allowed=None):
 @pytest.mark.parametrize("names", [*((name,) for name in LARGE_ARRAYS), LARGE_ARRAYS], ids="-".join)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_arrays_of_any_bytes_give_sound_scores_or_none(kernels, names, precision, logistic):
-    for seed in range(6 if kernels is not native.twins else 1):
+    for seed in range(4 if kernels is not native.twins else 1):
         rng = np.random.default_rng(seed)
         tree = random_tree(rng, RAGGED, density=rng.choice([0.1, 0.9]), precision=precision)
         arrays = [with_bytes(rng, tree, names), tree.for_search(), with_bytes(rng, tree, names)]
