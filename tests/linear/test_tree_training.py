@@ -113,7 +113,7 @@ def mistaken(hierarchy, X, Y, beam):
     examples = Examples.of(hierarchy, Y, np.ones(Y.shape[1], np.float32))
     first = train(rows, examples, tasks_of(hierarchy), OBJECTIVE, 1)
     weights = TreeWeights.pack(hierarchy, rows.n_features, (each.block for each in first), 32)
-    search = native.twins.TreeSearch(rows.n_features, hierarchy.n_labels, False, [weights.for_search()])
+    search = native.twins.TreeSearch(rows.n_features, hierarchy.n_labels, False, 1.0, [weights.for_search()])
     visits = search.visited(0, rows.indptr, rows.indices, rows.data, 0, X.shape[0], beam)
     return Negatives.of(iter([visits]), examples), visits, examples
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.labels.trees import hierarchies
-from tests.linear.packed_trees import LARGE_ARRAYS, flat, packed, random_rows, random_tree, with_bytes
 
 from longtail import native
 from longtail.labels import LabelHierarchy
 from longtail.native.tree_search import log_probability
+from tests.labels.trees import hierarchies
+from tests.linear.packed_trees import LARGE_ARRAYS, flat, packed, random_rows, random_tree, with_bytes
 
 WIDE = 10**6
 losses = pytest.mark.parametrize("logistic", [False, True], ids=["squared_hinge", "logistic"])
@@ -37,8 +37,9 @@ def native_only():
     return native.kernels
 
 
-def searcher(form, trees, logistic=False):
-    return form.TreeSearch(trees[0].n_features, trees[0].hierarchy.n_labels, logistic, [t.for_search() for t in trees])
+def searcher(form, trees, logistic=False, path_weight=1.0):
+    arrays = [tree.for_search() for tree in trees]
+    return form.TreeSearch(trees[0].n_features, trees[0].hierarchy.n_labels, logistic, path_weight, arrays)
 
 
 def topk(search, rows, k, beam=WIDE, allowed=None, factors=None, first=0, last=None):
@@ -61,7 +62,7 @@ def dense_rows(rows):
     return dense
 
 
-def brute_force(tree, rows, logistic):
+def brute_force(tree, rows, logistic, path_weight=1.0):
     """Log scores of every label, -inf for labels that are not in the tree: sums along the path in float64."""
     hierarchy, X = tree.hierarchy, dense_rows(rows)
     logs = np.full((len(X), hierarchy.n_labels), -np.inf)
@@ -73,7 +74,7 @@ def brute_force(tree, rows, logistic):
             slot = int(np.flatnonzero(hierarchy.children[first : hierarchy.pointers[node + 1]] == child)[0])
             features, weights = tree.edge_weights(node, slot)
             margin = X[:, features] @ weights.astype(np.float64) + float(tree.intercepts[first + slot])
-            total += log_probability(margin, logistic)
+            total += log_probability(margin, logistic) * (1.0 if child < 0 else path_weight)
         logs[:, label] = total
     return logs
 
@@ -86,6 +87,26 @@ def check_topk(found, full, k):
         assert given_labels.tolist() == order + [-1] * (k - len(order))
         np.testing.assert_allclose(given_scores[: len(order)], row[order], rtol=1e-5)
         assert (given_scores[len(order) :] == -np.inf).all()
+
+
+def test_sure_classifiers_are_told_apart_and_scores_never_rise_above_one():
+    margins = np.linspace(-30, 30, 601)
+    for logistic in (False, True):
+        logs = log_probability(margins, logistic)
+        assert (np.diff(logs) > 0).all()
+        assert (logs < 0).all()
+
+
+@losses
+@pytest.mark.parametrize("beam", [1, 2, WIDE])
+def test_the_nodes_above_a_label_can_weigh_less(kernels, logistic, beam, rng):
+    tree = random_tree(rng, RAGGED)
+    rows = random_rows(rng, 20)
+    search, twin = (searcher(form, [tree], logistic, 0.25) for form in (kernels, native.twins))
+    if beam == WIDE:
+        check_topk(topk(search, rows, 4), np.exp(brute_force(tree, rows, logistic, 0.25)), 4)
+    for found, expected in zip(topk(search, rows, 4, beam), topk(twin, rows, 4, beam), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
 @losses
@@ -237,7 +258,7 @@ def test_a_beam_wider_than_memory_is_as_wide_as_the_tree(kernels, rng):
 
 @pytest.mark.parametrize("n_trees", [1, 3, 7, 10, 41])
 def test_no_score_is_above_one_or_zero(kernels, n_trees):
-    sure = packed(flat(2), np.zeros((2, 2)), np.array([5.0, -50.0]))
+    sure = packed(flat(2), np.zeros((2, 2)), np.array([50.0, -50.0]))
     rows = random_rows(np.random.default_rng(0), 1, 2)
     search = searcher(kernels, [sure] * n_trees)
     labels, scores = topk(search, rows, 2)
@@ -270,7 +291,7 @@ def test_arrays_of_any_bytes_give_sound_scores_or_none(kernels, names, precision
         tree = random_tree(rng, RAGGED, density=rng.choice([0.1, 0.9]), precision=precision)
         arrays = [with_bytes(rng, tree, names), tree.for_search(), with_bytes(rng, tree, names)]
         for n_trees in (1, 3):
-            search = kernels.TreeSearch(30, 11, logistic, arrays[:n_trees])
+            search = kernels.TreeSearch(30, 11, logistic, 1.0, arrays[:n_trees])
             for n_rows in (1, 40):
                 check_sound(search, random_rows(rng, n_rows), 11)
         check_sound(search, random_rows(rng, 5), 11, allowed=rng.random(11) < 0.5)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -143,21 +145,29 @@ class ClassifierTree(TreeModel):
         return 8 * (X.nnz + Y.nnz) + 100 * candidates
 
     def _grow(self, rows: Rows, Y: Any, hierarchy: LabelHierarchy, costs: Array, seed: int, beam: int) -> TreeWeights:
-        """Train the classifiers of one tree; a `beam` above 0 trains again with what the beam mistakes for positive."""
+        """Train the classifiers of one tree; a `beam` above 0 trains again with what the beam mistakes for positive.
+
+        Rows without labels teach the root what is none of its children.
+        """
         examples = Examples.of(hierarchy, Y, costs)
         tasks = tasks_of(hierarchy)
         objective = self._objective(seed)
-        trained = train(rows, examples, tasks, objective, self.n_jobs, keep_duals=beam > 0)
+        unlabelled = np.flatnonzero(np.diff(Y.indptr) == 0)
+        at_root = (unlabelled, np.zeros(len(unlabelled), dtype=np.int64))
+        negatives = Negatives.of([at_root], examples)
+        trained = train(rows, examples, tasks, objective, self.n_jobs, keep_duals=beam > 0, negatives=negatives)
         weights = TreeWeights.pack(hierarchy, rows.n_features, (each.block for each in trained), self.precision)
         if beam > 0 and hierarchy.n_nodes > 1:
-            negatives = self._mistaken(rows, Y.shape[0], weights, examples, beam)
+            mistaken = self._mistaken(rows, Y.shape[0], weights, beam)
+            negatives = Negatives.of(chain([at_root], mistaken), examples)
             trained = train(rows, examples, tasks, objective, self.n_jobs, negatives=negatives, before=trained)
             weights = TreeWeights.pack(hierarchy, rows.n_features, (each.block for each in trained), self.precision)
         self.gap_ = max([getattr(self, "gap_", 0.0), *(each.gap for each in trained)])
         self.n_sweeps_ = max([getattr(self, "n_sweeps_", 0), *(each.sweeps for each in trained)])
         return weights
 
-    def _mistaken(self, rows: Rows, n_rows: int, weights: TreeWeights, examples: Examples, beam: int) -> Negatives:
+    def _mistaken(self, rows: Rows, n_rows: int, weights: TreeWeights, beam: int) -> Iterator[tuple[Array, Array]]:
+        """Rows and nodes below the root to which the beam sends them, block after block."""
         search = kernels.TreeSearch(
             rows.n_features, weights.hierarchy.n_labels, self.loss == "logistic", 1.0, [weights.for_search()]
         )
@@ -168,14 +178,11 @@ class ClassifierTree(TreeModel):
             )
             return found
 
-        def found() -> Any:
-            with progress.task("searching for negatives", total=n_rows) as advance:
-                blocks = split(n_rows, _ROWS_SEARCHED)
-                for block, pairs in zip(blocks, map_blocks(visits, blocks, self.n_jobs), strict=True):
-                    yield pairs
-                    advance(block.stop - block.start)
-
-        return Negatives.of(found(), examples)
+        with progress.task("searching for negatives", total=n_rows) as advance:
+            blocks = split(n_rows, _ROWS_SEARCHED)
+            for block, pairs in zip(blocks, map_blocks(visits, blocks, self.n_jobs), strict=True):
+                yield pairs
+                advance(block.stop - block.start)
 
     def _label_factors(self) -> Array | None:
         if self.weighting != "score":

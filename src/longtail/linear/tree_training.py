@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -283,7 +283,7 @@ def _continued(before: Trained | None, n_rows: int, n_siblings: int) -> Array:
 
 @dataclass(frozen=True)
 class Negatives:
-    """Rows that the beam sends to nodes without their having a label there.
+    """Rows that nodes learn from besides those with a label there: sent by the beam, or without any label.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class Negatives:
     rows: Array
 
     @classmethod
-    def of(cls, visits: Iterator[tuple[Array, Array]], examples: Examples) -> Negatives:
+    def of(cls, visits: Iterable[tuple[Array, Array]], examples: Examples) -> Negatives:
         """What `visits`, pairs of arrays of rows and nodes, have beyond the examples."""
         n_nodes = len(examples.pointers) - 1
         found = list(visits)
