@@ -11,12 +11,14 @@ from typing import Any
 import click
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
+_TITLES = {"n_labels": "labels", "bytes": "size on disk", "learner_params": "parameters"}
 
 
 @click.command()
 @click.argument("model", required=False)
+@click.option("--arrays", "with_arrays", is_flag=True, help="Also list the arrays of MODEL.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(model: str | None, as_json: bool) -> None:
+def command(model: str | None, with_arrays: bool, as_json: bool) -> None:
     """Describe MODEL from its manifest or, without MODEL, this installation."""
     facts = _installation() if model is None else _model(model)
     if as_json:
@@ -27,9 +29,11 @@ def command(model: str | None, as_json: bool) -> None:
 
     arrays = facts.pop("arrays", None)
     for name, value in facts.items():
+        if name == "params" and not value:
+            continue
         shown = format_bytes(value) if name in ("memory available", "bytes") else _plain(value)
-        click.echo(f"{name.replace('_', ' ')}: {shown}")
-    if arrays:
+        click.echo(f"{_TITLES.get(name, name.replace('_', ' '))}: {shown}")
+    if arrays and with_arrays:
         rows = [
             [a["name"], a["type"], a["dtype"], " x ".join(f"{n:,}" for n in a["shape"]), format_bytes(a["bytes"])]
             for a in arrays
@@ -60,7 +64,25 @@ def _installation() -> dict[str, Any]:
 def _model(directory: str) -> dict[str, Any]:
     from longtail.store import inspect_model
 
-    return inspect_model(directory)
+    found = inspect_model(directory)
+    arrays, part_params = found.pop("arrays"), found.pop("part_params")
+    facts = {"kind": found.pop("kind"), **_learner(found["parts"], part_params, arrays)}
+    return {**facts, **found, "arrays": arrays}
+
+
+def _learner(parts: dict[str, str], params: dict[str, Any], arrays: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the manifest lets one say of the learner: its kind, parameters, trees, nodes and weights."""
+    kind = parts.get("estimator")
+    if kind is None:
+        return {}
+    given = {name: value for name, value in params.get("estimator", {}).items() if value not in (None, False)}
+    facts: dict[str, Any] = {"learner": kind, "learner_params": given}
+    entries = {array["name"]: array["entries"] for array in arrays}
+    trees = [name for name, part in parts.items() if part == "TreeWeights"]
+    if trees:
+        facts |= {"trees": len(trees), "nodes": sum(entries.get(f"{tree}.pointers", 1) - 1 for tree in trees)}
+    weights = [f"{tree}.weights" for tree in trees] or ["estimator.coef"]
+    return {**facts, "weights": sum(entries.get(name, 0) for name in weights)}
 
 
 def _plain(value: Any) -> str:
