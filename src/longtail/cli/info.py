@@ -31,6 +31,8 @@ def command(model: str | None, with_arrays: bool, as_json: bool) -> None:
     for name, value in facts.items():
         if name == "params" and not value:
             continue
+        if name == "parts":
+            value = {part: kind for part, kind in value.items() if "." not in part}
         shown = format_bytes(value) if name in ("memory available", "bytes") else _plain(value)
         click.echo(f"{_TITLES.get(name, name.replace('_', ' '))}: {shown}")
     if arrays and with_arrays:
@@ -66,8 +68,9 @@ def _model(directory: str) -> dict[str, Any]:
 
     found = inspect_model(directory)
     arrays, part_params = found.pop("arrays"), found.pop("part_params")
-    facts = {"kind": found.pop("kind"), **_learner(found["parts"], part_params, arrays)}
-    return {**facts, **found, "arrays": arrays}
+    learner = _learner(found["parts"], part_params, arrays)
+    first = {name: found.pop(name) for name in ("kind", "n_labels", "bytes")}
+    return {**first, **learner, **found, "arrays": arrays}
 
 
 def _learner(parts: dict[str, str], params: dict[str, Any], arrays: list[dict[str, Any]]) -> dict[str, Any]:
@@ -75,11 +78,13 @@ def _learner(parts: dict[str, str], params: dict[str, Any], arrays: list[dict[st
     kind = parts.get("estimator")
     if kind is None:
         return {}
-    given = {name: value for name, value in params.get("estimator", {}).items() if value not in (None, False)}
+    given = {
+        name: value for name, value in params.get("estimator", {}).items() if value is not None and value is not False
+    }
     facts: dict[str, Any] = {"learner": kind, "learner_params": given}
     entries = {array["name"]: array["entries"] for array in arrays}
     trees = [name for name, part in parts.items() if part == "TreeWeights"]
-    if trees:
+    if kind == "LabelTree":
         facts |= {"trees": len(trees), "nodes": sum(entries.get(f"{tree}.pointers", 1) - 1 for tree in trees)}
     weights = [f"{tree}.weights" for tree in trees] or ["estimator.coef"]
     return {**facts, "weights": sum(entries.get(name, 0) for name in weights)}

@@ -158,12 +158,12 @@ def _hierarchy(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal
 
     found = read_taxonomy(given["taxonomy"], corpus.label_names, given["missing"] or "error")
     hierarchy = found.restricted_to(corpus.label_counts > 0)
-    terminal.say(f"{given['taxonomy']}: {hierarchy.n_nodes:,} classes over {len(hierarchy.labels):,} labels")
+    terminal.say(f"{given['taxonomy']}: classes {hierarchy.n_nodes:,}, labels {len(hierarchy.labels):,}")
     widest = given["leaf_size"] or _WIDEST_CLASS
     wide = int(np.count_nonzero(np.diff(hierarchy.pointers) > widest))
     if not wide:
         return hierarchy
-    terminal.say(f"dividing {wide:,} classes with more than {widest} members into learned groups")
+    terminal.say(f"{wide:,} of the classes have more than {widest} members, which are put into learned groups")
     options = {name: given[name] for name in ("leaf_size", "branching") if given[name] is not None}
     vectors = label_vectors(X, corpus.labels)
     return split_wide(hierarchy, vectors, random_state=given["seed"], n_jobs=given["jobs"], **options)

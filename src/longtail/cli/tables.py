@@ -84,7 +84,7 @@ def path_table(explanation: TagExplanation) -> list[RenderableType]:
             table.add_row("", Text(f"tree {step.tree + 1} of {n_trees}", style="bold"), "")
         reasons = [f"{printable(word)} {adds:+.2f}" for word, adds in step.reasons[:_WORDS_OF_A_STEP]]
         table.add_row(f"{step.probability:.3f}", Text(_place(step)), Text(", ".join(reasons)))
-    return [heading, table]
+    return [heading, table, ""]
 
 
 def _place(step: PathStep) -> str:

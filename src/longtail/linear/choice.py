@@ -24,11 +24,10 @@ LEARNERS = tuple(_CLASSES)
 # Dense multiply-adds; a small machine does about this many in a minute or two.
 _AFFORDABLE_WORK = 3e12
 _BYTES_OF_A_KEPT_WEIGHT = 24
-# Up to this many labels ridge ranks best where rows are few for the features; timing and accuracy are in the docs.
-_FEW_LABELS = 500
-_ROWS_PER_FEATURE = 4
-# Seconds of one core for a row, a label and a feature of the row; a row costs as much as some features besides.
-_SECONDS = 1.5e-9
+# Up to this many labels ridge, which chooses its penalty, ranks better than classifiers that do not.
+_FEW_LABELS = 300
+# Seconds of one core for a row, a classifier and a feature of the row; a row itself costs as much as so many features.
+_SECONDS = 2.2e-9
 _FEATURES_OF_A_ROW = 60
 _PATIENCE = 120.0
 _TREES = 3
@@ -61,7 +60,7 @@ def learners_taking(parameter: str, value: Any) -> tuple[str, ...]:
 def choose_learner(X: Any, Y: Any, learner: str = "auto", **given: Any) -> Choice:
     """Choose for features X and labels Y.
 
-    Ridge where labels and rows are few, one-vs-rest where it takes no more than a minute or two, else label trees.
+    Ridge where labels are few, one-vs-rest where it takes no more than a minute or two, else label trees.
 
     Parameters
     ----------
@@ -121,12 +120,11 @@ def _candidates(learner: str, given: Mapping[str, Any]) -> tuple[list[str], str 
 def _by_size(shape: Shape, left: list[str], X: Any, Y: Any, given: Mapping[str, Any]) -> tuple[str, str]:
     """The learner, among those left, that is best within the time one waits, and the numbers that decided."""
     sizes = f"{shape.n_labels:,} labels x {shape.n_rows:,} rows"
-    few = shape.n_labels <= _FEW_LABELS and shape.n_rows <= _ROWS_PER_FEATURE * shape.n_features
-    if "ridge" in left and few:
+    if "ridge" in left and shape.n_labels <= _FEW_LABELS:
         return "ridge", f"{sizes} are few"
     seconds = _seconds(shape, shape.n_labels, given)
     if seconds > _PATIENCE:
-        return "tree", f"{sizes} would take one-vs-rest about {seconds / 60:,.0f} minutes"
+        return "tree", f"{sizes} would take one-vs-rest about {seconds / 60:,.0f} min"
     memory = OneVsRest(**given).memory_plan(X, Y).total
     if memory > available_memory() / 2:
         return "tree", f"{sizes} would take one-vs-rest {format_bytes(memory)} of memory"
@@ -141,7 +139,15 @@ def _seconds(shape: Shape, classifiers: float, given: Mapping[str, Any]) -> floa
 
 def _tree(shape: Shape, given: dict[str, Any], why: str) -> Choice:
     """A label tree: three of them, where nothing else was said and they take no longer than one is ready to wait."""
-    return Choice(LabelTree(**given), [f"learner: label tree, as {why}"])
+    one = LabelTree(**given)
+    if {"n_trees", "negatives", "hierarchy"} & given.keys():
+        return Choice(one, [f"learner: label tree, as {why}"])
+    # A row passes a node or two on each level and, for each of its labels, a leaf.
+    per_row = one.branching + one.leaf_size * shape.label_non_zeros / max(1, shape.n_rows)
+    seconds = _TREES * _seconds(shape, min(per_row, shape.n_labels), given)
+    if seconds > _PATIENCE:
+        return Choice(one, [f"learner: label tree, as {why}"])
+    return Choice(LabelTree(n_trees=_TREES, **given), [f"learner: {_TREES} label trees, as {why}"])
 
 
 def _ridge(shape: Shape, given: dict[str, Any], seed: int, why: str) -> Choice:
