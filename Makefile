@@ -1,10 +1,12 @@
 # make demo: see real texts tagged with real labels.   make test: the whole suite.
+# make sanitized-test: the suite against kernels that stop at any access out of bounds or undefined behaviour.
 PYTHON ?= python3
 BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/longtail/native/*.cpp src/longtail/native/*.h)
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint clean
+SANITIZED := build/sanitized
+.PHONY: demo test sanitized-test lint bench clean
 
 demo: .venv/installed
 	$(BIN)/longtail demo
@@ -12,11 +14,32 @@ demo: .venv/installed
 test: .venv/installed-test
 	$(BIN)/python -m pytest -n auto
 
+# Linux with g++. Leaks are not looked for: the interpreter and its extensions keep much until the process ends, on purpose.
+# libstdc++ is loaded early beside libasan, which otherwise does not find what it wraps when a kernel throws.
+# Left out: the slow tests, and the pages of documentation, whose commands are processes that mostly start up.
+sanitized-test: $(SANITIZED)/installed
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so.6)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LONGTAIL_EXPECT_SANITIZED=1 \
+	$(SANITIZED)/venv/bin/python -m pytest -n auto -m "not slow" --ignore=tests/test_docs.py
+
+# The packages of .venv serve this environment too, named only after its own longtail is in place.
+$(SANITIZED)/installed: .venv/installed-test $(SOURCES) $(shell find src -name '*.py')
+	$(PYTHON) -m venv --clear $(SANITIZED)/venv
+	$(SANITIZED)/venv/bin/python -m pip --disable-pip-version-check install --quiet --no-deps \
+		--config-settings=cmake.define.LONGTAIL_SANITIZE=ON --config-settings=cmake.build-type=RelWithDebInfo \
+		--config-settings=install.strip=false --config-settings=build-dir=$(SANITIZED)/kernels .
+	$(BIN)/python -c "import site; print(*site.getsitepackages(), sep='\n')" > \
+		"$$($(SANITIZED)/venv/bin/python -c 'import site; print(site.getsitepackages()[0])')/packages.pth"
+	@touch $@
+
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench: .venv/installed-test
+	$(BIN)/python -m benchmarks.compare $(BENCH)
 
 clean:
 	rm -rf .venv build dist

@@ -83,3 +83,25 @@ def test_numbers_of_threads_count_from_either_end():
 def test_slices_cover_everything_once():
     assert [part for block in split(10, 3) for part in range(10)[block]] == list(range(10))
     assert split(0, 3) == []
+
+
+def test_a_single_block_is_worked_on_in_the_calling_thread():
+    assert list(map_blocks(lambda block: (block, threading.get_ident()), ["only"], 8)) == [
+        ("only", threading.get_ident())
+    ]
+    with pytest.raises(InvalidInput, match="n_jobs is 0"):
+        list(map_blocks(abs, [1], 0))
+
+
+def test_blocks_are_taken_only_a_little_ahead():
+    taken = 0
+
+    def blocks():
+        nonlocal taken
+        for block in range(50):
+            taken += 1
+            yield block
+
+    for done, result in enumerate(map_blocks(lambda block: block, blocks(), n_jobs=2)):
+        assert result == done
+        assert taken <= done + 3

@@ -144,7 +144,6 @@ def changed(state, **changes):
         lambda s: changed(s, kind="Unheard"),
         lambda s: changed(s, parts={}),
         lambda s: changed(s, parts={**s.parts, "estimator": s.parts["features"]}),
-        lambda s: changed(s, arrays={**s.arrays, "label_names": ("a", "a", "b")}),
         lambda s: changed(s, arrays={**s.arrays, "label_names": ("a",)}),
         lambda s: changed(s, arrays={**s.arrays, "label_counts": np.array([1, -2, 3])}),
         lambda s: changed(s, arrays={**s.arrays, "label_counts": np.array([1.0, 2.0, 3.0])}),
@@ -158,6 +157,14 @@ def test_a_tagger_whose_parts_contradict_each_other_is_not_loaded(tagger, tmp_pa
     write_model(spoil(read_model(tmp_path / "model")), tmp_path / "spoilt")
     with pytest.raises(ModelFormatError):
         longtail.load(tmp_path / "spoilt")
+
+
+def test_label_names_that_repeat_are_noticed_when_a_label_is_asked_for_by_name(tagger, tmp_path):
+    tagger.save(tmp_path / "model")
+    state = read_model(tmp_path / "model")
+    write_model(changed(state, arrays={**state.arrays, "label_names": ("a", "a", "b")}), tmp_path / "spoilt")
+    with pytest.raises(ModelFormatError, match="repeat"):
+        longtail.load(tmp_path / "spoilt").predict(["red"], allow=["a"])
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,23 @@ from longtail.tagger import ESTIMATORS, FEATURES, Tagger
 KINDS: dict[str, Any] = {"Tagger": Tagger, **ESTIMATORS, **FEATURES}
 
 
-def load(directory: str | os.PathLike[str], *, verify: bool = True) -> Any:
+def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
     """Load a model that was written with ``save``.
+
+    Large arrays are mapped into memory and not read through, so that even a large model is there in milliseconds.
+    A damaged model cannot crash the program or make it read outside its arrays, but it may give wrong scores; with
+    ``verify=True`` any damage is found. What is checked when is listed in ``docs/model-format.md``.
 
     Parameters
     ----------
     directory : str or path-like
     verify : bool
-        Check every file against its hash. Without it files are only mapped, which takes the same time whatever their
-        size; their structure is checked either way.
+        Read every file through and compare it with its checksum.
+
+    Raises
+    ------
+    ModelFormatError
+        If there is no model, or damage is found.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 from longtail.errors import InvalidInput
@@ -84,11 +85,15 @@ def map_blocks(
 ) -> Iterator[Result]:
     """Yield ``function(block)`` for each block, in order, computed by `n_jobs` threads.
 
-    At most ``n_jobs + 1`` results are held at a time, so memory stays bounded however many blocks there are.
+    At most ``n_jobs + 1`` blocks are taken ahead and as many results held at a time, so memory stays bounded however
+    many blocks there are.
     """
-    jobs = resolve_jobs(n_jobs)
-    blocks = list(blocks)
-    if jobs == 1 or len(blocks) <= 1:
+    blocks = iter(blocks)
+    first = list(islice(blocks, 2))
+    blocks = chain(first, blocks)
+    # One block needs no second thread, and no look at the cores: that takes longer than scoring a row.
+    jobs = 1 if len(first) <= 1 and n_jobs != 0 else resolve_jobs(n_jobs)
+    if jobs == 1:
         yield from map(function, blocks)
         return
     with blas_threads(1):

@@ -18,6 +18,7 @@ def _ignore(amount: int) -> None:
     pass
 
 
+_NOBODY = nullcontext(_ignore)
 _listener: ContextVar[Listener | None] = ContextVar("longtail_progress_listener", default=None)
 
 _stage: ContextVar[str] = ContextVar("longtail_progress_stage", default="")
@@ -33,7 +34,7 @@ def task(description: str, total: int | None = None) -> AbstractContextManager[A
     ...         advance(1)
     """
     listener = _listener.get()
-    return nullcontext(_ignore) if listener is None else listener(_stage.get() + description, total)
+    return _NOBODY if listener is None else listener(_stage.get() + description, total)
 
 
 @contextmanager

@@ -109,7 +109,8 @@ class Tagger(BaseEstimator, Persistent):
     ----------
     features_, estimator_
         Fitted copies of the two.
-    label_names_ : tuple of str
+    label_names_ : sequence of str
+        A tuple once fitted; once loaded, a `StringTable` that decodes the names that are asked for.
     label_counts_ : array of int
         Training rows of each label.
 
@@ -125,7 +126,7 @@ class Tagger(BaseEstimator, Persistent):
 
     features_: Any
     estimator_: Any
-    label_names_: tuple[str, ...]
+    label_names_: Sequence[str]
     label_counts_: Array
     n_rows_: int
 
@@ -204,8 +205,10 @@ class Tagger(BaseEstimator, Persistent):
     ) -> list[list[Tag]]:
         """The k best labels of each row by name, best first; the parameters are those of `predict_topk`."""
         labels, scores = self.predict_topk(rows, k, allow, deny, **options)
+        # Each name once: those of a loaded model are decoded when they are asked for.
+        names = {label: self.label_names_[label] for label in set(labels.ravel().tolist()) if label >= 0}
         return [
-            [Tag(self.label_names_[label], float(score)) for label, score in zip(*row, strict=True) if label >= 0]
+            [Tag(names[label], float(score)) for label, score in zip(*row, strict=True) if label >= 0]
             for row in zip(labels.tolist(), scores.tolist(), strict=True)
         ]
 
@@ -279,7 +282,10 @@ class Tagger(BaseEstimator, Persistent):
 
     def _positions(self) -> dict[str, int]:
         if not hasattr(self, "_position"):
-            self._position = {name: i for i, name in enumerate(self.label_names_)}
+            position = {name: i for i, name in enumerate(self.label_names_)}
+            if len(position) != len(self.label_names_):
+                raise ModelFormatError("Tagger: label names repeat")
+            self._position = position
         return self._position
 
     def to_state(self) -> State:
@@ -299,14 +305,12 @@ class Tagger(BaseEstimator, Persistent):
         model = cls()
         model.features_ = FEATURES[features.kind].from_state(features)
         model.estimator_ = ESTIMATORS[estimator.kind].from_state(estimator)
-        model.label_names_ = state.strings("label_names", model.estimator_.n_labels_)
+        model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
         model.n_rows_ = state.fact("n_rows", int)
-        if len(set(model.label_names_)) != len(model.label_names_):
-            raise ModelFormatError("Tagger: label names repeat")
         if model.n_rows_ < 1 or (model.label_counts_ < 0).any():
             raise ModelFormatError("Tagger: the counts of rows are not possible")
-        width = len(model.features_.feature_names_) if model.takes_texts else model.features_.n_features_in_
+        width = len(model.features_.idf_) if model.takes_texts else model.features_.n_features_in_
         if width != model.estimator_.n_features_in_:
             raise ModelFormatError(
                 f"Tagger: the features are {width} wide and the estimator takes {model.estimator_.n_features_in_}"

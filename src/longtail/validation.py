@@ -6,6 +6,7 @@ stored value 1. Kernels never check again.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -61,20 +62,74 @@ def check_csr(csr: Any, name: str) -> None:
         raise InvalidInput(f"{name}: the sparse matrix has a column index outside 0..{columns - 1}")
 
 
+def _rises_in_rows(indices: Any, indptr: Any) -> bool:
+    rising = indices[1:] > indices[:-1]
+    if len(indptr) > 2:
+        starts = indptr[1:-1]
+        rising[starts[(starts > 0) & (starts < len(indices))] - 1] = True
+    return bool(rising.all())
+
+
 def _canonical(csr: Any, original: Any) -> Any:
     """Sort the indices of each row and sum duplicates, on a copy where the arrays are the caller's.
 
     The matrix's own word for being in order is not taken: kernels rely on it.
     """
-    rising = np.diff(csr.indices) > 0
-    starts = csr.indptr[1:-1]
-    rising[starts[(starts > 0) & (starts < len(csr.indices))] - 1] = True
-    if rising.all():
+    if _rises_in_rows(csr.indices, csr.indptr):
         return csr
     if sparse.issparse(original):
         csr = csr.copy()
     csr.has_sorted_indices = csr.has_canonical_format = False
     csr.sum_duplicates()
+    return csr
+
+
+_INDEX = np.dtype(np.int32)
+_LONG_INDEX = np.dtype(np.int64)
+_LARGEST_INDEX = int(np.iinfo(_INDEX).max)
+_SINGLE = np.dtype(np.float32)
+_DOUBLE = np.dtype(np.float64)
+
+
+def _as_is(X: Any) -> Any:
+    """What `as_features` makes of a CSR matrix with nothing to mend, or None: then the long way finds out why.
+
+    The constructors of sparse matrices take longer than the prediction of a row, so none is called here.
+    """
+    if type(X) is not sparse.csr_array and type(X) is not sparse.csr_matrix:
+        return None
+    shape, indptr, indices, data = X.shape, X.indptr, X.indices, X.data
+    if not (type(indptr) is type(indices) is type(data) is np.ndarray and len(shape) == 2):
+        return None
+    if not (indptr.dtype == indices.dtype and indptr.ndim == indices.ndim == data.ndim == 1):
+        return None
+    rows, columns = shape
+    entries = len(indices)
+    if indices.dtype != _LONG_INDEX and (indices.dtype != _INDEX or rows > _LARGEST_INDEX or columns > _LARGEST_INDEX):
+        return None
+    if len(indptr) != rows + 1 or indptr[0] != 0 or indptr[-1] != entries or len(data) != entries:
+        return None
+    if rows > 1 and (indptr[1:] < indptr[:-1]).any():
+        return None
+    if entries:
+        if not _rises_in_rows(indices, indptr):
+            return None
+        # The indices of a single row rise from its first to its last.
+        lowest, highest = (indices[0], indices[-1]) if rows == 1 else (indices.min(), indices.max())
+        if lowest < 0 or highest >= columns:
+            return None
+    if data.dtype != _SINGLE:
+        if data.dtype != _DOUBLE:
+            return None
+        with np.errstate(over="ignore"):
+            data = data.astype(_SINGLE)
+    # A sum of squares is finite only if every value is; where finite squares overflow, the long way looks closer.
+    if not math.isfinite(data.dot(data)):
+        return None
+    csr = sparse.csr_array.__new__(sparse.csr_array)
+    csr.__dict__.update(X.__dict__)
+    csr.data = data
+    csr.has_canonical_format = True
     return csr
 
 
@@ -91,11 +146,14 @@ def as_features(X: Any, name: str = "X", n_features: int | None = None, owner: s
     owner : str
         Who expects that width.
     """
-    csr = _canonical(_as_csr(X, name), X)
+    as_is = _as_is(X)
+    csr = _canonical(_as_csr(X, name), X) if as_is is None else as_is
     if n_features is not None and csr.shape[1] != n_features:
         raise InvalidInput(
             f"{name} has {csr.shape[1]} features, but {owner} is expecting {n_features} features as input"
         )
+    if as_is is not None:
+        return as_is
     if csr.data.size and not np.isfinite(csr.data).all():
         raise InvalidInput(f"{name} contains NaN or infinity; every feature value must be finite")
     with np.errstate(over="ignore"):
@@ -155,6 +213,8 @@ def _selected(chosen: Any, n_labels: int, name: str) -> np.ndarray[Any, np.dtype
 
 def check_k(k: Any) -> int:
     """Check the number of labels asked for."""
+    if type(k) is int and k >= 1:
+        return k
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise InvalidInput(f"k is {k!r}; expected a whole number of at least 1")
     return int(k)

@@ -253,6 +253,19 @@ def test_a_lowest_score(longtail: Callable, tree_model: str) -> None:
     assert fewer["labels"] == row["labels"][:1]
 
 
+def test_info_verifies_every_file_where_asked(longtail: Callable, model: str) -> None:
+    assert "verified" not in longtail("info", model).out
+    assert longtail("info", model, "--verify").out.startswith("verified: every file matches its checksum\n")
+    victim = next(Path(model).glob("estimator-*.npy"))
+    victim.write_bytes(victim.read_bytes()[:-1] + b"?")
+    assert longtail("info", model).code == 0
+    refused = longtail("info", model, "--verify")
+    assert refused.code == 1
+    assert victim.name in refused.err
+    assert "checksum" in refused.err
+    assert "needs a MODEL" in longtail("info", "--verify").err
+
+
 def test_what_the_installation_is(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONGTAIL_MEMORY", "3G")
     monkeypatch.setenv("LONGTAIL_CACHE", "somewhere")

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from longtail import native
 from longtail.data.repository import read_repository
 from longtail.errors import InvalidInput
-from longtail.labels import LabelHierarchy, cluster, cluster_labels, from_parents, label_vectors, split_wide
+from longtail.labels import LabelHierarchy, bisection, cluster_labels, from_parents, label_vectors, split_wide
 
 
 def topics(rng, n_topics=12, per_topic=20, words=30):
@@ -63,7 +64,7 @@ def test_branching_is_even_over_the_levels_and_leaves_are_few():
 
 @pytest.mark.parametrize("large", [0, 2**23])
 def test_the_same_seed_gives_the_same_tree_whatever_the_threads(rng, large, monkeypatch):
-    monkeypatch.setattr(cluster, "_LARGE", large)
+    monkeypatch.setattr(bisection, "_LARGE", large)
     vectors = topics(rng)
     one, two, other = (
         cluster_labels(vectors, 5, 4, random_state=seed, n_jobs=jobs) for seed, jobs in ((3, 1), (3, 2), (4, 2))
@@ -80,7 +81,7 @@ def test_none_as_seed_gives_other_trees(rng):
 def test_large_nodes_are_divided_like_small_ones(rng, monkeypatch):
     vectors = topics(rng)
     small = cluster_labels(vectors, 10, 4)
-    monkeypatch.setattr(cluster, "_LARGE", 0)
+    monkeypatch.setattr(bisection, "_LARGE", 0)
     assert cluster_labels(vectors, 10, 4) == small
 
 
@@ -193,7 +194,7 @@ def test_eurlex_is_clustered_quickly_and_far_better_than_chance(benchmark_data):
     vectors = label_vectors(corpus.features, corpus.labels)
     began = time.process_time()
     tree = cluster_labels(vectors)
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < (2 if native.is_native() else 20)
     positives = np.flatnonzero(np.bincount(corpus.labels.indices, minlength=corpus.n_labels))
     np.testing.assert_array_equal(tree.labels, positives)
     shuffled = np.random.default_rng(0).permutation(tree.labels)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from longtail.store import State
+from longtail.store import State, StringTable
 from longtail.store.npy import DTYPES
 
 
@@ -27,7 +27,7 @@ def example_state(shift: int = 0, *, large: bool = False) -> State:
         facts={"n_features": 3, "grid": [0.1, 1.0]},
         arrays={
             "coef": matrix,
-            "bias": np.linspace(-1, 1, 40_000 if large else 4, dtype=np.float32) + np.float32(shift),
+            "bias": np.linspace(-1, 1, 300_000 if large else 4, dtype=np.float32) + np.float32(shift),
             "mask": np.array([True, False, True]),
         },
     )
@@ -58,8 +58,8 @@ def same(one: Any, other: Any) -> bool:
             and all(same(one.arrays[name], other.arrays[name]) for name in one.arrays)
             and all(same(one.parts[name], other.parts[name]) for name in one.parts)
         )
-    if isinstance(one, tuple):
-        return isinstance(other, tuple) and one == other
+    if isinstance(one, tuple | StringTable):
+        return isinstance(other, tuple | StringTable) and tuple(one) == tuple(other)
     if sparse.issparse(one):
         return (
             sparse.issparse(other)
@@ -81,7 +81,7 @@ def _same_json(one: Any, other: Any) -> bool:
 def check_sound(state: State) -> None:
     """Assert that whatever was loaded keeps the invariants that the rest of the program relies on."""
     for array in state.arrays.values():
-        if isinstance(array, tuple):
+        if isinstance(array, StringTable):
             assert all(isinstance(text, str) and text.encode("utf-8") is not None for text in array)
         elif sparse.issparse(array):
             checked = sparse.csr_array((array.data, array.indices, array.indptr), shape=array.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +19,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
+from longtail import native
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.store import State
 from longtail.text import TextFeatures, tokenize
+from longtail.text import features as module
+from longtail.text.tokens import page_of_code_points
 
 TEXTS = [
     "The red apple and the green apple",
@@ -205,6 +210,8 @@ WRONG_PARAMETERS: list[tuple[str, Any]] = [
     ("max_df", True),
     ("max_features", 0),
     ("max_features", 2.0),
+    ("n_jobs", 0),
+    ("n_jobs", "2"),
 ]
 
 
@@ -248,6 +255,13 @@ def test_state_round_trip_gives_the_same_rows() -> None:
 GOOD = TextFeatures(min_df=1).fit(["aa bb"]).to_state()
 
 
+def table(text: bytes, offsets: list[int]) -> dict[str, Any]:
+    return {
+        "token_bytes": np.frombuffer(text, dtype=np.uint8),
+        "token_offsets": np.array(offsets, dtype=np.int64),
+    }
+
+
 @pytest.mark.parametrize(
     "state",
     [
@@ -255,14 +269,35 @@ GOOD = TextFeatures(min_df=1).fit(["aa bb"]).to_state()
         replace(GOOD, params={}),
         replace(GOOD, params={**GOOD.params, "extra": 1}),
         *(replace(GOOD, params={**GOOD.params, name: value}) for name, value in WRONG_PARAMETERS),
-        replace(GOOD, arrays={"idf": GOOD.arrays["idf"]}),
-        replace(GOOD, arrays={"tokens": GOOD.arrays["tokens"]}),
         *(
-            replace(GOOD, arrays={"tokens": tokens, "idf": GOOD.arrays["idf"]})
-            for tokens in [("bb", "aa"), ("aa", "aa"), ("", "aa"), ("aa",), ("aa", 1), ["aa", "bb"], ()]
+            replace(GOOD, arrays={name: array for name, array in GOOD.arrays.items() if name != missing})
+            for missing in GOOD.arrays
         ),
         *(
-            replace(GOOD, arrays={"tokens": ("aa", "bb"), "idf": idf})
+            replace(GOOD, arrays={**GOOD.arrays, **table(text, offsets)})
+            for text, offsets in [
+                (b"bbaa", [0, 2, 4]),
+                (b"aaaa", [0, 2, 4]),
+                (b"aabb", [0, 0, 4]),
+                (b"aabb", [0, 4, 4]),
+                (b"aabb", [0, 5, 4]),
+                (b"aabb", [-1, 2, 4]),
+                (b"aabb", [1, 2, 4]),
+                (b"aabb", [0, 2, 5]),
+                (b"aabb", [0, 2, 3]),
+                (b"aabb", [0, 4]),
+                (b"aabbcc", [0, 2, 4, 6]),
+                (b"", [0]),
+                (b"", []),
+                (b"aa\xff\xff", [0, 2, 4]),
+                (b"a\xc3\xa9", [0, 2, 3]),
+                (b"\xed\xa0\x80\xed\xa0\x81", [0, 3, 6]),
+            ]
+        ),
+        replace(GOOD, arrays={**GOOD.arrays, "token_offsets": GOOD.arrays["token_offsets"].astype(np.int32)}),
+        replace(GOOD, arrays={**GOOD.arrays, "token_bytes": ("aa", "bb")}),
+        *(
+            replace(GOOD, arrays={**GOOD.arrays, "idf": idf})
             for idf in [
                 np.ones(2),
                 np.ones(3, np.float32),
@@ -290,3 +325,109 @@ def test_real_texts_give_the_same_matrix_as_scikit_learn(benchmark_data: Callabl
     X = TextFeatures().fit_transform(texts)
     theirs = TfidfVectorizer(tokenizer=tokenize, token_pattern=None, lowercase=False, min_df=2, sublinear_tf=True)
     assert abs(X - theirs.fit_transform(texts)).max() < 1e-6
+
+
+def matrices_alike(first: Any, second: Any) -> None:
+    for name in ("data", "indices", "indptr"):
+        one, other = getattr(first, name), getattr(second, name)
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    assert first.shape == second.shape
+
+
+@given(CORPORA, CORPORA, st.sampled_from([(1, 1), (1, 2), (2, 3)]), st.integers(1, 3), st.booleans())
+def test_kernels_and_twins_give_the_same_bits(
+    texts: list[str], unseen: list[str], ngrams: tuple[int, int], min_length: int, sublinear: bool
+) -> None:
+    texts = [*texts, "one word more and one more word"]
+    found = []
+    for chosen in (native.kernels, native.twins):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "kernels", chosen)
+            patch.setattr(module, "_code_points", chosen.CodePoints(page_of_code_points))
+            features = TextFeatures(ngrams=ngrams, min_length=min_length, sublinear=sublinear, min_df=1)
+            X = features.fit_transform(texts)
+            found.append((features, X, features.transform(unseen)))
+            assert features.feature_names_ == TextFeatures(**features.get_params()).fit(texts).feature_names_
+    (first, X, Z), (second, X_, Z_) = found
+    assert first.feature_names_ == second.feature_names_
+    np.testing.assert_array_equal(first.idf_, second.idf_)
+    matrices_alike(X, X_)
+    matrices_alike(Z, Z_)
+
+
+def test_the_result_does_not_depend_on_threads_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    words = np.array(["Straße", "猫", "x", "ΟΔΟΣ", *(f"word{i}" for i in range(300))])
+    texts = [" ".join(rng.choice(words, size=rng.integers(0, 60))) for _ in range(200)]
+    expected = TextFeatures(ngrams=(1, 2), n_jobs=1)
+    X = expected.fit_transform(texts)
+    monkeypatch.setattr("longtail.text.blocks._BLOCK_BYTES", 500)
+    for n_jobs in (1, 2, 5):
+        features = TextFeatures(ngrams=(1, 2), n_jobs=n_jobs)
+        matrices_alike(features.fit_transform(texts), X)
+        assert features.feature_names_ == expected.feature_names_
+        np.testing.assert_array_equal(features.idf_, expected.idf_)
+        matrices_alike(features.transform(texts), X)
+        assert TextFeatures(ngrams=(1, 2), n_jobs=n_jobs).fit(texts).feature_names_ == expected.feature_names_
+
+
+def test_texts_are_read_only_a_little_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longtail.text.blocks._BLOCK_BYTES", 1)
+    features = TextFeatures(min_df=1, n_jobs=2).fit(["some words"])
+    read = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal read
+        for _ in range(100):
+            read += 1
+            yield "some words"
+
+    batches = features.transform_batches(texts(), batch_rows=10)
+    assert next(batches).shape == (10, 2)
+    assert read == 10
+
+
+@pytest.mark.parametrize("text", ["the red apple", "", "nothing of it"])
+def test_a_single_row_is_a_matrix_like_any_other(text: str) -> None:
+    features = TextFeatures(min_df=1).fit(["the red apple", "the sea"])
+    alone, among = features.transform([text]), features.transform([text, "the sea"])
+    assert isinstance(alone, sparse.csr_array)
+    alone.check_format(full_check=True)
+    matrices_alike(alone, among[[0]])
+    alone.data[:] = 0
+    matrices_alike(features.transform([text]), among[[0]])
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda features: pickle.loads(pickle.dumps(features))])
+def test_fitted_features_can_be_copied(again: Callable[[Any], Any]) -> None:
+    features = TextFeatures(min_df=1).fit(TEXTS)
+    X = features.transform(TEXTS)
+    copied = again(features)
+    matrices_alike(copied.transform(TEXTS), X)
+    assert copied.feature_names_ == features.feature_names_
+
+
+def test_fitting_again_forgets_the_first_vocabulary() -> None:
+    features = TextFeatures(min_df=1).fit(["red apple"])
+    features.transform(["red apple"])
+    assert features.feature_names_ == ("apple", "red")
+    features.fit(["green sea wide"])
+    assert features.feature_names_ == ("green", "sea", "wide")
+    assert features.transform(["red sea"]).toarray().tolist() == [[0, 1, 0]]
+
+
+def test_names_are_not_there_before_fit() -> None:
+    assert not hasattr(TextFeatures(), "feature_names_")
+
+
+def test_lengths_may_be_numpy_s_and_longer_than_any_text() -> None:
+    features = TextFeatures(ngrams=(np.int64(1), 10**30), min_length=np.int64(2), min_df=1)  # type: ignore[arg-type]
+    features.fit(["red green sea"])
+    assert features.feature_names_ == ("green", "green sea", "red", "red green", "red green sea", "sea")
+    with pytest.raises(InvalidInput, match="min_length"):
+        TextFeatures(min_length=10**30).fit(["red"])
+
+
+def test_threads_are_not_part_of_what_is_saved() -> None:
+    assert "n_jobs" not in TextFeatures(min_df=1, n_jobs=3).fit(["red apple"]).to_state().params

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtail.text.tokens import lower, stands_alone, tokenize, word_ngrams
+from longtail.native.text import word_ngrams
+from longtail.text.tokens import lower, stands_alone, tokenize
 
 TEXTS = st.text(st.characters(), max_size=80)
 

@@ -17,10 +17,13 @@ _TITLES = {"n_labels": "labels", "bytes": "size on disk", "learner_params": "par
 @click.command()
 @click.argument("model", required=False)
 @click.option("--arrays", "with_arrays", is_flag=True, help="Also list the arrays of MODEL.")
+@click.option("--verify", is_flag=True, help="Read every file of MODEL and compare it with its checksum.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(model: str | None, with_arrays: bool, as_json: bool) -> None:
+def command(model: str | None, with_arrays: bool, verify: bool, as_json: bool) -> None:
     """Describe MODEL from its manifest or, without MODEL, this installation."""
-    facts = _installation() if model is None else _model(model)
+    if verify and model is None:
+        raise click.UsageError("--verify needs a MODEL to verify.")
+    facts = _installation() if model is None else _model(model, verify)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
@@ -63,14 +66,20 @@ def _installation() -> dict[str, Any]:
     }
 
 
-def _model(directory: str) -> dict[str, Any]:
+def _model(directory: str, verify: bool) -> dict[str, Any]:
     from longtail.store import inspect_model
 
     found = inspect_model(directory)
     arrays, part_params = found.pop("arrays"), found.pop("part_params")
     learner = _learner(found["parts"], part_params, arrays)
     first = {name: found.pop(name) for name in ("kind", "n_labels", "bytes")}
-    return {**first, **learner, **found, "arrays": arrays}
+    facts = {**first, **learner, **found, "arrays": arrays}
+    if verify:
+        from longtail.models import load
+
+        load(directory, verify=True)
+        facts = {"verified": "every file matches its checksum", **facts}
+    return facts
 
 
 def _learner(parts: dict[str, str], params: dict[str, Any], arrays: list[dict[str, Any]]) -> dict[str, Any]:

@@ -15,20 +15,13 @@ from scipy import sparse
 from longtail import progress
 from longtail.errors import InvalidInput
 from longtail.labels.assembly import assemble, ranges
+from longtail.labels.bisection import Bisection
 from longtail.labels.hierarchy import LabelHierarchy
-from longtail.native import kernels
-from longtail.native.cluster import divide
-from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
+from longtail.parallel import blas_threads
 from longtail.validation import as_features
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_ROUNDS = 20
-_TOLERANCE = 1e-4
-# A node with more entries than this is divided by all threads together. Which nodes are is a matter of the data, never
-# of the number of threads: sums in another order could give another tree.
-_LARGE = 2**23
-_BLOCKS_OF_LARGE = 32
 _LONGEST = 1.001
 
 
@@ -205,7 +198,7 @@ def _cluster_rows(
     matrix: Any, rows: Array, leaf_size: int, branching: int, seed: list[int], n_jobs: int | None
 ) -> tuple[Array, Array]:
     """Pointers and children of a tree over `rows` of `matrix`; a child below 0 is ``~row``."""
-    bisection = _Bisection(matrix, rows, seed, n_jobs)
+    bisection = Bisection(matrix, rows, seed, n_jobs)
     n_levels = _least_power(branching, -(-len(rows) // leaf_size))
     begins, ends = np.array([[0], [len(rows)]])[:, : len(rows)]
     widths: list[Array] = []
@@ -255,90 +248,3 @@ def _cut_evenly(begins: Array, ends: Array, parts: Array) -> tuple[Array, Array]
     place = ranges(np.zeros_like(parts), parts)
     first = np.repeat(begins, parts) + place * np.repeat(small, parts) + np.minimum(place, np.repeat(larger, parts))
     return first, first + np.repeat(small, parts) + (place < np.repeat(larger, parts))
-
-
-class _Bisection:
-    """Rows in an order in which the parts of a node stand one after the other, divided in two again and again."""
-
-    def __init__(self, matrix: Any, rows: Array, seed: list[int], n_jobs: int | None) -> None:
-        self._csr = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data
-        self._n_features = matrix.shape[1]
-        self._seed = seed
-        self._step = 0
-        self._jobs = resolve_jobs(n_jobs)
-        self.order = rows.astype(np.int64)
-
-    def divide(self, begins: Array, ends: Array, parts: Array) -> None:
-        """Divide each node into its parts, given by their places in the order."""
-        last = np.cumsum(parts)
-        first = last - parts
-        while len(first):
-            middle = (first + last + 1) // 2
-            self._bisect(np.stack([begins[first], begins[middle], ends[last - 1]], axis=1))
-            first, last = np.concatenate([first, middle]), np.concatenate([middle, last])
-            first, last = first[last - first > 1], last[last - first > 1]
-
-    def _bisect(self, bounds: Array) -> None:
-        sizes = bounds[:, 2] - bounds[:, 0]
-        # One stream per step and one row per node: a node's start depends on its place, not on who computes it when.
-        chance = np.random.default_rng([*self._seed, self._step]).random((len(bounds), 2))
-        self._step += 1
-        one = (chance[:, 0] * sizes).astype(np.int64)
-        other = (chance[:, 1] * (sizes - 1)).astype(np.int64)
-        centres = np.stack([one, other + (other >= one)], axis=1)
-        entries = np.concatenate([[0], np.cumsum(np.diff(self._csr[0])[self.order])])
-        work = entries[bounds[:, 2]] - entries[bounds[:, 0]]
-        for node in np.flatnonzero(work > _LARGE):
-            self._bisect_large(bounds[node], centres[node])
-        small = np.flatnonzero(work <= _LARGE)
-        shares = np.searchsorted(np.cumsum(work[small]), np.linspace(0, work[small].sum(), 8 * self._jobs + 1)[1:-1])
-        batches = [batch for batch in np.split(small, shares) if len(batch)]
-
-        def bisect(batch: Array) -> None:
-            similarities = np.empty(len(batch))
-            kernels.bisect_nodes(
-                *self._csr,
-                self._n_features,
-                self.order,
-                bounds[batch],
-                centres[batch],
-                _ROUNDS,
-                _TOLERANCE,
-                similarities,
-            )
-
-        for _ in map_blocks(bisect, batches, self._jobs):
-            pass
-
-    def _bisect_large(self, bounds: Array, centres: Array) -> None:
-        start, middle, stop = bounds.tolist()
-        own = self.order[start:stop].copy()
-
-        def project(direction: Array) -> Array:
-            out = np.empty(len(own), dtype=np.float32)
-
-            def project_block(block: slice) -> None:
-                kernels.project_rows(*self._csr, own[block], direction, out[block])
-
-            for _ in map_blocks(project_block, self._blocks(len(own)), self._jobs):
-                pass
-            return out
-
-        def add(places: Array, weights: Array) -> Array:
-            def add_block(block: slice) -> Array:
-                out = np.zeros(self._n_features)
-                kernels.add_rows(*self._csr, own[places[block]], weights[block], out)
-                return out
-
-            total = np.zeros(self._n_features)
-            for part in map_blocks(add_block, self._blocks(len(places)), self._jobs):
-                total += part
-            return total
-
-        in_first, _ = divide(len(own), middle - start, centres, project, add, _ROUNDS, _TOLERANCE)
-        self.order[start:middle] = own[in_first]
-        self.order[middle:stop] = own[~in_first]
-
-    @staticmethod
-    def _blocks(count: int) -> list[slice]:
-        return split(count, max(1, -(-count // _BLOCKS_OF_LARGE)))

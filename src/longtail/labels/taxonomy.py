@@ -267,9 +267,10 @@ def write_taxonomy(hierarchy: LabelHierarchy, path: PathName, label_names: Seque
     'cat\\tnode 0\\ndog\\tnode 0\\n'
     """
     check_label_names(label_names, hierarchy.n_labels)
-    nodes, labels = hierarchy.parents()
+    nodes, labels = (parents.tolist() for parents in hierarchy.parents())
     names = _written_names(hierarchy, label_names)
-    for name in (*names, *(label_names[label] for label in hierarchy.labels)):
+    present = hierarchy.labels.tolist()
+    for name in (*names, *(label_names[label] for label in present)):
         if "\t" in name or "\n" in name or "\r" in name or not name or name != name.strip():
             raise InvalidInput(
                 f"the name {name!r} cannot be written into two columns: it is empty, "
@@ -278,7 +279,7 @@ def write_taxonomy(hierarchy: LabelHierarchy, path: PathName, label_names: Seque
     with writing(path) as stream:
         for node in range(1, hierarchy.n_nodes):
             stream.write(f"{names[node]}\t{names[nodes[node]]}\n".encode())
-        for label in hierarchy.labels:
+        for label in present:
             # A class that is itself a label is its own node, and says so by having children.
             if label_names[label] != names[labels[label]]:
                 stream.write(f"{label_names[label]}\t{names[labels[label]]}\n".encode())

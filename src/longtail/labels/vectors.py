@@ -6,6 +6,7 @@ belong together in a tree.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from itertools import pairwise
 from typing import Any
@@ -69,19 +70,24 @@ def label_vectors(X: Any, Y: Any, top: int | None = None, n_jobs: int | None = N
     limit = _fitting_top(most) if top is None else int(top)
     most = np.minimum(most, limit)
 
+    blocks = _even_blocks(most)
+    capacity = max((int(most[block].sum()) for block in blocks), default=0)
+    scratch = threading.local()  # memory that is new for every block would cost more than the sums
+
     def sum_block(block: slice) -> tuple[Array, Array, Array]:
-        capacity = int(most[block].sum())
+        if not hasattr(scratch, "indices"):
+            scratch.indices, scratch.data = np.empty(capacity, dtype=np.int32), np.empty(capacity, dtype=np.float32)
         counts = np.empty(block.stop - block.start, dtype=np.int64)
-        indices, data = np.empty(capacity, dtype=np.int32), np.empty(capacity, dtype=np.float32)
         starts = label_indptr[block.start : block.stop + 1]
         written = kernels.sum_label_rows(
-            starts, label_rows, X.indptr, X.indices, X.data, n_features, limit, counts, indices, data
+            *(starts, label_rows, X.indptr, X.indices, X.data, n_features, limit),
+            *(counts, scratch.indices, scratch.data),
         )
-        return counts, indices[:written].copy(), data[:written].copy()
+        return counts, scratch.indices[:written].copy(), scratch.data[:written].copy()
 
     parts: deque[tuple[Array, Array, Array]] = deque()
     with progress.task("label vectors", total=n_labels) as advance:
-        for part in map_blocks(sum_block, _even_blocks(most), n_jobs):
+        for part in map_blocks(sum_block, blocks, n_jobs):
             parts.append(part)
             advance(len(part[0]))
     return _join(parts, (n_labels, n_features))

@@ -29,6 +29,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 _ROWS_SEARCHED = 1024
+# Classifiers that have seen what the beam mistakes hardly need the nodes above them to tell a label from the rest.
+_PATH_WEIGHT_OF_BEAM = 0.25
+_TERMS_OF_A_LABEL = 100  # more make the clusters no better
 
 
 class ClassifierTree(TreeModel):
@@ -37,12 +40,12 @@ class ClassifierTree(TreeModel):
     _parameters: ClassVar[dict[str, Constraint]] = {
         "loss": Choice(("squared_hinge", "logistic")),
         "C": Number(above=0, high=1e6),
-        "prune": Number(low=0),
+        "prune": Number(low=0, high=2**31),
         "weighting": Choice((None, "loss", "score")),
         "propensity": Sequence(Number(above=0), length=2),
         "precision": Choice((16, 32)),
         "tol": Number(above=0),
-        "max_sweeps": Number(low=1, whole=True),
+        "max_sweeps": Number(low=1, high=2**31, whole=True),
         "random_state": Number(low=0, high=2**31, whole=True, optional=True),
         "n_jobs": Number(whole=True, optional=True),
     }
@@ -74,7 +77,9 @@ class ClassifierTree(TreeModel):
         X, Y = check_training(X, Y, type(self).__name__)
         counts = column_counts(Y)
         a, b = self.propensity
+        # A fit that is broken off leaves a model that is not fitted, never old trees with new sizes.
         self.__dict__.pop("_search", None)
+        self.__dict__.pop("trees_", None)
         self.inverse_propensity_ = inverse_propensity(counts, max(X.shape[0], 3), a=a, b=b).astype(np.float32)
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         weights = self.inverse_propensity_ if self.weighting == "loss" else np.ones(Y.shape[1], dtype=np.float32)
@@ -115,7 +120,7 @@ class ClassifierTree(TreeModel):
 
     def _mistaken(self, rows: Rows, n_rows: int, weights: TreeWeights, examples: Examples, beam: int) -> Negatives:
         search = kernels.TreeSearch(
-            rows.n_features, weights.hierarchy.n_labels, self.loss == "logistic", [weights.for_search()]
+            rows.n_features, weights.hierarchy.n_labels, self.loss == "logistic", 1.0, [weights.for_search()]
         )
 
         def visits(block: slice) -> tuple[Array, Array]:
@@ -247,10 +252,10 @@ class LabelTree(ClassifierTree):
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         **ClassifierTree._parameters,
-        "leaf_size": Number(low=1, whole=True),
-        "branching": Number(low=2, whole=True),
+        "leaf_size": Number(low=1, high=2**31, whole=True),
+        "branching": Number(low=2, high=2**31, whole=True),
         "n_trees": Number(low=1, high=1000, whole=True),
-        "beam": Number(low=1, whole=True),
+        "beam": Number(low=1, high=2**31, whole=True),
         "negatives": Choice(("siblings", "beam")),
     }
     _not_saved = ("hierarchy",)
@@ -295,6 +300,9 @@ class LabelTree(ClassifierTree):
     def _beam(self) -> int:
         return self.beam
 
+    def _path_weight(self) -> float:
+        return _PATH_WEIGHT_OF_BEAM if self.negatives == "beam" else 1.0
+
     def memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         """What `fit` would hold at its peak, as a `MemoryPlan`."""
         X, Y = check_training(X, Y, type(self).__name__)
@@ -313,7 +321,7 @@ class LabelTree(ClassifierTree):
         _log.info("%s: at most %s", plan.work, plan.describe())
         rows, seed = Rows.of(X), self._seed()
         self.gap_, self.n_sweeps_ = 0.0, 0
-        vectors = None if self.hierarchy is not None else label_vectors(X, Y)
+        vectors = None if self.hierarchy is not None else label_vectors(X, Y, top=_TERMS_OF_A_LABEL, n_jobs=self.n_jobs)
         trees = []
         beam = self.beam if self.negatives == "beam" else 0
         for number in range(self.n_trees):
@@ -321,6 +329,7 @@ class LabelTree(ClassifierTree):
                 hierarchy = self._hierarchy(Y, vectors, seed + number)
                 trees.append(self._grow(rows, Y, hierarchy, costs, seed + number, beam))
         self.trees_ = tuple(trees)
+        self._searcher()  # now, so that predicting changes nothing
         return self
 
     def _hierarchy(self, Y: Any, vectors: Any, seed: int) -> LabelHierarchy:

@@ -129,7 +129,8 @@ class LinearModel(BaseEstimator, Persistent):
         panel = _PANEL if X.shape[0] >= 32 else max(1, self.n_labels_)
 
         def score(rows: slice) -> int:
-            part = X[rows]
+            # Cutting out all of the rows would cost more than to score a single one.
+            part = X if rows == slice(0, X.shape[0]) else X[rows]
             for first, block in self._scored(part, scale, panel):
                 allowed = None if mask is None else mask[first : first + block.shape[1]]
                 kernels.update_topk(block, first, allowed, labels[rows], scores[rows])
@@ -138,6 +139,8 @@ class LinearModel(BaseEstimator, Persistent):
         with progress.task("predicting", total=X.shape[0]) as advance:
             for done in map_blocks(score, split(X.shape[0], self._rows_at_once()), self.n_jobs):
                 advance(done)
+        if k == places:
+            return labels, scores
         beyond = ((0, 0), (0, k - places))
         return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
 

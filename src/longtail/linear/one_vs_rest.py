@@ -104,4 +104,5 @@ class OneVsRest(ClassifierTree):
         hierarchy = LabelHierarchy(np.array(pointers), ~labels, Y.shape[1])
         self.gap_, self.n_sweeps_ = 0.0, 0
         self.trees_ = (self._grow(Rows.of(X), Y, hierarchy, costs, self._seed(), beam=0),)
+        self._searcher()  # now, so that predicting changes nothing
         return self

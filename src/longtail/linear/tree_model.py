@@ -1,7 +1,7 @@
 """`TreeModel`: what every learner made of label trees can do once it is trained.
 
-A label's score is the product over its path of what each classifier makes of its margin m, exp(-max(0, 1 - m)^3) or
-1 / (1 + exp(-m)): in (0, 1], and 1 where every classifier on the path is sure. Several trees are averaged.
+A label's score is the product over its path of what each classifier makes of its margin m: about exp(-max(0, 1 - m)^3),
+or 1 / (1 + exp(-m)) for the logistic loss. It is in (0, 1]. Several trees are averaged.
 """
 
 from __future__ import annotations
@@ -46,6 +46,10 @@ class TreeModel(BaseEstimator, Persistent):
         """Nodes visited per level and row."""
         raise NotImplementedError
 
+    def _path_weight(self) -> float:
+        """Weight of the nodes above a label in the logarithm of its score."""
+        return 1.0
+
     def _label_factors(self) -> Array | None:
         """Factor in (0, 1] on each label's score, or None."""
         return None
@@ -62,7 +66,9 @@ class TreeModel(BaseEstimator, Persistent):
         if found is None:
             check_is_fitted(self, "trees_")
             arrays = [tree.for_search() for tree in self.trees_]
-            found = kernels.TreeSearch(self.n_features_in_, self.n_labels_, self.loss == "logistic", arrays)
+            found = kernels.TreeSearch(
+                self.n_features_in_, self.n_labels_, self.loss == "logistic", self._path_weight(), arrays
+            )
             self.__dict__["_search"] = found
         return found
 
@@ -200,16 +206,17 @@ class TreeModel(BaseEstimator, Persistent):
             first = int(hierarchy.pointers[node])
             slot = int(np.flatnonzero(hierarchy.children[first : int(hierarchy.pointers[node + 1])] == child)[0])
             features, weights = tree.edge_weights(node, slot)
-            shared, mine, theirs = np.intersect1d(row.indices, features, assume_unique=True, return_indices=True)
+            shared, mine, theirs = np.intersect1d(row.indices, features, return_indices=True)
             contributions = row.data[mine].astype(np.float64) * weights[theirs]
             order = np.argsort(-np.abs(contributions), kind="stable")
             intercept = float(tree.intercepts[first + slot])
             margin = float(contributions.sum() + intercept)
+            weight = 1.0 if child < 0 else self._path_weight()
             steps.append(
                 Step(
                     tree=number,
                     node=node,
-                    probability=float(np.exp(log_probability(np.array(margin), self.loss == "logistic"))),
+                    probability=float(np.exp(weight * log_probability(np.array(margin), self.loss == "logistic"))),
                     margin=margin,
                     features=shared[order],
                     contributions=contributions[order],

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longtail import progress
+from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy
 from longtail.linear.tree_weights import BLOCK_CHILDREN, TrainedBlock
 from longtail.native import kernels
@@ -29,6 +30,8 @@ class Rows(NamedTuple):
     @classmethod
     def of(cls, X: Any) -> Rows:
         """The arrays of a checked matrix."""
+        if X.shape[1] >= 2**31:
+            raise InvalidInput(f"X has {X.shape[1]} features; expected fewer than 2^31")
         return cls(
             X.indptr.astype(np.int64, copy=False),
             X.indices.astype(np.int32, copy=False),
@@ -89,11 +92,16 @@ class Examples:
                 np.zeros(hierarchy.n_nodes + 1, np.int64), nothing, nothing.astype(np.int32), nothing.astype(np.float32)
             )
         edges, rows, costs = (np.concatenate([level[i] for level in levels]) for i in range(3))
+        order = np.lexsort((-costs, edges, rows, owners[edges]))
+        edges, rows, costs = edges[order], rows[order], costs[order]
+        # Labels of different depths below a child came to it one after another: the dearest counts.
+        first = np.ones(len(edges), dtype=bool)
+        first[1:] = (edges[1:] != edges[:-1]) | (rows[1:] != rows[:-1])
+        edges, rows, costs = edges[first], rows[first], costs[first]
         nodes = owners[edges]
-        order = np.lexsort((edges, rows, nodes))
-        pointers = np.searchsorted(nodes[order], np.arange(hierarchy.n_nodes + 1))
-        slots = (edges - hierarchy.pointers[nodes])[order].astype(np.int32)
-        return cls(pointers.astype(np.int64), rows[order], slots, costs[order].astype(np.float32))
+        pointers = np.searchsorted(nodes, np.arange(hierarchy.n_nodes + 1))
+        slots = (edges - hierarchy.pointers[nodes]).astype(np.int32)
+        return cls(pointers.astype(np.int64), rows, slots, costs.astype(np.float32))
 
     def of_node(self, node: int) -> tuple[Array, Array, Array, Array]:
         """The distinct rows of a node, and for each (by pointers) its children and costs."""
@@ -251,7 +259,7 @@ def _train_block(
         objective.tolerance,
         objective.max_sweeps,
         # Each block has a seed of its own, which depends on its place and not on when it is trained.
-        (objective.seed * 1_000_003 + task.node) * 65_537 + task.first,
+        ((objective.seed * 1_000_003 + task.node) * 65_537 + task.first) % 2**64,
         objective.threshold,
         objective.top,
         duals,

@@ -14,6 +14,7 @@ import numpy as np
 
 from longtail.errors import ModelFormatError
 from longtail.labels import LabelHierarchy
+from longtail.native.tree_search import block_entries
 from longtail.store import State
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -141,19 +142,12 @@ class TreeWeights:
         }
 
     def edge_weights(self, node: int, slot: int) -> tuple[Array, Array]:
-        """Features and weights of one child of a node, ascending."""
+        """Features, ascending, and their weights other than 0, of one child of a node."""
         block = int(self.blocks_before()[node]) + slot // BLOCK_CHILDREN
         edge = int(self.hierarchy.pointers[node]) + slot
-        rows = slice(self.first_row[block], self.first_row[block + 1])
-        stored = slice(self.first_weight[block], self.first_weight[block + 1])
-        buckets = self.bucket_rows[self.first_bucket[block] : self.first_bucket[block + 1]].astype(np.int64)
-        n_rows = rows.stop - rows.start
-        bucket = np.repeat(np.arange(len(buckets)), np.diff(np.append(buckets, n_rows)))
-        features = (bucket << (int(self.shifts[block]) & ~DENSE)) + self.lows[rows]
-        owner = np.repeat(np.arange(n_rows), self.counts[rows].astype(np.int64) + 1)
-        mine = np.flatnonzero(self.slots[stored] == slot % BLOCK_CHILDREN)
-        weights = self.weights[stored][mine].astype(np.float32) * self.scales[edge]
-        return features[owner[mine]], weights
+        features, slots, weights = block_entries(self._arrays(), block, self.n_features)
+        mine = np.flatnonzero((slots == slot % BLOCK_CHILDREN) & (weights != 0))
+        return features[mine], weights[mine].astype(np.float32) * self.scales[edge]
 
     def _arrays(self) -> dict[str, Array]:
         names = ["intercepts", "scales", "first_bucket", "first_row", "first_weight", *_TYPES, "weights"]
@@ -173,6 +167,8 @@ class TreeWeights:
         """Build it again, or raise `ModelFormatError`. Only what is proportional to nodes and labels is looked at:
         the search itself keeps within the large arrays whatever they hold."""
         n_features = state.fact("n_features", int)
+        if not 1 <= n_features < 2**31:
+            raise ModelFormatError(f"{state.kind}: {n_features} features; expected 1 to 2^31 - 1")
         pointers = state.array("pointers", np.int64, (None,))
         children = state.array("children", np.int64, (None,))
         names = state.strings("node_names") if "node_names" in state.arrays else None
@@ -228,7 +224,8 @@ def _pack(block: TrainedBlock, n_features: int, precision: int) -> dict[str, Arr
     if precision == 16:
         largest = np.zeros(len(block.intercepts), dtype=np.float32)
         np.maximum.at(largest, block.siblings, np.abs(weights))
-        scales = np.where(largest > 0, largest / np.float32(32767), np.float32(1)).astype(np.float32)
+        # Weights so small that the step would lose digits are stored as 0.
+        scales = np.where(largest > 1e-30, largest / np.float32(32767), np.float32(1)).astype(np.float32)
         weights = np.rint(weights / scales[block.siblings]).astype(np.int16)
     return {
         "intercepts": block.intercepts,

@@ -13,9 +13,10 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from longtail.native import cluster, conjugate, repository_text, siblings, sparse, topk, tree_search
+from longtail.native import cluster, conjugate, repository_text, siblings, sparse, text, topk, tree_search
 
 twins: Any = SimpleNamespace(
+    **{name: getattr(text, name) for name in text.__all__},
     TreeSearch=tree_search.TreeSearch,
     RepositoryText=repository_text.RepositoryText,
     add_rows=cluster.add_rows,
@@ -43,4 +44,9 @@ def is_native() -> bool:
     return kernels is not twins
 
 
-__all__ = ["is_native", "kernels", "twins"]
+def is_sanitized() -> bool:
+    """Whether the compiled kernels in use were built with sanitizers (``make sanitized-test``)."""
+    return bool(getattr(kernels, "sanitized", False))
+
+
+__all__ = ["is_native", "is_sanitized", "kernels", "twins"]

@@ -8,6 +8,10 @@
 #include <limits>
 #include <vector>
 
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
+
 namespace {
 
 // Four running sums, because one would wait for itself at every entry.
@@ -30,6 +34,53 @@ float cut(const float *scores, size_t size, size_t count, std::vector<float> &sc
     return pivot;
 }
 
+inline unsigned lowest_bit(uint64_t word) {
+#if defined(_MSC_VER)
+    unsigned long place;
+    _BitScanForward64(&place, word);
+    return place;
+#else
+    return static_cast<unsigned>(__builtin_ctzll(word));
+#endif
+}
+
+// Sums over features of which few are met. Marks in two layers give those few back in order, without sorting.
+class SparseSums {
+public:
+    explicit SparseSums(size_t width) : values_(width), marks_(width / 64 + 1), layers_(width / 4096 + 1) {}
+
+    void add(size_t feature, float value) {
+        uint64_t &mark = marks_[feature / 64];
+        const uint64_t bit = uint64_t{1} << (feature % 64);
+        if (mark & bit) {
+            values_[feature] += value;
+        } else {
+            values_[feature] = value;
+            mark |= bit;
+            layers_[feature / 4096] |= uint64_t{1} << (feature / 64 % 64);
+        }
+    }
+
+    // Append the features whose sum is not 0, with the sums, and begin anew.
+    void take(std::vector<int32_t> &features, std::vector<float> &values) {
+        for (size_t layer = 0; layer < layers_.size(); ++layer) {
+            for (; layers_[layer]; layers_[layer] &= layers_[layer] - 1) {
+                const size_t place = layer * 64 + lowest_bit(layers_[layer]);
+                for (; marks_[place]; marks_[place] &= marks_[place] - 1) {
+                    const size_t feature = place * 64 + lowest_bit(marks_[place]);
+                    if (values_[feature] == 0.0f) continue;
+                    features.push_back(static_cast<int32_t>(feature));
+                    values.push_back(values_[feature]);
+                }
+            }
+        }
+    }
+
+private:
+    std::vector<float> values_;
+    std::vector<uint64_t> marks_, layers_;
+};
+
 template <typename I>
 int64_t sum_label_rows(Vector<const int64_t> label_indptr, Vector<const int64_t> label_rows, Vector<const I> indptr,
                        Vector<const I> indices, Vector<const float> data, int64_t n_features, int64_t top,
@@ -42,52 +93,33 @@ int64_t sum_label_rows(Vector<const int64_t> label_indptr, Vector<const int64_t>
     float *sum_values = out_data.data();
     const size_t labels = counts.shape(0), width = static_cast<size_t>(n_features), most = static_cast<size_t>(top);
     nb::gil_scoped_release released;
-    std::vector<float> sums(width), magnitudes, scratch;
-    std::vector<size_t> owner(width, std::numeric_limits<size_t>::max());
-    std::vector<int32_t> touched;
+    SparseSums sums(width);
+    std::vector<int32_t> found;
+    std::vector<float> weights, magnitudes, scratch;
     size_t written = 0;
     for (size_t label = 0; label < labels; ++label) {
-        touched.clear();
-        for (int64_t r = label_starts[label]; r < label_starts[label + 1]; ++r) {
-            const size_t row = static_cast<size_t>(rows[r]);
-            for (I e = starts[row]; e < starts[row + 1]; ++e) {
-                const size_t feature = static_cast<size_t>(features[e]);
-                if (owner[feature] != label) {
-                    owner[feature] = label;
-                    sums[feature] = values[e];
-                    touched.push_back(static_cast<int32_t>(feature));
-                } else {
-                    sums[feature] += values[e];
-                }
-            }
-        }
-        if (label_starts[label + 1] - label_starts[label] > 1) {
-            if (touched.size() > width / 16) {
-                size_t count = 0;
-                for (size_t feature = 0; feature < width; ++feature)
-                    if (owner[feature] == label) touched[count++] = static_cast<int32_t>(feature);
-            } else {
-                std::sort(touched.begin(), touched.end());
-            }
-        }
-        touched.erase(std::remove_if(touched.begin(), touched.end(), [&](int32_t f) { return sums[f] == 0.0f; }),
-                      touched.end());
+        for (int64_t r = label_starts[label]; r < label_starts[label + 1]; ++r)
+            for (I e = starts[rows[r]]; e < starts[rows[r] + 1]; ++e)
+                sums.add(static_cast<size_t>(features[e]), values[e]);
+        found.clear();
+        weights.clear();
+        sums.take(found, weights);
         float floor = 0.0f;
         size_t at_floor = 0;
-        if (touched.size() > most) {
-            magnitudes.resize(touched.size());
-            for (size_t i = 0; i < touched.size(); ++i) magnitudes[i] = std::fabs(sums[touched[i]]);
-            floor = cut(magnitudes.data(), touched.size(), most, scratch, at_floor);
+        if (found.size() > most) {
+            magnitudes.resize(found.size());
+            for (size_t i = 0; i < found.size(); ++i) magnitudes[i] = std::fabs(weights[i]);
+            floor = cut(magnitudes.data(), found.size(), most, scratch, at_floor);
         }
         const size_t first = written;
         double square = 0.0;
-        for (const int32_t feature : touched) {
-            const float value = sums[feature], magnitude = std::fabs(value);
+        for (size_t i = 0; i < found.size(); ++i) {
+            const float magnitude = std::fabs(weights[i]);
             if (magnitude < floor || (magnitude == floor && at_floor == 0)) continue;
             if (magnitude == floor) --at_floor;
-            square += static_cast<double>(value) * value;
-            sum_features[written] = feature;
-            sum_values[written++] = value;
+            square += static_cast<double>(magnitude) * magnitude;
+            sum_features[written] = found[i];
+            sum_values[written++] = weights[i];
         }
         const double length = std::sqrt(square);
         for (size_t e = first; e < written; ++e) sum_values[e] = static_cast<float>(sum_values[e] / length);

@@ -26,5 +26,6 @@ void bind_conjugate(nb::module_ &m);
 void bind_repository_text(nb::module_ &m);
 void bind_siblings(nb::module_ &m);
 void bind_sparse(nb::module_ &m);
+void bind_text(nb::module_ &m);
 void bind_topk(nb::module_ &m);
 void bind_tree_search(nb::module_ &m);

@@ -3,12 +3,20 @@
 
 #include "kernels.h"
 
+#if defined(LONGTAIL_SANITIZED)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+
 NB_MODULE(_kernels, m) {
+    m.attr("sanitized") = sanitized;
     bind_cluster(m);
     bind_conjugate(m);
     bind_repository_text(m);
     bind_siblings(m);
     bind_sparse(m);
+    bind_text(m);
     bind_topk(m);
     bind_tree_search(m);
 }

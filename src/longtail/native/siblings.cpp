@@ -123,6 +123,7 @@ nb::object owned(std::vector<T> &&values) {
 
 // How many lanes each block of siblings gets: as few blocks of at most 64 as there can be, of one size.
 std::vector<size_t> block_widths(size_t n_siblings) {
+    if (n_siblings == 0) return {};
     const size_t blocks = (n_siblings + most_siblings - 1) / most_siblings;
     const size_t each = ((n_siblings + blocks - 1) / blocks + 7) / 8 * 8;
     std::vector<size_t> widths;
@@ -192,7 +193,7 @@ Outcome descend(const Siblings &s, size_t n_features, bool logistic, double tole
         out.gap = out.primal - dual + square / 2;
     };
     for (; out.sweeps < max_sweeps; ++out.sweeps) {
-        if (out.sweeps > 0 && out.gap <= worth_a_look * tolerance * out.primal) {
+        if (out.sweeps > 0 ? out.gap <= worth_a_look * tolerance * out.primal : !cold) {
             variant->judge(s, logistic, sums);
             update_gap();
             if (out.gap <= tolerance * out.primal) break;

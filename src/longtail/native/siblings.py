@@ -189,7 +189,7 @@ def train_siblings(
         intercepts.append(problem.intercepts[:own] * np.float32(bias))
         first, lanes = first + own, lanes + width
     features, siblings, weights = (
-        np.concatenate([part[i] for part in kept]) if kept else np.zeros(0) for i in range(3)
+        np.concatenate([part[i] for part in kept]) if kept else np.zeros(0, np.int64) for i in range(3)
     )
     order = np.lexsort((siblings, features))
     distinct, starts = np.unique(features[order], return_index=True)
@@ -241,7 +241,7 @@ def _descend(
         return value - terms + square / 2, value
 
     while sweeps < max_sweeps:
-        if sweeps > 0 and gap <= _WORTH_A_LOOK * tolerance * primal:
+        if gap <= _WORTH_A_LOOK * tolerance * primal if sweeps > 0 else not cold:
             gap, primal = visit(list(range(len(squares))), changing=False)
             if gap <= tolerance * primal:
                 break

@@ -21,7 +21,11 @@ namespace {
 
 constexpr size_t block_children = 256;
 constexpr uint8_t dense_block = 0x80;  // flag beside the shift of a block
+// Labels that each of several trees puts forward; a label that a tree does not put forward gets nothing from it.
+constexpr size_t few_proposed = 100;
 constexpr uint32_t absent = 0xFFFFFFFFu;
+// Keeps classifiers that are all sure, with margins above 1, apart.
+constexpr float apart = 0.01f;
 constexpr float nothing = -std::numeric_limits<float>::infinity();
 
 struct Tree {
@@ -38,7 +42,12 @@ struct Tree {
     std::optional<std::pair<float, float>> sigmoid;
     std::vector<float> knots, values;
 
+    // Never 0, so that what was found differs from what was not, however small it is.
     float probability(float log_score) const {
+        return std::max(calibrated(log_score), std::numeric_limits<float>::min());
+    }
+
+    float calibrated(float log_score) const {
         if (sigmoid) return 1.0f / (1.0f + std::exp(-(sigmoid->first * log_score + sigmoid->second)));
         if (knots.empty()) return std::exp(log_score);
         const auto above = std::upper_bound(knots.begin(), knots.end(), log_score);
@@ -97,12 +106,6 @@ struct Visit {
     int64_t node;
     uint32_t row;
     float log_score;
-};
-
-struct Found {
-    uint32_t row;
-    int64_t label;
-    float probability;
 };
 
 struct Rows {
@@ -226,8 +229,11 @@ struct Unbounded {
 
 class TreeSearch {
   public:
-    TreeSearch(int64_t n_features, int64_t n_labels, bool logistic, nb::list trees)
-        : n_features_(static_cast<size_t>(n_features)), n_labels_(static_cast<size_t>(n_labels)), logistic_(logistic) {
+    TreeSearch(int64_t n_features, int64_t n_labels, bool logistic, float path_weight, nb::list trees)
+        : n_features_(static_cast<size_t>(n_features)),
+          n_labels_(static_cast<size_t>(n_labels)),
+          logistic_(logistic),
+          path_weight_(path_weight) {
         for (nb::handle each : trees) {
             nb::dict d = nb::cast<nb::dict>(each);
             const auto get = [&d](const char *name) { return d[name]; };
@@ -284,14 +290,16 @@ class TreeSearch {
                 best.offer(row, {factors ? log_score + std::log(factors[label]) : log_score, label});
             }, [&](size_t row) { return best.floor(row); });
         } else {
-            std::vector<Found> found;
-            for (const Tree &tree : trees_)
-                search(tree, rows, static_cast<size_t>(beam), mask, [&](uint32_t row, int64_t label, float log_score) {
-                    found.push_back({row, label, tree.probability(log_score)});
-                }, Unbounded());
-            average(found, rows.count, [&](uint32_t row, int64_t label, float probability) {
-                best.offer(row, {probability * factor(label), label});
-            });
+            std::vector<Best> proposed;
+            const size_t places = std::min(n_labels_, std::max(few_proposed, 4 * k));
+            for (const Tree &tree : trees_) {
+                Best &own = proposed.emplace_back(rows.count, places);
+                const auto propose = [&](uint32_t row, int64_t label, float log_score) {
+                    own.offer(row, {factors ? log_score + std::log(factors[label]) : log_score, label});
+                };
+                search(tree, rows, static_cast<size_t>(beam), mask, propose, [&](size_t row) { return own.floor(row); });
+            }
+            average(proposed, rows.count, factor, best);
         }
         for (size_t row = 0; row < rows.count; ++row) {
             const auto [sorted, held] = best.sorted(row);
@@ -317,8 +325,8 @@ class TreeSearch {
         const float share = 1.0f / static_cast<float>(trees_.size());
         for (const Tree &tree : trees_)
             search(tree, rows, static_cast<size_t>(beam), nullptr, [&](uint32_t row, int64_t label, float log_score) {
-                to[row * n_labels_ + static_cast<size_t>(label)] +=
-                    tree.probability(log_score) * share * (factors ? factors[label] : 1.0f);
+                float &score = to[row * n_labels_ + static_cast<size_t>(label)];
+                score = std::min(1.0f, score + tree.probability(log_score) * share * (factors ? factors[label] : 1.0f));
             }, Unbounded());
     }
 
@@ -358,13 +366,14 @@ class TreeSearch {
     }
 
     // Lead all rows through a tree; `emit(row, label, log score)` for every label of the last nodes they visit. A row's
-    // nodes of a level are visited best first, and no label below a node scores higher than the node: those that score
-    // less than `floor(row)`, what a label must beat by then, are left out.
+    // nodes of a level are visited best first, and no label below a node scores higher than what the node gives it: those
+    // that give less than `floor(row)`, what a label must beat by then, are left out.
     template <typename Emit, typename Floor>
     void search(const Tree &tree, const Rows &rows, size_t beam, const bool *mask, Emit emit, Floor floor,
                 std::vector<Visit> *seen = nullptr) const {
         const std::vector<char> open = mask ? open_nodes(tree, mask) : std::vector<char>();
         if (tree.pointers.size() < 2 || rows.count == 0) return;
+        beam = std::min(beam, tree.pointers.size() - 1);
         std::vector<Visit> level(rows.count), round;
         std::vector<size_t> first(rows.count + 1);
         for (size_t row = 0; row < rows.count; ++row) {
@@ -379,7 +388,7 @@ class TreeSearch {
             for (size_t place = 0; place < beam; ++place) {
                 round.clear();
                 for (size_t row = 0; row < rows.count; ++row)
-                    if (first[row] + place < first[row + 1] && level[first[row] + place].log_score >= floor(row))
+                    if (first[row] + place < first[row + 1] && path_weight_ * level[first[row] + place].log_score >= floor(row))
                         round.push_back(level[first[row] + place]);
                 if (round.empty()) break;
                 by_node(round);
@@ -435,11 +444,12 @@ class TreeSearch {
                     const int64_t child = tree.children.data()[at];
                     if (mask && !(child < 0 ? mask[~child] : open[static_cast<size_t>(child)])) continue;
                     const float margin = scores[i] * tree.scales.data()[at] + tree.intercepts.data()[at];
-                    const float log_score = each->log_score + log_probability(margin);
+                    const float own = log_probability(margin);
+                    if (!(own > nothing)) continue;  // not a number, out of weights that are none
                     if (child < 0)
-                        emit(each->row, ~child, log_score);
+                        emit(each->row, ~child, path_weight_ * each->log_score + own);
                     else
-                        next.offer(each->row, {log_score, child});
+                        next.offer(each->row, {each->log_score + own, child});
                 }
             }
             if (spread) clear(block, table);
@@ -448,8 +458,8 @@ class TreeSearch {
 
     float log_probability(float margin) const {
         if (logistic_) return margin > 0 ? -std::log1p(std::exp(-margin)) : margin - std::log1p(std::exp(margin));
-        const float missing = std::max(0.0f, 1.0f - margin);
-        return -missing * missing * missing;
+        const float missing = margin >= 1.0f ? 0.0f : 1.0f - margin;
+        return -missing * missing * missing - apart * std::exp(-std::max(-4.0f, margin));
     }
 
     static size_t length(const Rows &rows, uint32_t row) {
@@ -482,32 +492,34 @@ class TreeSearch {
         }
     }
 
-    // Sum what the trees found, row by row, and share it among them.
-    template <typename Emit>
-    void average(const std::vector<Found> &found, size_t n_rows, Emit emit) const {
-        std::vector<size_t> first(n_rows + 1, 0);
-        for (const Found &each : found) ++first[each.row + 1];
-        for (size_t row = 0; row < n_rows; ++row) first[row + 1] += first[row];
-        std::vector<size_t> order(found.size()), to(first.begin(), first.end() - 1);
-        for (size_t i = 0; i < found.size(); ++i) order[to[found[i].row]++] = i;
+    // Sum what the trees propose, row by row, and share it among them.
+    template <typename Factor>
+    void average(std::vector<Best> &proposed, size_t n_rows, Factor factor, Best &best) const {
         thread_local std::vector<float> sums;
         if (sums.size() < n_labels_) sums.resize(n_labels_, 0.0f);
+        std::vector<int64_t> labels;
         const float share = 1.0f / static_cast<float>(trees_.size());
         for (size_t row = 0; row < n_rows; ++row) {
-            for (size_t i = first[row]; i < first[row + 1]; ++i)
-                sums[static_cast<size_t>(found[order[i]].label)] += found[order[i]].probability;
-            for (size_t i = first[row]; i < first[row + 1]; ++i) {
-                float &sum = sums[static_cast<size_t>(found[order[i]].label)];
-                if (sum < 0) continue;
-                emit(static_cast<uint32_t>(row), found[order[i]].label, sum * share);
-                sum = -1.0f;
+            labels.clear();
+            for (size_t t = 0; t < trees_.size(); ++t) {
+                const auto [sorted, held] = proposed[t].sorted(row);
+                for (size_t i = 0; i < held; ++i) {
+                    float &sum = sums[static_cast<size_t>(sorted[i].id)];
+                    if (sum == 0.0f) labels.push_back(sorted[i].id);
+                    sum += trees_[t].probability(sorted[i].score - std::log(factor(sorted[i].id)));
+                }
             }
-            for (size_t i = first[row]; i < first[row + 1]; ++i) sums[static_cast<size_t>(found[order[i]].label)] = 0.0f;
+            for (const int64_t label : labels) {
+                float &sum = sums[static_cast<size_t>(label)];
+                best.offer(row, {std::min(1.0f, sum * share) * factor(label), label});
+                sum = 0.0f;
+            }
         }
     }
 
     size_t n_features_, n_labels_;
     bool logistic_;
+    float path_weight_;  // of the nodes above a label, in the logarithm of its score
     std::vector<Tree> trees_;
 };
 
@@ -515,8 +527,8 @@ class TreeSearch {
 
 void bind_tree_search(nb::module_ &m) {
     nb::class_<TreeSearch>(m, "TreeSearch")
-        .def(nb::init<int64_t, int64_t, bool, nb::list>(), nb::arg("n_features"), nb::arg("n_labels"),
-             nb::arg("logistic"), nb::arg("trees"))
+        .def(nb::init<int64_t, int64_t, bool, float, nb::list>(), nb::arg("n_features"), nb::arg("n_labels"),
+             nb::arg("logistic"), nb::arg("path_weight"), nb::arg("trees"))
         .def("calibrate", &TreeSearch::calibrate)
         .def("topk", &TreeSearch::topk, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("first"),
              nb::arg("last"), nb::arg("beam"), nb::arg("allowed").none(), nb::arg("label_factors").none(),

@@ -10,13 +10,39 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _BLOCK_CHILDREN = 256
+_LARGEST_SHIFT = 16
+_FEW_PROPOSED = 100  # labels that each of several trees puts forward
+_APART = np.float32(0.01)  # keeps classifiers that are all sure, with margins above 1, apart
 
 
 def log_probability(margin: Array, logistic: bool) -> Array:
-    """What a classifier's margin adds to the logarithm of a path's score: -max(0, 1 - m)^3, or log sigmoid(m)."""
+    """What a classifier's margin m comes to: log sigmoid(m), or for the hinge -max(0, 1 - m)^3 - 0.01 e^-max(-4, m)."""
     if logistic:
         return np.asarray(-np.logaddexp(0, -margin))
-    return np.asarray(-(np.maximum(0, 1 - margin) ** 3))
+    missing = np.maximum(0, 1 - margin)
+    return np.asarray(-missing * missing * missing - _APART * np.exp(-np.maximum(-4, margin)))
+
+
+def block_entries(tree: Mapping[str, Array], block: int, n_features: int) -> tuple[Array, Array, Array]:
+    """Feature, child within its block and stored value of every weight of a block of a tree.
+
+    Entries that the directory, whatever it holds, puts outside the block or beyond the features are left out.
+    """
+    rows = slice(int(tree["first_row"][block]), int(tree["first_row"][block + 1]))
+    stored = slice(int(tree["first_weight"][block]), int(tree["first_weight"][block + 1]))
+    buckets = tree["bucket_rows"][int(tree["first_bucket"][block]) : int(tree["first_bucket"][block + 1])]
+    lows, slots, weights = tree["lows"][rows], tree["slots"][stored], tree["weights"][stored]
+    bucket = np.searchsorted(np.maximum.accumulate(buckets), np.arange(len(lows)), side="right") - 1
+    features = (bucket << min(int(tree["shifts"][block]) & 0x7F, _LARGEST_SHIFT)) + lows
+    owners = np.repeat(features, tree["counts"][rows].astype(np.int64) + 1)[: len(slots)]
+    inside = np.flatnonzero((owners >= 0) & (owners < n_features))
+    return owners[inside], slots[inside], weights[inside]
+
+
+def _best(labels: Array, logs: Array, label_factors: Array | None, count: int) -> tuple[Array, Array]:
+    ranks = logs if label_factors is None else logs + np.log(label_factors[labels])
+    order = np.lexsort((labels, -ranks))[:count]
+    return labels[order], logs[order]
 
 
 class TreeSearch:
@@ -26,11 +52,21 @@ class TreeSearch:
     ----------
     n_features, n_labels : int
     logistic : bool
+    path_weight : float
+        Weight of the nodes above a label in the logarithm of its score.
     trees : sequence of mappings from names to arrays
     """
 
-    def __init__(self, n_features: int, n_labels: int, logistic: bool, trees: Sequence[Mapping[str, Array]]) -> None:
+    def __init__(
+        self,
+        n_features: int,
+        n_labels: int,
+        logistic: bool,
+        path_weight: float,
+        trees: Sequence[Mapping[str, Array]],
+    ) -> None:
         self._n_features, self._n_labels, self._logistic, self._trees = n_features, n_labels, logistic, list(trees)
+        self._path_weight = np.float32(path_weight)
         self._calibrations: dict[int, tuple[float, float, Array, Array]] = {}
         self._dense: dict[tuple[int, int], Array] = {}
 
@@ -39,25 +75,23 @@ class TreeSearch:
         self._calibrations[tree] = slope, offset, knots, values
 
     def _probability(self, tree: int, log_scores: Array) -> Array:
+        # Never 0, so that what was found differs from what was not, however small it is.
+        return np.maximum(self._calibrated(tree, log_scores).astype(np.float32), np.finfo(np.float32).tiny)
+
+    def _calibrated(self, tree: int, log_scores: Array) -> Array:
         if tree not in self._calibrations:
-            return np.asarray(np.exp(log_scores), dtype=np.float32)
+            return np.asarray(np.exp(log_scores))
         slope, offset, knots, values = self._calibrations[tree]
         if len(knots):
-            return np.interp(log_scores, knots, values).astype(np.float32)
-        return (1 / (1 + np.exp(-(slope * log_scores + offset)))).astype(np.float32)
+            return np.interp(log_scores, knots, values)
+        return np.asarray(1 / (1 + np.exp(-(slope * log_scores + offset))))
 
     def _weights(self, tree: int, block: int) -> Array:
         """The weights of a block, features x children."""
         if (tree, block) not in self._dense:
-            t = self._trees[tree]
-            rows = slice(int(t["first_row"][block]), int(t["first_row"][block + 1]))
-            stored = slice(int(t["first_weight"][block]), int(t["first_weight"][block + 1]))
-            buckets = t["bucket_rows"][t["first_bucket"][block] : t["first_bucket"][block + 1]].astype(np.int64)
-            bucket = np.repeat(np.arange(len(buckets)), np.diff(np.append(buckets, rows.stop - rows.start)))
-            features = (bucket << (int(t["shifts"][block]) & 0x7F)) + t["lows"][rows]
+            features, slots, weights = block_entries(self._trees[tree], block, self._n_features)
             dense = np.zeros((self._n_features, _BLOCK_CHILDREN), dtype=np.float32)
-            owners = np.repeat(features, t["counts"][rows].astype(np.int64) + 1)
-            dense[owners, t["slots"][stored]] = t["weights"][stored]
+            dense[features, slots] = weights
             self._dense[tree, block] = dense
         return self._dense[tree, block]
 
@@ -84,15 +118,18 @@ class TreeSearch:
             nodes: list[tuple[float, int]] = []
             for score, node in sorted(level, key=lambda each: each[1]):
                 children, added = self._children(tree, node, features, values)
-                total = np.float32(score) + added
+                to_nodes, to_labels = np.float32(score) + added, self._path_weight * np.float32(score) + added
+                there = added > -np.inf  # nor is it, out of weights that are none, not a number
                 is_label = children < 0
-                mine = is_label if allowed is None else is_label & allowed[np.where(is_label, ~children, 0)]
+                mine = is_label & there
+                if allowed is not None:
+                    mine = mine & allowed[np.where(is_label, ~children, 0)]
                 labels.append(~children[mine])
-                scores.append(total[mine])
-                below = ~is_label
+                scores.append(to_labels[mine])
+                below = ~is_label & there
                 if open_nodes is not None:
                     below = below & open_nodes[np.where(below, children, 0)]
-                nodes += zip(total[below].tolist(), children[below].tolist(), strict=True)
+                nodes += zip(to_nodes[below].tolist(), children[below].tolist(), strict=True)
             level = sorted(nodes, key=lambda each: (-each[0], each[1]))[:beam]
             if seen is not None:
                 seen += sorted(node for _, node in level)
@@ -129,7 +166,9 @@ class TreeSearch:
         """Write the best labels of the rows from `first` to `last`, best first, into `labels` and `scores`."""
         k = labels.shape[1]
         for row, features, values in self._rows(indptr, indices, data, first, last):
-            found, ranks, probabilities = self._found(features, values, beam, allowed, label_factors)
+            found, ranks, probabilities = self._found(
+                features, values, beam, allowed, label_factors, max(_FEW_PROPOSED, 4 * k)
+            )
             order = np.lexsort((found, -ranks))[:k]
             labels[row] = -1
             scores[row] = -np.inf
@@ -137,14 +176,22 @@ class TreeSearch:
             scores[row, : len(order)] = probabilities[order]
 
     def _found(
-        self, features: Array, values: Array, beam: int, allowed: Array | None, label_factors: Array | None
+        self,
+        features: Array,
+        values: Array,
+        beam: int,
+        allowed: Array | None,
+        label_factors: Array | None,
+        proposed: int | None = None,
     ) -> tuple[Array, Array, Array]:
-        """Labels found, what to rank them by, and their scores."""
+        """Labels found, of several trees the best that each proposes, what to rank them by, and their scores."""
         per_tree = [self._search(tree, features, values, beam, allowed) for tree in range(len(self._trees))]
         if len(per_tree) == 1:
             found, logs = per_tree[0]
             factors = np.float32(1) if label_factors is None else label_factors[found]
             return found, logs + np.log(factors), self._probability(0, logs) * factors
+        if proposed is not None:
+            per_tree = [_best(labels, logs, label_factors, proposed) for labels, logs in per_tree]
         found = np.unique(np.concatenate([labels for labels, _ in per_tree]))
         sums = np.zeros(len(found), dtype=np.float32)
         for tree, (labels, logs) in enumerate(per_tree):

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.store.strings import StringTable
 from longtail.store.values import plain_scalar
 
 
@@ -26,8 +27,8 @@ class State:
         Constructor parameters; JSON values.
     facts : mapping
         Fitted scalars and short lists; JSON values.
-    arrays : mapping of str to ndarray, csr_array or tuple of str
-        Fitted arrays, sparse matrices and tables of strings (a tuple of str).
+    arrays : mapping of str to ndarray, csr_array, tuple of str or StringTable
+        Fitted arrays, sparse matrices and tables of strings: a tuple of str, or a `StringTable` if it was read.
     parts : mapping of str to State
         Models inside this one.
     """
@@ -46,12 +47,23 @@ class State:
         """The sparse matrix `name`, or `ModelFormatError` unless it has the dtype and shape (None: any length)."""
         return self._checked(name, sparse.csr_array, "a sparse matrix", dtype, shape)
 
-    def strings(self, name: str, length: int | None = None) -> tuple[str, ...]:
-        """The table of strings `name`, or `ModelFormatError` unless it has the length (None: any)."""
-        found = self._found(name, tuple, "a table of strings")
+    def string_table(self, name: str, length: int | None = None) -> StringTable:
+        """The table of strings `name`, or `ModelFormatError` unless it has the length (None: any).
+
+        A string of a large table that was read without verification is checked when it is asked for.
+        """
+        found = self._found(name, (StringTable, tuple), "a table of strings")
         if length is not None and len(found) != length:
             raise ModelFormatError(f"{self.kind}: {name!r} holds {len(found)} strings; expected {length}")
-        return tuple(found)
+        if isinstance(found, StringTable):
+            return found
+        if not all(isinstance(text, str) for text in found):
+            raise ModelFormatError(f"{self.kind}: {name!r} holds something else than strings")
+        return StringTable.from_strings(found)
+
+    def strings(self, name: str, length: int | None = None) -> tuple[str, ...]:
+        """All the strings of the table `name`, or `ModelFormatError` unless it is sound and has the length."""
+        return tuple(self.string_table(name, length))
 
     def fact(self, name: str, kind: type | tuple[type, ...]) -> Any:
         """The fact `name`, or `ModelFormatError` unless it is of type `kind`; True and False are not numbers."""
@@ -71,7 +83,7 @@ class State:
             raise ModelFormatError(f"{self.kind}: the part {name!r} is a {found.kind}; expected {' or '.join(kinds)}")
         return found
 
-    def _found(self, name: str, form: type, form_name: str) -> Any:
+    def _found(self, name: str, form: type | tuple[type, ...], form_name: str) -> Any:
         found = self.arrays.get(name)
         if found is None:
             raise ModelFormatError(f"{self.kind}: array {name!r} is missing")

@@ -29,6 +29,7 @@ from longtail.store.layout import (
 from longtail.store.manifest import encode, is_manifest
 from longtail.store.npy import DTYPES, MAX_DIMENSIONS, header
 from longtail.store.state import State
+from longtail.store.strings import StringTable
 from longtail.store.values import plain_value
 from longtail.version import __version__
 
@@ -122,7 +123,7 @@ class _Plan:
 
     def array(self, value: Any, path: tuple[str, ...]) -> StoredArray:
         where = ".".join(path)
-        if isinstance(value, tuple):
+        if isinstance(value, tuple | StringTable):
             return self.strings(value, path, where)
         if isinstance(value, sparse.csr_array | sparse.csr_matrix) and value.ndim == 2:
             return self.csr(value, path, where)
@@ -145,19 +146,17 @@ class _Plan:
         roles = {role: self.file(getattr(value, role), (*path, role), where) for role in ("data", "indices", "indptr")}
         return StoredArray("csr", tuple(int(length) for length in value.shape), roles)
 
-    def strings(self, value: tuple[Any, ...], path: tuple[str, ...], where: str) -> StoredArray:
-        if not all(isinstance(text, str) for text in value):
+    def strings(self, value: tuple[Any, ...] | StringTable, path: tuple[str, ...], where: str) -> StoredArray:
+        if isinstance(value, tuple) and not all(isinstance(text, str) for text in value):
             raise ValueError(f"the table {where} holds something else than strings")
         try:
-            encoded = [text.encode("utf-8") for text in value]
-        except UnicodeEncodeError as error:
+            table = value if isinstance(value, StringTable) else StringTable.from_strings(value)
+            table.check()
+        except UnicodeError as error:
             raise ValueError(f"the table {where} holds a string that is not valid Unicode: {error}") from None
-        offsets = np.zeros(len(encoded) + 1, dtype="<i8")
-        np.cumsum(np.fromiter(map(len, encoded), dtype="<i8", count=len(encoded)), out=offsets[1:])
-        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         roles = {
-            "bytes": self.file(text, (*path, "bytes"), where),
-            "offsets": self.file(offsets, (*path, "offsets"), where),
+            "bytes": self.file(table.text, (*path, "bytes"), where),
+            "offsets": self.file(table.offsets, (*path, "offsets"), where),
         }
         return StoredArray("strings", (len(value),), roles)
 

@@ -1,16 +1,16 @@
 """`TextFeatures`: texts to tf-idf rows, in one pass over the texts.
 
-What is kept while reading is counts in flat arrays, never the texts, so memory is linear in the non-zeros.
+What is kept while reading is counts in flat arrays, never the texts, so memory is linear in the non-zeros. The work is
+done by kernels, a block of texts at a time on each thread; this module says what to do with what they count.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from array import array
-from collections import Counter, defaultdict
+from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -19,12 +19,21 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.progress import task
+from longtail.native import kernels
+from longtail.native.text import Text
+from longtail.parallel import map_blocks, resolve_jobs
+from longtail.progress import Advance, task
 from longtail.store import State
-from longtail.text.tokens import tokenize, word_ngrams
+from longtail.text.blocks import blocks_of, checked_texts
+from longtail.text.rows import Array, Rows, stack_rows
+from longtail.text.tokens import page_of_code_points
 
-_TOLD_EVERY = 256
-_PARAMETERS = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features")
+_SAVED = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features")
+# Made of the rest when first asked for; never copied, and forgotten by the next fit.
+_MADE_AGAIN = ("_names", "_vocabulary")
+# Longer than any text; keeps what the kernels are told within their integers.
+_LONGEST = 1 << 30
+_code_points = kernels.CodePoints(page_of_code_points)
 
 
 class TextFeatures(TransformerMixin, BaseEstimator):
@@ -45,6 +54,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         Features in fewer or in more texts are dropped. A whole number counts texts; a float is a fraction of them.
     max_features : int or None
         Keep the features of the largest df; among equals the first in code-point order.
+    n_jobs : int or None
+        Threads; None uses every core. The result does not depend on it, and it is not saved.
 
     Attributes
     ----------
@@ -64,7 +75,6 @@ class TextFeatures(TransformerMixin, BaseEstimator):
            [0.   , 0.58 , 0.815]], dtype=float32)
     """
 
-    feature_names_: tuple[str, ...]
     idf_: np.ndarray[Any, np.dtype[np.float32]]
 
     def __init__(
@@ -75,6 +85,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         min_df: int | float = 2,
         max_df: int | float = 1.0,
         max_features: int | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.ngrams = ngrams
         self.min_length = min_length
@@ -82,6 +93,14 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         self.min_df = min_df
         self.max_df = max_df
         self.max_features = max_features
+        self.n_jobs = n_jobs
+
+    @property
+    def feature_names_(self) -> tuple[str, ...]:
+        """The features in code-point order, which is the order of the columns."""
+        if "_names" not in vars(self):
+            self._names: tuple[str, ...] = kernels.strings(*self._tokens)
+        return self._names
 
     def fit(self, texts: Iterable[str], y: Any = None) -> Self:
         """Learn the vocabulary and idf of `texts`, read once; only the frequencies are held.
@@ -92,35 +111,25 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             A generator will do.
         y : ignored
         """
-        self._check_parameters()
-        frequencies: Counter[str] = Counter()
-        n_texts = 0
-        for text in _checked_texts(texts):
-            frequencies.update(set(self._features_of(text)))
-            n_texts += 1
-        names = np.array(list(frequencies), dtype=object)
-        counts = np.fromiter(frequencies.values(), dtype=np.int64, count=len(frequencies))
-        self._choose(names, counts, n_texts)
+        self._learn(texts, keep=False)
         return self
 
     def fit_transform(self, texts: Iterable[str], y: Any = None) -> sparse.csr_array[Any]:
         """The same as `fit` then `transform`, with the texts read once."""
-        self._check_parameters()
-        positions: defaultdict[str, int] = defaultdict()
-        positions.default_factory = positions.__len__
-        seen = _Counts()
-        for text in _checked_texts(texts):
-            seen.add(Counter(map(positions.__getitem__, self._features_of(text))))
-        names = np.array(list(positions), dtype=object)
-        chosen = self._choose(names, np.bincount(seen.columns(), minlength=len(names)), seen.n_rows)
-        renumbered = np.full(len(names), -1, dtype=np.int32)
-        renumbered[chosen] = np.arange(len(chosen), dtype=np.int32)
-        return self._weigh(seen.matrix(len(chosen), renumbered))
+        counts, numbers = self._learn(texts, keep=True)
+
+        def weighed(one: tuple[int, Rows]) -> Rows:
+            vocabulary, rows = one
+            return self._weigh(*kernels.renumber(*rows, numbers[vocabulary], len(self.idf_)))
+
+        return stack_rows(list(map_blocks(weighed, counts, self.n_jobs)), len(self.idf_))
 
     def transform(self, texts: Iterable[str]) -> sparse.csr_array[Any]:
         """The rows of `texts`: float32 CSR with sorted indices; a text without known tokens is an empty row."""
-        check_is_fitted(self)
-        return self._transform(_checked_texts(texts))
+        self._check_fitted()
+        checked = checked_texts(texts)
+        with task("reading texts", total=operator.length_hint(texts, 0) or None) as advance:
+            return self._transform(checked, advance)
 
     def transform_batches(self, texts: Iterable[str], batch_rows: int = 4096) -> Iterator[sparse.csr_array[Any]]:
         """`transform` in blocks of `batch_rows` rows, for texts that need not fit in memory together.
@@ -131,38 +140,40 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         >>> [X.shape for X in features.transform_batches((f"apple {i}" for i in range(5)), batch_rows=2)]
         [(2, 2), (2, 2), (1, 2)]
         """
-        check_is_fitted(self)
+        self._check_fitted()
         _check_whole("batch_rows", batch_rows, 1)
-        checked = _checked_texts(texts)
-        while (block := self._transform(islice(checked, batch_rows))).shape[0]:
-            yield block
+        checked = checked_texts(texts)
+        with task("reading texts", total=operator.length_hint(texts, 0) or None) as advance:
+            while (block := self._transform(islice(checked, batch_rows), advance)).shape[0]:
+                yield block
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, np.dtype[np.object_]]:
         """The features as an array, for scikit-learn's tools."""
-        check_is_fitted(self)
+        self._check_fitted()
         return np.array(self.feature_names_, dtype=object)
 
     def to_state(self) -> State:
         """The fitted model as parameters and arrays."""
-        check_is_fitted(self)
-        params = {name: getattr(self, name) for name in _PARAMETERS}
+        self._check_fitted()
+        params = {name: getattr(self, name) for name in _SAVED}
         params["ngrams"] = [int(length) for length in self.ngrams]
         for name in ("min_length", "min_df", "max_df", "max_features"):
             if params[name] is not None:
                 params[name] = int(params[name]) if _is_whole(params[name]) else float(params[name])
+        text, offsets = self._tokens
         return State(
             kind="TextFeatures",
             params=params | {"sublinear": bool(self.sublinear)},
-            arrays={"tokens": self.feature_names_, "idf": self.idf_},
+            arrays={"token_bytes": text, "token_offsets": offsets, "idf": self.idf_},
         )
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the model from `to_state`'s parts, or raise `ModelFormatError` where they contradict each other."""
-        if state.kind != "TextFeatures" or set(state.params) != set(_PARAMETERS):
+        if state.kind != "TextFeatures" or set(state.params) != set(_SAVED):
             raise ModelFormatError(
                 f"TextFeatures: found kind {state.kind!r} with parameters {sorted(state.params)}; "
-                f"expected {sorted(_PARAMETERS)}"
+                f"expected {sorted(_SAVED)}"
             )
         params = dict(state.params)
         if isinstance(params["ngrams"], list):
@@ -172,16 +183,15 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             model._check_parameters()
         except InvalidInput as error:
             raise ModelFormatError(f"TextFeatures: {error}") from None
-        tokens = state.arrays.get("tokens")
-        if not isinstance(tokens, tuple) or not tokens or not all(isinstance(token, str) for token in tokens):
-            raise ModelFormatError("TextFeatures: 'tokens' must be a table of at least one string")
-        if not tokens[0] or any(first >= second for first, second in pairwise(tokens)):
-            raise ModelFormatError("TextFeatures: 'tokens' must be distinct, not empty, and in code-point order")
-        idf = state.array("idf", np.float32, (len(tokens),))
+        tokens = _checked_tokens(state)
+        idf = state.array("idf", np.float32, (len(tokens[1]) - 1,))
         if not (np.isfinite(idf).all() and (idf > 0).all()):
             raise ModelFormatError("TextFeatures: 'idf' must be finite and positive")
         model._set_vocabulary(tokens, idf)
         return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name not in _MADE_AGAIN}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -203,16 +213,56 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         _check_frequency("max_df", self.max_df)
         if self.max_features is not None:
             _check_whole("max_features", self.max_features, 1)
+        if self.n_jobs is not None and (not _is_whole(self.n_jobs) or self.n_jobs == 0):
+            raise InvalidInput(f"n_jobs is {self.n_jobs!r}; expected a number of threads, or None for every core")
 
-    def _features_of(self, text: str) -> Iterable[str]:
-        tokens = tokenize(text, self.min_length)
-        return tokens if self.ngrams == (1, 1) else word_ngrams(tokens, *self.ngrams)
+    def _check_fitted(self) -> None:
+        # check_is_fitted alone takes longer than a short text.
+        if "idf_" not in vars(self):
+            check_is_fitted(self)
 
-    def _choose(self, names: np.ndarray[Any, Any], frequencies: np.ndarray[Any, Any], n_texts: int) -> Any:
+    def _rule(self) -> tuple[Any, ...]:
+        shortest, longest = self.ngrams
+        return _code_points, *(int(min(length, _LONGEST)) for length in (self.min_length, shortest, longest))
+
+    def _learn(self, texts: Iterable[str], keep: bool) -> tuple[list[tuple[int, Rows]], list[Array]]:
+        """Set the vocabulary; return rows of counts, and what each thread's numbers of features became (-1: dropped).
+
+        Each thread has a vocabulary of its own. Which texts it sees is chance; what they add up to is not.
+        """
+        self._check_parameters()
+        rule = self._rule()
+        vocabularies = [kernels.GrowingVocabulary() for _ in range(resolve_jobs(self.n_jobs))]
+        idle = deque(range(len(vocabularies)))
+
+        def count(block: list[Text]) -> tuple[int, Rows]:
+            mine = idle.pop()
+            counts = vocabularies[mine].count(block, *rule, keep)
+            idle.append(mine)
+            return mine, counts
+
+        found = []
+        n_texts = 0
+        checked = checked_texts(texts)
+        with task("reading texts", total=operator.length_hint(texts, 0) or None) as advance:
+            for mine, counts in map_blocks(count, blocks_of(checked), self.n_jobs):
+                n_texts += len(counts[0]) - 1
+                advance(len(counts[0]) - 1)
+                if keep:
+                    found.append((mine, counts))
+        whole, *others = vocabularies
+        merged = [whole.merge(other) for other in others]
+        frequencies = whole.frequencies()
+        chosen = self._choose(whole, frequencies, n_texts)
+        numbers = np.full(len(frequencies), -1, dtype=np.int32)
+        numbers[chosen] = np.arange(len(chosen), dtype=np.int32)
+        return found, [numbers, *(numbers[ids] for ids in merged)]
+
+    def _choose(self, vocabulary: Any, frequencies: Array, n_texts: int) -> Array:
         """Set the vocabulary; return the ids of the kept features in its order."""
         if n_texts == 0:
             raise InvalidInput("no texts to learn from; texts must hold at least one")
-        if len(names) == 0:
+        if len(frequencies) == 0:
             raise InvalidInput(
                 f"the {n_texts} texts hold no token of at least {self.min_length} letters or digits; "
                 f"check the texts or lower min_length or ngrams"
@@ -232,111 +282,60 @@ class TextFeatures(TransformerMixin, BaseEstimator):
                 else f"lower min_df={self.min_df} or raise max_df={self.max_df}"
             )
             raise InvalidInput(
-                f"none of the {len(names)} features of {n_texts} texts is left: they occur in {frequencies.min()} to "
-                f"{frequencies.max()} texts, and {lowest:g} to {highest:g} are asked for; {setting}"
+                f"none of the {len(frequencies)} features of {n_texts} texts is left: they occur in "
+                f"{frequencies.min()} to {frequencies.max()} texts, and {lowest:g} to {highest:g} are asked for; "
+                f"{setting}"
             )
-        kept = kept[np.argsort(names[kept], kind="stable")]
+        kept = vocabulary.sorted(kept)
         if self.max_features is not None and len(kept) > self.max_features:
             most_frequent = np.argsort(-frequencies[kept], kind="stable")[: self.max_features]
             kept = kept[np.sort(most_frequent)]
         idf = np.log((1 + n_texts) / (1 + frequencies[kept])) + 1
-        self._set_vocabulary(tuple(names[kept]), idf.astype(np.float32))
+        self._set_vocabulary(vocabulary.tokens(kept), idf.astype(np.float32))
         return kept
 
-    def _set_vocabulary(self, names: tuple[str, ...], idf: np.ndarray[Any, np.dtype[np.float32]]) -> None:
-        self.feature_names_ = names
+    def _set_vocabulary(self, tokens: tuple[Array, Array], idf: np.ndarray[Any, np.dtype[np.float32]]) -> None:
+        for made_of_it in _MADE_AGAIN:
+            self.__dict__.pop(made_of_it, None)
+        self._tokens = tokens
         self.idf_ = idf
-        self._positions = {name: position for position, name in enumerate(names)}
 
-    def _transform(self, texts: Iterable[str]) -> sparse.csr_array[Any]:
-        known = self._positions
-        seen = _Counts()
-        for text in texts:
-            counts = Counter(map(known.get, self._features_of(text)))
-            counts.pop(None, None)
-            seen.add(counts)
-        return self._weigh(seen.matrix(len(known)))
+    def _transform(self, texts: Iterable[str], advance: Advance) -> sparse.csr_array[Any]:
+        if "_vocabulary" not in vars(self):
+            self._vocabulary = kernels.Vocabulary(*self._tokens)
+        vocabulary, rule = self._vocabulary, self._rule()
 
-    def _weigh(self, counts: sparse.csr_array[Any]) -> sparse.csr_array[Any]:
-        values = counts.data
+        def weighed(block: list[Text]) -> Rows:
+            return self._weigh(*vocabulary.count(block, *rule))
+
+        parts = []
+        for part in map_blocks(weighed, blocks_of(texts), self.n_jobs):
+            advance(len(part[0]) - 1)
+            parts.append(part)
+        return stack_rows(parts, len(self.idf_))
+
+    def _weigh(self, ends: Array, columns: Array, values: Array) -> Rows:
         if self.sublinear:
             np.log(values, out=values)
             values += 1
-        values *= self.idf_[counts.indices]
-        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-        lengths = np.sqrt(np.bincount(rows, weights=np.square(values, dtype=np.float64), minlength=counts.shape[0]))
-        values /= lengths[rows]
-        return counts
+        kernels.scale_rows(ends, columns, values, self.idf_)
+        return ends, columns, values
 
 
-class _Counts:
-    """Rows of counts as they are read, in flat arrays."""
-
-    def __init__(self) -> None:
-        self._columns = array("i")
-        self._values = array("f")
-        self._ends = array("q", [0])
-
-    def add(self, counts: Counter[Any]) -> None:
-        self._columns.extend(counts.keys())
-        self._values.extend(counts.values())
-        self._ends.append(len(self._columns))
-
-    @property
-    def n_rows(self) -> int:
-        return len(self._ends) - 1
-
-    def columns(self) -> np.ndarray[Any, np.dtype[np.int32]]:
-        return np.frombuffer(self._columns, dtype=np.int32) if self._columns else np.zeros(0, dtype=np.int32)
-
-    def matrix(
-        self, n_columns: int, renumbered: np.ndarray[Any, np.dtype[np.int32]] | None = None
-    ) -> sparse.csr_array[Any]:
-        """The counts as CSR with sorted indices; columns renumbered where asked, those numbered -1 left out."""
-        columns, ends = self.columns(), np.frombuffer(self._ends, dtype=np.int64)
-        values = np.frombuffer(self._values, dtype=np.float32) if self._values else np.zeros(0, dtype=np.float32)
-        if renumbered is not None:
-            columns = renumbered[columns]
-            kept = columns >= 0
-            ends = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])[ends]
-            columns, values = columns[kept], values[kept]
-        index = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
-        matrix = sparse.csr_array(
-            (values.copy(), columns.astype(index), ends.astype(index)), shape=(self.n_rows, n_columns)
-        )
-        matrix.sort_indices()
-        return matrix
-
-
-def _checked_texts(texts: Any) -> Iterator[str]:
-    if isinstance(texts, str | bytes):
-        raise InvalidInput("texts is one single text; expected a list of texts: [text]")
-    if getattr(texts, "ndim", 1) != 1:
-        raise InvalidInput(f"texts has {texts.ndim} dimensions; expected one text per row: pass a single column")
+def _checked_tokens(state: State) -> tuple[Array, Array]:
+    text = state.array("token_bytes", np.uint8, (None,))
+    offsets = state.array("token_offsets", np.int64, (None,))
+    if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != len(text) or (np.diff(offsets) <= 0).any():
+        raise ModelFormatError("TextFeatures: 'token_offsets' must rise from 0 to the length of 'token_bytes'")
     try:
-        items = iter(texts)
-    except TypeError:
-        raise InvalidInput(f"texts is {texts!r}; expected a list or another iterable of str") from None
-    return _told(_checked_rows(items), operator.length_hint(texts, 0) or None)
-
-
-def _told(texts: Iterator[str], total: int | None) -> Iterator[str]:
-    """The texts as they are, with progress told now and then."""
-    with task("reading texts", total=total) as advance:
-        for number, text in enumerate(texts, start=1):
-            yield text
-            if number % _TOLD_EVERY == 0:
-                advance(_TOLD_EVERY)
-
-
-def _checked_rows(items: Iterator[Any]) -> Iterator[str]:
-    for row, text in enumerate(items):
-        if not isinstance(text, str):
-            hint = "decode it first" if isinstance(text, bytes) else "leave the row out or give ''"
-            raise InvalidInput(
-                f"row {row} of texts is {text!r:.40} of type {type(text).__name__}; expected str: {hint}"
-            )
-        yield text
+        str(text.data, "utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelFormatError(f"TextFeatures: 'token_bytes' is not UTF-8: {error.reason}") from None
+    if (text[offsets[:-1]] & 0xC0 == 0x80).any():
+        raise ModelFormatError("TextFeatures: 'token_offsets' cuts a character in two")
+    if not kernels.ascending(text, offsets):
+        raise ModelFormatError("TextFeatures: 'token_bytes' must hold distinct tokens in code-point order")
+    return text, offsets
 
 
 def _is_whole(value: Any) -> bool:

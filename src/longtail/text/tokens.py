@@ -1,13 +1,17 @@
 """The token rule: one table from code points to what they become, then maximal runs.
 
-The rule reads one code point at a time and knows no locale, so that it can be written again over UTF-8 bytes and
-give the same tokens. `docs/text.md` states it in full, with its edge cases.
+The rule reads one code point at a time and knows no locale, so the kernels work on UTF-8 bytes and give the same tokens
+from the same table, which is that of the running Python. `docs/text.md` states it in full, with its edge cases.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from longtail.native.text import PAGE_SIZE, STANDS_ALONE, CodePoints
 
 # Scripts written without blanks between words: a run of them is a clause, not a word, so each character is a token.
 _WITHOUT_BLANKS = (
@@ -45,22 +49,24 @@ def lower(character: str) -> str:
     return "\u03c3" if small == "\u03c2" else small
 
 
-class _Table(dict[int, str]):
-    """What each code point becomes, filled in as code points are met."""
+def page_of_code_points(number: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """What the 256 code points from ``256 * number`` become, in the form the kernels take.
 
-    def __missing__(self, point: int) -> str:
-        character = chr(point)
-        if unicodedata.category(character)[0] not in "LMN":
-            becomes = " "
-        elif stands_alone(character):
-            becomes = f" {character} "
-        else:
-            becomes = lower(character)
-        self[point] = becomes
-        return becomes
+    0 stands for a blank; `STANDS_ALONE` is added to what is a token by itself.
+
+    >>> page_of_code_points(0)[[ord("A"), ord("b"), ord("-")]].tolist() == [ord("a"), ord("b"), 0]
+    True
+    """
+    return np.array([_becomes(chr(PAGE_SIZE * number + offset)) for offset in range(PAGE_SIZE)], dtype=np.uint32)
 
 
-_table = _Table()
+def _becomes(character: str) -> int:
+    if unicodedata.category(character)[0] not in "LMN":
+        return 0
+    return ord(character) | STANDS_ALONE if stands_alone(character) else ord(lower(character))
+
+
+_code_points = CodePoints(page_of_code_points)
 
 
 def tokenize(text: str, min_length: int = 2) -> list[str]:
@@ -82,20 +88,4 @@ def tokenize(text: str, min_length: int = 2) -> list[str]:
     >>> tokenize("猫2匹 a cat")
     ['猫', '匹', 'cat']
     """
-    tokens = text.translate(_table).split()
-    if min_length <= 1:
-        return tokens
-    return [token for token in tokens if len(token) >= min_length or (len(token) == 1 and stands_alone(token))]
-
-
-def word_ngrams(tokens: list[str], shortest: int, longest: int) -> Iterator[str]:
-    """Every run of `shortest` to `longest` neighbouring tokens, joined by a blank.
-
-    >>> list(word_ngrams(["new", "york", "city"], 1, 2))
-    ['new', 'york', 'city', 'new york', 'york city']
-    """
-    for length in range(shortest, min(longest, len(tokens)) + 1):
-        if length == 1:
-            yield from tokens
-        else:
-            yield from map(" ".join, zip(*(tokens[start:] for start in range(length)), strict=False))
+    return _code_points.tokens(text, min_length)

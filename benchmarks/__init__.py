@@ -1,0 +1,1 @@
+"""Measurements: longtail side by side with its peers, and its parts against yardsticks."""

@@ -1,0 +1,124 @@
+"""longtail side by side with its peers, in one run: ``python -m benchmarks.compare`` or ``make bench``.
+
+`docs/benchmarks.md` says what is measured and how to read it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from benchmarks.data import DATA_SETS, Prepared, prepare
+from benchmarks.learners import LEARNERS
+from benchmarks.measure import ROOT, Conditions, Measurement, measure_rounds
+from benchmarks.report import bars_section, figures_in_a_line, section_of
+from benchmarks.summary import summarise
+from longtail.data.cache import written_whole
+from longtail.errors import Unavailable
+from longtail.reproduce.tables import Results, Section
+
+INTRODUCTION = (
+    "Each learner ran in a process of its own on the same prepared files, rows of unit length, with {threads} threads; "
+    "the rounds of all learners were interleaved. Training time is from arrays in memory to a model in memory. All "
+    "rankings were judged by longtail's metrics. Peers have their documented defaults."
+)
+BUSY = 0.5
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse(arguments)
+    cache = Path(options.cache)
+    out = Path(options.out) if options.out else cache / "results"
+    rounds = options.rounds or (1 if options.quick else 3)
+    raw = out / "measurements.json"
+    measurements = read_measurements(options.read or raw) if options.read or options.resume else []
+    results = Results(out, "compare", "longtail and its peers", introduce(options.threads), quick=rounds < 3)
+    conditions = Conditions(cache, options.threads, options.timeout, options.everything)
+    learners = [learner for learner in LEARNERS if learner.key in options.learners]
+    by_title = {}
+    for data in available(options.data, cache, results):
+        if not options.read:
+            print(f"{data.title}: {len(learners)} learners, {rounds} rounds", flush=True)
+            measurements = [
+                kept for kept in measurements if not (kept.data_set == data.name and kept.learner in options.learners)
+            ]
+            for measurement in measure_rounds(learners, data, rounds, conditions):
+                measurements.append(measurement)
+                write_measurements(raw, measurements)
+                print(tell(measurement), flush=True)
+        rows = summarise(measurements, data.name)
+        if rows:
+            by_title[data.title] = rows
+            results.put(section_of(data, rows))
+    bars = bars_section(by_title)
+    results.put(bars)
+    print("\n\n".join(table.to_markdown() for table in bars.tables))
+    for path in results.finish():
+        print(path)
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    keys = [learner.key for learner in LEARNERS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", choices=DATA_SETS, default=list(DATA_SETS))
+    parser.add_argument("--learners", nargs="+", choices=keys, default=keys)
+    parser.add_argument("--rounds", type=int, help="how often every learner runs; 3 unless told, 1 with --quick")
+    parser.add_argument("--quick", action="store_true", help="one round")
+    parser.add_argument("--threads", type=int, default=2, help="threads of every learner")
+    parser.add_argument("--timeout", type=float, default=1800, help="seconds after which a learner is stopped")
+    parser.add_argument("--everything", action="store_true", help="also run what takes too long")
+    parser.add_argument("--cache", default=str(ROOT / ".bench"), help="where environments and prepared data are kept")
+    parser.add_argument("--out", help="where the results go; results in the cache unless told")
+    parser.add_argument("--resume", action="store_true", help="keep what an earlier run measured of other learners")
+    parser.add_argument("--read", type=Path, help="write the report of this measurements.json; measure nothing")
+    return parser.parse_args(arguments)
+
+
+def introduce(threads: int) -> str:
+    """What the reader must know, with a warning where the machine is busy already."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load < BUSY:
+        return INTRODUCTION.format(threads=threads)
+    warning = (
+        f"Other work ran at the same time (load {load:.1f} at the start): times are inflated, CPU seconds less so."
+    )
+    print(warning, flush=True)
+    return f"{INTRODUCTION.format(threads=threads)} {warning}"
+
+
+def available(names: Iterable[str], cache: Path, results: Results) -> Iterable[Prepared]:
+    """Those data sets that are here, prepared; the others are named in the results."""
+    for name in names:
+        try:
+            yield prepare(name, cache / "data")
+        except Unavailable as missing:
+            print(f"{name}: {missing}", flush=True)
+            results.put(Section(name, f"Not measured: {missing}"))
+
+
+def tell(measurement: Measurement) -> str:
+    ok = measurement.status == "ok"
+    told = figures_in_a_line(measurement.figures) if ok else f"{measurement.status}: {measurement.reason}"
+    return f"  round {measurement.round}  {measurement.learner:<12}  {told}"
+
+
+def write_measurements(path: Path, measurements: Iterable[Measurement]) -> None:
+    """All rounds so far, whole at any moment."""
+    content = {"measurements": [measurement.to_dict() for measurement in measurements]}
+    with written_whole(path) as file:
+        file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+
+def read_measurements(path: Path) -> list[Measurement]:
+    """What `write_measurements` wrote; nothing where there is no such file."""
+    if not path.is_file():
+        return []
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return [Measurement.from_dict(values) for values in content["measurements"]]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The data sets every learner is given: features, labels and a text file of the same rows, prepared once.
+
+Rows have unit length for all learners alike. Texts become features by one `TextFeatures`, fitted on the training
+texts. The prepared files carry a key of what they were made from, and are made again when it changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.arrays import read_matrix, write_matrix
+from longtail import __version__, text
+from longtail.data import Corpus, data_set, load_data_set, python_api_versions, write_repository
+from longtail.metrics import inverse_propensity, ndcg_at_k, precision_at_k, propensity_constants, psp_at_k
+from longtail.text import RowScaling, TextFeatures
+
+DATA_SETS = ("bibtex", "delicious", "eurlex-4k", "eurlex57k", "python-api")
+PARTS = ("train_features", "train_labels", "test_features", "test_labels")
+KS = (1, 3, 5)
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A data set on disk, and what is needed to judge rankings of its test rows."""
+
+    name: str
+    folder: Path
+    facts: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        return data_set(self.name).title
+
+    def judge(self, top: np.ndarray[Any, np.dtype[Any]]) -> dict[str, float]:
+        """P, nDCG and PSP of a ranking, in percent."""
+        truth, train = read_matrix(self.folder / "test_labels"), read_matrix(self.folder / "train_labels")
+        a, b = propensity_constants(self.name)
+        counts = np.bincount(train.indices, minlength=train.shape[1])
+        weights = inverse_propensity(counts, train.shape[0], a=a, b=b)
+        figures = {f"P@{k}": 100 * precision_at_k(truth, top, k) for k in KS}
+        figures |= {f"nDCG@{k}": 100 * ndcg_at_k(truth, top, k) for k in KS}
+        return figures | {f"PSP@{k}": 100 * psp_at_k(truth, top, k, weights) for k in KS}
+
+
+def prepare(name: str, cache: Path) -> Prepared:
+    """Write the files of a data set under `cache`, unless they are there.
+
+    Raises
+    ------
+    Unavailable
+        Where the data set is not here; the message says how to get it.
+    """
+    folder = cache / name
+    marker = folder / "facts.json"
+    key = {"format": FORMAT, "longtail": __version__, "text": _text_sources()}
+    key |= python_api_versions() if name == "python-api" else {}
+    if marker.is_file():
+        facts = json.loads(marker.read_text(encoding="utf-8"))
+        if facts["key"] == key:
+            return Prepared(name, folder, facts)
+        marker.unlink()
+    train, test = load_data_set(name, "train"), load_data_set(name, "test")
+    test = test.with_label_names(train.label_names) if test.label_names != train.label_names else test
+    X, X_test = features(train, test)
+    for part, matrix in zip(PARTS, (X, train.labels, X_test, test.labels), strict=True):
+        write_matrix(folder / part, matrix)
+    # Rows without a label or a feature teach a tree nothing, and one of the peers refuses a file that has any.
+    useful = np.flatnonzero((np.diff(X.indptr) > 0) & (np.diff(train.labels.indptr) > 0))
+    numbers = [str(label) for label in range(train.n_labels)]
+    rows = Corpus(train.labels[useful], numbers, features=X[useful])
+    write_repository(rows, folder / "train.txt")
+    facts = {
+        "key": key,
+        "train_rows": X.shape[0],
+        "test_rows": X_test.shape[0],
+        "features": X.shape[1],
+        "labels": train.n_labels,
+        "nonzeros_per_row": X.nnz / max(1, X.shape[0]),
+        "labels_per_row": train.labels.nnz / max(1, X.shape[0]),
+        "nonzeros": int(X.nnz),
+    }
+    marker.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    return Prepared(name, folder, facts)
+
+
+def _text_sources() -> str:
+    """What tells one version of the text features from another between releases."""
+    sources = sorted(Path(text.__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+
+
+def features(train: Corpus, test: Corpus) -> tuple[Any, Any]:
+    """The rows of both parts, of unit length."""
+    if train.features is None:
+        text_features = TextFeatures()
+        return text_features.fit_transform(train.texts or ()), text_features.transform(test.texts or ())
+    scaling = RowScaling()
+    return scaling.fit_transform(train.features), scaling.transform(test.features)

@@ -1,0 +1,149 @@
+"""Running the learners: one process per learner, data set and round, in turn, so that all share the same weather.
+
+Whatever becomes of a child, its round is recorded: figures, or why there are none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data import Prepared
+from benchmarks.environments import interpreter
+from benchmarks.learners import Learner
+from longtail.errors import Unavailable
+
+ROOT = Path(__file__).resolve().parents[1]
+TIMED_OUT = 98
+# A process starts with the peak memory of the one that started it (on Linux), so a bare interpreter stands in between.
+# It also keeps the time, so that nothing outlives it.
+LAUNCHER = f"""
+import subprocess, sys
+try:
+    sys.exit(abs(subprocess.run(sys.argv[2:], timeout=float(sys.argv[1])).returncode))
+except subprocess.TimeoutExpired:
+    sys.exit({TIMED_OUT})
+"""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One round of one learner on one data set; `figures` is empty unless `status` is "ok"."""
+
+    data_set: str
+    learner: str
+    round: int
+    status: str
+    reason: str = ""
+    version: str = ""
+    figures: dict[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Measurement:
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What is the same for every child."""
+
+    cache: Path
+    threads: int = 2
+    timeout: float = 1800.0
+    everything: bool = False
+
+
+def child_environment(threads: int) -> dict[str, str]:
+    """The environment variables of a child: the number of threads in every dialect."""
+    count = str(threads)
+    names = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "RAYON")
+    return {**os.environ, **{f"{name}_NUM_THREADS": count for name in names}, "PYTHONHASHSEED": "0"}
+
+
+def run_child(python: Path, request: dict[str, Any], folder: Path, timeout: float) -> dict[str, Any]:
+    """Run `benchmarks.child` in `folder`, made anew; its result, or a status "crashed" or "timed out" with a reason."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+    child = [str(python), "-m", "benchmarks.child", str(folder / "request.json")]
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", LAUNCHER, str(timeout), *child],
+        cwd=ROOT,
+        env=child_environment(request["threads"]),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    (folder / "output.txt").write_text(done.stdout + done.stderr, encoding="utf-8")
+    if done.returncode == TIMED_OUT:
+        return {"status": "timed out", "reason": f"after {timeout:g} s"}
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["nothing was printed"])[-1]
+        return {"status": "crashed", "reason": f"status {done.returncode}: {last}"}
+    result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    return result
+
+
+def measure_once(learner: Learner, data: Prepared, round_number: int, conditions: Conditions) -> Measurement:
+    """One round of one learner on one data set."""
+    work = data.facts["labels"] * data.facts["nonzeros"]
+    if work > learner.most_work and not conditions.everything:
+        reason = f"labels x non-zeros are {work:.0e}, beyond {learner.most_work:.0e}; --everything runs it"
+        return Measurement(data.name, learner.key, round_number, "skipped", reason)
+    try:
+        python = interpreter(learner.environment, conditions.cache / "venvs")
+    except Unavailable as missing:
+        return Measurement(data.name, learner.key, round_number, "skipped", str(missing))
+    request = {
+        "adapter": learner.adapter,
+        "settings": dict(learner.settings),
+        "threads": conditions.threads,
+        "data": str(data.folder.resolve()),
+    }
+    folder = (conditions.cache / "runs" / data.name / learner.key).resolve()
+    result = run_child(python, request, folder, conditions.timeout)
+    figures: dict[str, float] = {}
+    if result["status"] == "ok":
+        figures = {name: float(value) for name, value in result.items() if name not in ("status", "version")}
+        figures |= data.judge(np.load(folder / "top.npy", allow_pickle=False))
+    shutil.rmtree(folder / "model", ignore_errors=True)
+    return Measurement(
+        data.name,
+        learner.key,
+        round_number,
+        result["status"],
+        result.get("reason", ""),
+        result.get("version", ""),
+        figures,
+    )
+
+
+def measure_rounds(
+    learners: Iterable[Learner],
+    data: Prepared,
+    rounds: int,
+    conditions: Conditions,
+    measure: Callable[[Learner, Prepared, int, Conditions], Measurement] = measure_once,
+) -> Iterator[Measurement]:
+    """Every learner once, then every learner again; one that gave no figures is not tried again."""
+    remaining = list(learners)
+    for round_number in range(1, rounds + 1):
+        for learner in list(remaining):
+            measurement = measure(learner, data, round_number, conditions)
+            if measurement.status != "ok":
+                remaining.remove(learner)
+            yield measurement

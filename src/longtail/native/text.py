@@ -1,0 +1,180 @@
+"""Plain Python twin of the text kernels: tokens, counts by a fixed or a growing vocabulary, and tf-idf weights.
+
+Texts come as a list of ASCII `str` and of `bytes` in UTF-8, lone surrogates passed through. Tables of strings are their
+UTF-8 bytes end to end and the offsets of the pieces, as a saved model holds them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Text = str | bytes
+
+PAGE_SIZE = 256
+STANDS_ALONE = 0x80000000
+
+
+class CodePoints(dict[int, str]):
+    """What each code point becomes, asked page by page as code points are met.
+
+    ``page(number)`` gives the 256 code points from ``256 * number`` as uint32: 0 for a blank, else the code point it
+    becomes, plus `STANDS_ALONE` where it is a token by itself.
+    """
+
+    def __init__(self, page: Callable[[int], Array]) -> None:
+        super().__init__()
+        self._page = page
+
+    def __missing__(self, point: int) -> str:
+        first = point - point % PAGE_SIZE
+        for offset, becomes in enumerate(self._page(point // PAGE_SIZE).tolist()):
+            character = chr(becomes & ~STANDS_ALONE) if becomes else " "
+            self[first + offset] = f" {character} " if becomes & STANDS_ALONE else character
+        return self[point]
+
+    def tokens(self, text: Text, min_length: int) -> list[str]:
+        """The lower-case tokens of a text; those that stand alone are kept whatever their length."""
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "surrogatepass")
+        tokens = text.translate(self).split()
+        return [token for token in tokens if len(token) >= min_length or self[ord(token[0])][0] == " "]
+
+
+def word_ngrams(tokens: list[str], shortest: int, longest: int) -> Iterator[str]:
+    """Every run of `shortest` to `longest` neighbouring tokens, joined by a blank.
+
+    >>> list(word_ngrams(["new", "york", "city"], 1, 2))
+    ['new', 'york', 'city', 'new york', 'york city']
+    """
+    for length in range(shortest, min(longest, len(tokens)) + 1):
+        if length == 1:
+            yield from tokens
+        else:
+            yield from map(" ".join, zip(*(tokens[start:] for start in range(length)), strict=False))
+
+
+class _Counts:
+    """Rows of counts as they are read, in flat arrays."""
+
+    def __init__(self) -> None:
+        self._columns = array("i")
+        self._values = array("f")
+        self._ends = array("q", [0])
+
+    def add(self, counts: Iterable[tuple[int, int]]) -> None:
+        for column, value in counts:
+            self._columns.append(column)
+            self._values.append(value)
+        self._ends.append(len(self._columns))
+
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """Row ends (int64, with a leading 0), columns (int32) and counts (float32)."""
+        return (
+            np.array(self._ends, dtype=np.int64),
+            np.array(self._columns, dtype=np.int32),
+            np.array(self._values, dtype=np.float32),
+        )
+
+
+class Vocabulary:
+    """A fixed vocabulary. Any number of threads may count with it at a time."""
+
+    def __init__(self, text: Array, offsets: Array) -> None:
+        self._positions = {name: position for position, name in enumerate(strings(text, offsets))}
+
+    def count(
+        self, texts: list[Text], code_points: CodePoints, min_length: int, shortest: int, longest: int
+    ) -> tuple[Array, Array, Array]:
+        """Rows of counts of the known features, columns ascending."""
+        found = _Counts()
+        for text in texts:
+            tokens = code_points.tokens(text, min_length)
+            counts = Counter(map(self._positions.get, word_ngrams(tokens, shortest, longest)))
+            found.add(sorted((column, times) for column, times in counts.items() if column is not None))
+        return found.arrays()
+
+
+class GrowingVocabulary:
+    """A vocabulary that learns every feature it meets, and in how many texts. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._positions: defaultdict[str, int] = defaultdict()
+        self._positions.default_factory = self._positions.__len__
+        self._frequencies: Counter[int] = Counter()
+
+    def count(
+        self, texts: list[Text], code_points: CodePoints, min_length: int, shortest: int, longest: int, keep: bool
+    ) -> tuple[Array, Array, Array]:
+        """Rows of counts by the ids features were given when first met; empty rows unless `keep`."""
+        found = _Counts()
+        for text in texts:
+            tokens = code_points.tokens(text, min_length)
+            counts = Counter(map(self._positions.__getitem__, word_ngrams(tokens, shortest, longest)))
+            self._frequencies.update(counts.keys())
+            found.add(counts.items() if keep else ())
+        return found.arrays()
+
+    def merge(self, other: GrowingVocabulary) -> Array:
+        """Take in what `other` has met; returns the ids its features have here."""
+        ids = [self._positions[name] for name in other._positions]
+        for position, own in enumerate(ids):
+            self._frequencies[own] += other._frequencies[position]
+        return np.array(ids, dtype=np.int32)
+
+    def frequencies(self) -> Array:
+        """The number of texts of each feature, by id."""
+        return np.array([self._frequencies[position] for position in range(len(self._positions))], dtype=np.int64)
+
+    def sorted(self, ids: Array) -> Array:
+        """The ids with their features in code-point order."""
+        names = np.array(list(self._positions), dtype=object)
+        return ids[np.argsort(names[ids], kind="stable")]
+
+    def tokens(self, ids: Array) -> tuple[Array, Array]:
+        """The features of `ids` as a table of strings."""
+        names = list(self._positions)
+        encoded = [names[position].encode("utf-8") for position in ids.tolist()]
+        offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum([len(name) for name in encoded], out=offsets[1:])
+        return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets
+
+
+def renumber(ends: Array, columns: Array, values: Array, numbers: Array, limit: int) -> tuple[Array, Array, Array]:
+    """Rows of counts with other column numbers below `limit`, ascending; columns numbered -1 are left out."""
+    columns = numbers[columns]
+    kept = columns >= 0
+    rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))[kept]
+    ends = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])[ends]
+    columns, values = columns[kept], values[kept]
+    order = np.lexsort((columns, rows))
+    return ends, columns[order], values[order]
+
+
+def scale_rows(ends: Array, columns: Array, values: Array, weights: Array) -> None:
+    """Multiply each value by the weight of its column, then divide each row by its Euclidean length, in place."""
+    values *= weights[columns]
+    n_rows = len(ends) - 1
+    rows = np.repeat(np.arange(n_rows), np.diff(ends))
+    values /= np.sqrt(np.bincount(rows, weights=np.square(values, dtype=np.float64), minlength=n_rows))[rows]
+
+
+def ascending(text: Array, offsets: Array) -> bool:
+    """Whether the strings of a table are distinct and in code-point order."""
+    content, edges = text.tobytes(), offsets.tolist()
+    return all(first < second for first, second in pairwise(content[b:e] for b, e in pairwise(edges)))
+
+
+def strings(text: Array, offsets: Array) -> tuple[str, ...]:
+    """The strings of a table."""
+    content = text.tobytes()
+    return tuple(str(content[begin:end], "utf-8") for begin, end in pairwise(offsets.tolist()))
+
+
+__all__ = ["CodePoints", "GrowingVocabulary", "Vocabulary", "ascending", "renumber", "scale_rows", "strings"]

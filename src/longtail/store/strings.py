@@ -1,0 +1,119 @@
+"""`StringTable`: many strings in one run of UTF-8 bytes, decoded one at a time.
+
+A million label names are a million Python objects; a loaded model makes only those that are asked for.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Self, overload
+
+import numpy as np
+
+from longtail.errors import ModelFormatError
+from longtail.store.invariants import check_monotone
+
+_BLOCK = 1 << 16
+
+
+class StringTable(Sequence[str]):
+    """A read-only sequence of strings that equals the tuple of them.
+
+    Parameters
+    ----------
+    text : array of uint8
+        The strings one after another, in UTF-8.
+    offsets : array of int64
+        Where each begins, and the end of the last. Neither is trusted: what does not hold together raises
+        `ModelFormatError` when it is asked for, and `check` looks at all of it.
+
+    Examples
+    --------
+    >>> table = StringTable.from_strings(("apple", "pear"))
+    >>> table[1], len(table), table == ("apple", "pear")
+    ('pear', 2, True)
+    """
+
+    __slots__ = ("offsets", "text")
+
+    def __init__(self, text: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> None:
+        self.text = text
+        self.offsets = offsets
+
+    @classmethod
+    def from_strings(cls, strings: Sequence[str]) -> Self:
+        """The table of `strings`; `ValueError` where one is not valid Unicode."""
+        encoded = [text.encode("utf-8") for text in strings]
+        offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
+        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+
+    def check(self) -> None:
+        """Raise `ValueError` unless the offsets rise from 0 to the end of the text and every piece is UTF-8."""
+        check_monotone(self.offsets, len(self.text), "offsets")
+        for start in range(0, len(self), _BLOCK):
+            edges = self.offsets[start : start + _BLOCK + 1]
+            # The pieces are valid where the whole is, and no cut goes through a character.
+            block = self.text[edges[0] : edges[-1]]
+            str(block.data, "utf-8")
+            inner = edges[edges < edges[-1]] - edges[0]
+            if ((block[inner] & 0xC0) == 0x80).any():
+                raise ValueError(f"an offset after position {start} points into the middle of a character")
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        if isinstance(index, slice):
+            return tuple(self[position] for position in range(*index.indices(len(self))))
+        position = operator.index(index)
+        if position < 0:
+            position += len(self)
+        if not 0 <= position < len(self):
+            raise IndexError(f"the table has {len(self)} strings; there is none at {index}")
+        begin, end = self.offsets[position : position + 2].tolist()
+        if not 0 <= begin <= end <= len(self.text):
+            raise _damaged(position, position + 1)
+        try:
+            return str(self.text.data[begin:end], "utf-8")
+        except UnicodeDecodeError:
+            raise _damaged(position, position + 1) from None
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _BLOCK):
+            yield from self._pieces(start, min(start + _BLOCK, len(self)))
+
+    def _pieces(self, start: int, stop: int) -> list[str]:
+        edges: list[int] = self.offsets[start : stop + 1].tolist()
+        if edges[0] < 0 or edges[-1] > len(self.text) or any(end < begin for begin, end in pairwise(edges)):
+            raise _damaged(start, stop)
+        view = self.text.data
+        try:
+            return [str(view[begin:end], "utf-8") for begin, end in pairwise(edges)]
+        except UnicodeDecodeError:
+            raise _damaged(start, stop) from None
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, StringTable):
+            return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.text, other.text)
+        if isinstance(other, tuple):
+            return len(self) == len(other) and all(map(operator.eq, self, other))
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self[:3]))
+        return f"<StringTable of {len(self)}: {shown}{', ...' if len(self) > 3 else ''}>"
+
+
+def _damaged(start: int, stop: int) -> ModelFormatError:
+    where = f"string {start}" if stop == start + 1 else f"one of the strings {start} to {stop - 1}"
+    return ModelFormatError(f"{where} of a table is damaged; load the model with verify=True to learn which file it is")
