@@ -112,8 +112,9 @@ def test_labels_without_rows_are_left_out(longtail: Callable) -> None:
             ["--memory", "4K"],
             "learner: ridge, as 3 labels x 6 rows are few; alpha=1, as choosing it by leave-one-out would take ",
         ),
-        (["--trees", "2"], "learner: label tree, as n_trees is given"),
-        (["--learner", "tree"], "learner: 3 label trees, as asked for"),
+        (["--trees", "2"], "learner: label tree with negatives=beam, as n_trees is given"),
+        (["--negatives", "siblings"], "learner: label tree, as negatives is given"),
+        (["--learner", "tree"], "learner: label tree with negatives=beam, as asked for"),
         (["--C", "2"], "learner: one-vs-rest, as 3 labels x 6 rows take it about 1 s"),
     ],
 )
@@ -174,7 +175,7 @@ def test_a_taxonomy_is_the_tree(longtail: Callable) -> None:
     result = longtail("train", "notes.jsonl", "--out", "model", "--taxonomy", "taxonomy.tsv", "--missing", "root")
     assert result.code == 0, result.err
     assert "taxonomy.tsv: classes 1, labels 3" in result.err.splitlines()
-    assert "learner: label tree, as hierarchy is given" in result.err.splitlines()
+    assert "learner: label tree with negatives=beam, as hierarchy is given" in result.err.splitlines()
     assert library.load("model").estimator_.hierarchies_[0].node_names == ("things",)
 
 

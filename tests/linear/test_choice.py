@@ -36,17 +36,19 @@ def test_more_labels_are_for_one_vs_rest_while_it_is_quick():
     assert reasons == ["learner: one-vs-rest, as 1,000 labels x 2,000 rows take it about 1 s"]
 
 
-def test_what_takes_one_vs_rest_long_is_for_three_trees():
+def test_what_takes_one_vs_rest_long_is_for_a_tree():
     estimator, reasons = choose_learner(*problem(50_000, 50_000), n_jobs=2)
     assert isinstance(estimator, LabelTree)
-    assert estimator.n_trees == 3
-    assert reasons == ["learner: 3 label trees, as 50,000 labels x 50,000 rows would take one-vs-rest about 3 min"]
+    assert estimator.negatives == "beam"
+    assert reasons == [
+        "learner: label tree with negatives=beam, as 50,000 labels x 50,000 rows would take one-vs-rest about 3 min"
+    ]
 
 
-def test_what_takes_three_trees_long_is_for_one():
+def test_negatives_are_not_searched_for_where_that_takes_long():
     estimator, reasons = choose_learner(*problem(400_000, 300_000, per_row=20), n_jobs=1, leaf_size=1000)
     assert isinstance(estimator, LabelTree)
-    assert estimator.n_trees == 1
+    assert estimator.negatives == "siblings"
     assert reasons == ["learner: label tree, as leaf_size is given"]
 
 
@@ -62,10 +64,11 @@ def test_little_memory_is_for_trees(monkeypatch):
     ("given", "kind", "reason"),
     [
         ({"alpha": 2.0}, Ridge, "learner: ridge with alpha=2, as given"),
-        ({"n_trees": 2}, LabelTree, "learner: label tree, as n_trees is given"),
+        ({"n_trees": 2}, LabelTree, "learner: label tree with negatives=beam, as n_trees is given"),
+        ({"negatives": "siblings"}, LabelTree, "learner: label tree, as negatives is given"),
         ({"weighting": "target"}, RidgeCV, "learner: ridge, as weighting is given; alpha chosen by leave-one-out"),
         ({"C": 2.0}, OneVsRest, "learner: one-vs-rest, as 30 labels x 100 rows take it about 1 s"),
-        ({"learner": "tree", "beam": 3}, LabelTree, "learner: 3 label trees, as asked for"),
+        ({"learner": "tree", "beam": 3}, LabelTree, "learner: label tree with negatives=beam, as asked for"),
         ({"learner": "one-vs-rest"}, OneVsRest, "learner: one-vs-rest, as asked for"),
         ({"n_trees": None, "updatable": False}, RidgeCV, "learner: ridge, as 30 labels x 100 rows are few; alpha "),
     ],

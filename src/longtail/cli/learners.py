@@ -63,7 +63,7 @@ def learner_options(function: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--negatives",
                 type=click.Choice(["siblings", "beam"]),
-                help="Tree: what nodes learn to refuse; beam is slower and better.",
+                help="Tree: what nodes learn to refuse; beam is slower and better.  [default: beam where affordable]",
             ),
             click.option("--taxonomy", metavar="FILE", help="Tree: your own; lines of child, tab, parent."),
             click.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ def _write(text: str, out: str | None) -> None:
         stream.write(text.encode() + b"\n")
 
 
-def _write_taxonomy(hierarchy: LabelHierarchy, names: tuple[str, ...], out: str | None) -> None:
+def _write_taxonomy(hierarchy: LabelHierarchy, names: Sequence[str], out: str | None) -> None:
     from longtail.labels import write_taxonomy
 
     if out is not None:

@@ -30,7 +30,7 @@ _FEW_LABELS = 300
 _SECONDS = 2.2e-9
 _FEATURES_OF_A_ROW = 60
 _PATIENCE = 120.0
-_TREES = 3
+_COST_OF_BEAM = 4  # times that of a tree without
 
 
 class Choice(NamedTuple):
@@ -77,7 +77,7 @@ def choose_learner(X: Any, Y: Any, learner: str = "auto", **given: Any) -> Choic
     >>> choose_learner(np.eye(3), np.eye(3)).reasons
     ['learner: ridge, as 3 labels x 3 rows are few; alpha chosen by leave-one-out']
     >>> choose_learner(np.eye(3), np.eye(3), n_trees=2).reasons
-    ['learner: label tree, as n_trees is given']
+    ['learner: label tree with negatives=beam, as n_trees is given']
     """
     given = {name: value for name, value in given.items() if value is not None and value is not False}
     seed = given.pop("random_state", 0)
@@ -93,7 +93,7 @@ def choose_learner(X: Any, Y: Any, learner: str = "auto", **given: Any) -> Choic
     given["random_state"] = seed
     if name == "one-vs-rest":
         return Choice(OneVsRest(**given), [f"learner: one-vs-rest, as {why}"])
-    return _tree(shape, given, why)
+    return _tree(shape, X, Y, given, why)
 
 
 def _candidates(learner: str, given: Mapping[str, Any]) -> tuple[list[str], str | None]:
@@ -137,17 +137,17 @@ def _seconds(shape: Shape, classifiers: float, given: Mapping[str, Any]) -> floa
     return _SECONDS * per_row * classifiers / resolve_jobs(given.get("n_jobs"))
 
 
-def _tree(shape: Shape, given: dict[str, Any], why: str) -> Choice:
-    """A label tree: three of them, where nothing else was said and they take no longer than one is ready to wait."""
-    one = LabelTree(**given)
-    if {"n_trees", "negatives", "hierarchy"} & given.keys():
-        return Choice(one, [f"learner: label tree, as {why}"])
-    # A row passes a node or two on each level and, for each of its labels, a leaf.
-    per_row = one.branching + one.leaf_size * shape.label_non_zeros / max(1, shape.n_rows)
-    seconds = _TREES * _seconds(shape, min(per_row, shape.n_labels), given)
-    if seconds > _PATIENCE:
-        return Choice(one, [f"learner: label tree, as {why}"])
-    return Choice(LabelTree(n_trees=_TREES, **given), [f"learner: {_TREES} label trees, as {why}"])
+def _tree(shape: Shape, X: Any, Y: Any, given: dict[str, Any], why: str) -> Choice:
+    """A label tree: with the negatives that the beam finds where nothing else was said and that is affordable."""
+    plain = LabelTree(**given)
+    if "negatives" not in given:
+        # A row passes a node or two on each level and, for each of its labels, a leaf.
+        per_row = plain.branching + plain.leaf_size * shape.label_non_zeros / max(1, shape.n_rows)
+        seconds = _COST_OF_BEAM * plain.n_trees * _seconds(shape, min(per_row, shape.n_labels), given)
+        better = LabelTree(negatives="beam", **given)
+        if seconds <= _PATIENCE and better.memory_plan(X, Y).total <= available_memory() / 2:
+            return Choice(better, [f"learner: label tree with negatives=beam, as {why}"])
+    return Choice(plain, [f"learner: label tree, as {why}"])
 
 
 def _ridge(shape: Shape, given: dict[str, Any], seed: int, why: str) -> Choice:
