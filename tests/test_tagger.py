@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import longtail
-from longtail import Corpus, Ridge, Tagger, TextFeatures
+from longtail import Corpus, LabelTree, Ridge, Tagger, TextFeatures
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.labels import from_parents
 from longtail.store import State, read_model, write_model
 
 TEXTS = [
@@ -54,6 +55,33 @@ def test_words_explain_a_score_exactly(tagger):
     assert found.score == pytest.approx(best.score, abs=1e-6)
     assert sum(reason.contribution for reason in found.reasons) + found.intercept == pytest.approx(found.score)
     assert {reason.feature for reason in found.reasons} <= {"heavy", "rain", "and", "pears"}
+    assert found.margin == found.score
+    assert found.steps == ()
+
+
+def test_a_tree_explains_its_path_by_name(tmp_path):
+    names = ["fruit", "place", "weather"]
+    taxonomy = from_parents({"fruit": "grown", "place": "outside", "weather": "outside"}, 3, names)
+    Tagger(TextFeatures(min_df=1), LabelTree(hierarchy=taxonomy, prune=0.0)).fit(TEXTS, LABELS).save(tmp_path / "model")
+    found = longtail.load(tmp_path / "model").explain("heavy rain at noon", "place")
+    assert [(step.name, step.n_labels, step.frequent) for step in found.steps] == [
+        ("outside", 2, ("weather", "place")),
+        ("place", 1, ("place",)),
+    ]
+    for step in found.steps:
+        assert sum(reason.contribution for reason in step.reasons) + step.intercept == pytest.approx(step.margin)
+    assert found.margin == pytest.approx(sum(step.margin for step in found.steps))
+    assert found.score == pytest.approx(np.prod([step.probability for step in found.steps]), abs=1e-6)
+    assert sum(reason.contribution for reason in found.reasons) + found.intercept == pytest.approx(found.margin)
+
+
+def test_the_steps_of_several_trees_end_at_the_label():
+    found = (
+        Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=1, n_trees=2)).fit(TEXTS, LABELS).explain("rain", "weather")
+    )
+    assert [(step.tree, step.n_labels) for step in found.steps] == [(0, 1), (0, 1), (1, 1), (1, 1)]
+    assert [step.name for step in found.steps[1::2]] == ["weather", "weather"]
+    assert all(step.name.startswith("node ") for step in found.steps[::2])
 
 
 def test_a_saved_tagger_answers_alike(tagger, tmp_path):

@@ -96,8 +96,10 @@ def map_blocks(
     if jobs == 1:
         yield from map(function, blocks)
         return
-    with blas_threads(1), ThreadPoolExecutor(jobs) as pool:
+    with blas_threads(1):
+        pool = ThreadPoolExecutor(jobs)
         running: deque[Future[Result]] = deque()
+        patient = True
         try:
             for block in blocks:
                 running.append(pool.submit(function, block))
@@ -105,6 +107,9 @@ def map_blocks(
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()
+        except KeyboardInterrupt:
+            # A kernel that runs cannot be stopped, and who interrupts does not want to wait for it.
+            patient = False
+            raise
         finally:
-            for future in running:
-                future.cancel()
+            pool.shutdown(wait=patient, cancel_futures=True)

@@ -21,6 +21,8 @@ def _ignore(amount: int) -> None:
 _NOBODY = nullcontext(_ignore)
 _listener: ContextVar[Listener | None] = ContextVar("longtail_progress_listener", default=None)
 
+_stage: ContextVar[str] = ContextVar("longtail_progress_stage", default="")
+
 
 def task(description: str, total: int | None = None) -> AbstractContextManager[Advance]:
     """Open a piece of work; call what it yields with the amount done since the last call.
@@ -32,7 +34,23 @@ def task(description: str, total: int | None = None) -> AbstractContextManager[A
     ...         advance(1)
     """
     listener = _listener.get()
-    return _NOBODY if listener is None else listener(description, total)
+    return _NOBODY if listener is None else listener(_stage.get() + description, total)
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Put `name` before the descriptions of the tasks inside the block, where the same work is done several times.
+
+    Examples
+    --------
+    >>> with stage("tree 2 of 3"), task("counting", total=1) as advance:  # told as "tree 2 of 3: counting"
+    ...     advance(1)
+    """
+    token = _stage.set(f"{_stage.get()}{name}: ")
+    try:
+        yield
+    finally:
+        _stage.reset(token)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail.data import Corpus
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import LabelTree, OneVsRest, Ridge, RidgeCV, choose_learner
+from longtail.linear import Explanation, LabelTree, OneVsRest, Ridge, RidgeCV, Step, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.store import Persistent, State
 from longtail.text import RowScaling, TextFeatures
@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 
 FEATURES: dict[str, Any] = {"TextFeatures": TextFeatures, "RowScaling": RowScaling}
 ESTIMATORS: dict[str, Any] = {"LabelTree": LabelTree, "OneVsRest": OneVsRest, "Ridge": Ridge, "RidgeCV": RidgeCV}
+
+_LABELS_NAMED = 3
 
 
 class Tag(NamedTuple):
@@ -39,13 +41,58 @@ class Reason(NamedTuple):
     contribution: float
 
 
+class PathStep(NamedTuple):
+    """A step down a label tree: one classifier, whose reasons and intercept add up to its margin.
+
+    Parameters
+    ----------
+    tree : int
+        Which of the trees, counted from 0.
+    name : str
+        Where the step leads: a class of a taxonomy, ``node 3`` of a learned tree, at the end the label.
+    n_labels : int
+        Labels below that place.
+    frequent : tuple of str
+        The most frequent of them.
+    probability : float
+        What the margin comes to; the product along the path is the score in this tree.
+    margin : float
+    reasons : tuple of Reason
+    intercept : float
+    """
+
+    tree: int
+    name: str
+    n_labels: int
+    frequent: tuple[str, ...]
+    probability: float
+    margin: float
+    reasons: tuple[Reason, ...]
+    intercept: float
+
+
 class TagExplanation(NamedTuple):
-    """Why a label has its score: the contributions and the intercept add up to it."""
+    """Why a label has its score: the reasons and the intercept add up to the margin.
+
+    Parameters
+    ----------
+    label : str
+    score : float
+    margin : float
+        Of ridge the score itself; of a label tree the sum of the margins along the path, the mean over trees.
+    reasons : tuple of Reason
+        The largest contribution first.
+    intercept : float
+    steps : tuple of PathStep
+        The path of a label tree, tree by tree; none for ridge.
+    """
 
     label: str
     score: float
+    margin: float
     reasons: tuple[Reason, ...]
     intercept: float
+    steps: tuple[PathStep, ...] = ()
 
 
 class Tagger(BaseEstimator, Persistent):
@@ -141,7 +188,7 @@ class Tagger(BaseEstimator, Persistent):
         k : int
         allow, deny : names of labels that may, or may not, be given
         **options
-            Those of the estimator, as ``weighting`` of `Ridge`.
+            Those of the estimator, as ``weighting`` of `Ridge`; other learners have none.
         """
         check_is_fitted(self, "features_")
         return self.estimator_.predict_topk(
@@ -166,17 +213,38 @@ class Tagger(BaseEstimator, Persistent):
         ]
 
     def explain(self, row: Any, label: str) -> TagExplanation:
-        """Which words of a text (or features of a row) gave `label` its score, exactly."""
+        """Which words of a text (or features of a row) gave `label` its score, exactly; for trees also the path."""
         check_is_fitted(self, "features_")
         x = self.features_.transform([row] if isinstance(row, str) else row)
         [label_id] = self._ids([label]) or []
         found = self.estimator_.explain(x, label_id)
-        names = self.features_.feature_names_ if self.takes_texts else None
-        reasons = tuple(
-            Reason(str(feature) if names is None else names[feature], contribution)
-            for feature, contribution in zip(found.features.tolist(), found.contributions.tolist(), strict=True)
+        steps = tuple(
+            self._path_step(step, after, label_id)
+            for step, after in zip(found.steps, [*found.steps, None][1:], strict=True)
         )
-        return TagExplanation(label, found.score, reasons, found.intercept)
+        return TagExplanation(label, found.score, found.margin, self._reasons(found), found.intercept, steps)
+
+    def _reasons(self, part: Explanation | Step) -> tuple[Reason, ...]:
+        names = self.features_.feature_names_ if self.takes_texts else None
+        return tuple(
+            Reason(str(feature) if names is None else names[feature], contribution)
+            for feature, contribution in zip(part.features.tolist(), part.contributions.tolist(), strict=True)
+        )
+
+    def _path_step(self, step: Step, after: Step | None, label: int) -> PathStep:
+        """A step by name: it leads to the node from which the step `after` it starts, in the end to the label."""
+        if after is None or after.tree != step.tree:
+            name, below = self.label_names_[label], np.array([label])
+        else:
+            hierarchy = self.estimator_.hierarchies_[step.tree]
+            order, bounds = hierarchy.label_order()
+            name = f"node {after.node}" if hierarchy.node_names is None else hierarchy.node_names[after.node]
+            below = order[slice(*bounds[after.node])]
+        best = below[np.argsort(-self.label_counts_[below], kind="stable")[:_LABELS_NAMED]]
+        frequent = tuple(self.label_names_[other] for other in best.tolist())
+        return PathStep(
+            step.tree, name, len(below), frequent, step.probability, step.margin, self._reasons(step), step.intercept
+        )
 
     def evaluate(self, corpus: Corpus, *, ks: tuple[int, ...] = (1, 3, 5), a: float = 0.55, b: float = 1.5) -> Report:
         """Judge the rankings of a corpus; its labels that training never saw count as missed.

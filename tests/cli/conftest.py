@@ -65,6 +65,14 @@ def model(longtail: Callable[..., Result]) -> str:
 
 
 @pytest.fixture
+def tree_model(longtail: Callable[..., Result]) -> str:
+    """Two trees whose leaves hold a label or two."""
+    arguments = ["--trees", "2", "--leaf-size", "2", "--min-df", "1", "--prune", "0"]
+    assert longtail("train", "notes.jsonl", "--out", "tree-model", *arguments).code == 0
+    return "tree-model"
+
+
+@pytest.fixture
 def feature_model(longtail: Callable[..., Result]) -> str:
     assert longtail("train", "rows.txt", "--out", "feature-model", "--alpha", "0.1").code == 0
     return "feature-model"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -161,6 +162,32 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     assert out == b""
     assert err.splitlines()[-1] == b"interrupted"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.jsonl", "rows.txt"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of a terminal")
+@pytest.mark.parametrize("learner", ["tree", "one-vs-rest"])
+def test_an_interrupt_does_not_wait_for_the_kernels(tmp_path: Path, learner: str) -> None:
+    rng = random.Random(0)
+    lines = ["20000 2000 4000"]
+    for _ in range(20000):
+        features = " ".join(f"{feature}:1" for feature in sorted(rng.sample(range(2000), 50)))
+        lines.append(f"{rng.randrange(4000)} {features}")
+    (tmp_path / "many.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    training = subprocess.Popen(
+        [*PROGRAM, "train", "many.txt", "--out", "model", "--learner", learner],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert training.stderr is not None
+    while b"at most" not in training.stderr.readline():  # the plan, told when the work begins
+        assert training.poll() is None
+    time.sleep(0.5)
+    training.send_signal(signal.SIGINT)
+    out, err = training.communicate(timeout=60)
+    assert training.returncode == program.INTERRUPTED
+    assert out == b""
+    assert err.split() == [b"interrupted"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["many.txt", "notes.jsonl", "rows.txt"]
 
 
 def test_completion_scripts_name_the_program(longtail: Callable) -> None:

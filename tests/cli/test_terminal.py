@@ -61,6 +61,17 @@ def test_long_work_is_told_in_lines_where_there_is_no_terminal(
     assert capsys.readouterr().err == "counting: 50%, about 20 s left\ncounting: 100%, about 0 s left\n"
 
 
+def test_each_of_several_trees_says_which_it_is(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "_SECONDS_BETWEEN_LINES", 0)
+    told = longtail("train", "notes.jsonl", "--out", "m", "--trees", "2", "--negatives", "beam", "--leaf-size", "2").err
+    tasks = [line.rsplit(": ", 1)[0] for line in told.splitlines() if line.startswith("tree ")]
+    assert list(dict.fromkeys(tasks)) == [
+        f"tree {number} of 2: {task}"
+        for number in (1, 2)
+        for task in ("clustering labels", "training classifiers", "searching for negatives")
+    ]
+
+
 def test_quiet_shows_no_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "_SECONDS_BETWEEN_LINES", 0)
     with Terminal(quiet=True).working(), progress.task("counting", total=1) as advance:

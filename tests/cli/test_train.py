@@ -97,26 +97,93 @@ def test_labels_without_rows_are_left_out(longtail: Callable) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ([], "learner: ridge, alpha chosen by leave-one-out"),
+        ([], "learner: ridge, as 3 labels x 6 rows are few; alpha chosen by leave-one-out"),
+        (["--learner", "ridge"], "learner: ridge, as asked for; alpha chosen by leave-one-out"),
         (["--alpha", "2"], "learner: ridge with alpha=2, as given"),
         (
             ["--solver", "cg"],
-            "learner: ridge with alpha=1, as solver=cg and the choice by leave-one-out exclude each other",
+            "learner: ridge, as solver is given; alpha=1, as solver=cg and the choice by leave-one-out exclude each ",
         ),
         (
             ["--weighting", "loss"],
-            "learner: ridge with alpha=1, as weighting=loss and the choice by leave-one-out exclude each other",
+            "learner: ridge, as 3 labels x 6 rows are few; alpha=1, as weighting=loss and the choice by leave-one-out ",
         ),
         (
             ["--memory", "4K"],
-            "learner: ridge with alpha=1, as choosing it by leave-one-out would take ",
+            "learner: ridge, as 3 labels x 6 rows are few; alpha=1, as choosing it by leave-one-out would take ",
         ),
+        (["--trees", "2"], "learner: label tree with negatives=beam, as n_trees is given"),
+        (["--negatives", "siblings"], "learner: label tree, as negatives is given"),
+        (["--learner", "tree"], "learner: label tree with negatives=beam, as asked for"),
+        (["--C", "2"], "learner: one-vs-rest, as 3 labels x 6 rows take it about 1 s"),
     ],
 )
 def test_the_choice_of_the_learner_is_told(longtail: Callable, arguments: list[str], reason: str) -> None:
     result = longtail("train", "notes.jsonl", "--out", "model", *arguments)
     assert result.code == 0, result.err
     assert [line for line in result.err.splitlines() if line.startswith(reason)]
+
+
+def test_options_of_the_tree_reach_it(longtail: Callable) -> None:
+    flags = "--trees 2 --leaf-size 2 --branching 3 --beam 4 --prune 7 --negatives beam --loss logistic --C 2 --seed 5"
+    result = longtail("train", "notes.jsonl", "--out", "model", "--weighting", "score", "--jobs", "1", *flags.split())
+    assert result.code == 0, result.err
+    assert "2 trees of 6 nodes" in result.out
+    expected = library.LabelTree(
+        leaf_size=2, branching=3, n_trees=2, loss="logistic", C=2.0, beam=4, prune=7, negatives="beam",
+        weighting="score", random_state=5, n_jobs=1,
+    )  # fmt: skip
+    loaded = library.load("model")
+    assert loaded.estimator_.get_params() == expected.get_params()
+    corpus = read_corpus("notes.jsonl")
+    tagger = library.Tagger(library.TextFeatures(), expected).fit_corpus(corpus)
+    assert loaded.predict(corpus.texts) == tagger.predict(corpus.texts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("--learner ridge --trees 3", "--trees is for tree; it does not go with --learner ridge"),
+        ("--learner one-vs-rest --beam 3", "--beam is for tree; it does not go with --learner one-vs-rest"),
+        ("--learner tree --alpha 1", "--alpha is for ridge; it does not go with --learner tree"),
+        ("--C 1 --keep 0.5", "--keep is for ridge; it does not go with --C"),
+        ("--learner ridge --prune 0", "--prune is for tree and one-vs-rest; it does not go with --learner ridge"),
+        ("--trees 2 --weighting target", "--weighting target is for ridge; it does not go with --trees"),
+        ("--alpha 1 --weighting score", "--weighting score is for tree and one-vs-rest; it does not go with --alpha"),
+        ("--missing root", "--missing only has a meaning with --taxonomy"),
+    ],
+)
+def test_options_of_another_learner_are_refused_before_anything_is_read(
+    longtail: Callable, arguments: str, error: str
+) -> None:
+    result = longtail("train", "absent.jsonl", "--out", "model", *arguments.split())
+    assert (result.code, result.err) == (1, f"error: {error}\n")
+
+
+@pytest.mark.parametrize("value", ["-1", "few", "nan", "inf"])
+def test_prune_is_a_magnitude_or_a_count(longtail: Callable, value: str) -> None:
+    result = longtail("train", "notes.jsonl", "--out", "model", "--prune", value)
+    assert result.code == 2
+    assert "expected the smallest weight to keep such as 0.1, or a number of weights such as 200" in result.err
+
+
+def test_a_taxonomy_is_the_tree(longtail: Callable) -> None:
+    Path("taxonomy.tsv").write_text("fruit\tthings\nred\tlooks\nlooks\tthings\nblue\tlooks\n", encoding="utf-8")
+    lacking = longtail("train", "notes.jsonl", "--out", "model", "--taxonomy", "taxonomy.tsv")
+    assert lacking.code == 1
+    assert "error: taxonomy.tsv: 1 of 3 labels have no parent (label 'weather'); add them" in lacking.err
+    result = longtail("train", "notes.jsonl", "--out", "model", "--taxonomy", "taxonomy.tsv", "--missing", "root")
+    assert result.code == 0, result.err
+    assert "taxonomy.tsv: classes 1, labels 3" in result.err.splitlines()
+    assert "learner: label tree with negatives=beam, as hierarchy is given" in result.err.splitlines()
+    assert library.load("model").estimator_.hierarchies_[0].node_names == ("things",)
+
+
+def test_classes_that_are_too_wide_are_divided(longtail: Callable) -> None:
+    Path("taxonomy.tsv").write_text("fruit\tthings\nred\tthings\nweather\tthings\n", encoding="utf-8")
+    result = longtail("train", "notes.jsonl", "--out", "model", "--taxonomy", "taxonomy.tsv", "--leaf-size", "2")
+    assert "1 of the classes have more than 2 members, which are put into learned groups" in result.err.splitlines()
+    assert library.load("model").estimator_.hierarchies_[0].node_names == ("things", "things / 1")
 
 
 def test_weights_are_dropped_where_all_would_take_much_memory(longtail: Callable) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -166,12 +167,90 @@ def test_explanations_add_up(longtail: Callable, model: str, check_golden: Calla
     )
     for found in lines(longtail("explain", model, "--text", "green pears in the rain", "--json").out):
         total = sum(reason["adds"] for reason in found["contributions"]) + found["intercept"]
-        assert found["score"] == pytest.approx(total, abs=1e-6)
+        assert found["score"] == found["margin"] == pytest.approx(total, abs=1e-6)
 
 
 def test_what_a_model_says_about_itself(longtail: Callable, model: str, check_golden: Callable) -> None:
     check_golden("info", longtail("info", model).out)
     assert json.loads(longtail("info", model, "--json").out)["n_labels"] == 3
+
+
+def test_a_tree_shows_the_path_to_a_label(longtail: Callable, tree_model: str, check_golden: Callable) -> None:
+    arguments = ["explain", tree_model, "--text", "green pears in the rain", "--label", "fruit"]
+    check_golden("explain-tree", longtail(*arguments, "--words", "3").out)
+    [found] = lines(longtail(*arguments, "--json").out)
+    assert sum(reason["adds"] for reason in found["contributions"]) + found["intercept"] == pytest.approx(
+        found["margin"]
+    )
+    by_tree: dict[int, float] = {}
+    for step in found["steps"]:
+        by_tree[step["tree"]] = by_tree.get(step["tree"], 1.0) * step["probability"]
+        adds = sum(reason["adds"] for reason in step["contributions"])
+        assert adds + step["intercept"] == pytest.approx(step["margin"])
+    assert sum(by_tree.values()) / len(by_tree) == pytest.approx(found["score"], abs=1e-6)
+
+
+def test_one_vs_rest_has_words_but_no_path(longtail: Callable) -> None:
+    assert longtail("train", "notes.jsonl", "--out", "flat", "--learner", "one-vs-rest").code == 0
+    shown = longtail("explain", "flat", "--text", "green pears", "-k", "1").out.splitlines()
+    assert re.fullmatch(r"fruit  score 0\.\d{4}", shown[0])
+    assert shown[1].split() == ["word", "adds"]
+
+
+def test_what_a_tree_says_about_itself(longtail: Callable, tree_model: str, check_golden: Callable) -> None:
+    check_golden("info-tree", longtail("info", tree_model).out)
+    facts = json.loads(longtail("info", tree_model, "--json").out)
+    trees = library.load(tree_model).estimator_.trees_
+    assert (facts["trees"], facts["nodes"]) == (2, sum(tree.hierarchy.n_nodes for tree in trees))
+    assert facts["weights"] == sum(tree.n_weights for tree in trees)
+    assert facts["bytes"] == sum(path.stat().st_size for path in Path(tree_model).glob("*.npy"))
+    assert "estimator.tree1.weights" in longtail("info", tree_model, "--arrays").out
+
+
+def test_the_tree_of_labels(longtail: Callable, tree_model: str, check_golden: Callable) -> None:
+    check_golden("tree", longtail("tree", tree_model).out)
+    assert longtail("tree", tree_model, "--depth", "1").out == "node 0: 3 labels\n"
+    nodes = json.loads(longtail("tree", tree_model, "--format", "json", "--number", "2").out)["nodes"]
+    assert sorted(name for node in nodes for name in node["labels"]) == ["fruit", "red", "weather"]
+
+
+def test_a_learned_tree_can_be_trained_on_again(longtail: Callable, tree_model: str) -> None:
+    printed = longtail("tree", tree_model, "--format", "tsv").out
+    result = longtail("tree", tree_model, "--format", "tsv", "--out", "tree.tsv")
+    assert (result.code, result.out) == (0, "")
+    assert Path("tree.tsv").read_text(encoding="utf-8") == printed
+    assert longtail("train", "notes.jsonl", "--out", "again", "--taxonomy", "tree.tsv", "--min-df", "1").code == 0
+    again, first = (library.load(name).estimator_.hierarchies_[0] for name in ("again", tree_model))
+    assert sorted(again.labels.tolist()) == sorted(first.labels.tolist())
+    assert again.node_names is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (["tree", "model"], 1, "error: model holds a Ridge, which has no tree; train with --learner tree"),
+        (["tree", "tree-model", "--number", "3"], 1, "error: --number is 3; tree-model has 2 trees"),
+        (["tree", "tree-model", "--format", "json", "--depth", "1"], 2, "Error: --depth is for --format text"),
+        (
+            ["predict", "tree-model", "--text", "rain", "--weighting", "target"],
+            1,
+            "error: tree-model holds a LabelTree, whose weighting is set when it is trained (train --weighting); "
+            "only ridge models take --weighting here",
+        ),
+    ],
+)
+def test_what_a_model_cannot_do(
+    longtail: Callable, model: str, tree_model: str, arguments: list[str], code: int, error: str
+) -> None:
+    result = longtail(*arguments)
+    assert (result.code, result.out, result.err.splitlines()[-1]) == (code, "", error)
+
+
+def test_a_lowest_score(longtail: Callable, tree_model: str) -> None:
+    [row] = lines(longtail("predict", tree_model, "--text", "green pears", "-k", "3").out)
+    lowest = row["labels"][1]["score"] + 1e-5
+    [fewer] = lines(longtail("predict", tree_model, "--text", "green pears", "--min-score", str(lowest)).out)
+    assert fewer["labels"] == row["labels"][:1]
 
 
 def test_info_verifies_every_file_where_asked(longtail: Callable, model: str) -> None:

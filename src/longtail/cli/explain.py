@@ -12,7 +12,7 @@ from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from longtail.tagger import TagExplanation, Tagger
+    from longtail.tagger import Reason, TagExplanation, Tagger
 
 
 @click.command()
@@ -41,7 +41,8 @@ def command(
 ) -> None:
     """Show what the words of a text add to the scores of its best labels, or of the labels given.
 
-    The contributions are exact: they add up to the score.
+    The contributions are exact: they add up to the score or, for a label tree, to the margin that the score is made of.
+    For a label tree also the path to the label is shown: the probability of each step and the words it is due to.
     """
     if (text is None) == (data is None):
         raise click.UsageError("give either --text or --data")
@@ -54,10 +55,10 @@ def command(
         for explanation in explanations:
             click.echo(_json(explanation))
         return
-    from longtail.cli.tables import explanation_table, show
+    from longtail.cli.tables import explanation_table, path_table, show
 
     for number, explanation in enumerate(explanations):
-        show(*([""] if number else []), explanation_table(explanation, words))
+        show(*([""] if number else []), *path_table(explanation), explanation_table(explanation, words))
 
 
 def _row(tagger: Tagger, text: str | None, data: str | None, row: int, options: ReaderOptions) -> Any:
@@ -83,12 +84,29 @@ def _best(tagger: Tagger, row: Any, k: int) -> list[str]:
 
 
 def _json(explanation: TagExplanation) -> str:
-    return json.dumps(
-        {
-            "label": explanation.label,
-            "score": explanation.score,
-            "intercept": explanation.intercept,
-            "contributions": [{"word": word, "adds": adds} for word, adds in explanation.reasons],
-        },
-        ensure_ascii=False,
-    )
+    found = {
+        "label": explanation.label,
+        "score": explanation.score,
+        "margin": explanation.margin,
+        "intercept": explanation.intercept,
+        "contributions": _contributions(explanation.reasons),
+    }
+    if explanation.steps:
+        found["steps"] = [
+            {
+                "tree": step.tree + 1,
+                "to": step.name,
+                "labels": step.n_labels,
+                "frequent": step.frequent,
+                "probability": step.probability,
+                "margin": step.margin,
+                "intercept": step.intercept,
+                "contributions": _contributions(step.reasons),
+            }
+            for step in explanation.steps
+        ]
+    return json.dumps(found, ensure_ascii=False)
+
+
+def _contributions(reasons: tuple[Reason, ...]) -> list[dict[str, Any]]:
+    return [{"word": word, "adds": adds} for word, adds in reasons]

@@ -11,13 +11,15 @@ from typing import Any
 import click
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
+_TITLES = {"n_labels": "labels", "bytes": "size on disk", "learner_params": "parameters"}
 
 
 @click.command()
 @click.argument("model", required=False)
+@click.option("--arrays", "with_arrays", is_flag=True, help="Also list the arrays of MODEL.")
 @click.option("--verify", is_flag=True, help="Read every file of MODEL and compare it with its checksum.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(model: str | None, verify: bool, as_json: bool) -> None:
+def command(model: str | None, with_arrays: bool, verify: bool, as_json: bool) -> None:
     """Describe MODEL from its manifest or, without MODEL, this installation."""
     if verify and model is None:
         raise click.UsageError("--verify needs a MODEL to verify.")
@@ -30,9 +32,13 @@ def command(model: str | None, verify: bool, as_json: bool) -> None:
 
     arrays = facts.pop("arrays", None)
     for name, value in facts.items():
+        if name == "params" and not value:
+            continue
+        if name == "parts":
+            value = {part: kind for part, kind in value.items() if "." not in part}
         shown = format_bytes(value) if name in ("memory available", "bytes") else _plain(value)
-        click.echo(f"{name.replace('_', ' ')}: {shown}")
-    if arrays:
+        click.echo(f"{_TITLES.get(name, name.replace('_', ' '))}: {shown}")
+    if arrays and with_arrays:
         rows = [
             [a["name"], a["type"], a["dtype"], " x ".join(f"{n:,}" for n in a["shape"]), format_bytes(a["bytes"])]
             for a in arrays
@@ -63,13 +69,34 @@ def _installation() -> dict[str, Any]:
 def _model(directory: str, verify: bool) -> dict[str, Any]:
     from longtail.store import inspect_model
 
-    facts = inspect_model(directory)
+    found = inspect_model(directory)
+    arrays, part_params = found.pop("arrays"), found.pop("part_params")
+    learner = _learner(found["parts"], part_params, arrays)
+    first = {name: found.pop(name) for name in ("kind", "n_labels", "bytes")}
+    facts = {**first, **learner, **found, "arrays": arrays}
     if verify:
         from longtail.models import load
 
         load(directory, verify=True)
         facts = {"verified": "every file matches its checksum", **facts}
     return facts
+
+
+def _learner(parts: dict[str, str], params: dict[str, Any], arrays: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the manifest lets one say of the learner: its kind, parameters, trees, nodes and weights."""
+    kind = parts.get("estimator")
+    if kind is None:
+        return {}
+    given = {
+        name: value for name, value in params.get("estimator", {}).items() if value is not None and value is not False
+    }
+    facts: dict[str, Any] = {"learner": kind, "learner_params": given}
+    entries = {array["name"]: array["entries"] for array in arrays}
+    trees = [name for name, part in parts.items() if part == "TreeWeights"]
+    if kind == "LabelTree":
+        facts |= {"trees": len(trees), "nodes": sum(entries.get(f"{tree}.pointers", 1) - 1 for tree in trees)}
+    weights = [f"{tree}.weights" for tree in trees] or ["estimator.coef"]
+    return {**facts, "weights": sum(entries.get(name, 0) for name in weights)}
 
 
 def _plain(value: Any) -> str:

@@ -29,7 +29,7 @@ _DECIMALS = 6
 @click.option("--min-score", type=float, metavar="S", help="Leave out labels with a lower score.")
 @click.option("--allow", metavar="FILE", help="Give only the labels named in FILE, one per line.")
 @click.option("--deny", metavar="FILE", help="Never give the labels named in FILE, one per line.")
-@click.option("--weighting", type=click.Choice(["none", "target"]), help="Favour rare labels, or not.")
+@click.option("--weighting", type=click.Choice(["none", "target"]), help="Ridge: favour rare labels, or not.")
 @click.option("-o", "--out", metavar="FILE", help="Write to FILE, which appears when it is complete.")
 @click.option(
     "--output", type=click.Choice(["table", "jsonl"]), help="[default: a table on a terminal, else JSON lines]"
@@ -41,8 +41,8 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
 
     DATA is a file of texts or of features, as for `longtail train` but without need of labels; the name of a data
     set, which means its test part; or - for JSON lines on standard input. Labels that nothing speaks for, with a
-    score of exactly 0, are left out. A score is an estimate of 1 for a label that applies and 0 for one that does not;
-    it is no probability and may be negative.
+    score of exactly 0, are left out. A score of ridge is an estimate of 1 for a label that applies and 0 for one that
+    does not, and may lie outside; scores of label trees and one-vs-rest lie between 0 and 1.
     """
     if bool(given["text"]) == (data is not None):
         raise click.UsageError("give either DATA or --text")
@@ -58,6 +58,12 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
     tagger = load_tagger(model)
     options: dict[str, Any] = {"allow": _names(given["allow"]), "deny": _names(given["deny"])}
     if given["weighting"] is not None:
+        if not hasattr(tagger.estimator_, "coef_"):
+            learner = type(tagger.estimator_).__name__
+            raise InvalidInput(
+                f"{model} holds a {learner}, whose weighting is set when it is trained (train --weighting); only ridge "
+                f"models take --weighting here"
+            )
         options["weighting"] = None if given["weighting"] == "none" else given["weighting"]
     reader = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
     if given["text"]:

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from longtail.tagger import TagExplanation
+    from longtail.tagger import PathStep, TagExplanation
 
 _BAR_WIDTH = 12
+_WORDS_OF_A_STEP = 3
 
 
 def show(*things: RenderableType) -> None:
@@ -60,15 +61,50 @@ def tag_lines(tags: Iterable[tuple[str, float]], indent: int = 0) -> RenderableT
     return Padding(table, (0, 0, 0, indent), expand=False)
 
 
+def path_table(explanation: TagExplanation) -> list[RenderableType]:
+    """The label, its score and, for a label tree, the steps to it; nothing where the score is the sum of the words."""
+    from rich.table import Table
+    from rich.text import Text
+
+    steps = explanation.steps
+    if not steps:
+        return []
+    heading = Text(printable(explanation.label), style="bold").append(
+        f"  score {explanation.score:.4f}", style="not bold"
+    )
+    n_trees = steps[-1].tree + 1
+    if len(steps) == n_trees:  # one classifier each: the path says nothing that the words do not
+        return [heading]
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold", style="dim")
+    for before, step in zip([None, *steps], steps, strict=False):
+        if n_trees > 1 and (before is None or before.tree != step.tree):
+            table.add_row("", Text(f"tree {step.tree + 1} of {n_trees}", style="bold"), "")
+        reasons = [f"{printable(word)} {adds:+.2f}" for word, adds in step.reasons[:_WORDS_OF_A_STEP]]
+        table.add_row(f"{step.probability:.3f}", Text(_place(step)), Text(", ".join(reasons)))
+    return [heading, table, ""]
+
+
+def _place(step: PathStep) -> str:
+    """Where a step leads; a node of many labels is known by its most frequent ones."""
+    if step.n_labels == 1 and step.frequent == (step.name,):
+        return printable(step.name)
+    others = ", ..." if step.n_labels > len(step.frequent) else ""
+    return f"{printable(step.name)} ({step.n_labels:,}: {printable(', '.join(step.frequent))}{others})"
+
+
 def explanation_table(explanation: TagExplanation, words: int) -> Table:
-    """The contributions that make up a score; what is not shown one by one is shown as a sum."""
+    """The contributions that make up a margin; what is not shown one by one is shown as a sum."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False, header_style="bold", show_footer=True)
-    table.add_column("word", footer=printable(explanation.label), overflow="fold")
-    table.add_column("adds", footer=f"{explanation.score:+.4f}", justify="right")
+    total = "(margin)" if explanation.steps else printable(explanation.label)
+    table.add_column("word", footer=total, overflow="fold")
+    table.add_column("adds", footer=f"{explanation.margin:+.4f}", justify="right")
     shown, others = explanation.reasons[:words], explanation.reasons[words:]
     for reason in shown:
         style = "green" if reason.contribution > 0 else "red"

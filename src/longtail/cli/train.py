@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longtail.cli.inputs import ReaderOptions, read, reader_options
+from longtail.cli.learners import check_learner_options, learner, learner_options
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput, ModelFormatError
 
@@ -46,14 +47,7 @@ def _read_frequency(ctx: click.Context, parameter: click.Parameter, value: str |
 @click.option("-o", "--out", required=True, metavar="MODEL", help="The directory to write the model to.")
 @click.option("--force", is_flag=True, help="Replace a model that is there.")
 @reader_options
-@click.option("--alpha", type=click.FloatRange(min=0), help="Strength of the penalty, instead of a choice.")
-@click.option("--solver", type=click.Choice(["auto", "primal", "dual", "cg"]), help="How to solve for the weights.")
-@click.option("--intercept/--no-intercept", default=None, help="Fit a constant for each label.  [default: no]")
-@click.option("--weighting", type=click.Choice(["none", "target", "loss"]), help="How to favour rare labels.")
-@click.option("--keep", type=click.FloatRange(0, 1, min_open=True), help="Share of all weights to keep.")
-@click.option("--top-features-per-label", type=click.IntRange(min=1), help="Weights of each label to keep.")
-@click.option("--threshold", type=click.FloatRange(min=0), help="Smallest weight to keep.")
-@click.option("--updatable", is_flag=True, default=None, help="Keep what Ridge.partial_fit needs (Python only).")
+@learner_options
 @click.option("--ngrams", callback=_read_ngrams, metavar="1-2", help="Runs of words that are features.  [default: 1]")
 @click.option("--min-df", callback=_read_frequency, help="Texts a word must occur in, or their share.  [default: 2]")
 @click.option("--max-features", type=click.IntRange(min=1), help="Most words to use.")
@@ -74,9 +68,13 @@ def command(terminal: Terminal, /, **given: Any) -> None:
 
     DATA is a file of texts (.jsonl, .csv, .tsv) or of features (.txt, .npz, .arff), the name of a data set, which
     means its training part, or - for JSON lines on standard input.
+
+    What learns is chosen by the size of the data, or by --learner; options that begin with the name of a learner belong
+    to that learner.
     """
     begun = time.perf_counter()
     out = given["out"]
+    check_learner_options(given)
     check_target(out, given["force"])
     with _planning_with(given["memory"]):
         options = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
@@ -167,7 +165,6 @@ def _hold_out(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
 
 
 def _fit(corpus: Corpus, given: dict[str, Any], terminal: Terminal) -> Tagger:
-    from longtail.linear import choose_learner
     from longtail.tagger import Tagger
     from longtail.text import RowScaling, TextFeatures
 
@@ -184,18 +181,8 @@ def _fit(corpus: Corpus, given: dict[str, Any], terminal: Terminal) -> Tagger:
         features = RowScaling(log=given["log"], unit=not given["no_normalize"])
         X = features.fit_transform(corpus.features)
     terminal.say(f"features: {X.shape[1]:,}, of which a row has {X.nnz / X.shape[0]:.0f} on average")
-    names = ("alpha", "solver", "keep", "top_features_per_label", "threshold", "updatable")
-    settings = {name: given[name] for name in names}
-    settings |= {
-        "fit_intercept": given["intercept"],
-        "weighting": None if given["weighting"] == "none" else given["weighting"],
-        "n_jobs": given["jobs"],
-        "random_state": given["seed"],
-    }
-    choice = choose_learner(X, corpus.labels, **settings)
-    for reason in choice.reasons:
-        terminal.say(reason)
-    return Tagger.from_fitted(features, choice.estimator.fit(X, corpus.labels), corpus)
+    estimator = learner(given, X, corpus, terminal)
+    return Tagger.from_fitted(features, estimator.fit(X, corpus.labels), corpus)
 
 
 def _with_labels_that_occur(corpus: Corpus, terminal: Terminal) -> Corpus:
@@ -222,9 +209,17 @@ def _summary(out: str, tagger: Tagger, seconds: float) -> str:
     from longtail.store import inspect_model
 
     estimator = tagger.estimator_
-    alpha = getattr(estimator, "alpha_", None) or estimator.alpha
+    sizes = f"{len(tagger.label_names_):,} labels, {estimator.n_features_in_:,} features"
     size = format_bytes(inspect_model(out)["bytes"])
-    return (
-        f"{out}: {len(tagger.label_names_):,} labels, {estimator.n_features_in_:,} features, alpha {alpha:.4g}, "
-        f"solver {estimator.solver_}, {size}; took {seconds:.1f} s"
-    )
+    return f"{out}: {sizes}, {_learnt(estimator)}, {size}; took {seconds:.1f} s"
+
+
+def _learnt(estimator: Any) -> str:
+    if not hasattr(estimator, "trees_"):
+        alpha = getattr(estimator, "alpha_", None) or estimator.alpha
+        return f"alpha {alpha:.4g}, solver {estimator.solver_}"
+    count, nodes = len(estimator.trees_), sum(tree.hierarchy.n_nodes for tree in estimator.trees_)
+    weights = f"{sum(tree.n_weights for tree in estimator.trees_):,} weights"
+    if type(estimator).__name__ == "OneVsRest":
+        return weights
+    return f"{count} {'tree' if count == 1 else 'trees'} of {nodes:,} nodes, {weights}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import chain
 from typing import Any, ClassVar, Self
 
@@ -392,10 +393,11 @@ class LabelTree(ClassifierTree):
         self.gap_, self.n_sweeps_ = 0.0, 0
         vectors = None if self.hierarchy is not None else label_vectors(X, Y, top=_TERMS_OF_A_LABEL, n_jobs=self.n_jobs)
         trees = []
+        beam = self.beam if self.negatives == "beam" else 0
         for number in range(self.n_trees):
-            hierarchy = self._hierarchy(Y, vectors, seed + number)
-            beam = self.beam if self.negatives == "beam" else 0
-            trees.append(self._grow(rows, Y, hierarchy, costs, seed + number, beam))
+            with progress.stage(f"tree {number + 1} of {self.n_trees}") if self.n_trees > 1 else nullcontext():
+                hierarchy = self._hierarchy(Y, vectors, seed + number)
+                trees.append(self._grow(rows, Y, hierarchy, costs, seed + number, beam))
         self.trees_ = tuple(trees)
         self._searcher()  # now, so that predicting changes nothing
         return self

@@ -155,10 +155,11 @@ class TreeWeights:
         return {"pointers": self.hierarchy.pointers, "children": self.hierarchy.children, **own}
 
     def to_state(self) -> State:
+        names = self.hierarchy.node_names
         return State(
             "TreeWeights",
             facts={"n_features": self.n_features, "n_labels": self.hierarchy.n_labels},
-            arrays=self._arrays(),
+            arrays={**self._arrays(), **({} if names is None else {"node_names": tuple(names)})},
         )
 
     @classmethod
@@ -170,7 +171,8 @@ class TreeWeights:
             raise ModelFormatError(f"{state.kind}: {n_features} features; expected 1 to 2^31 - 1")
         pointers = state.array("pointers", np.int64, (None,))
         children = state.array("children", np.int64, (None,))
-        hierarchy = LabelHierarchy.loaded(pointers, children, state.fact("n_labels", int))
+        names = state.strings("node_names") if "node_names" in state.arrays else None
+        hierarchy = LabelHierarchy.loaded(pointers, children, state.fact("n_labels", int), names)
         edges = len(children)
         n_blocks = int((-(-np.diff(pointers) // BLOCK_CHILDREN)).sum())
         arrays = {name: state.array(name, dtype, (None,)) for name, dtype in _TYPES.items()}

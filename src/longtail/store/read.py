@@ -6,6 +6,7 @@ their checksums; large ones are mapped, so that a load takes the same time whate
 
 from __future__ import annotations
 
+import math
 import mmap as memory_map
 import os
 from collections.abc import Mapping
@@ -85,7 +86,7 @@ def inspect_model(directory: str | os.PathLike[str]) -> dict[str, Any]:
     dict
         ``kind``, ``format_version``, ``written_by`` (versions by name), ``n_labels`` (or None), ``params``, ``bytes``
         (of all arrays), ``parts`` (kinds by dotted name) and ``arrays`` (a list of dicts: name, type, dtype, shape,
-        bytes).
+        entries that are stored, bytes), ``part_params`` (parameters by dotted name).
     """
     path = Path(directory)
     try:
@@ -102,12 +103,14 @@ def inspect_model(directory: str | os.PathLike[str]) -> dict[str, Any]:
         "params": dict(model.params),
         "bytes": sum(file.length for file in model.files()),
         "parts": {".".join(names): part.kind for names, part in model.walk() if names},
+        "part_params": {".".join(names): dict(part.params) for names, part in model.walk() if names and part.params},
         "arrays": [
             {
                 "name": ".".join((*names, name)),
                 "type": array.type,
                 "dtype": "str" if array.type == "strings" else DTYPES[next(iter(array.files.values())).dtype].name,
                 "shape": array.shape,
+                "entries": array.files["data"].shape[0] if array.type == "csr" else math.prod(array.shape),
                 "bytes": sum(file.length for file in array.files.values()),
             }
             for names, part in model.walk()

@@ -1,0 +1,169 @@
+"""The options of `longtail train` that say what learns, and the learner they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longtail.cli.terminal import Terminal
+from longtail.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from longtail.data import Corpus
+
+LEARNERS = ("auto", "tree", "one-vs-rest", "ridge")
+# The options that only some learners have, and the parameter each sets.
+_PARAMETERS = {
+    "trees": "n_trees",
+    "leaf_size": "leaf_size",
+    "branching": "branching",
+    "beam": "beam",
+    "negatives": "negatives",
+    "taxonomy": "hierarchy",
+    "loss": "loss",
+    "c": "C",
+    "prune": "prune",
+    "alpha": "alpha",
+    "solver": "solver",
+    "intercept": "fit_intercept",
+    "keep": "keep",
+    "top_features_per_label": "top_features_per_label",
+    "threshold": "threshold",
+    "updatable": "updatable",
+    "weighting": "weighting",
+}
+_WIDEST_CLASS = 100
+
+
+def _read_prune(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | float | None:
+    if value is None:
+        return None
+    try:
+        found = int(value) if value.isdigit() else float(value)
+    except ValueError:
+        found = -1
+    if not 0 <= found < float("inf"):
+        raise click.BadParameter("expected the smallest weight to keep such as 0.1, or a number of weights such as 200")
+    return found
+
+
+def learner_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say what learns to a command."""
+    for option in reversed(
+        (
+            click.option(
+                "--learner", type=click.Choice(LEARNERS), default="auto", help="What learns.  [default: auto]"
+            ),
+            click.option("--trees", type=click.IntRange(min=1), help="Tree: how many, to average.  [default: 1]"),
+            click.option("--leaf-size", type=click.IntRange(min=1), help="Tree: labels of a node.  [default: 100]"),
+            click.option("--branching", type=click.IntRange(min=2), help="Tree: nodes of a node.  [default: 64]"),
+            click.option("--beam", type=click.IntRange(min=1), help="Tree: nodes to search per level.  [default: 10]"),
+            click.option(
+                "--negatives",
+                type=click.Choice(["siblings", "beam"]),
+                help="Tree: what nodes learn to refuse; beam is slower and better.  [default: beam where affordable]",
+            ),
+            click.option("--taxonomy", metavar="FILE", help="Tree: your own; lines of child, tab, parent."),
+            click.option(
+                "--missing",
+                type=click.Choice(["error", "root", "drop"]),
+                help="Tree: what to do with labels that are not in the taxonomy.  [default: error]",
+            ),
+            click.option(
+                "--loss",
+                type=click.Choice(["squared_hinge", "logistic"]),
+                help="Tree, one-vs-rest: what classifiers minimise.",
+            ),
+            click.option(
+                "--C", type=click.FloatRange(min=0, min_open=True), help="Tree, one-vs-rest: weight of the loss."
+            ),
+            click.option(
+                "--prune",
+                callback=_read_prune,
+                metavar="W",
+                help="Tree, one-vs-rest: smallest weight to keep, or (1 and more) how many.",
+            ),
+            click.option("--alpha", type=click.FloatRange(min=0), help="Ridge: the penalty, instead of a choice."),
+            click.option(
+                "--solver", type=click.Choice(["auto", "primal", "dual", "cg"]), help="Ridge: how to solve for weights."
+            ),
+            click.option("--intercept/--no-intercept", default=None, help="Ridge: a constant for each label."),
+            click.option("--keep", type=click.FloatRange(0, 1, min_open=True), help="Ridge: share of weights to keep."),
+            click.option(
+                "--top-features-per-label", type=click.IntRange(min=1), help="Ridge: weights to keep of each."
+            ),
+            click.option("--threshold", type=click.FloatRange(min=0), help="Ridge: smallest weight to keep."),
+            click.option("--updatable", is_flag=True, default=None, help="Ridge: keep what partial_fit needs."),
+            click.option(
+                "--weighting",
+                type=click.Choice(["none", "loss", "target", "score"]),
+                help="How to favour rare labels; target is of ridge, score of the others.",
+            ),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def check_learner_options(given: dict[str, Any]) -> None:
+    """Refuse, before anything is read, options that do not belong to the learner or not to one another."""
+    from longtail.linear.choice import learners_taking
+
+    left: list[str] = list(LEARNERS[1:]) if given["learner"] == "auto" else [given["learner"]]
+    decided = f"--learner {given['learner']}"
+    for name, value in _settings(given).items():
+        flag = "--C" if name == "c" else f"--{name.replace('_', '-')}"
+        if name == "weighting":
+            flag += f" {value}"
+        owners = learners_taking(_PARAMETERS[name], value)
+        fitting = [learner for learner in left if learner in owners]
+        if not fitting:
+            raise InvalidInput(f"{flag} is for {' and '.join(owners)}; it does not go with {decided}")
+        if len(fitting) < len(left):
+            left, decided = fitting, flag
+    if given["missing"] and not given["taxonomy"]:
+        raise InvalidInput("--missing only has a meaning with --taxonomy")
+
+
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of learners that are given."""
+    found = {name: given[name] for name in _PARAMETERS if given[name] is not None and given[name] is not False}
+    if found.get("weighting") == "none":
+        del found["weighting"]
+    return found
+
+
+def learner(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -> Any:
+    """The estimator that the options, and the size of the data, come to; why is told."""
+    from longtail.linear import choose_learner
+
+    settings = {_PARAMETERS[name]: value for name, value in _settings(given).items()}
+    if given["taxonomy"]:
+        settings["hierarchy"] = _hierarchy(given, X, corpus, terminal)
+    choice = choose_learner(
+        X, corpus.labels, given["learner"], **settings, n_jobs=given["jobs"], random_state=given["seed"]
+    )
+    for reason in choice.reasons:
+        terminal.say(reason)
+    return choice.estimator
+
+
+def _hierarchy(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -> Any:
+    """The taxonomy of the labels that occur, with learned nodes in classes too wide to train at once."""
+    import numpy as np
+
+    from longtail.labels import label_vectors, read_taxonomy, split_wide
+
+    found = read_taxonomy(given["taxonomy"], corpus.label_names, given["missing"] or "error")
+    hierarchy = found.restricted_to(corpus.label_counts > 0)
+    terminal.say(f"{given['taxonomy']}: classes {hierarchy.n_nodes:,}, labels {len(hierarchy.labels):,}")
+    widest = given["leaf_size"] or _WIDEST_CLASS
+    wide = int(np.count_nonzero(np.diff(hierarchy.pointers) > widest))
+    if not wide:
+        return hierarchy
+    terminal.say(f"{wide:,} of the classes have more than {widest} members, which are put into learned groups")
+    options = {name: given[name] for name in ("leaf_size", "branching") if given[name] is not None}
+    vectors = label_vectors(X, corpus.labels)
+    return split_wide(hierarchy, vectors, random_state=given["seed"], n_jobs=given["jobs"], **options)

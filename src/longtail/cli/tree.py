@@ -1,0 +1,93 @@
+"""`longtail tree`: the tree over the labels that a model searches, to read, or for other programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from longtail.cli.inputs import load_tagger
+from longtail.cli.terminal import Terminal
+from longtail.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from longtail.labels import LabelHierarchy
+    from longtail.tagger import Tagger
+
+
+@click.command()
+@click.argument("model")
+@click.option("--number", type=click.IntRange(min=1), default=1, show_default=True, help="Which tree, from 1.")
+@click.option("--depth", type=click.IntRange(min=1), help="Text: levels of nodes to show.  [default: all]")
+@click.option("--labels", type=click.IntRange(min=0), help="Text: labels to show of a node.  [default: 5]")
+@click.option(
+    "--format",
+    type=click.Choice(["text", "json", "tsv"]),
+    default="text",
+    show_default=True,
+    help="Text to read, JSON nodes, or lines of child, tab, parent.",
+)
+@click.option("-o", "--out", metavar="FILE", help="Write to FILE, which appears when it is complete.")
+@click.pass_obj
+def command(
+    terminal: Terminal, /, model: str, number: int, depth: int | None, labels: int | None, format: str, out: str | None
+) -> None:
+    """Print the tree of labels of MODEL with the labels' names.
+
+    What --format tsv writes is what `longtail train --taxonomy` reads, so a learned tree can be corrected by hand.
+    """
+    for name, value in (("--depth", depth), ("--labels", labels)):
+        if value is not None and format != "text":
+            raise click.UsageError(f"{name} is for --format text")
+    tagger = load_tagger(model)
+    hierarchy = _hierarchy(tagger, model, number)
+    names = tagger.label_names_
+    if format == "tsv":
+        _write_taxonomy(hierarchy, names, out)
+    elif format == "json":
+        _write(json.dumps(hierarchy.to_dict(names), ensure_ascii=False), out)
+    else:
+        from longtail.cli.tables import printable
+
+        text = hierarchy.format(names, max_depth=depth, max_labels=5 if labels is None else labels)
+        _write("\n".join(map(printable, text.splitlines())), out)
+    if out is not None:
+        terminal.say(f"wrote {out}: {hierarchy.n_nodes:,} nodes, {len(hierarchy.labels):,} labels")
+
+
+def _hierarchy(tagger: Tagger, model: str, number: int) -> LabelHierarchy:
+    estimator = tagger.estimator_
+    trees: tuple[LabelHierarchy, ...] = getattr(estimator, "hierarchies_", ())
+    if not trees:
+        raise InvalidInput(f"{model} holds a {type(estimator).__name__}, which has no tree; train with --learner tree")
+    if number > len(trees):
+        raise InvalidInput(f"--number is {number}; {model} has {len(trees)} {'tree' if len(trees) == 1 else 'trees'}")
+    return trees[number - 1]
+
+
+def _write(text: str, out: str | None) -> None:
+    if out is None:
+        click.echo(text)
+        return
+    from longtail.data.streams import writing
+
+    with writing(out) as stream:
+        stream.write(text.encode() + b"\n")
+
+
+def _write_taxonomy(hierarchy: LabelHierarchy, names: Sequence[str], out: str | None) -> None:
+    from longtail.labels import write_taxonomy
+
+    if out is not None:
+        write_taxonomy(hierarchy, out, names)
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "tree.tsv"
+        write_taxonomy(hierarchy, path, names)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(path.read_bytes())
