@@ -30,5 +30,6 @@ def test_the_demo_measures_tags_and_says_why() -> None:
     best, _, why = first.partition("why")
     assert "numpy.linalg.lstsq" in best
     assert "line +" in why
-    assert re.search(r"“read numbers from a text file”\n +0\.\d+ +\S+ +numpy\.loadtxt\n", done.stdout)
+    _, _, reading = done.stdout.partition("“read numbers from a text file”")
+    assert "numpy.loadtxt" in reading.partition("why")[0]
     assert library.load("model").takes_texts

@@ -69,8 +69,7 @@ def _measure(terminal: Terminal) -> None:
     _headline("The documentation of NumPy, SciPy and scikit-learn, tagged with the names in it")
     click.echo(f"{train.n_rows:,} documents to learn from, {test.n_rows:,} held out, {train.n_labels:,} labels")
     begun = time.perf_counter()
-    # What leave-one-out prefers within the training part; asking it again would double the time of the demo.
-    tagger = _fit(train, alpha=0.3, max_features=20_000)
+    tagger = _fit(train)
     terminal.say(f"trained in {time.perf_counter() - begun:.1f} s")
     report = tagger.evaluate(test)
     _headline("How good is it? The held-out documents, whose own names were taken out of them")
@@ -90,7 +89,7 @@ def _learn_everything(terminal: Terminal) -> tuple[Tagger, list[str]]:
     assert corpus.row_names is not None
     objects = set(corpus.row_names)
     begun = time.perf_counter()
-    tagger = _fit(corpus, alpha=1.0, max_features=5_000)
+    tagger = _fit(corpus)
     _headline("Sentences of our own")
     click.echo(f"Learnt from all {corpus.n_rows:,} paragraphs of all {len(objects):,} documents.")
     terminal.say(f"trained in {time.perf_counter() - begun:.1f} s")
@@ -98,12 +97,13 @@ def _learn_everything(terminal: Terminal) -> tuple[Tagger, list[str]]:
     return tagger, [name for name in corpus.label_names if name not in objects]
 
 
-def _fit(corpus: Corpus, alpha: float, max_features: int) -> Tagger:
-    from longtail.linear import Ridge
+def _fit(corpus: Corpus) -> Tagger:
+    """A label tree: nearly as good here as one-vs-rest, which `train` would choose, in a quarter of its time."""
+    from longtail.linear import LabelTree
     from longtail.tagger import Tagger
     from longtail.text import TextFeatures
 
-    return Tagger(TextFeatures(ngrams=(1, 2), max_features=max_features), Ridge(alpha)).fit_corpus(corpus)
+    return Tagger(TextFeatures(ngrams=(1, 2), max_features=20_000), LabelTree(negatives="beam")).fit_corpus(corpus)
 
 
 def _in_words(report: Report) -> str:
@@ -121,9 +121,9 @@ def _tag(tagger: Tagger, sentence: str, topics: Iterable[str]) -> None:
 
     from longtail.cli.tables import show, tag_lines
 
-    tags = [tag for tag in tagger.predict([sentence], _BEST, deny=topics)[0] if tag.score > 0]
+    tags = tagger.predict([sentence], _BEST, deny=topics)[0]
     show(Text(f"“{sentence}”", style="bold"))
-    if not tags:
+    if not tagger.features_.transform([sentence]).nnz:
         show(Text("  nothing: no word of it is known"), "")
         return
     show(tag_lines(tags, indent=2))
