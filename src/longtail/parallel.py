@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import chain, islice
 from typing import Any, TypeVar
 
@@ -81,12 +81,13 @@ def blas_threads(limit: int) -> Iterator[None]:
 
 
 def map_blocks(
-    function: Callable[[Block], Result], blocks: Iterable[Block], n_jobs: int | None = None
+    function: Callable[[Block], Result], blocks: Iterable[Block], n_jobs: int | None = None, *, blas: bool = True
 ) -> Iterator[Result]:
     """Yield ``function(block)`` for each block, in order, computed by `n_jobs` threads.
 
     At most ``n_jobs + 1`` blocks are taken ahead and as many results held at a time, so memory stays bounded however
-    many blocks there are.
+    many blocks there are. Say ``blas=False`` where the work leaves nothing to BLAS: holding BLAS to one thread takes
+    longer than predicting some thousand rows.
     """
     blocks = iter(blocks)
     first = list(islice(blocks, 2))
@@ -96,7 +97,7 @@ def map_blocks(
     if jobs == 1:
         yield from map(function, blocks)
         return
-    with blas_threads(1):
+    with blas_threads(1) if blas else nullcontext():
         pool = ThreadPoolExecutor(jobs)
         running: deque[Future[Result]] = deque()
         patient = True

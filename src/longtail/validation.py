@@ -124,8 +124,9 @@ def _as_is(X: Any) -> Any:
         with np.errstate(over="ignore"):
             data = data.astype(_SINGLE)
     # A sum of squares is finite only if every value is; where finite squares overflow, the long way looks closer.
-    if not math.isfinite(data.dot(data)):
-        return None
+    with np.errstate(over="ignore"):
+        if not math.isfinite(data.dot(data)):
+            return None
     csr = sparse.csr_array.__new__(sparse.csr_array)
     csr.__dict__.update(X.__dict__)
     csr.data = data

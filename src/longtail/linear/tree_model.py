@@ -133,7 +133,7 @@ class TreeModel(BaseEstimator, Persistent):
             return block.stop - block.start
 
         with progress.task("predicting", total=n_rows) as advance:
-            for done in map_blocks(part, self._row_blocks(n_rows), self.n_jobs):
+            for done in map_blocks(part, self._row_blocks(n_rows), self.n_jobs, blas=False):
                 advance(done)
         return labels, scores
 
@@ -164,7 +164,7 @@ class TreeModel(BaseEstimator, Persistent):
         def part(block: slice) -> None:
             search.all(rows.indptr, rows.indices, rows.data, block.start, block.stop, beam, factors, scores)
 
-        for _ in map_blocks(part, self._row_blocks(X.shape[0]), self.n_jobs):
+        for _ in map_blocks(part, self._row_blocks(X.shape[0]), self.n_jobs, blas=False):
             pass
         return scores
 

@@ -4,12 +4,13 @@
 // features of a bucket (features with the same high bits), each feature has the low bits of its number and a count of
 // weights, each weight its child; a block in which most weights are there has one for every child instead. Rows are led through the tree level by level, all rows of a node one after another, so
 // that the node's weights are read into the cache once; where enough rows meet at a node its directory is spread out
-// into a table first. Whatever the arrays hold, no read goes beyond them: they may be mapped from a file that nobody has
+// into a table first, or all its weights into a dense matrix. Whatever the arrays hold, no read goes beyond them: they may be mapped from a file that nobody has
 // read through.
 #include "kernels.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -17,12 +18,16 @@
 
 #include <nanobind/stl/optional.h>
 
+#include "lanes.h"
+
 namespace {
 
 constexpr size_t block_children = 256;
 constexpr uint8_t dense_block = 0x80;  // flag beside the shift of a block
 // Labels that each of several trees puts forward; a label that a tree does not put forward gets nothing from it.
 constexpr size_t few_proposed = 32;
+constexpr size_t few_rows = 32;
+constexpr size_t largest_spread = size_t{1} << 24;  // weights
 constexpr uint32_t absent = 0xFFFFFFFFu;
 // Keeps classifiers that are all sure, with margins above 1, apart.
 constexpr float apart = 0.01f;
@@ -177,13 +182,31 @@ struct Block {
     }
 };
 
+constexpr size_t strip = lanes::width;
+constexpr size_t panel_columns = 4 * strip;
+constexpr size_t rows_at_once = 64;
+
+inline __attribute__((always_inline)) lanes::Lanes load_strip(const float *weights) { return lanes::load(weights); }
+
+inline __attribute__((always_inline)) lanes::Lanes load_strip(const int16_t *weights) {
+#if defined(__GNUC__)
+    // By way of 32 bits: compilers know the instructions for each of the two steps.
+    typedef int16_t Stored __attribute__((vector_size(strip * sizeof(int16_t))));
+    typedef int32_t Wider __attribute__((vector_size(strip * sizeof(int32_t))));
+    Stored stored;
+    std::memcpy(&stored, weights, sizeof stored);
+    return __builtin_convertvector(__builtin_convertvector(stored, Wider), lanes::Lanes);
+#else
+    return lanes::each([=](size_t i) { return static_cast<float>(weights[i]); });
+#endif
+}
+
 // Add what the features of a row say about each child. `table`, where there is one, has the place and number of the
 // weights of every feature; without it they are looked up.
 template <typename Weight>
 inline __attribute__((always_inline)) void walk(const Block &block, const Weight *weights, const uint32_t *table,
                                                 const int32_t *features, const float *values, size_t length,
                                                 float *scores) {
-    constexpr size_t strip = 8;
     for (size_t j = 0; j < length; ++j) {
         size_t weight, count;
         if (table) {
@@ -221,6 +244,73 @@ LONGTAIL_WIDE void walk_full(const Block &block, const uint32_t *table, const in
                              size_t length, float *scores) {
     walk(block, block.full_weights, table, features, values, length, scores);
 }
+
+// A block spread out for the many rows that meet at it: the row of every feature, and dense rows of weights. The columns
+// are kept in panels of 32, a panel with all its rows after another, so that a panel stays in the cache while the rows of
+// features pass by.
+template <typename Weight>
+struct Spread {
+    std::vector<uint32_t> row_of;
+    std::vector<Weight> weights;
+    size_t rows = 0, width = 0;
+
+    size_t panel_width(size_t column) const { return std::min(panel_columns, width - column); }
+    const Weight *panel(size_t column) const { return weights.data() + rows * column; }
+};
+
+struct Hit {
+    uint32_t row;
+    float value;
+};
+
+template <size_t N, typename Weight>
+inline __attribute__((always_inline)) void add_columns(const Weight *panel, const Hit *hit, const Hit *end, float *scores) {
+    lanes::Lanes sums[N] = {};
+    for (; hit != end; ++hit) {
+        const Weight *w = panel + hit->row * (N * strip);
+        for (size_t v = 0; v < N; ++v) sums[v] += load_strip(w + v * strip) * hit->value;
+    }
+    for (size_t v = 0; v < N; ++v) lanes::store(scores + v * strip, sums[v]);
+}
+
+// Scores of all children, for rows whose hits lie between neighbouring `bounds`.
+template <typename Weight>
+inline __attribute__((always_inline)) void walk_spread(const Spread<Weight> &spread, const Hit *hits, const size_t *bounds,
+                                                       size_t n_rows, float *scores) {
+    for (size_t column = 0; column < spread.width; column += panel_columns) {
+        const Weight *panel = spread.panel(column);
+        for (size_t row = 0; row < n_rows; ++row) {
+            const Hit *hit = hits + bounds[row], *end = hits + bounds[row + 1];
+            float *to = scores + row * spread.width + column;
+            switch (spread.panel_width(column) / strip) {
+                case 1: add_columns<1>(panel, hit, end, to); break;
+                case 2: add_columns<2>(panel, hit, end, to); break;
+                case 3: add_columns<3>(panel, hit, end, to); break;
+                default: add_columns<4>(panel, hit, end, to);
+            }
+        }
+    }
+}
+
+LONGTAIL_WIDE void walk_spread_short(const Spread<int16_t> &spread, const Hit *hits, const size_t *bounds, size_t n_rows,
+                                     float *scores) {
+    walk_spread(spread, hits, bounds, n_rows, scores);
+}
+
+LONGTAIL_WIDE void walk_spread_full(const Spread<float> &spread, const Hit *hits, const size_t *bounds, size_t n_rows,
+                                    float *scores) {
+    walk_spread(spread, hits, bounds, n_rows, scores);
+}
+
+// What a search works with, kept from node to node.
+struct Scratch {
+    std::vector<uint32_t> table;
+    Spread<int16_t> short_spread;
+    Spread<float> full_spread;
+    std::vector<Hit> hits;
+    std::vector<size_t> bounds;
+    std::vector<float> scores;
+};
 
 // Nothing that is found makes a node not worth a visit.
 struct Unbounded {
@@ -382,19 +472,22 @@ class TreeSearch {
         }
         first[rows.count] = rows.count;
         Best next(rows.count, beam);
-        std::vector<uint32_t> table;
+        Scratch scratch;
         while (!level.empty()) {
             next.clear();
-            for (size_t place = 0; place < beam; ++place) {
+            // Rows alone take their nodes one by one, to leave out as many as can be; rows in company take twice as many
+            // in each round, so that many meet at a node.
+            for (size_t place = 0, size = 1; place < beam; place += size) {
+                size = rows.count < few_rows ? 1 : place + 1;
                 round.clear();
                 for (size_t row = 0; row < rows.count; ++row)
-                    if (first[row] + place < first[row + 1] && path_weight_ * level[first[row] + place].log_score >= floor(row))
-                        round.push_back(level[first[row] + place]);
+                    for (size_t i = first[row] + place; i < std::min(first[row + 1], first[row] + place + size); ++i)
+                        if (path_weight_ * level[i].log_score >= floor(row)) round.push_back(level[i]);
                 if (round.empty()) break;
                 by_node(round);
                 for (size_t from = 0, to = 0; from < round.size(); from = to) {
                     while (to < round.size() && round[to].node == round[from].node) ++to;
-                    descend(tree, rows, round.data() + from, round.data() + to, mask, open, next, emit, floor, table);
+                    descend(tree, rows, round.data() + from, round.data() + to, mask, open, next, emit, floor, scratch);
                 }
             }
             level.clear();
@@ -422,7 +515,7 @@ class TreeSearch {
     // Score the children of one node for the rows that came to it.
     template <typename Emit, typename Floor>
     void descend(const Tree &tree, const Rows &rows, const Visit *visit, const Visit *end, const bool *mask,
-                 const std::vector<char> &open, Best &next, Emit &emit, Floor &floor, std::vector<uint32_t> &table) const {
+                 const std::vector<char> &open, Best &next, Emit &emit, Floor &floor, Scratch &scratch) const {
         const size_t node = static_cast<size_t>(visit->node);
         const size_t edge = static_cast<size_t>(tree.pointers.data()[node]);
         const size_t children = static_cast<size_t>(tree.pointers.data()[node + 1]) - edge;
@@ -431,32 +524,82 @@ class TreeSearch {
         for (size_t first = 0; first < children; first += block_children) {
             const size_t count = std::min(block_children, children - first);
             const Block block(tree, static_cast<size_t>(tree.first_block.data()[node]) + first / block_children, count);
-            // Spreading out costs a write per feature of the node, and saves a search per feature of the rows.
-            const bool spread = features > block.rows && block.weights < (size_t{1} << 24) - 1;
-            if (spread) spread_out(block, table);
-            for (const Visit *each = visit; each != end; ++each) {
-                float scores[block_children] = {};
-                const size_t begin = static_cast<size_t>(rows.indptr[rows.first + each->row]);
-                (block.short_weights ? walk_short : walk_full)(block, spread ? table.data() : nullptr, rows.indices + begin,
-                                                               rows.data + begin, length(rows, each->row), scores);
-                for (size_t i = 0; i < count; ++i) {
-                    const size_t at = edge + first + i;
-                    const int64_t child = tree.children.data()[at];
-                    if (mask && !(child < 0 ? mask[~child] : open[static_cast<size_t>(child)])) continue;
-                    const float margin = scores[i] * tree.scales.data()[at] + tree.intercepts.data()[at];
-                    const float path = child < 0 ? path_weight_ * each->log_score : each->log_score;
-                    // Most children are far from good enough, which a bound tells without a logarithm.
-                    if (path + at_most(margin) < (child < 0 ? floor(each->row) : next.floor(each->row))) continue;
-                    const float log_score = path + log_probability(margin);
-                    if (!(log_score > nothing)) continue;  // not a number, out of weights that are none
-                    if (child < 0)
-                        emit(each->row, ~child, log_score);
-                    else
-                        next.offer(each->row, {log_score, child});
+            const int64_t *child = tree.children.data() + edge + first;
+            const auto labels = static_cast<size_t>(std::count_if(child, child + count, [](int64_t id) { return id < 0; }));
+            // What a walk costs, in weights touched: spreading out the directory costs a write per feature of the node,
+            // spreading out the weights a dense matrix, in which a strip costs about as much as a single weight.
+            const size_t width = (count + strip - 1) / strip * strip;
+            const size_t sparse_cost = 2 * features * (block.weights / std::max<size_t>(1, block.rows) + 1);
+            const size_t dense_cost = features * width / strip + block.rows * width / (2 * strip) + 2 * block.weights;
+            const bool dense = dense_cost < sparse_cost && block.rows * width <= largest_spread;
+            const bool table = !dense && features > block.rows && block.weights < (size_t{1} << 24) - 1;
+            if (dense && block.short_weights) spread_weights(block, block.short_weights, width, scratch.short_spread);
+            if (dense && block.full_weights) spread_weights(block, block.full_weights, width, scratch.full_spread);
+            if (table) spread_directory(block, scratch.table);
+            for (const Visit *from = visit; from != end;) {
+                const Visit *to = from + std::min<std::ptrdiff_t>(rows_at_once, end - from);
+                if (dense) scratch.scores.resize(rows_at_once * width);
+                if (dense && block.short_weights) {
+                    find_hits(scratch.short_spread.row_of, rows, from, to, scratch);
+                    walk_spread_short(scratch.short_spread, scratch.hits.data(), scratch.bounds.data(),
+                                      static_cast<size_t>(to - from), scratch.scores.data());
+                } else if (dense) {
+                    find_hits(scratch.full_spread.row_of, rows, from, to, scratch);
+                    walk_spread_full(scratch.full_spread, scratch.hits.data(), scratch.bounds.data(),
+                                     static_cast<size_t>(to - from), scratch.scores.data());
+                }
+                for (float *scores = scratch.scores.data(); from != to; ++from, scores += width) {
+                    if (dense) {
+                        offer_children(tree, *from, edge + first, count, labels, mask, open, scores, next, emit, floor);
+                        continue;
+                    }
+                    float own[block_children] = {};
+                    const size_t begin = static_cast<size_t>(rows.indptr[rows.first + from->row]);
+                    (block.short_weights ? walk_short : walk_full)(block, table ? scratch.table.data() : nullptr,
+                                                                   rows.indices + begin, rows.data + begin,
+                                                                   length(rows, from->row), own);
+                    offer_children(tree, *from, edge + first, count, labels, mask, open, own, next, emit, floor);
                 }
             }
-            if (spread) clear(block, table);
+            if (table) clear(block, scratch.table);
+            if (dense) clear(block, block.short_weights ? scratch.short_spread.row_of : scratch.full_spread.row_of);
         }
+    }
+
+    // Offer what is good enough among children, so many of them labels, whose linear scores are `scores`.
+    template <typename Emit, typename Floor>
+    void offer_children(const Tree &tree, const Visit &visit, size_t edge, size_t count, size_t labels, const bool *mask,
+                        const std::vector<char> &open, float *scores, Best &next, Emit &emit, Floor &floor) const {
+        const float *scales = tree.scales.data() + edge, *intercepts = tree.intercepts.data() + edge;
+        const int64_t *children = tree.children.data() + edge;
+        for (size_t i = 0; i < count; ++i) scores[i] = scores[i] * scales[i] + intercepts[i];
+        const float to_labels = path_weight_ * visit.log_score, to_nodes = visit.log_score;
+        // Most children are far from good enough, which the margin tells without a logarithm.
+        const auto needed = [&] {
+            const float label = labels > 0 ? least_margin(to_labels, floor(visit.row)) : -nothing;
+            const float node = labels < count ? least_margin(to_nodes, next.floor(visit.row)) : -nothing;
+            return std::min(label, node);
+        };
+        float least = needed();
+        for (size_t i = 0; i < count; ++i) {
+            if (scores[i] < least) continue;
+            const int64_t child = children[i];
+            if (mask && !(child < 0 ? mask[~child] : open[static_cast<size_t>(child)])) continue;
+            const float log_score = (child < 0 ? to_labels : to_nodes) + log_probability(scores[i]);
+            if (!(log_score > nothing)) continue;  // not a number, out of weights that are none
+            if (child < 0)
+                emit(visit.row, ~child, log_score);
+            else
+                next.offer(visit.row, {log_score, child});
+            least = needed();
+        }
+    }
+
+    // A margin below which a child on a path of this log score stays below the floor, with room for rounding.
+    float least_margin(float path, float floor) const {
+        if (!(floor > nothing)) return nothing;
+        const float apart_by = std::max(0.0f, path - floor);
+        return (logistic_ ? -apart_by : 1.0f - std::cbrt(apart_by)) - 1e-4f * (1.0f + apart_by);
     }
 
     float log_probability(float margin) const {
@@ -476,11 +619,48 @@ class TreeSearch {
     }
 
     // table[feature]: where the weights of the feature begin, and how many there are.
-    void spread_out(const Block &block, std::vector<uint32_t> &table) const {
+    void spread_directory(const Block &block, std::vector<uint32_t> &table) const {
         if (table.size() != n_features_) table.assign(n_features_, absent);
         for_each_feature(block, [&](size_t feature, size_t weight, size_t count) {
             table[feature] = static_cast<uint32_t>(weight << 8 | (count - 1));
         });
+    }
+
+    template <typename Weight>
+    void spread_weights(const Block &block, const Weight *weights, size_t width, Spread<Weight> &spread) const {
+        if (spread.row_of.size() != n_features_) spread.row_of.assign(n_features_, absent);
+        spread.rows = block.rows;
+        spread.width = width;
+        spread.weights.assign(block.rows * width, Weight{0});
+        size_t row = 0;
+        for_each_feature(block, [&](size_t feature, size_t weight, size_t count) {
+            if (row == block.rows) return;
+            for (size_t i = weight; i < weight + count; ++i) {
+                const size_t slot = block.dense ? i - weight : block.slots[i];
+                if (slot >= width) continue;
+                const size_t column = slot / panel_columns * panel_columns;
+                spread.weights[block.rows * column + row * spread.panel_width(column) + slot - column] = weights[i];
+            }
+            spread.row_of[feature] = static_cast<uint32_t>(row++);
+        });
+    }
+
+    // The features of some rows that have weights, row after row.
+    static void find_hits(const std::vector<uint32_t> &row_of, const Rows &rows, const Visit *from, const Visit *to,
+                          Scratch &scratch) {
+        size_t most = 0, found = 0;
+        for (const Visit *each = from; each != to; ++each) most += length(rows, each->row);
+        scratch.hits.resize(most + 1);
+        scratch.bounds.assign(1, 0);
+        for (const Visit *each = from; each != to; ++each) {
+            const int64_t begin = rows.indptr[rows.first + each->row], end = rows.indptr[rows.first + each->row + 1];
+            for (int64_t j = begin; j < end; ++j) {
+                const uint32_t row = row_of[static_cast<size_t>(rows.indices[j])];
+                scratch.hits[found] = {row, rows.data[j]};
+                found += row != absent;
+            }
+            scratch.bounds.push_back(found);
+        }
     }
 
     void clear(const Block &block, std::vector<uint32_t> &table) const {
