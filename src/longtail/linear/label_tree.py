@@ -19,11 +19,12 @@ from longtail.linear.calibration import METHODS, calibrations_from_state, calibr
 from longtail.linear.thresholds import OBJECTIVES, thresholds_from_state
 from longtail.linear.training_data import check_training, column_counts
 from longtail.linear.tree_model import CANDIDATES, TreeModel
-from longtail.linear.tree_training import Examples, Negatives, Objective, Rows, tasks_of, train
-from longtail.linear.tree_weights import TreeWeights
+from longtail.linear.tree_training import Examples, Negatives, Objective, Rows, Trained, tasks_of, train
+from longtail.linear.tree_weights import BLOCK_CHILDREN, NO_BLOCK, TrainedBlock, TreeWeights
 from longtail.memory import MemoryPlan
 from longtail.metrics import inverse_propensity
 from longtail.native import kernels
+from longtail.native.siblings import block_widths
 from longtail.parallel import map_blocks, resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
 from longtail.store import State
@@ -123,17 +124,22 @@ class ClassifierTree(TreeModel):
         """What `fit` holds at its peak; the weights that are kept can only be estimated."""
         jobs = resolve_jobs(self.n_jobs)
         lanes = min(64, max(8, widest))
+        siblings = sum(block_widths(min(widest, BLOCK_CHILDREN)))
         columns = int(np.count_nonzero(np.bincount(X.indices, minlength=X.shape[1]))) if X.nnz else 0
         by_rows = Y.nnz * max(1, X.nnz // X.shape[0])
         kept = min(columns * Y.shape[1], by_rows if self.prune == 0 else by_rows // 4)
+        if self._objective(0).top:
+            kept = min(kept, 2 * self._objective(0).top * Y.shape[1])
+        stored = 4 if self.precision == 16 else 6
         parts = {
             "features": 12 * X.nnz,
             "rows being learned from": (8 * X.nnz + 24 * X.shape[0]) * jobs,
             "classifiers being learned": 4 * lanes * (columns + X.shape[0]) * jobs,
-            "labels of rows": 64 * Y.nnz,
-            "dual variables": 4 * lanes * Y.nnz if duals else 0,
+            "labels of rows": 128 * Y.nnz,
+            "dual variables": 4 * (siblings * Y.nnz + lanes * X.shape[0]) if duals else 0,
+            "rows that the beam mistakes": 64 * self._beam() * X.shape[0] if duals else 0,
             "held-out rows": self._held_out_bytes(X, Y),
-            "weights kept (estimated)": n_trees * kept * (4 if self.precision == 16 else 6),
+            "weights kept (estimated)": (n_trees * stored + (12 if duals else 8)) * kept,
         }
         advice = "Keep fewer weights (prune), use fewer trees or threads (n_jobs), or fewer features."
         return MemoryPlan(type(self).__name__, parts, advice)
@@ -157,15 +163,25 @@ class ClassifierTree(TreeModel):
         at_root = (unlabelled, np.zeros(len(unlabelled), dtype=np.int64))
         negatives = Negatives.of([at_root], examples)
         trained = train(rows, examples, tasks, objective, self.n_jobs, keep_duals=beam > 0, negatives=negatives)
-        weights = TreeWeights.pack(hierarchy, rows.n_features, (each.block for each in trained), self.precision)
+        weights = self._packed(hierarchy, rows.n_features, trained)
         if beam > 0 and hierarchy.n_nodes > 1:
             mistaken = self._mistaken(rows, Y.shape[0], weights, beam)
             negatives = Negatives.of(chain([at_root], mistaken), examples)
             trained = train(rows, examples, tasks, objective, self.n_jobs, negatives=negatives, before=trained)
-            weights = TreeWeights.pack(hierarchy, rows.n_features, (each.block for each in trained), self.precision)
+            weights = self._packed(hierarchy, rows.n_features, trained)
         self.gap_ = max([getattr(self, "gap_", 0.0), *(each.gap for each in trained)])
         self.n_sweeps_ = max([getattr(self, "n_sweeps_", 0), *(each.sweeps for each in trained)])
         return weights
+
+    def _packed(self, hierarchy: LabelHierarchy, n_features: int, trained: list[Trained]) -> TreeWeights:
+        """Store the weights of trained blocks, which are let go one after another; the rest of `trained` stays."""
+
+        def blocks() -> Iterator[TrainedBlock]:
+            for i, each in enumerate(trained):
+                trained[i] = each._replace(block=NO_BLOCK)
+                yield each.block
+
+        return TreeWeights.pack(hierarchy, n_features, blocks(), self.precision)
 
     def _mistaken(self, rows: Rows, n_rows: int, weights: TreeWeights, beam: int) -> Iterator[tuple[Array, Array]]:
         """Rows and nodes below the root to which the beam sends them, block after block."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longtail.errors import ModelFormatError
+from longtail.errors import InvalidInput, ModelFormatError
 from longtail.labels import LabelHierarchy
 from longtail.native.tree_search import block_entries
 from longtail.store import State
@@ -55,6 +55,10 @@ class TrainedBlock(NamedTuple):
     siblings: Array
     weights: Array
     intercepts: Array
+
+
+_NOTHING = np.zeros(0, np.float32)
+NO_BLOCK = TrainedBlock(_NOTHING.astype(np.int32), np.zeros(1, np.int64), _NOTHING.astype(np.uint8), _NOTHING, _NOTHING)
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ class TreeWeights:
             Bits of a weight. 16 stores whole multiples of a step that is 1/32767 of the child's largest weight.
         """
         packed = [_pack(block, n_features, precision) for block in blocks]
-        empty = _pack(_no_block(), n_features, precision)
+        empty = _pack(NO_BLOCK, n_features, precision)
         columns = {name: np.concatenate([*(each[name] for each in packed), empty[name][:0]]) for name in empty}
         sizes = {
             first: np.concatenate([[0], np.cumsum([len(each[of]) for each in packed])]).astype(np.int64)
@@ -169,8 +173,9 @@ class TreeWeights:
         n_features = state.fact("n_features", int)
         if not 1 <= n_features < 2**31:
             raise ModelFormatError(f"{state.kind}: {n_features} features; expected 1 to 2^31 - 1")
-        pointers = state.array("pointers", np.int64, (None,))
-        children = state.array("children", np.int64, (None,))
+        # Copied, as the search trusts them: a file that changes later cannot change them any more.
+        pointers = state.array("pointers", np.int64, (None,)).copy()
+        children = state.array("children", np.int64, (None,)).copy()
         names = state.strings("node_names") if "node_names" in state.arrays else None
         hierarchy = LabelHierarchy.loaded(pointers, children, state.fact("n_labels", int), names)
         edges = len(children)
@@ -195,11 +200,6 @@ class TreeWeights:
         return cls(hierarchy=hierarchy, n_features=n_features, **arrays)
 
 
-def _no_block() -> TrainedBlock:
-    nothing = np.zeros(0, np.float32)
-    return TrainedBlock(nothing.astype(np.int32), np.zeros(1, np.int64), nothing.astype(np.uint8), nothing, nothing)
-
-
 def _filled(block: TrainedBlock) -> TrainedBlock:
     """The same with a weight for every child of every feature."""
     n_rows, n_children = len(block.features), len(block.intercepts)
@@ -216,6 +216,8 @@ def _pack(block: TrainedBlock, n_features: int, precision: int) -> dict[str, Arr
     dense = n_rows > 0 and len(block.weights) >= _DENSE_SHARE * n_rows * n_children
     if dense:
         block = _filled(block)
+    if len(block.weights) >= 2**32:
+        raise InvalidInput(f"{len(block.weights):,} weights of {n_children} children; keep fewer (prune)")
     n_buckets = max(1, n_rows // _FEATURES_OF_A_BUCKET)
     shift = min(_LARGEST_SHIFT, max(0, int(np.ceil(np.log2(max(1, n_features) / n_buckets)))))
     buckets = np.arange(((n_features - 1) >> shift) + 1 if n_rows else 0)

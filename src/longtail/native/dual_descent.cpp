@@ -66,7 +66,7 @@ inline void add_row(const Siblings &s, size_t row, const Lanes *change) {
 
 // Squared hinge: the dual is a quadratic in each coordinate, bounded below by 0.
 struct SquaredHinge {
-    static inline Lanes step(Lanes dual, Lanes margin, Lanes cost, float square, bool) {
+    static inline Lanes step(Lanes dual, Lanes margin, Lanes cost, float square) {
         const Lanes ridge = all(0.5f) / cost;
         const Lanes slope = margin - 1.0f + ridge * dual;
         return lanes::larger(dual - slope / (ridge + square), all(0.0f));
@@ -81,10 +81,10 @@ struct SquaredHinge {
 // Logistic: the coordinate's optimum solves t = -margin - square (C sigmoid(t) - dual), dual = C sigmoid(t), by Newton's
 // method on t; the slope of the left minus the right side is at least 1.
 struct Logistic {
-    static inline Lanes step(Lanes dual, Lanes margin, Lanes cost, float square, bool first) {
-        // The first visit starts from the zero dual, whose logit is not finite: from the margin instead.
+    static inline Lanes step(Lanes dual, Lanes margin, Lanes cost, float square) {
+        // A row that is new has the dual zero, whose logit is not finite: it starts from the margin instead.
         const Lanes share = lanes::larger(lanes::smaller(dual / cost, all(0.9999999f)), all(1e-12f));
-        Lanes t = first ? -margin : logit(share);
+        Lanes t = lanes::where_positive(dual, logit(share), -margin);
         t = lanes::larger(lanes::smaller(t, all(30.0f)), all(-30.0f));
         for (int round = 0; round < 6; ++round) {
             const Lanes p = lanes::sigmoid(t);
@@ -119,7 +119,7 @@ struct Logistic {
 };
 
 template <size_t N, typename Loss, bool changing>
-void visit(const Siblings &s, bool first, const uint32_t *order, float negligible, Sums &sums) {
+void visit(const Siblings &s, const uint32_t *order, float negligible, Sums &sums) {
     constexpr size_t width = N * lanes::width;
     // Of at most `strip` rows the sums are kept in single precision, then added to the doubles.
     constexpr size_t strip = 64;
@@ -146,7 +146,7 @@ void visit(const Siblings &s, bool first, const uint32_t *order, float negligibl
                 Lanes dual = load(duals + lanes::width * v);
                 primal[v] += Loss::primal(margin, cost);
                 if (changing) {
-                    const Lanes next = Loss::step(dual, margin, cost, s.square[row], first);
+                    const Lanes next = Loss::step(dual, margin, cost, s.square[row]);
                     change[v] = (next - dual) * sign;
                     largest = lanes::larger(largest, lanes::magnitude(next - dual));
                     scores[v] = next;
@@ -200,31 +200,31 @@ void replay(const Siblings &s) {
 }
 
 template <typename Loss, bool changing>
-void visit_width(const Siblings &s, bool first, const uint32_t *order, float negligible, Sums &sums) {
+void visit_width(const Siblings &s, const uint32_t *order, float negligible, Sums &sums) {
     switch (s.width / lanes::width) {
-        case 1: return visit<1, Loss, changing>(s, first, order, negligible, sums);
-        case 2: return visit<2, Loss, changing>(s, first, order, negligible, sums);
-        case 3: return visit<3, Loss, changing>(s, first, order, negligible, sums);
-        case 4: return visit<4, Loss, changing>(s, first, order, negligible, sums);
-        case 5: return visit<5, Loss, changing>(s, first, order, negligible, sums);
-        case 6: return visit<6, Loss, changing>(s, first, order, negligible, sums);
-        case 7: return visit<7, Loss, changing>(s, first, order, negligible, sums);
-        default: return visit<8, Loss, changing>(s, first, order, negligible, sums);
+        case 1: return visit<1, Loss, changing>(s, order, negligible, sums);
+        case 2: return visit<2, Loss, changing>(s, order, negligible, sums);
+        case 3: return visit<3, Loss, changing>(s, order, negligible, sums);
+        case 4: return visit<4, Loss, changing>(s, order, negligible, sums);
+        case 5: return visit<5, Loss, changing>(s, order, negligible, sums);
+        case 6: return visit<6, Loss, changing>(s, order, negligible, sums);
+        case 7: return visit<7, Loss, changing>(s, order, negligible, sums);
+        default: return visit<8, Loss, changing>(s, order, negligible, sums);
     }
 }
 
-void sweep(const Siblings &s, bool logistic, bool first, const uint32_t *order, float negligible, Sums &sums) {
+void sweep(const Siblings &s, bool logistic, const uint32_t *order, float negligible, Sums &sums) {
     if (logistic)
-        visit_width<Logistic, true>(s, first, order, negligible, sums);
+        visit_width<Logistic, true>(s, order, negligible, sums);
     else
-        visit_width<SquaredHinge, true>(s, first, order, negligible, sums);
+        visit_width<SquaredHinge, true>(s, order, negligible, sums);
 }
 
 void judge(const Siblings &s, bool logistic, Sums &sums) {
     if (logistic)
-        visit_width<Logistic, false>(s, false, nullptr, 0.0f, sums);
+        visit_width<Logistic, false>(s, nullptr, 0.0f, sums);
     else
-        visit_width<SquaredHinge, false>(s, false, nullptr, 0.0f, sums);
+        visit_width<SquaredHinge, false>(s, nullptr, 0.0f, sums);
 }
 
 }  // namespace

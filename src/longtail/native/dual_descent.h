@@ -39,7 +39,7 @@ struct Sums {
 struct DescentVariant {
     const char *name;
     // Visit the rows in the given order, changing duals and weights; the sums are of the moment of each visit.
-    void (*sweep)(const Siblings &, bool logistic, bool first, const uint32_t *order, float negligible, Sums &sums);
+    void (*sweep)(const Siblings &, bool logistic, const uint32_t *order, float negligible, Sums &sums);
     // Build the weights, zero so far, from the duals.
     void (*replay)(const Siblings &);
     // Visit the rows without changing anything: the sums are exact.

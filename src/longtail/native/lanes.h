@@ -6,6 +6,13 @@
 #include <cstring>
 #include <initializer_list>
 
+#if defined(__GNUC__)
+// Vectors must not be returned by a call between code for different instruction sets.
+#define LONGTAIL_INLINE inline __attribute__((always_inline))
+#else
+#define LONGTAIL_INLINE inline
+#endif
+
 namespace lanes {
 // Unnamed, so that each build of a file that uses it keeps its own copy of the functions.
 namespace {
@@ -16,30 +23,32 @@ constexpr size_t width = 8;
 typedef float Lanes __attribute__((vector_size(32)));
 typedef int Masks __attribute__((vector_size(32)));
 
-inline Lanes load(const float *from) {
+LONGTAIL_INLINE Lanes load(const float *from) {
     Lanes out;
     std::memcpy(&out, from, sizeof out);
     return out;
 }
 
-inline void store(float *to, Lanes from) { std::memcpy(to, &from, sizeof from); }
+LONGTAIL_INLINE void store(float *to, Lanes from) { std::memcpy(to, &from, sizeof from); }
 
-inline Lanes all(float value) { return Lanes{} + value; }
+LONGTAIL_INLINE Lanes all(float value) { return Lanes{} + value; }
 
-inline Lanes larger(Lanes a, Lanes b) { return a > b ? a : b; }
+LONGTAIL_INLINE Lanes larger(Lanes a, Lanes b) { return a > b ? a : b; }
 
-inline Lanes smaller(Lanes a, Lanes b) { return a < b ? a : b; }
+LONGTAIL_INLINE Lanes smaller(Lanes a, Lanes b) { return a < b ? a : b; }
 
-inline Lanes magnitude(Lanes a) { return a < 0.0f ? -a : a; }
+LONGTAIL_INLINE Lanes magnitude(Lanes a) { return a < 0.0f ? -a : a; }
 
-inline Lanes two_to_the(Lanes whole) {
+LONGTAIL_INLINE Lanes where_positive(Lanes a, Lanes then, Lanes otherwise) { return a > 0.0f ? then : otherwise; }
+
+LONGTAIL_INLINE Lanes two_to_the(Lanes whole) {
     Masks bits = (__builtin_convertvector(whole, Masks) + 127) << 23;
     Lanes out;
     std::memcpy(&out, &bits, sizeof out);
     return out;
 }
 
-inline Lanes rounded(Lanes a) {
+LONGTAIL_INLINE Lanes rounded(Lanes a) {
     return __builtin_convertvector(__builtin_convertvector(a + (a < 0.0f ? all(-0.5f) : all(0.5f)), Masks), Lanes);
 }
 #else
@@ -53,54 +62,58 @@ struct Lanes {
 };
 
 template <typename F>
-inline Lanes each(F f) {
+LONGTAIL_INLINE Lanes each(F f) {
     Lanes out;
     for (size_t i = 0; i < width; ++i) out.at[i] = f(i);
     return out;
 }
 
-inline Lanes load(const float *from) {
+LONGTAIL_INLINE Lanes load(const float *from) {
     return each([=](size_t i) { return from[i]; });
 }
 
-inline void store(float *to, Lanes from) {
+LONGTAIL_INLINE void store(float *to, Lanes from) {
     for (size_t i = 0; i < width; ++i) to[i] = from.at[i];
 }
 
-inline Lanes all(float value) {
+LONGTAIL_INLINE Lanes all(float value) {
     return each([=](size_t) { return value; });
 }
 
-inline Lanes operator+(Lanes a, Lanes b) {
+LONGTAIL_INLINE Lanes operator+(Lanes a, Lanes b) {
     return each([&](size_t i) { return a.at[i] + b.at[i]; });
 }
-inline Lanes operator-(Lanes a, Lanes b) {
+LONGTAIL_INLINE Lanes operator-(Lanes a, Lanes b) {
     return each([&](size_t i) { return a.at[i] - b.at[i]; });
 }
-inline Lanes operator*(Lanes a, Lanes b) {
+LONGTAIL_INLINE Lanes operator*(Lanes a, Lanes b) {
     return each([&](size_t i) { return a.at[i] * b.at[i]; });
 }
-inline Lanes operator/(Lanes a, Lanes b) {
+LONGTAIL_INLINE Lanes operator/(Lanes a, Lanes b) {
     return each([&](size_t i) { return a.at[i] / b.at[i]; });
 }
-inline Lanes operator+(Lanes a, float b) { return a + all(b); }
-inline Lanes operator-(Lanes a, float b) { return a - all(b); }
-inline Lanes operator*(Lanes a, float b) { return a * all(b); }
-inline Lanes operator-(Lanes a) { return all(0.0f) - a; }
+LONGTAIL_INLINE Lanes operator+(Lanes a, float b) { return a + all(b); }
+LONGTAIL_INLINE Lanes operator-(Lanes a, float b) { return a - all(b); }
+LONGTAIL_INLINE Lanes operator*(Lanes a, float b) { return a * all(b); }
+LONGTAIL_INLINE Lanes operator-(Lanes a) { return all(0.0f) - a; }
 
-inline Lanes larger(Lanes a, Lanes b) {
+LONGTAIL_INLINE Lanes larger(Lanes a, Lanes b) {
     return each([&](size_t i) { return a.at[i] > b.at[i] ? a.at[i] : b.at[i]; });
 }
 
-inline Lanes smaller(Lanes a, Lanes b) {
+LONGTAIL_INLINE Lanes smaller(Lanes a, Lanes b) {
     return each([&](size_t i) { return a.at[i] < b.at[i] ? a.at[i] : b.at[i]; });
 }
 
-inline Lanes magnitude(Lanes a) {
+LONGTAIL_INLINE Lanes where_positive(Lanes a, Lanes then, Lanes otherwise) {
+    return each([&](size_t i) { return a.at[i] > 0.0f ? then.at[i] : otherwise.at[i]; });
+}
+
+LONGTAIL_INLINE Lanes magnitude(Lanes a) {
     return each([&](size_t i) { return a.at[i] < 0.0f ? -a.at[i] : a.at[i]; });
 }
 
-inline Lanes two_to_the(Lanes whole) {
+LONGTAIL_INLINE Lanes two_to_the(Lanes whole) {
     return each([&](size_t i) {
         const int bits = (static_cast<int>(whole.at[i]) + 127) << 23;
         float out;
@@ -109,19 +122,19 @@ inline Lanes two_to_the(Lanes whole) {
     });
 }
 
-inline Lanes rounded(Lanes a) {
+LONGTAIL_INLINE Lanes rounded(Lanes a) {
     return each([&](size_t i) { return static_cast<float>(static_cast<int>(a.at[i] + (a.at[i] < 0 ? -0.5f : 0.5f))); });
 }
 #endif
 
-inline float largest(Lanes a) {
+LONGTAIL_INLINE float largest(Lanes a) {
     float out = a[0];
     for (size_t i = 1; i < width; ++i) out = a[i] > out ? a[i] : out;
     return out;
 }
 
 // e^x for x in [-80, 80]: a power of two times a Taylor polynomial on half an octave.
-inline Lanes exponential(Lanes x) {
+LONGTAIL_INLINE Lanes exponential(Lanes x) {
     x = larger(smaller(x, all(80.0f)), all(-80.0f));
     const Lanes whole = rounded(x * 1.44269504f);
     const Lanes rest = x - whole * 0.693359375f + whole * 2.12194440e-4f;
@@ -131,7 +144,7 @@ inline Lanes exponential(Lanes x) {
     return sum * two_to_the(whole);
 }
 
-inline Lanes sigmoid(Lanes x) { return all(1.0f) / (exponential(-x) + 1.0f); }
+LONGTAIL_INLINE Lanes sigmoid(Lanes x) { return all(1.0f) / (exponential(-x) + 1.0f); }
 
 }  // namespace
 }  // namespace lanes

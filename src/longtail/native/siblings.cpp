@@ -199,7 +199,7 @@ Outcome descend(const Siblings &s, size_t n_features, bool logistic, double tole
             if (out.gap <= tolerance * out.primal) break;
         }
         shuffler.shuffle(order);
-        variant->sweep(s, logistic, cold && out.sweeps == 0, order.data(), negligible, sums);
+        variant->sweep(s, logistic, order.data(), negligible, sums);
         update_gap();
     }
     return out;

@@ -82,13 +82,13 @@ class _Problem:
         inside = np.clip(share, 1e-30, 1), np.clip(1 - share, 1e-30, 1)
         return np.asarray(-cost * (share * np.log(inside[0]) + (1 - share) * np.log(inside[1])))
 
-    def step(self, dual: Array, margin: Array, cost: Array, square: float, first: bool) -> Array:
+    def step(self, dual: Array, margin: Array, cost: Array, square: float) -> Array:
         if not self.logistic:
             ridge = np.float32(0.5) / cost
             slope = margin - 1 + ridge * dual
             return np.maximum(dual - slope / (ridge + np.float32(square)), 0).astype(np.float32)
         share = np.clip(dual / cost, 1e-12, 0.9999999)
-        t = np.clip(-margin if first else np.log(share / (1 - share)), -30, 30)
+        t = np.clip(np.where(dual > 0, np.log(share / (1 - share)), -margin), -30, 30)
         for _ in range(6):
             p = 1 / (1 + np.exp(-t))
             value = t + (cost * p - dual) * square + margin
@@ -231,7 +231,7 @@ def _descend(
             losses += float(problem.primal(margin, cost).sum(dtype=np.float64))
             now = duals[row]
             if changing:
-                now = problem.step(duals[row], margin, cost, squares[row], cold and sweeps == 0)
+                now = problem.step(duals[row], margin, cost, squares[row])
                 if np.abs(now - duals[row]).max() > 1e-6 * negative_cost:
                     problem.add(row, (now - duals[row]) * sign, bias)
                     duals[row] = now

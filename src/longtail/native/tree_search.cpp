@@ -4,8 +4,8 @@
 // features of a bucket (features with the same high bits), each feature has the low bits of its number and a count of
 // weights, each weight its child; a block in which most weights are there has one for every child instead. Rows are led through the tree level by level, all rows of a node one after another, so
 // that the node's weights are read into the cache once; where enough rows meet at a node its directory is spread out
-// into a table first, or all its weights into a dense matrix. Whatever the arrays hold, no read goes beyond them: they may be mapped from a file that nobody has
-// read through.
+// into a table first, or all its weights into a dense matrix. Whatever the arrays of the blocks hold, no read goes beyond them: they may be mapped from a file that
+// nobody has read through. Only the hierarchy, `pointers` and `children`, is trusted.
 #include "kernels.h"
 
 #include <algorithm>
@@ -487,7 +487,7 @@ class TreeSearch {
                 by_node(round);
                 for (size_t from = 0, to = 0; from < round.size(); from = to) {
                     while (to < round.size() && round[to].node == round[from].node) ++to;
-                    descend(tree, rows, round.data() + from, round.data() + to, mask, open, next, emit, floor, scratch);
+                    descend(tree, rows, round.data() + from, round.data() + to, mask, open, next, emit, floor, seen != nullptr, scratch);
                 }
             }
             level.clear();
@@ -515,7 +515,8 @@ class TreeSearch {
     // Score the children of one node for the rows that came to it.
     template <typename Emit, typename Floor>
     void descend(const Tree &tree, const Rows &rows, const Visit *visit, const Visit *end, const bool *mask,
-                 const std::vector<char> &open, Best &next, Emit &emit, Floor &floor, Scratch &scratch) const {
+                 const std::vector<char> &open, Best &next, Emit &emit, Floor &floor, bool nodes_only,
+                 Scratch &scratch) const {
         const size_t node = static_cast<size_t>(visit->node);
         const size_t edge = static_cast<size_t>(tree.pointers.data()[node]);
         const size_t children = static_cast<size_t>(tree.pointers.data()[node + 1]) - edge;
@@ -526,13 +527,18 @@ class TreeSearch {
             const Block block(tree, static_cast<size_t>(tree.first_block.data()[node]) + first / block_children, count);
             const int64_t *child = tree.children.data() + edge + first;
             const auto labels = static_cast<size_t>(std::count_if(child, child + count, [](int64_t id) { return id < 0; }));
+            if (nodes_only && labels == count) continue;
             // What a walk costs, in weights touched: spreading out the directory costs a write per feature of the node,
             // spreading out the weights a dense matrix, in which a strip costs about as much as a single weight.
             const size_t width = (count + strip - 1) / strip * strip;
             const size_t sparse_cost = 2 * features * (block.weights / std::max<size_t>(1, block.rows) + 1);
-            const size_t dense_cost = features * width / strip + block.rows * width / (2 * strip) + 2 * block.weights;
+            // The first time a place for every feature must be made.
+            const size_t dense_places = scratch.short_spread.row_of.empty() && scratch.full_spread.row_of.empty() ? n_features_ / strip : 0;
+            const size_t table_places = scratch.table.empty() ? n_features_ / strip : 0;
+            const size_t dense_cost =
+                features * width / strip + block.rows * width / (2 * strip) + 2 * block.weights + dense_places;
             const bool dense = dense_cost < sparse_cost && block.rows * width <= largest_spread;
-            const bool table = !dense && features > block.rows && block.weights < (size_t{1} << 24) - 1;
+            const bool table = !dense && features > block.rows + table_places && block.weights < (size_t{1} << 24) - 1;
             if (dense && block.short_weights) spread_weights(block, block.short_weights, width, scratch.short_spread);
             if (dense && block.full_weights) spread_weights(block, block.full_weights, width, scratch.full_spread);
             if (table) spread_directory(block, scratch.table);
@@ -599,7 +605,7 @@ class TreeSearch {
     float least_margin(float path, float floor) const {
         if (!(floor > nothing)) return nothing;
         const float apart_by = std::max(0.0f, path - floor);
-        return (logistic_ ? -apart_by : 1.0f - std::cbrt(apart_by)) - 1e-4f * (1.0f + apart_by);
+        return (logistic_ ? -apart_by : 1.0f - std::cbrt(apart_by)) - 1e-4f * (1.0f + apart_by) - 1e-6f * std::fabs(path);
     }
 
     float log_probability(float margin) const {
@@ -650,7 +656,7 @@ class TreeSearch {
                           Scratch &scratch) {
         size_t most = 0, found = 0;
         for (const Visit *each = from; each != to; ++each) most += length(rows, each->row);
-        scratch.hits.resize(most + 1);
+        scratch.hits.resize(most + 1);  // one more than is found may be written
         scratch.bounds.assign(1, 0);
         for (const Visit *each = from; each != to; ++each) {
             const int64_t begin = rows.indptr[rows.first + each->row], end = rows.indptr[rows.first + each->row + 1];
@@ -669,9 +675,12 @@ class TreeSearch {
 
     template <typename F>
     void for_each_feature(const Block &block, F f) const {
+        size_t done = 0;
         for (size_t bucket = 0; bucket < block.buckets; ++bucket) {
             size_t row, end, weight;
             block.bucket(bucket, row, end, weight);
+            if (row < done) continue;  // a damaged directory must not make the same features pass again and again
+            done = std::max(row, end);
             for (; row < end; ++row) {
                 const size_t feature = (bucket << block.shift) + block.lows[row], count = block.counts[row] + size_t{1};
                 const size_t there = block.within(weight, count);
