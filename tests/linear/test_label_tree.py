@@ -343,7 +343,7 @@ def test_too_little_memory_is_said_before_anything_is_learned(rng, monkeypatch):
     plan = LabelTree().memory_plan(X, Y)
     assert LabelTree(n_trees=5).memory_plan(X, Y).total > plan.total
     assert LabelTree(negatives="beam").memory_plan(X, Y).total > plan.total
-    for module in ("tree_training", "label_tree"):
+    for module in ("tree_training", "classifier_tree"):
         monkeypatch.setattr(f"longtail.linear.{module}.kernels", None)
     monkeypatch.setattr("longtail.linear.label_tree.label_vectors", None)
     monkeypatch.setenv("LONGTAIL_MEMORY", "10K")

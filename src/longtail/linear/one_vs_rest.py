@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from longtail.labels import LabelHierarchy
-from longtail.linear.label_tree import ClassifierTree
+from longtail.linear.classifier_tree import ClassifierTree
 from longtail.linear.training_data import check_training, column_counts
 from longtail.linear.tree_training import Rows
 from longtail.memory import MemoryPlan
@@ -94,9 +94,6 @@ class OneVsRest(ClassifierTree):
         self.max_sweeps = max_sweeps
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def _beam(self) -> int:
-        return 1
 
     def memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         """What `fit` would hold at its peak, as a `MemoryPlan`."""

@@ -50,8 +50,8 @@ class TreeModel(BaseEstimator, Persistent):
     n_labels_: int
 
     def _beam(self) -> int:
-        """Nodes visited per level and row."""
-        raise NotImplementedError
+        """Nodes visited per level and row: the root, where there is no other."""
+        return 1
 
     def _path_weight(self) -> float:
         """Weight of the nodes above a label in the logarithm of its score."""
