@@ -140,7 +140,7 @@ class TreeModel(BaseEstimator, Persistent):
     def _row_blocks(self, n_rows: int) -> list[slice]:
         if n_rows <= _FEWEST_ROWS:
             return [slice(0, n_rows)]
-        return split(n_rows, min(_MOST_ROWS, max(_FEWEST_ROWS, -(-n_rows // (2 * resolve_jobs(self.n_jobs))))))
+        return split(n_rows, min(_MOST_ROWS, max(_FEWEST_ROWS, -(-n_rows // resolve_jobs(self.n_jobs)))))
 
     def decision_function(self, X: Any) -> Array:
         """Scores of every label for every row, with no beam, as one dense matrix: for small vocabularies.

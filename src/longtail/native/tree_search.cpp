@@ -2,9 +2,10 @@
 //
 // The weights of a node's children are stored in blocks of up to 256 children, feature by feature: a directory finds the
 // features of a bucket (features with the same high bits), each feature has the low bits of its number and a count of
-// weights, each weight its child; a block in which most weights are there has one for every child instead. Rows are led through the tree level by level, all rows of a node one after another, so
-// that the node's weights are read into the cache once; where enough rows meet at a node its directory is spread out
-// into a table first, or all its weights into a dense matrix. Whatever the arrays of the blocks hold, no read goes beyond them: they may be mapped from a file that
+// weights, each weight its child; a block in which most weights are there has one for every child instead. Rows are led
+// through the tree level by level, all rows of a node one after another, so that the node's weights are read into the
+// cache once; where enough rows meet at a node its directory is spread out into a table first, or all its weights into a
+// dense matrix. Whatever the arrays of the blocks hold, no read goes beyond them: they may be mapped from a file that
 // nobody has read through. Only the hierarchy, `pointers` and `children`, is trusted.
 #include "kernels.h"
 
@@ -184,22 +185,7 @@ struct Block {
 
 constexpr size_t strip = lanes::width;
 constexpr size_t panel_columns = 4 * strip;
-constexpr size_t rows_at_once = 64;
-
-inline __attribute__((always_inline)) lanes::Lanes load_strip(const float *weights) { return lanes::load(weights); }
-
-inline __attribute__((always_inline)) lanes::Lanes load_strip(const int16_t *weights) {
-#if defined(__GNUC__)
-    // By way of 32 bits: compilers know the instructions for each of the two steps.
-    typedef int16_t Stored __attribute__((vector_size(strip * sizeof(int16_t))));
-    typedef int32_t Wider __attribute__((vector_size(strip * sizeof(int32_t))));
-    Stored stored;
-    std::memcpy(&stored, weights, sizeof stored);
-    return __builtin_convertvector(__builtin_convertvector(stored, Wider), lanes::Lanes);
-#else
-    return lanes::each([=](size_t i) { return static_cast<float>(weights[i]); });
-#endif
-}
+constexpr size_t rows_at_once = 256;
 
 // Add what the features of a row say about each child. `table`, where there is one, has the place and number of the
 // weights of every feature; without it they are looked up.
@@ -248,14 +234,13 @@ LONGTAIL_WIDE void walk_full(const Block &block, const uint32_t *table, const in
 // A block spread out for the many rows that meet at it: the row of every feature, and dense rows of weights. The columns
 // are kept in panels of 32, a panel with all its rows after another, so that a panel stays in the cache while the rows of
 // features pass by.
-template <typename Weight>
 struct Spread {
     std::vector<uint32_t> row_of;
-    std::vector<Weight> weights;
+    std::vector<float> weights;
     size_t rows = 0, width = 0;
 
     size_t panel_width(size_t column) const { return std::min(panel_columns, width - column); }
-    const Weight *panel(size_t column) const { return weights.data() + rows * column; }
+    const float *panel(size_t column) const { return weights.data() + rows * column; }
 };
 
 struct Hit {
@@ -263,22 +248,21 @@ struct Hit {
     float value;
 };
 
-template <size_t N, typename Weight>
-inline __attribute__((always_inline)) void add_columns(const Weight *panel, const Hit *hit, const Hit *end, float *scores) {
+// A sum has its terms in the order of the features, as `walk` has, so that the two agree in every bit.
+template <size_t N>
+inline __attribute__((always_inline)) void add_columns(const float *panel, const Hit *hit, const Hit *end, float *scores) {
     lanes::Lanes sums[N] = {};
     for (; hit != end; ++hit) {
-        const Weight *w = panel + hit->row * (N * strip);
-        for (size_t v = 0; v < N; ++v) sums[v] += load_strip(w + v * strip) * hit->value;
+        const float *w = panel + hit->row * (N * strip);
+        for (size_t v = 0; v < N; ++v) sums[v] += lanes::load(w + v * strip) * hit->value;
     }
     for (size_t v = 0; v < N; ++v) lanes::store(scores + v * strip, sums[v]);
 }
 
 // Scores of all children, for rows whose hits lie between neighbouring `bounds`.
-template <typename Weight>
-inline __attribute__((always_inline)) void walk_spread(const Spread<Weight> &spread, const Hit *hits, const size_t *bounds,
-                                                       size_t n_rows, float *scores) {
+LONGTAIL_WIDE void walk_spread(const Spread &spread, const Hit *hits, const size_t *bounds, size_t n_rows, float *scores) {
     for (size_t column = 0; column < spread.width; column += panel_columns) {
-        const Weight *panel = spread.panel(column);
+        const float *panel = spread.panel(column);
         for (size_t row = 0; row < n_rows; ++row) {
             const Hit *hit = hits + bounds[row], *end = hits + bounds[row + 1];
             float *to = scores + row * spread.width + column;
@@ -292,21 +276,10 @@ inline __attribute__((always_inline)) void walk_spread(const Spread<Weight> &spr
     }
 }
 
-LONGTAIL_WIDE void walk_spread_short(const Spread<int16_t> &spread, const Hit *hits, const size_t *bounds, size_t n_rows,
-                                     float *scores) {
-    walk_spread(spread, hits, bounds, n_rows, scores);
-}
-
-LONGTAIL_WIDE void walk_spread_full(const Spread<float> &spread, const Hit *hits, const size_t *bounds, size_t n_rows,
-                                    float *scores) {
-    walk_spread(spread, hits, bounds, n_rows, scores);
-}
-
 // What a search works with, kept from node to node.
 struct Scratch {
     std::vector<uint32_t> table;
-    Spread<int16_t> short_spread;
-    Spread<float> full_spread;
+    Spread spread;
     std::vector<Hit> hits;
     std::vector<size_t> bounds;
     std::vector<float> scores;
@@ -528,31 +501,28 @@ class TreeSearch {
             const int64_t *child = tree.children.data() + edge + first;
             const auto labels = static_cast<size_t>(std::count_if(child, child + count, [](int64_t id) { return id < 0; }));
             if (nodes_only && labels == count) continue;
-            // What a walk costs, in weights touched: spreading out the directory costs a write per feature of the node,
-            // spreading out the weights a dense matrix, in which a strip costs about as much as a single weight.
+            // What a walk costs, in strips of a dense matrix: a single weight that goes to its child costs about four, as
+            // the features that rows have are those with the most weights. Spreading out the directory costs a write per
+            // feature of the node, spreading out the weights a dense matrix.
             const size_t width = (count + strip - 1) / strip * strip;
-            const size_t sparse_cost = 2 * features * (block.weights / std::max<size_t>(1, block.rows) + 1);
+            const size_t sparse_cost = 4 * features * (block.weights / std::max<size_t>(1, block.rows) + 1);
             // The first time a place for every feature must be made.
-            const size_t dense_places = scratch.short_spread.row_of.empty() && scratch.full_spread.row_of.empty() ? n_features_ / strip : 0;
+            const size_t dense_places = scratch.spread.row_of.empty() ? n_features_ / strip : 0;
             const size_t table_places = scratch.table.empty() ? n_features_ / strip : 0;
             const size_t dense_cost =
                 features * width / strip + block.rows * width / (2 * strip) + 2 * block.weights + dense_places;
             const bool dense = dense_cost < sparse_cost && block.rows * width <= largest_spread;
             const bool table = !dense && features > block.rows + table_places && block.weights < (size_t{1} << 24) - 1;
-            if (dense && block.short_weights) spread_weights(block, block.short_weights, width, scratch.short_spread);
-            if (dense && block.full_weights) spread_weights(block, block.full_weights, width, scratch.full_spread);
+            if (dense && block.short_weights) spread_weights(block, block.short_weights, width, scratch.spread);
+            if (dense && block.full_weights) spread_weights(block, block.full_weights, width, scratch.spread);
             if (table) spread_directory(block, scratch.table);
             for (const Visit *from = visit; from != end;) {
                 const Visit *to = from + std::min<std::ptrdiff_t>(rows_at_once, end - from);
                 if (dense) scratch.scores.resize(rows_at_once * width);
-                if (dense && block.short_weights) {
-                    find_hits(scratch.short_spread.row_of, rows, from, to, scratch);
-                    walk_spread_short(scratch.short_spread, scratch.hits.data(), scratch.bounds.data(),
-                                      static_cast<size_t>(to - from), scratch.scores.data());
-                } else if (dense) {
-                    find_hits(scratch.full_spread.row_of, rows, from, to, scratch);
-                    walk_spread_full(scratch.full_spread, scratch.hits.data(), scratch.bounds.data(),
-                                     static_cast<size_t>(to - from), scratch.scores.data());
+                if (dense) {
+                    find_hits(scratch.spread.row_of, rows, from, to, scratch);
+                    walk_spread(scratch.spread, scratch.hits.data(), scratch.bounds.data(), static_cast<size_t>(to - from),
+                                scratch.scores.data());
                 }
                 for (float *scores = scratch.scores.data(); from != to; ++from, scores += width) {
                     if (dense) {
@@ -568,7 +538,7 @@ class TreeSearch {
                 }
             }
             if (table) clear(block, scratch.table);
-            if (dense) clear(block, block.short_weights ? scratch.short_spread.row_of : scratch.full_spread.row_of);
+            if (dense) clear(block, scratch.spread.row_of);
         }
     }
 
@@ -581,9 +551,10 @@ class TreeSearch {
         for (size_t i = 0; i < count; ++i) scores[i] = scores[i] * scales[i] + intercepts[i];
         const float to_labels = path_weight_ * visit.log_score, to_nodes = visit.log_score;
         // Most children are far from good enough, which the margin tells without a logarithm.
+        float label_floor = floor(visit.row), node_floor = next.floor(visit.row);
         const auto needed = [&] {
-            const float label = labels > 0 ? least_margin(to_labels, floor(visit.row)) : -nothing;
-            const float node = labels < count ? least_margin(to_nodes, next.floor(visit.row)) : -nothing;
+            const float label = labels > 0 ? least_margin(to_labels, label_floor) : -nothing;
+            const float node = labels < count ? least_margin(to_nodes, node_floor) : -nothing;
             return std::min(label, node);
         };
         float least = needed();
@@ -597,6 +568,10 @@ class TreeSearch {
                 emit(visit.row, ~child, log_score);
             else
                 next.offer(visit.row, {log_score, child});
+            const float new_label_floor = floor(visit.row), new_node_floor = next.floor(visit.row);
+            if (new_label_floor == label_floor && new_node_floor == node_floor) continue;
+            label_floor = new_label_floor;
+            node_floor = new_node_floor;
             least = needed();
         }
     }
@@ -633,11 +608,11 @@ class TreeSearch {
     }
 
     template <typename Weight>
-    void spread_weights(const Block &block, const Weight *weights, size_t width, Spread<Weight> &spread) const {
+    void spread_weights(const Block &block, const Weight *weights, size_t width, Spread &spread) const {
         if (spread.row_of.size() != n_features_) spread.row_of.assign(n_features_, absent);
         spread.rows = block.rows;
         spread.width = width;
-        spread.weights.assign(block.rows * width, Weight{0});
+        spread.weights.assign(block.rows * width, 0.0f);
         size_t row = 0;
         for_each_feature(block, [&](size_t feature, size_t weight, size_t count) {
             if (row == block.rows) return;
@@ -645,7 +620,8 @@ class TreeSearch {
                 const size_t slot = block.dense ? i - weight : block.slots[i];
                 if (slot >= width) continue;
                 const size_t column = slot / panel_columns * panel_columns;
-                spread.weights[block.rows * column + row * spread.panel_width(column) + slot - column] = weights[i];
+                spread.weights[block.rows * column + row * spread.panel_width(column) + slot - column] =
+                    static_cast<float>(weights[i]);
             }
             spread.row_of[feature] = static_cast<uint32_t>(row++);
         });
