@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from longtail.version import __version__
 
 if TYPE_CHECKING:
+    from longtail.aggregated import AggregatedClassifier as AggregatedClassifier
     from longtail.data import Corpus as Corpus
     from longtail.errors import LongtailError as LongtailError
     from longtail.linear import LabelTree as LabelTree
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 # Loaded on first use, so that importing the package costs what NumPy and SciPy cost.
 _HOMES = {
+    "AggregatedClassifier": "longtail.aggregated",
     "Corpus": "longtail.data",
     "LabelTree": "longtail.linear",
     "LongtailError": "longtail.errors",

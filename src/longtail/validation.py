@@ -181,6 +181,22 @@ def as_labels(Y: Any, n_rows: int | None = None, name: str = "Y") -> Any:
     return sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
 
 
+def as_counts(counts: Any, name: str) -> Any:
+    """Check a matrix of whole numbers of at least 0 and bring it to CSR int64 without stored zeros."""
+    csr = _as_csr(counts, name)
+    bad = (csr.data < 0) | (csr.data != np.floor(csr.data)) | ~np.isfinite(csr.data)
+    if bad.any():
+        first = int(np.argmax(bad))
+        row = int(np.searchsorted(csr.indptr, first, side="right")) - 1
+        raise InvalidInput(f"{name} must hold whole numbers of at least 0; row {row} holds {csr.data[first].item()!r}")
+    csr = sparse.csr_array((csr.data.astype(np.int64), csr.indices, csr.indptr), shape=csr.shape)
+    csr = _canonical(csr, counts)
+    if csr.data.size and not csr.data.all():
+        csr = csr.copy()
+        csr.eliminate_zeros()
+    return csr
+
+
 def _first_other(values: Any) -> Any:
     return values[~np.isin(values, (0, 1))][0].item()
 

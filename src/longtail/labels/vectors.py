@@ -57,13 +57,31 @@ def label_vectors(X: Any, Y: Any, top: int | None = None, n_jobs: int | None = N
     """
     X = as_features(X)
     Y = as_labels(Y, n_rows=X.shape[0])
-    n_features, n_labels = X.shape[1], Y.shape[1]
+    return sum_of_rows(X, sparse.csr_array(Y.T), top, n_jobs, weighted=False)
+
+
+def sum_of_rows(
+    X: Any, members: Any, top: int | None = None, n_jobs: int | None = None, *, weighted: bool = True
+) -> Any:
+    """The vectors of labels whose rows count differently.
+
+    Parameters
+    ----------
+    X : csr_array of shape (n_rows, n_features), float32
+    members : csr_array of shape (n_labels, n_rows)
+        How much each row counts for a label; a row may stand there more than once.
+    top, n_jobs
+        As in `label_vectors`, and so is the result.
+    weighted : bool
+        False where all that is stored in `members` is 1.
+    """
+    n_features, n_labels = X.shape[1], members.shape[0]
     if n_features >= _FEATURE_LIMIT:
         raise InvalidInput(f"X has {n_features} features; label vectors are made of fewer than 2^31")
     if top is not None and (isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1):
         raise InvalidInput(f"top is {top!r}; expected a whole number of at least 1, or None")
-    members = sparse.csr_array(Y.T)
     label_indptr, label_rows = members.indptr.astype(np.int64), members.indices.astype(np.int64)
+    factors = members.data.astype(np.float32, copy=False) if weighted else None
     _check_size(X, label_indptr)
     row_ends = np.concatenate([[0], np.cumsum(np.diff(X.indptr).astype(np.int64)[label_rows])])
     most = np.minimum(np.diff(row_ends[label_indptr]), n_features)
@@ -80,7 +98,7 @@ def label_vectors(X: Any, Y: Any, top: int | None = None, n_jobs: int | None = N
         counts = np.empty(block.stop - block.start, dtype=np.int64)
         starts = label_indptr[block.start : block.stop + 1]
         written = kernels.sum_label_rows(
-            *(starts, label_rows, X.indptr, X.indices, X.data, n_features, limit),
+            *(starts, label_rows, factors, X.indptr, X.indices, X.data, n_features, limit),
             *(counts, scratch.indices, scratch.data),
         )
         return counts, scratch.indices[:written].copy(), scratch.data[:written].copy()

@@ -13,7 +13,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from longtail.native import cluster, conjugate, repository_text, siblings, sparse, text, topk, tree_search
+from longtail.native import cluster, conjugate, grouped, repository_text, siblings, sparse, text, topk, tree_search
 
 twins: Any = SimpleNamespace(
     **{name: getattr(text, name) for name in text.__all__},
@@ -24,10 +24,12 @@ twins: Any = SimpleNamespace(
     cg_curvature=conjugate.cg_curvature,
     cg_descend=conjugate.cg_descend,
     cg_turn=conjugate.cg_turn,
+    find_members=grouped.find_members,
     gram=sparse.gram,
     multiply=sparse.multiply,
     multiply_sparse=sparse.multiply_sparse,
     project_rows=cluster.project_rows,
+    score_members=grouped.score_members,
     sum_label_rows=cluster.sum_label_rows,
     train_siblings=siblings.train_siblings,
     update_topk=topk.update_topk,

@@ -6,23 +6,18 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <vector>
+
+#include <nanobind/stl/optional.h>
+
+#include "dot.h"
 
 #if defined(_MSC_VER)
 #include <intrin.h>
 #endif
 
 namespace {
-
-// Four running sums, because one would wait for itself at every entry.
-inline float dot(const int32_t *features, const float *values, size_t count, const float *dense) {
-    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    size_t e = 0;
-    for (; e + 4 <= count; e += 4)
-        for (size_t j = 0; j < 4; ++j) sums[j] += values[e + j] * dense[features[e + j]];
-    for (; e < count; ++e) sums[0] += values[e] * dense[features[e]];
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
 
 // The smallest of the `count` largest scores, and how many of those that equal it are among them.
 float cut(const float *scores, size_t size, size_t count, std::vector<float> &scratch, size_t &equals) {
@@ -82,10 +77,12 @@ private:
 };
 
 template <typename I>
-int64_t sum_label_rows(Vector<const int64_t> label_indptr, Vector<const int64_t> label_rows, Vector<const I> indptr,
-                       Vector<const I> indices, Vector<const float> data, int64_t n_features, int64_t top,
-                       Vector<int64_t> counts, Vector<int32_t> out_indices, Vector<float> out_data) {
+int64_t sum_label_rows(Vector<const int64_t> label_indptr, Vector<const int64_t> label_rows,
+                       std::optional<Vector<const float>> row_weights, Vector<const I> indptr, Vector<const I> indices,
+                       Vector<const float> data, int64_t n_features, int64_t top, Vector<int64_t> counts,
+                       Vector<int32_t> out_indices, Vector<float> out_data) {
     const int64_t *label_starts = label_indptr.data(), *rows = label_rows.data();
+    const float *factors = row_weights ? row_weights->data() : nullptr;
     const I *starts = indptr.data(), *features = indices.data();
     const float *values = data.data();
     int64_t *kept = counts.data();
@@ -98,9 +95,11 @@ int64_t sum_label_rows(Vector<const int64_t> label_indptr, Vector<const int64_t>
     std::vector<float> weights, magnitudes, scratch;
     size_t written = 0;
     for (size_t label = 0; label < labels; ++label) {
-        for (int64_t r = label_starts[label]; r < label_starts[label + 1]; ++r)
+        for (int64_t r = label_starts[label]; r < label_starts[label + 1]; ++r) {
+            const float factor = factors ? factors[r] : 1.0f;
             for (I e = starts[rows[r]]; e < starts[rows[r] + 1]; ++e)
-                sums.add(static_cast<size_t>(features[e]), values[e]);
+                sums.add(static_cast<size_t>(features[e]), factor * values[e]);
+        }
         found.clear();
         weights.clear();
         sums.take(found, weights);
@@ -265,6 +264,11 @@ void bind_cluster(nb::module_ &m) {
     m.def("add_rows", &add_rows);
     m.def("bisect_nodes", &bisect_nodes);
     m.def("project_rows", &project_rows);
-    m.def("sum_label_rows", &sum_label_rows<int32_t>);
-    m.def("sum_label_rows", &sum_label_rows<int64_t>);
+    const auto define_sum = [&m](auto function) {
+        m.def("sum_label_rows", function, nb::arg("label_indptr"), nb::arg("label_rows"), nb::arg("row_weights").none(),
+              nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("n_features"), nb::arg("top"),
+              nb::arg("counts"), nb::arg("out_indices"), nb::arg("out_data"));
+    };
+    define_sum(&sum_label_rows<int32_t>);
+    define_sum(&sum_label_rows<int64_t>);
 }

@@ -18,6 +18,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def sum_label_rows(
     label_indptr: Array,
     label_rows: Array,
+    row_weights: Array | None,
     indptr: Array,
     indices: Array,
     data: Array,
@@ -29,13 +30,15 @@ def sum_label_rows(
 ) -> int:
     """Write the sum of each label's rows, scaled to length 1, one label after the other; return the entries written.
 
+    `row_weights` has a factor for each of `label_rows`; None stands for 1.
     Only the `top` entries of largest magnitude of a label are written, ties to the lowest feature. `counts` takes the
     number of entries of each label.
     """
     X = sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
     entries = slice(label_indptr[0], label_indptr[-1])
+    factors = np.ones(len(label_rows), dtype=np.float32) if row_weights is None else row_weights
     members = sparse.csr_array(
-        (np.ones(entries.stop - entries.start, dtype=np.float32), label_rows[entries], label_indptr - label_indptr[0]),
+        (factors[entries], label_rows[entries], label_indptr - label_indptr[0]),
         shape=(len(counts), X.shape[0]),
     )
     sums = sparse.csr_array(members @ X)

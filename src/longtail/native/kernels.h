@@ -23,6 +23,7 @@ using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 void bind_cluster(nb::module_ &m);
 void bind_conjugate(nb::module_ &m);
+void bind_grouped(nb::module_ &m);
 void bind_repository_text(nb::module_ &m);
 void bind_siblings(nb::module_ &m);
 void bind_sparse(nb::module_ &m);

@@ -13,6 +13,7 @@ NB_MODULE(_kernels, m) {
     m.attr("sanitized") = sanitized;
     bind_cluster(m);
     bind_conjugate(m);
+    bind_grouped(m);
     bind_repository_text(m);
     bind_siblings(m);
     bind_sparse(m);

@@ -1,0 +1,16 @@
+"""Labels known only for groups of rows: EAGLE (Shen et al., ICML 2020) finds which member each label belongs to."""
+
+from longtail.aggregated.assignment import Assignment, assign_labels
+from longtail.aggregated.classifier import AggregatedClassifier
+from longtail.aggregated.grouping import aggregate_labels, clustered_groups, random_groups
+from longtail.aggregated.vectors import GroupRobustLabelVectors
+
+__all__ = [
+    "AggregatedClassifier",
+    "Assignment",
+    "GroupRobustLabelVectors",
+    "aggregate_labels",
+    "assign_labels",
+    "clustered_groups",
+    "random_groups",
+]

@@ -1,0 +1,190 @@
+"""From labels of groups to labels of rows (Shen et al., ICML 2020, Algorithm 2, and two other rules)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+from longtail import progress
+from longtail.aggregated.aggregation import Aggregation
+from longtail.aggregated.vectors import label_blocks
+from longtail.errors import InvalidInput
+from longtail.native import kernels
+from longtail.parallel import map_blocks
+from longtail.validation import as_features
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+RULES = ("argmax", "count", "joint")
+
+
+class Assignment(NamedTuple):
+    """Which row carries which label of its group: arrays with one entry per assignment, and the matrix they make.
+
+    Parameters
+    ----------
+    row_labels : csr_array of shape (n_rows, n_labels)
+        Stored values are all 1.
+    groups, labels, rows : int64 arrays
+        By label, then group, then row.
+    similarities : float64 array
+        Of the row and the label.
+    confidences : float64 array
+        How much more similar the row is than the best member of the group that did not get the label; infinite where
+        every member got it, below 0 where rule "joint" took another than the best.
+    """
+
+    row_labels: Any
+    groups: Array
+    labels: Array
+    rows: Array
+    similarities: Array
+    confidences: Array
+
+
+def assign_labels(
+    X: Any, groups: Any, group_labels: Any, label_vectors: Any, rule: str = "count", n_jobs: int | None = None
+) -> Assignment:
+    """Give each label of a group to the members most similar to the label's vector.
+
+    Parameters
+    ----------
+    X : sparse matrix or array-like of shape (n_rows, n_features)
+    groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
+    group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
+        How often a label is in a group.
+    label_vectors : sparse matrix or array-like of shape (n_labels, n_features)
+        As `GroupRobustLabelVectors` makes them, or others.
+    rule : {"argmax", "count", "joint"}
+        argmax: the best member gets the label, once. count: a label that is c times in a group goes to the c best
+        members. joint: as count, but the labels of a group are shared out among its members together, none getting
+        many more than another, so that the sum of similarities is largest.
+    n_jobs : int or None
+        Threads; None means every core.
+
+    Examples
+    --------
+    >>> X = [[1.0, 0.0], [0.8, 0.6]]
+    >>> found = assign_labels(X, [[1], [1]], [[1, 1]], label_vectors=[[1.0, 0.0], [0.6, 0.8]])
+    >>> found.row_labels.toarray().tolist(), found.confidences.round(2).tolist()
+    ([[1.0, 0.0], [0.0, 1.0]], [0.2, 0.36])
+    """
+    if rule not in RULES:
+        raise InvalidInput(f"rule is {rule!r}; expected one of {', '.join(map(repr, RULES))}")
+    X = as_features(X)
+    vectors = as_features(label_vectors, name="label_vectors", n_features=X.shape[1], owner="X")
+    aggregation = Aggregation.of(groups, group_labels, X.shape[0])
+    if vectors.shape[0] != aggregation.n_labels:
+        raise InvalidInput(f"{vectors.shape[0]} label vectors for {aggregation.n_labels} labels of groups")
+    return place_labels(aggregation, similarities_to(X, aggregation, vectors, n_jobs), rule)
+
+
+def similarities_to(X: Any, aggregation: Aggregation, vectors: Any, n_jobs: int | None) -> Array:
+    """The product of each member with its label's vector, flat as in `Aggregation`."""
+    starts, columns = vectors.indptr.astype(np.int64), vectors.indices.astype(np.int64)
+
+    def score_block(labels: slice) -> Array:
+        first, last = aggregation.pair_indptr[aggregation.label_indptr[[labels.start, labels.stop]]]
+        products = np.empty(last - first)
+        kernels.score_members(
+            aggregation.label_indptr[labels.start : labels.stop + 1],
+            *(aggregation.label_groups, aggregation.group_indptr, aggregation.group_rows),
+            *(X.indptr, X.indices, X.data),
+            *(starts[labels.start : labels.stop + 1], columns, vectors.data, X.shape[1], products),
+        )
+        return products
+
+    parts = map_blocks(score_block, label_blocks(X, aggregation, n_jobs), n_jobs, blas=False)
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def place_labels(aggregation: Aggregation, similarities: Array, rule: str) -> Assignment:
+    """Choose the members of each pair by a rule, from similarities that are flat as in `Aggregation`."""
+    if rule == "argmax":
+        chosen = _best(aggregation, similarities, np.minimum(aggregation.counts, 1))
+    elif rule == "count":
+        chosen = _best(aggregation, similarities, aggregation.counts)
+    else:
+        chosen = _jointly(aggregation, similarities)
+    return _assignment(aggregation, similarities, chosen)
+
+
+def _best(aggregation: Aggregation, similarities: Array, counts: Array) -> Array:
+    """A mask of the `counts` best members of each pair, ties to the first."""
+    chosen = np.zeros(len(similarities), dtype=bool)
+    sizes, starts = aggregation.pair_sizes, aggregation.pair_indptr[:-1]
+    if not len(sizes):
+        return chosen
+    single = counts == 1
+    highest = np.maximum.reduceat(similarities, starts)
+    places = np.where(similarities == np.repeat(highest, sizes), np.arange(len(similarities)), len(similarities))
+    chosen[np.minimum.reduceat(places, starts)[single]] = True
+    several = np.flatnonzero(np.repeat(~single, sizes))
+    if len(several):
+        pairs = np.repeat(np.arange(len(sizes)), sizes)[several]
+        order = several[np.lexsort((several, -similarities[several], pairs))]
+        first = np.cumsum(np.where(single, 0, sizes)) - np.where(single, 0, sizes)
+        rank = np.arange(len(order)) - first[pairs]
+        chosen[order[rank < counts[pairs]]] = True
+    return chosen
+
+
+def _jointly(aggregation: Aggregation, similarities: Array) -> Array:
+    """A mask of members: an assignment problem per group, in which each member has room for its share of the labels.
+
+    A label that is in a group c times takes part in c problems, one after the other, each without the members it has.
+    """
+    chosen = np.zeros(len(similarities), dtype=bool)
+    by_group = np.argsort(aggregation.label_groups, kind="stable")
+    bounds = np.searchsorted(aggregation.label_groups[by_group], np.arange(aggregation.n_groups + 1))
+    with progress.task("sharing out labels", total=aggregation.n_groups) as advance:
+        for group in range(aggregation.n_groups):
+            pairs = by_group[bounds[group] : bounds[group + 1]]
+            if len(pairs):
+                size = int(aggregation.pair_sizes[pairs[0]])
+                cells = aggregation.pair_indptr[pairs][:, None] + np.arange(size)
+                chosen[cells[_shared_out(similarities[cells], aggregation.counts[pairs])]] = True
+            advance(1)
+    return chosen
+
+
+def _shared_out(values: Array, counts: Array) -> Array:
+    """A mask of cells of a labels x members matrix: `counts` of each label, about as many of each member."""
+    n_members = values.shape[1]
+    room = np.full(n_members, -(-int(counts.sum()) // n_members))
+    taken = np.zeros(values.shape, dtype=bool)
+    refused = 4 * (len(values) + 1) * float(np.abs(values).max(initial=1))
+    for turn in range(int(counts.max(initial=0))):
+        labels = np.flatnonzero(counts > turn)
+        places = np.repeat(np.arange(n_members), room)
+        costs = np.where(taken[labels], refused, -values[labels])[:, places]
+        rows, columns = linear_sum_assignment(costs)
+        members = np.full(len(labels), -1)
+        members[rows] = np.where(costs[rows, columns] < refused, places[columns], -1)
+        # Where all that have room have the label already, the best of the others takes it all the same.
+        for i in np.flatnonzero(members < 0):
+            members[i] = np.argmax(np.where(taken[labels[i]], -np.inf, values[labels[i]]))
+        taken[labels, members] = True
+        room = np.maximum(0, room - np.bincount(members, minlength=n_members))
+    return taken
+
+
+def _assignment(aggregation: Aggregation, similarities: Array, chosen: Array) -> Assignment:
+    places = np.flatnonzero(chosen)
+    sizes, starts = aggregation.pair_sizes, aggregation.pair_indptr[:-1]
+    pairs = np.repeat(np.arange(len(sizes)), sizes)[places]
+    labels, rows = aggregation.pair_labels[pairs], aggregation.members(slice(None))[places]
+    others = np.where(chosen, -np.inf, similarities)
+    runners_up = np.maximum.reduceat(others, starts) if len(sizes) else np.zeros(0)
+    matrix = sparse.csr_array(
+        (np.ones(len(places), dtype=np.float32), (rows, labels)), shape=(aggregation.n_rows, aggregation.n_labels)
+    )
+    matrix.data[:] = 1  # a row may get a label in two groups
+    matrix.sort_indices()
+    similarity = similarities[places]
+    return Assignment(
+        matrix, aggregation.label_groups[pairs], labels, rows, similarity, similarity - runners_up[pairs]
+    )

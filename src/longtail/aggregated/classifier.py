@@ -1,0 +1,258 @@
+"""`AggregatedClassifier`: any estimator of the package, trained on labels that are known only for groups of rows."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from longtail import progress
+from longtail.aggregated.aggregation import Aggregation
+from longtail.aggregated.assignment import RULES, Assignment, place_labels
+from longtail.aggregated.evidence import explained
+from longtail.aggregated.refinement import refine
+from longtail.aggregated.vectors import search_rows, vectors_of
+from longtail.errors import InvalidInput
+from longtail.linear import LabelTree, OneVsRest, Ridge, RidgeCV, choose_learner
+from longtail.parameters import Choice, Constraint, Number, check_parameters
+from longtail.store import Persistent, State
+from longtail.store.state import check_params, saved_params
+from longtail.validation import as_features
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_log = logging.getLogger(__name__)
+
+PLACING = ("eagle", "eagle-0", "iterate")
+STRATEGIES = (*PLACING, "all", "auto")
+_ESTIMATORS: dict[str, Any] = {"LabelTree": LabelTree, "OneVsRest": OneVsRest, "Ridge": Ridge, "RidgeCV": RidgeCV}
+
+
+class AggregatedClassifier(BaseEstimator, Persistent):
+    """Learns to label rows where labels are known only for groups of rows.
+
+    Parameters
+    ----------
+    estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
+        What learns once labels have their rows; None chooses by the size of the data.
+    strategy : {"eagle", "eagle-0", "iterate", "all", "auto"}
+        eagle: labels go to the rows most similar to vectors found by `GroupRobustLabelVectors`; eagle-0: to vectors
+        that are plain means (`n_iter` does not count). iterate: from there on, models are trained and place the labels
+        of the groups they did not see, `rounds` times. all: every member gets every label of its groups. auto: trains
+        each on four fifths of the groups and takes the one that explains the other groups best.
+    rule : {"count", "argmax", "joint"}
+        How a label that is in a group finds its members, see `assign_labels`.
+    n_iter, step
+        Sweeps of the search for label vectors and how far each goes.
+    rounds : int
+        How often labels are placed anew by strategy iterate.
+    folds : int
+        Parts that the groups are divided into for that.
+    holdout : float
+        Share of the groups that strategy auto judges by.
+    random_state : int or None
+        Of the division of groups.
+    n_jobs : int or None
+        Threads of the search; those of the estimator are its own.
+
+    Attributes
+    ----------
+    estimator_ : the trained estimator
+    strategy_ : str
+        The strategy followed: that of auto, or `strategy`.
+    evidence_ : dict
+        Strategies that auto tried, and the share of the labels of held-out groups each explained.
+    row_labels_ : csr_array of shape (n_rows, n_labels)
+        What the estimator was trained on. Rows without labels were left out.
+    label_vectors_ : csr_array of shape (n_labels, n_features) or None
+        None for strategy all.
+    assignment_ : Assignment or None
+        Where each label went and how sure that is; None for strategy all.
+
+    Notes
+    -----
+    A loaded model predicts; ``row_labels_``, ``label_vectors_`` and ``assignment_`` are not saved.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import AggregatedClassifier, Ridge
+    >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=np.float32)
+    >>> groups = [[1, 0], [1, 0], [0, 1], [0, 1]]
+    >>> group_labels = [[1, 1, 0], [1, 0, 1]]  # label 0 in both groups
+    >>> model = AggregatedClassifier(Ridge(alpha=0.1)).fit(X, groups, group_labels)
+    >>> model.row_labels_.toarray().astype(int).tolist()
+    [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]]
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "strategy": Choice(STRATEGIES),
+        "rule": Choice(RULES),
+        "n_iter": Number(low=0, high=2**31, whole=True),
+        "step": Number(low=0, high=1e6),
+        "rounds": Number(low=1, high=1000, whole=True),
+        "folds": Number(low=2, high=1000, whole=True),
+        "holdout": Number(above=0, high=0.9),
+        "random_state": Number(low=0, high=2**31, whole=True, optional=True),
+        "n_jobs": Number(whole=True, optional=True),
+    }
+
+    estimator_: Any
+    strategy_: str
+    evidence_: dict[str, float]
+    row_labels_: Any
+    label_vectors_: Any
+    assignment_: Assignment | None
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        strategy: str = "eagle",
+        rule: str = "count",
+        n_iter: int = 20,
+        step: float = 0.1,
+        rounds: int = 2,
+        folds: int = 2,
+        holdout: float = 0.2,
+        random_state: int | None = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.strategy = strategy
+        self.rule = rule
+        self.n_iter = n_iter
+        self.step = step
+        self.rounds = rounds
+        self.folds = folds
+        self.holdout = holdout
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, groups: Any, group_labels: Any) -> Self:
+        """Find the rows of the labels, then train the estimator on them.
+
+        Parameters
+        ----------
+        X : sparse matrix or array-like of shape (n_rows, n_features)
+            Usually with rows of length 1.
+        groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
+            Groups may overlap, differ in size and be empty. Rows in no group are left out.
+        group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
+            How often a label is in a group, or 1 where it is there at all.
+        """
+        check_parameters(self, self._parameters)
+        X = as_features(X)
+        aggregation = Aggregation.of(groups, group_labels, X.shape[0])
+        if not len(aggregation.label_groups):
+            raise InvalidInput(
+                f"nothing to learn from: {aggregation.n_groups} groups, none of them with members and labels"
+            )
+        self.__dict__.pop("estimator_", None)
+        seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
+        self.evidence_ = self._try_strategies(X, aggregation, seed) if self.strategy == "auto" else {}
+        self.strategy_ = max(self.evidence_, key=self.evidence_.__getitem__) if self.evidence_ else self.strategy
+        if self.evidence_:
+            shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in self.evidence_.items())
+            _log.info("labels of held-out groups explained: %s; taking %s", shares, self.strategy_)
+        self.row_labels_, self.label_vectors_, self.assignment_ = self._label_rows(X, aggregation, self.strategy_, seed)
+        self.estimator_ = self._train_on_labelled(X, self.row_labels_)
+        return self
+
+    def _label_rows(
+        self, X: Any, aggregation: Aggregation, strategy: str, seed: int
+    ) -> tuple[Any, Any, Assignment | None]:
+        """Labels of rows, label vectors, and how the labels were placed."""
+        if strategy == "all":
+            return aggregation.union(), None, None
+        n_iter = 0 if strategy == "eagle-0" else self.n_iter
+        search = search_rows(X, aggregation, n_iter, self.step, self.n_jobs)
+        found = place_labels(aggregation, search.similarities, self.rule)
+        if strategy == "iterate":
+            found = refine(
+                *(X, aggregation, found, search.similarities, self._train),
+                *(self.rule, self.rounds, self.folds, seed),
+            )
+        return found.row_labels, vectors_of(X, aggregation, search, None, self.n_jobs), found
+
+    def _train(self, X: Any, Y: Any) -> Any:
+        if self.estimator is not None:
+            return clone(self.estimator).fit(X, Y)
+        estimator, reasons = choose_learner(X, Y)
+        for reason in reasons:
+            _log.info(reason)
+        return estimator.fit(X, Y)
+
+    def _train_on_labelled(self, X: Any, row_labels: Any) -> Any:
+        labelled = np.flatnonzero(np.diff(row_labels.indptr))
+        return self._train(X[labelled], row_labels[labelled])
+
+    def _try_strategies(self, X: Any, aggregation: Aggregation, seed: int) -> dict[str, float]:
+        """What a model of each strategy explains of the labels of groups that it did not see."""
+        useful = np.unique(aggregation.label_groups)
+        count = round(self.holdout * len(useful))
+        if not 0 < count < len(useful):
+            raise InvalidInput(
+                f"AggregatedClassifier: holdout={self.holdout} of {len(useful)} groups with members and labels leaves "
+                f"none for one of the parts; choose a strategy other than 'auto'"
+            )
+        held = np.zeros(aggregation.n_groups, dtype=bool)
+        held[np.random.default_rng(seed).permutation(useful)[:count]] = True
+        seen, unseen = aggregation.restricted_to(~held), aggregation.restricted_to(held)
+        evidence = {}
+        # The first of equals is taken: the cheapest.
+        for strategy in ("all", "eagle-0", "eagle", "iterate"):
+            with progress.stage(f"trying {strategy}"):
+                model = self._train_on_labelled(X, self._label_rows(X, seen, strategy, seed)[0])
+            evidence[strategy] = explained(model, X, unseen)
+        return evidence
+
+    @property
+    def n_features_in_(self) -> int:
+        return int(self._fitted().n_features_in_)
+
+    @property
+    def n_labels_(self) -> int:
+        return int(self._fitted().n_labels_)
+
+    def _fitted(self) -> Any:
+        check_is_fitted(self, "estimator_")
+        return self.estimator_
+
+    def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
+        """The k best labels of each row and their scores, as of the estimator."""
+        found: tuple[Array, Array] = self._fitted().predict_topk(X, k, allow=allow, deny=deny)
+        return found
+
+    def predict(self, X: Any) -> sparse.csr_array[Any]:
+        """The labels of each row, as of the estimator."""
+        return self._fitted().predict(X)
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores of every label for every row, as of the estimator."""
+        return np.asarray(self._fitted().decision_function(X))
+
+    def explain(self, X: Any, label: int) -> Any:
+        """Why a row has a label's score, as of the estimator."""
+        return self._fitted().explain(X, label)
+
+    def to_state(self) -> State:
+        return State(
+            "AggregatedClassifier",
+            saved_params(self, without=("estimator",)),
+            {"strategy": self.strategy_},
+            {},
+            {"estimator": self._fitted().to_state()},
+        )
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Build the fitted classifier again, or raise `ModelFormatError`."""
+        part = state.part("estimator", *_ESTIMATORS)
+        model = cls(**check_params(state, cls, without=("estimator",)))
+        model.strategy_ = state.fact("strategy", str)
+        model.estimator_ = _ESTIMATORS[part.kind].from_state(part)
+        return model

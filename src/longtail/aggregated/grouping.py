@@ -1,0 +1,137 @@
+"""Groups for experiments: rows whose labels are known are put into groups, and only the groups' labels kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from longtail.errors import InvalidInput
+from longtail.labels import cluster_labels
+from longtail.memory import MemoryPlan
+from longtail.validation import as_features, as_labels
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_DEEPEST = 30
+
+
+def random_groups(n_rows: int, size: int, random_state: int | None = 0) -> Any:
+    """Put rows into groups of `size` at random; the last group may be smaller.
+
+    Returns
+    -------
+    csr_array of shape (n_rows, n_groups)
+
+    Examples
+    --------
+    >>> random_groups(5, 2).sum(axis=0).tolist()
+    [2.0, 2.0, 1.0]
+    """
+    if size < 1:
+        raise InvalidInput(f"size is {size}; a group has at least one row")
+    order = np.random.default_rng(random_state).permutation(n_rows)
+    owners = np.empty(n_rows, dtype=np.int64)
+    owners[order] = np.arange(n_rows) // size
+    return _memberships(owners, -(-n_rows // size))
+
+
+def clustered_groups(
+    X: Any, depth: int, noise: float = 0.0, random_state: int | None = 0, n_jobs: int | None = None
+) -> Any:
+    """Put similar rows into the same group: balanced halves of halves, `depth` times, which makes 2^depth groups.
+
+    Parameters
+    ----------
+    X : sparse matrix or array-like of shape (n_rows, n_features)
+        Similarity is the cosine. Rows of zeros are spread over the groups.
+    depth : int
+    noise : float
+        Expected length of a Gaussian vector added to each row, scaled to length 1, before it is clustered. The noise
+        is dense: it takes 8 bytes for every row and feature.
+    random_state : int or None
+    n_jobs : int or None
+
+    Returns
+    -------
+    csr_array of shape (n_rows, 2 ** depth)
+
+    Examples
+    --------
+    >>> clustered_groups([[1.0, 0], [0, 1], [0.9, 0.1], [0, 2]], depth=1).toarray()[:, 0].tolist() in (
+    ...     [1, 0, 1, 0], [0, 1, 0, 1]
+    ... )
+    True
+    """
+    X = as_features(X)
+    n_rows, n_features = X.shape
+    if not 0 <= depth <= _DEEPEST or 2**depth > max(1, n_rows):
+        raise InvalidInput(f"depth is {depth}: {n_rows} rows cannot be put into 2^{depth} groups")
+    rows = _unit(X)
+    if noise:
+        MemoryPlan(
+            "noise for clustering",
+            {"rows x features": 16 * n_rows * n_features},
+            "Cluster without noise, or fewer rows.",
+        ).check()
+        spread = noise / np.sqrt(n_features)
+        dense = rows.toarray() + np.random.default_rng(random_state).normal(0, spread, X.shape).astype(np.float32)
+        rows = _unit(sparse.csr_array(dense))
+    hierarchy = cluster_labels(
+        rows, leaf_size=max(1, -(-n_rows // 2**depth)), branching=2, random_state=random_state, n_jobs=n_jobs
+    )
+    children, nodes = hierarchy.children, np.repeat(np.arange(hierarchy.n_nodes), np.diff(hierarchy.pointers))
+    leaves = children < 0
+    numbers = np.full(n_rows, -1, dtype=np.int64)
+    numbers[~children[leaves]] = np.unique(nodes[leaves], return_inverse=True)[1]
+    # Rows without direction go wherever there is most room.
+    for row in np.flatnonzero(numbers < 0):
+        numbers[row] = np.argmin(np.bincount(numbers[numbers >= 0], minlength=2**depth))
+    return _memberships(numbers, 2**depth)
+
+
+def aggregate_labels(Y: Any, groups: Any, merge: str = "list") -> Any:
+    """The labels of groups, from the labels of their rows.
+
+    Parameters
+    ----------
+    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+    groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
+    merge : {"list", "set"}
+        Whether a label that several members have is counted as often, or once.
+
+    Returns
+    -------
+    csr_array of shape (n_groups, n_labels), int64
+
+    Examples
+    --------
+    >>> Y, groups = [[1, 0], [1, 1], [0, 1]], [[1, 0], [1, 0], [0, 1]]
+    >>> aggregate_labels(Y, groups).toarray().tolist(), aggregate_labels(Y, groups, "set").toarray().tolist()
+    ([[2, 1], [0, 1]], [[1, 1], [0, 1]])
+    """
+    if merge not in ("list", "set"):
+        raise InvalidInput(f"merge is {merge!r}; expected 'list' or 'set'")
+    Y = as_labels(Y)
+    groups = as_labels(groups, n_rows=Y.shape[0], name="groups")
+    counts = sparse.csr_array((sparse.csr_array(groups.T).astype(np.int64) @ Y.astype(np.int64)))
+    if merge == "set":
+        counts.data[:] = 1
+    counts.sort_indices()
+    return counts
+
+
+def _memberships(owners: Array, n_groups: int) -> Any:
+    n_rows = len(owners)
+    return sparse.csr_array(
+        (np.ones(n_rows, dtype=np.float32), owners, np.arange(n_rows + 1)), shape=(n_rows, n_groups)
+    )
+
+
+def _unit(rows: Any) -> Any:
+    norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64)).ravel()
+    scales = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+    scaled = rows.copy()
+    scaled.data = (rows.data * np.repeat(scales, np.diff(rows.indptr))).astype(np.float32)
+    return scaled

@@ -1,0 +1,175 @@
+"""Group-robust label vectors (Shen et al., ICML 2020, Algorithm 1).
+
+A label's vector should be close to at least one member of each of its groups. It starts as the mean of all members and
+is moved, sweep by sweep, towards the best member of each group; the sum over groups of the best similarity never falls.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from longtail import progress
+from longtail.aggregated.aggregation import Aggregation
+from longtail.labels.vectors import sum_of_rows
+from longtail.memory import MemoryPlan
+from longtail.native import kernels
+from longtail.parallel import map_blocks, resolve_jobs
+from longtail.parameters import Constraint, Number, check_parameters
+from longtail.validation import as_features
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_BLOCK_ENTRIES = 2**22
+_MEMBER_BYTES = 24  # weight, similarity, and a copy on the way
+
+
+class Search(NamedTuple):
+    """What the search for a label's rows found; flat arrays as in `Aggregation`.
+
+    Parameters
+    ----------
+    weights : float64 array
+        Weight of each member in its label's vector.
+    similarities : float64 array
+        Product of each member with its label's vector.
+    objectives : float64 array
+        Per label, the sum over its groups of the largest similarity.
+    """
+
+    weights: Array
+    similarities: Array
+    objectives: Array
+
+
+class GroupRobustLabelVectors(BaseEstimator):
+    """Vectors of labels that are known only for groups of rows.
+
+    Parameters
+    ----------
+    n_iter : int
+        Sweeps; 0 leaves the normalised sum of all members, as for labels known row by row.
+    step : float
+        How far a sweep moves a vector of length 1.
+    top : int or None
+        Entries of a vector to keep, as in `longtail.labels.label_vectors`.
+    n_jobs : int or None
+        Threads; None means every core.
+
+    Attributes
+    ----------
+    label_vectors_ : csr_array of shape (n_labels, n_features)
+    objective_ : array of shape (n_labels,)
+        The sum over a label's groups of the largest product of a member with the vector; at most the number of groups
+        where rows have length 1.
+
+    Notes
+    -----
+    Of members that are equally good the one with the lowest row number counts. Where all members of a label cancel
+    out, its vector starts from one of them: labels take different ones in turn.
+
+    Examples
+    --------
+    Two groups share what the label is about; their other members do not.
+
+    >>> import numpy as np
+    >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=np.float32)
+    >>> groups = [[1, 0], [1, 0], [0, 1], [0, 1]]
+    >>> vectors = GroupRobustLabelVectors(n_iter=20).fit(X, groups, [[1], [1]]).label_vectors_
+    >>> vectors.toarray().round(2).tolist()
+    [[0.99..., 0.0..., 0.0...]]
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_iter": Number(low=0, high=2**31, whole=True),
+        "step": Number(low=0, high=1e6),
+        "top": Number(low=1, high=2**31, whole=True, optional=True),
+        "n_jobs": Number(whole=True, optional=True),
+    }
+
+    label_vectors_: Any
+    objective_: Array
+
+    def __init__(
+        self, n_iter: int = 20, step: float = 0.1, top: int | None = None, n_jobs: int | None = None
+    ) -> None:
+        self.n_iter = n_iter
+        self.step = step
+        self.top = top
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, groups: Any, group_labels: Any) -> Self:
+        """Find the vectors.
+
+        Parameters
+        ----------
+        X : sparse matrix or array-like of shape (n_rows, n_features)
+            Usually with rows of length 1.
+        groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
+        group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
+            How often a label is in a group; all that counts here is whether it is there.
+        """
+        check_parameters(self, self._parameters)
+        X = as_features(X)
+        aggregation = Aggregation.of(groups, group_labels, X.shape[0])
+        search = search_rows(X, aggregation, self.n_iter, self.step, self.n_jobs)
+        self.label_vectors_ = vectors_of(X, aggregation, search, self.top, self.n_jobs)
+        self.objective_ = search.objectives
+        return self
+
+
+def search_rows(X: Any, aggregation: Aggregation, n_iter: int, step: float, n_jobs: int | None = None) -> Search:
+    """Run Algorithm 1 for every label; X as `as_features` makes it."""
+    MemoryPlan(
+        "the search for the rows of labels",
+        {"members of groups": _MEMBER_BYTES * aggregation.n_members},
+        "Divide the groups into parts and place the labels of each part.",
+    ).check()
+    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64)).ravel()
+
+    def search_block(labels: slice) -> tuple[int, Search]:
+        length = int(aggregation.pair_indptr[aggregation.label_indptr[labels.stop]]) - int(
+            aggregation.pair_indptr[aggregation.label_indptr[labels.start]]
+        )
+        found = Search(np.empty(length), np.empty(length), np.empty(labels.stop - labels.start))
+        kernels.find_members(
+            aggregation.label_indptr[labels.start : labels.stop + 1],
+            *(aggregation.label_groups, aggregation.group_indptr, aggregation.group_rows),
+            *(X.indptr, X.indices, X.data, norms, X.shape[1]),
+            *(labels.start, n_iter, float(step), *found),
+        )
+        return labels.stop - labels.start, found
+
+    parts = []
+    with progress.task("searching for the rows of labels", total=aggregation.n_labels) as advance:
+        for done, found in map_blocks(search_block, label_blocks(X, aggregation, n_jobs), n_jobs, blas=False):
+            parts.append(found)
+            advance(done)
+    return Search(*(np.concatenate([np.zeros(0), *each]) for each in zip(*parts, strict=True))) if parts else _EMPTY
+
+
+_EMPTY = Search(np.zeros(0), np.zeros(0), np.zeros(0))
+
+
+def label_blocks(X: Any, aggregation: Aggregation, n_jobs: int | None) -> list[slice]:
+    """Slices of labels that cost about as much each, and enough of them for every thread."""
+    lengths = np.diff(X.indptr)
+    group_entries = np.concatenate([[0], np.cumsum(lengths[aggregation.group_rows])])[aggregation.group_indptr]
+    pair_entries = np.concatenate([[0], np.cumsum(np.diff(group_entries)[aggregation.label_groups] + 1)])
+    cost = pair_entries[aggregation.label_indptr[1:]] + np.arange(1, aggregation.n_labels + 1)
+    total = int(cost[-1]) if len(cost) else 0
+    size = max(1, min(_BLOCK_ENTRIES, -(-total // (8 * resolve_jobs(n_jobs)))))
+    edges = np.searchsorted(cost, np.arange(size, total, size))
+    bounds = np.unique(np.concatenate([[0], edges, [aggregation.n_labels]])).tolist()
+    return [slice(start, stop) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def vectors_of(X: Any, aggregation: Aggregation, search: Search, top: int | None, n_jobs: int | None) -> Any:
+    """The label vectors that a search ended with."""
+    indptr = aggregation.pair_indptr[aggregation.label_indptr]
+    rows = aggregation.members(slice(None))
+    members = sparse.csr_array((search.weights, rows, indptr), shape=(aggregation.n_labels, aggregation.n_rows))
+    return sum_of_rows(X, members, top, n_jobs)
