@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail.data import Corpus
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import Explanation, LabelTree, OneVsRest, Ridge, RidgeCV, Step, choose_learner
+from longtail.linear import ESTIMATORS, Explanation, Step, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.store import Persistent, State
 from longtail.text import RowScaling, TextFeatures
@@ -22,7 +22,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 FEATURES: dict[str, Any] = {"TextFeatures": TextFeatures, "RowScaling": RowScaling}
-ESTIMATORS: dict[str, Any] = {"LabelTree": LabelTree, "OneVsRest": OneVsRest, "Ridge": Ridge, "RidgeCV": RidgeCV}
 
 _LABELS_NAMED = 3
 

@@ -39,7 +39,16 @@ def test_sums_of_label_rows_equal_those_of_the_twin(rng, index, top, density, we
     for kernels in both():
         counts, indices, data = np.zeros(10, np.int64), np.zeros(2000, np.int32), np.zeros(2000, np.float32)
         written = kernels.sum_label_rows(
-            *(starts[3:14], rows, weights, X.indptr.astype(index), X.indices.astype(index), X.data.astype(np.float32), 60, top),
+            *(
+                starts[3:14],
+                rows,
+                weights,
+                X.indptr.astype(index),
+                X.indices.astype(index),
+                X.data.astype(np.float32),
+                60,
+                top,
+            ),
             *(counts, indices, data),
         )
         assert written == counts.sum()

@@ -1,4 +1,4 @@
-"""`Aggregation`: rows in groups and labels of groups, checked once and laid out in the order in which labels are placed.
+"""`Aggregation`: rows in groups and labels of groups, checked once and laid out in the order labels are placed in.
 
 Everything about members is one flat list: label by label, the groups of the label, the members of the group.
 """

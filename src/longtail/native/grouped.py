@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -91,7 +92,7 @@ def _members(
     label_indptr: Array, label_groups: Array, group_indptr: Array, group_rows: Array
 ) -> Iterator[tuple[Array, Array]]:
     """For each label the members of its groups, one group after the other, and where each group begins."""
-    for first, last in zip(label_indptr[:-1], label_indptr[1:], strict=True):
+    for first, last in itertools.pairwise(label_indptr):
         groups = label_groups[first:last]
         sizes = group_indptr[groups + 1] - group_indptr[groups]
         groups, sizes = groups[sizes > 0], sizes[sizes > 0]
