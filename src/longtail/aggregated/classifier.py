@@ -40,8 +40,8 @@ class AggregatedClassifier(BaseEstimator, Persistent):
     strategy : {"iterate", "eagle", "eagle-0", "all", "auto"}
         eagle: labels go to the rows most similar to vectors found by `GroupRobustLabelVectors`; eagle-0: to vectors
         that are plain means (`n_iter` does not count). iterate: as eagle, and from there on models are trained and
-        place the labels of the groups they did not see, `rounds` times. all: every member gets every label of its groups.
-        auto: trains each on four fifths of the groups and takes the one that explains the other groups best.
+        place the labels of the groups they did not see, `rounds` times. all: every member gets every label of its
+        groups. auto: trains each on four fifths of the groups and takes the one that explains the other groups best.
     rule : {"joint", "count", "argmax"}
         How a label that is in a group finds its members, see `assign_labels`.
     n_iter, step
