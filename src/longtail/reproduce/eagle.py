@@ -1,0 +1,52 @@
+"""`reproduce eagle`: labels known only for groups of rows (Shen et al., ICML 2020), on EURLex-4K and simulated."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+
+from longtail.reproduce.benchmarks import Benchmark, load_benchmarks
+from longtail.reproduce.eagle_groups import labels_of_groups
+from longtail.reproduce.eagle_runs import Runs
+from longtail.reproduce.tables import Results, Section
+
+_INTRODUCTION = (
+    "EAGLE finds out which member of a group each of the group's labels belongs to, then any learner is trained on "
+    "the rows (Shen et al., ICML 2020). Figures in columns named paper or expected are published or known; all others "
+    "were measured here. Trainings on groups are kept in `eagle-runs.json`: a run that was interrupted goes on where "
+    "it stopped, and removing the file measures everything anew."
+)
+
+
+def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
+    """Write ``eagle.md``, ``eagle.json``, ``eagle-runs.json`` and pictures; see `longtail.reproduce.run`."""
+    benchmarks, missing = load_benchmarks(("bibtex",) if quick else ("eurlex-4k",))
+    introduction = _INTRODUCTION
+    if missing:
+        introduction += f" Left out, because not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}."
+    results = Results(out_directory, "eagle", "Labels of groups", introduction, quick=quick)
+    runs = Runs(out_directory / "eagle-runs.json")
+    with _without_plans():
+        for section in _sections(benchmarks, runs, quick):
+            results.put(section)
+    paths = results.finish()
+    return [*paths, runs.path] if runs.path.is_file() else paths
+
+
+@contextmanager
+def _without_plans() -> Iterator[None]:
+    """Keep to itself what each of some hundred trainings plans to take."""
+    logger = logging.getLogger("longtail.linear")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _sections(benchmarks: list[Benchmark], runs: Runs, quick: bool) -> Iterator[Section]:
+    return chain(*(labels_of_groups(benchmark, runs, quick=quick) for benchmark in benchmarks))
