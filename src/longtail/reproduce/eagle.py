@@ -9,8 +9,11 @@ from itertools import chain
 from pathlib import Path
 
 from longtail.reproduce.benchmarks import Benchmark, load_benchmarks
-from longtail.reproduce.eagle_groups import labels_of_groups
+from longtail.reproduce.eagle_cost import cost
+from longtail.reproduce.eagle_features import features_matter
+from longtail.reproduce.eagle_groups import N_TREES, labels_of_groups
 from longtail.reproduce.eagle_runs import Runs
+from longtail.reproduce.eagle_simulation import simulations
 from longtail.reproduce.tables import Results, Section
 
 _INTRODUCTION = (
@@ -23,7 +26,7 @@ _INTRODUCTION = (
 
 def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
     """Write ``eagle.md``, ``eagle.json``, ``eagle-runs.json`` and pictures; see `longtail.reproduce.run`."""
-    benchmarks, missing = load_benchmarks(("bibtex",) if quick else ("eurlex-4k",))
+    benchmarks, missing = load_benchmarks(("bibtex",) if quick else ("eurlex-4k", "bibtex"))
     introduction = _INTRODUCTION
     if missing:
         introduction += f" Left out, because not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}."
@@ -49,4 +52,10 @@ def _without_plans() -> Iterator[None]:
 
 
 def _sections(benchmarks: list[Benchmark], runs: Runs, quick: bool) -> Iterator[Section]:
-    return chain(*(labels_of_groups(benchmark, runs, quick=quick) for benchmark in benchmarks))
+    main = [benchmark for benchmark in benchmarks if quick or benchmark.name == "eurlex-4k"]
+    return chain(
+        simulations(quick=quick),
+        *(labels_of_groups(benchmark, runs, quick=quick) for benchmark in main),
+        *(cost(benchmark, quick=quick) for benchmark in main),
+        features_matter(benchmarks, runs, n_trees=1 if quick else N_TREES),
+    )
