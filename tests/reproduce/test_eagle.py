@@ -61,7 +61,15 @@ def test_a_second_run_finds_everything_again(small: Benchmark, tmp_path: Path, m
     monkeypatch.setattr(LabelTree, "fit", lambda *_: pytest.fail("trained again"))
     again = Runs(tmp_path / "runs.json")
     assert records(small, again) == first
-    assert again.found_again == len(first)
+    assert again.kept == len(first)
+
+
+def test_the_page_says_what_was_kept_from_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs(tmp_path / "eagle-runs.json")
+    runs.add(run_of(SMALL[0], "all", 0, 50.0))
+    monkeypatch.setattr(eagle, "_sections", lambda *_: iter([]))
+    reproduce.run("eagle", tmp_path, quick=True)
+    assert "kept there from before this run: 1." in (tmp_path / "eagle.md").read_text(encoding="utf-8")
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(
@@ -83,16 +91,15 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
         list(measure(small, features, SMALL, [0, 1], Runs(tmp_path / "runs.json"), n_trees=1))
     monkeypatch.undo()
     runs = Runs(tmp_path / "runs.json")
+    assert runs.kept == 1 + 3
     assert records(small, runs) == whole
-    assert runs.found_again == 1 + 3
 
 
 def test_what_was_measured_with_other_settings_is_measured_anew(small: Benchmark, tmp_path: Path) -> None:
     features = small.features("rows normalised")
     for n_trees in (1, 2):
-        runs = Runs(tmp_path / "runs.json")
-        list(measure(small, features, SMALL[:1], [0], runs, ways=WAYS[:1], n_trees=n_trees))
-        assert runs.found_again == 0
+        list(measure(small, features, SMALL[:1], [0], Runs(tmp_path / "runs.json"), ways=WAYS[:1], n_trees=n_trees))
+    assert Runs(tmp_path / "runs.json").kept == 2 * (1 + 1)
 
 
 def test_a_file_that_holds_no_runs_is_refused_by_name(tmp_path: Path) -> None:

@@ -30,8 +30,10 @@ def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
     introduction = _INTRODUCTION
     if missing:
         introduction += f" Left out, because not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}."
-    results = Results(out_directory, "eagle", "Labels of groups", introduction, quick=quick)
     runs = Runs(out_directory / "eagle-runs.json")
+    if runs.kept:
+        introduction += f" Trainings kept there from before this run: {runs.kept}."
+    results = Results(out_directory, "eagle", "Labels of groups", introduction, quick=quick)
     with _without_plans():
         for section in _sections(benchmarks, runs, quick):
             results.put(section)

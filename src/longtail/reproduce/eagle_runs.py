@@ -105,11 +105,15 @@ class Runs:
     ----------
     path : path
         Need not exist. What was measured with other settings or by another version is not found again.
+
+    Attributes
+    ----------
+    kept : int
+        Records that the file had before.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.found_again = 0
         self._runs: dict[tuple[str, str, int, str, str], Run] = {}
         if path.is_file():
             try:
@@ -119,11 +123,10 @@ class Runs:
                     f"{path} does not hold the runs of an experiment: {error}; remove it to measure anew"
                 ) from None
             self._runs = {run.key: run for run in known}
+        self.kept = len(self._runs)
 
     def find(self, key: tuple[str, str, int, str, str]) -> Run | None:
-        found = self._runs.get(key)
-        self.found_again += found is not None
-        return found
+        return self._runs.get(key)
 
     def add(self, run: Run) -> None:
         """Add a record and write the file."""
