@@ -1,0 +1,63 @@
+"""`reproduce eagle`: labels known only for groups of rows (Shen et al., ICML 2020), on EURLex-4K and simulated."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+
+from longtail.reproduce.benchmarks import Benchmark, load_benchmarks
+from longtail.reproduce.eagle_cost import cost
+from longtail.reproduce.eagle_features import features_matter
+from longtail.reproduce.eagle_groups import N_TREES, labels_of_groups
+from longtail.reproduce.eagle_runs import Runs
+from longtail.reproduce.eagle_simulation import simulations
+from longtail.reproduce.tables import Results, Section
+
+_INTRODUCTION = (
+    "EAGLE finds out which member of a group each of the group's labels belongs to, then any learner is trained on "
+    "the rows (Shen et al., ICML 2020). Figures in columns named paper or expected are published or known; all others "
+    "were measured here. Trainings on groups are kept in `eagle-runs.json`: a run that was interrupted goes on where "
+    "it stopped, and removing the file measures everything anew."
+)
+
+
+def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
+    """Write ``eagle.md``, ``eagle.json``, ``eagle-runs.json`` and pictures; see `longtail.reproduce.run`."""
+    benchmarks, missing = load_benchmarks(("bibtex",) if quick else ("eurlex-4k", "bibtex"))
+    introduction = _INTRODUCTION
+    if missing:
+        introduction += f" Left out, because not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}."
+    runs = Runs(out_directory / "eagle-runs.json")
+    if runs.kept:
+        introduction += f" Trainings kept there from before this run: {runs.kept}."
+    results = Results(out_directory, "eagle", "Labels of groups", introduction, quick=quick)
+    with _without_plans():
+        for section in _sections(benchmarks, runs, quick):
+            results.put(section)
+    paths = results.finish()
+    return [*paths, runs.path] if runs.path.is_file() else paths
+
+
+@contextmanager
+def _without_plans() -> Iterator[None]:
+    """Keep to itself what each of some hundred trainings plans to take."""
+    logger = logging.getLogger("longtail.linear")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _sections(benchmarks: list[Benchmark], runs: Runs, quick: bool) -> Iterator[Section]:
+    main = [benchmark for benchmark in benchmarks if quick or benchmark.name == "eurlex-4k"]
+    return chain(
+        simulations(quick=quick),
+        *(labels_of_groups(benchmark, runs, quick=quick) for benchmark in main),
+        *(cost(benchmark, quick=quick) for benchmark in main),
+        features_matter(benchmarks, runs, n_trees=1 if quick else N_TREES),
+    )
