@@ -16,7 +16,7 @@ from longtail.text import RowScaling
 
 _GROUPING = Grouping("random", 10)
 _SEED = 0
-_WAYS = tuple(way for way in WAYS if way.name in ("all", "EAGLE-0, count", "EAGLE, count"))
+_WAYS = tuple(way for way in WAYS if way.name in ("all", "EAGLE-0, argmax", "EAGLE, argmax", "EAGLE-0, joint"))
 
 
 def features_matter(benchmarks: list[Benchmark], runs: Runs, *, n_trees: int) -> Iterator[Section]:
