@@ -44,7 +44,7 @@ def features_matter(benchmarks: list[Benchmark], runs: Runs, *, n_trees: int) ->
             ways = {ORACLE: findings.oracle, **findings.ways[_GROUPING]}
             for way, summary in ways.items():
                 rows.append((name, way, *(summary.means[metric] for metric in PRECISIONS), summary.placed))
-            gain = ways["EAGLE, count"].means["P@1"] - ways["EAGLE-0, count"].means["P@1"]
+            gain = ways["EAGLE, argmax"].means["P@1"] - ways["EAGLE-0, argmax"].means["P@1"]
             gains.append(f"{gain:+.2f} on {benchmark.title} with {name} features")
         tables.append(Table(f"{benchmark.title}, {_GROUPING.name}", columns, rows))
         yield Section(
