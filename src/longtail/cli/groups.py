@@ -154,15 +154,15 @@ def without_empty_groups(corpus: GroupedCorpus, terminal: Terminal) -> GroupedCo
 
     import numpy as np
 
-    empty = corpus.group_sizes == 0
     labels = corpus.group_labels.copy()
-    lost = np.repeat(empty, np.diff(labels.indptr))
-    if not lost.any():
+    lost = np.flatnonzero((corpus.group_sizes == 0) & (np.diff(labels.indptr) > 0))
+    if not len(lost):
         return corpus
-    labels.data[lost] = 0
-    count = int(np.count_nonzero(empty & (np.diff(labels.indptr) > 0)))
-    first = corpus.describe_group(int(np.argmax(empty)))
-    terminal.say(f"{count:,} groups have labels and no rows to carry them, {first} for one; these labels are left out")
+    labels.data[np.isin(np.repeat(np.arange(corpus.n_groups), np.diff(labels.indptr)), lost)] = 0
+    first = corpus.describe_group(int(lost[0]))
+    terminal.say(
+        f"{len(lost):,} groups have labels and no rows, {first} for one; these labels are left out"
+    )
     return replace(corpus, group_labels=labels)
 
 
