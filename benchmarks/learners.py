@@ -55,7 +55,7 @@ LEARNERS = (
     Learner("tree-3", "LabelTree, 3 trees", _LONGTAIL, settings={"name": "LabelTree", "n_trees": 3}),
     Learner("tree-beam", 'LabelTree, negatives="beam"', _LONGTAIL, settings={"name": "LabelTree", "negatives": "beam"}),
     Learner("one-vs-rest", "OneVsRest", _LONGTAIL, settings={"name": "OneVsRest"}),
-    Learner("ridge", "Ridge", _LONGTAIL, settings={"name": "Ridge"}),
+    Learner("ridge", "Ridge", _LONGTAIL, settings={"name": "Ridge"}, most_work=3e10),
     Learner("pecos", "PECOS XR-Linear", _PECOS, "pecos"),
     Learner("pecos-man", "PECOS XR-Linear, TFN+MAN", _PECOS, "pecos", {"negatives": "tfn+man"}),
     Learner("parabel", "omikuji Parabel, 3 trees", _OMIKUJI, "omikuji"),

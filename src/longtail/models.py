@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from longtail.aggregated import AggregatedClassifier
 from longtail.errors import ModelFormatError
+from longtail.linear import ESTIMATORS
 from longtail.store import read_model
-from longtail.tagger import ESTIMATORS, FEATURES, Tagger
+from longtail.tagger import FEATURES, Tagger
 
-KINDS: dict[str, Any] = {"Tagger": Tagger, **ESTIMATORS, **FEATURES}
+KINDS: dict[str, Any] = {"AggregatedClassifier": AggregatedClassifier, "Tagger": Tagger, **ESTIMATORS, **FEATURES}
 
 
 def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:

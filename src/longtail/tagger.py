@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from longtail.aggregated import AggregatedClassifier
 from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import Explanation, LabelTree, OneVsRest, Ridge, RidgeCV, Step, choose_learner
+from longtail.linear import ESTIMATORS, Explanation, Step, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.store import Persistent, State
 from longtail.text import RowScaling, TextFeatures
@@ -23,7 +23,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 FEATURES: dict[str, Any] = {"TextFeatures": TextFeatures, "RowScaling": RowScaling}
-ESTIMATORS: dict[str, Any] = {"LabelTree": LabelTree, "OneVsRest": OneVsRest, "Ridge": Ridge, "RidgeCV": RidgeCV}
 
 _LABELS_NAMED = 3
 

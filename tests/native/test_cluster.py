@@ -28,16 +28,27 @@ def both():
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("top", [1, 3, 1000])
 @pytest.mark.parametrize("density", [0.02, 0.5])
-def test_sums_of_label_rows_equal_those_of_the_twin(rng, index, top, density):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_label_rows_equal_those_of_the_twin(rng, index, top, density, weighted):
     X = sparse.random_array((40, 60), density=density, rng=rng, format="csr", dtype=np.float32)
     X.data = np.round(X.data * 4) - 2  # ties, zeros and sums that cancel
     labels = sparse.csr_array(rng.random((15, 40)) < 0.1)
     starts, rows = labels.indptr.astype(np.int64), labels.indices.astype(np.int64)
+    weights = rng.integers(0, 3, len(rows)).astype(np.float32) if weighted else None
     results = []
     for kernels in both():
         counts, indices, data = np.zeros(10, np.int64), np.zeros(2000, np.int32), np.zeros(2000, np.float32)
         written = kernels.sum_label_rows(
-            *(starts[3:14], rows, X.indptr.astype(index), X.indices.astype(index), X.data.astype(np.float32), 60, top),
+            *(
+                starts[3:14],
+                rows,
+                weights,
+                X.indptr.astype(index),
+                X.indices.astype(index),
+                X.data.astype(np.float32),
+                60,
+                top,
+            ),
             *(counts, indices, data),
         )
         assert written == counts.sum()

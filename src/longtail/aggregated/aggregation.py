@@ -1,4 +1,4 @@
-"""`Aggregation`: rows in groups and labels of groups, checked once and laid out in the order in which labels are placed.
+"""`Aggregation`: rows in groups and labels of groups, checked once and laid out in the order labels are placed in.
 
 Everything about members is one flat list: label by label, the groups of the label, the members of the group.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.errors import InvalidInput
-from longtail.validation import as_counts, as_labels
+from longtail.validation import as_counts
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
@@ -53,11 +53,15 @@ class Aggregation:
         Parameters
         ----------
         groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
+            Whoever is a member several times is a member once.
         group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
         n_rows : int or None
             Rows that there should be.
         """
-        groups = as_labels(groups, n_rows=n_rows, name="groups")
+        groups = as_counts(groups, name="groups")
+        groups.data[:] = 1  # who is a member twice is a member
+        if n_rows is not None and groups.shape[0] != n_rows:
+            raise InvalidInput(f"groups has {groups.shape[0]} rows for {n_rows} rows of X")
         labels = as_counts(group_labels, name="group_labels")
         n_groups, found = groups.shape[1], labels.shape[0]
         if found != n_groups:

@@ -46,7 +46,7 @@ class Assignment(NamedTuple):
 
 
 def assign_labels(
-    X: Any, groups: Any, group_labels: Any, label_vectors: Any, rule: str = "count", n_jobs: int | None = None
+    X: Any, groups: Any, group_labels: Any, label_vectors: Any, rule: str = "joint", n_jobs: int | None = None
 ) -> Assignment:
     """Give each label of a group to the members most similar to the label's vector.
 
@@ -58,10 +58,11 @@ def assign_labels(
         How often a label is in a group.
     label_vectors : sparse matrix or array-like of shape (n_labels, n_features)
         As `GroupRobustLabelVectors` makes them, or others.
-    rule : {"argmax", "count", "joint"}
+    rule : {"joint", "count", "argmax"}
         argmax: the best member gets the label, once. count: a label that is c times in a group goes to the c best
-        members. joint: as count, but the labels of a group are shared out among its members together, none getting
-        many more than another, so that the sum of similarities is largest.
+        members. joint: as count, but the labels of a group are shared out among its members together, so that the sum
+        of similarities is largest while none gets more than its share. It keeps rows that resemble everything from
+        taking every label, and is by far the best where rows have about as many labels each.
     n_jobs : int or None
         Threads; None means every core.
 
@@ -185,6 +186,4 @@ def _assignment(aggregation: Aggregation, similarities: Array, chosen: Array) ->
     matrix.data[:] = 1  # a row may get a label in two groups
     matrix.sort_indices()
     similarity = similarities[places]
-    return Assignment(
-        matrix, aggregation.label_groups[pairs], labels, rows, similarity, similarity - runners_up[pairs]
-    )
+    return Assignment(matrix, aggregation.label_groups[pairs], labels, rows, similarity, similarity - runners_up[pairs])

@@ -18,7 +18,7 @@ from longtail.aggregated.evidence import explained
 from longtail.aggregated.refinement import refine
 from longtail.aggregated.vectors import search_rows, vectors_of
 from longtail.errors import InvalidInput
-from longtail.linear import LabelTree, OneVsRest, Ridge, RidgeCV, choose_learner
+from longtail.linear import ESTIMATORS, choose_learner
 from longtail.parameters import Choice, Constraint, Number, check_parameters
 from longtail.store import Persistent, State
 from longtail.store.state import check_params, saved_params
@@ -27,9 +27,7 @@ from longtail.validation import as_features
 Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
-PLACING = ("eagle", "eagle-0", "iterate")
-STRATEGIES = (*PLACING, "all", "auto")
-_ESTIMATORS: dict[str, Any] = {"LabelTree": LabelTree, "OneVsRest": OneVsRest, "Ridge": Ridge, "RidgeCV": RidgeCV}
+STRATEGIES = ("iterate", "eagle", "eagle-0", "all", "auto")
 
 
 class AggregatedClassifier(BaseEstimator, Persistent):
@@ -39,12 +37,12 @@ class AggregatedClassifier(BaseEstimator, Persistent):
     ----------
     estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
         What learns once labels have their rows; None chooses by the size of the data.
-    strategy : {"eagle", "eagle-0", "iterate", "all", "auto"}
+    strategy : {"iterate", "eagle", "eagle-0", "all", "auto"}
         eagle: labels go to the rows most similar to vectors found by `GroupRobustLabelVectors`; eagle-0: to vectors
-        that are plain means (`n_iter` does not count). iterate: from there on, models are trained and place the labels
-        of the groups they did not see, `rounds` times. all: every member gets every label of its groups. auto: trains
-        each on four fifths of the groups and takes the one that explains the other groups best.
-    rule : {"count", "argmax", "joint"}
+        that are plain means (`n_iter` does not count). iterate: as eagle, and from there on models are trained and
+        place the labels of the groups they did not see, `rounds` times. all: every member gets every label of its
+        groups. auto: trains each on four fifths of the groups and takes the one that explains the other groups best.
+    rule : {"joint", "count", "argmax"}
         How a label that is in a group finds its members, see `assign_labels`.
     n_iter, step
         Sweeps of the search for label vectors and how far each goes.
@@ -111,8 +109,8 @@ class AggregatedClassifier(BaseEstimator, Persistent):
     def __init__(
         self,
         estimator: Any = None,
-        strategy: str = "eagle",
-        rule: str = "count",
+        strategy: str = "iterate",
+        rule: str = "joint",
         n_iter: int = 20,
         step: float = 0.1,
         rounds: int = 2,
@@ -251,8 +249,8 @@ class AggregatedClassifier(BaseEstimator, Persistent):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted classifier again, or raise `ModelFormatError`."""
-        part = state.part("estimator", *_ESTIMATORS)
+        part = state.part("estimator", *ESTIMATORS)
         model = cls(**check_params(state, cls, without=("estimator",)))
         model.strategy_ = state.fact("strategy", str)
-        model.estimator_ = _ESTIMATORS[part.kind].from_state(part)
+        model.estimator_ = ESTIMATORS[part.kind].from_state(part)
         return model

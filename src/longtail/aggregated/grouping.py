@@ -115,7 +115,7 @@ def aggregate_labels(Y: Any, groups: Any, merge: str = "list") -> Any:
         raise InvalidInput(f"merge is {merge!r}; expected 'list' or 'set'")
     Y = as_labels(Y)
     groups = as_labels(groups, n_rows=Y.shape[0], name="groups")
-    counts = sparse.csr_array((sparse.csr_array(groups.T).astype(np.int64) @ Y.astype(np.int64)))
+    counts = sparse.csr_array(sparse.csr_array(groups.T).astype(np.int64) @ Y.astype(np.int64))
     if merge == "set":
         counts.data[:] = 1
     counts.sort_indices()

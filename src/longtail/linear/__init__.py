@@ -1,5 +1,7 @@
 """Linear learners: label trees, one-vs-rest, closed-form ridge, and which to choose."""
 
+from typing import Any
+
 from longtail.linear.choice import choose_learner
 from longtail.linear.label_tree import LabelTree
 from longtail.linear.model import Explanation, LinearModel, Step
@@ -7,4 +9,17 @@ from longtail.linear.one_vs_rest import OneVsRest
 from longtail.linear.ridge import Ridge
 from longtail.linear.ridge_cv import RidgeCV
 
-__all__ = ["Explanation", "LabelTree", "LinearModel", "OneVsRest", "Ridge", "RidgeCV", "Step", "choose_learner"]
+# By the names under which models are saved.
+ESTIMATORS: dict[str, Any] = {cls.__name__: cls for cls in (LabelTree, OneVsRest, Ridge, RidgeCV)}
+
+__all__ = [
+    "ESTIMATORS",
+    "Explanation",
+    "LabelTree",
+    "LinearModel",
+    "OneVsRest",
+    "Ridge",
+    "RidgeCV",
+    "Step",
+    "choose_learner",
+]

@@ -176,11 +176,30 @@ class TreeModel(BaseEstimator, Persistent):
         """Labels that the beam reaches with a score of at least their threshold, as a sparse 0/1 matrix."""
         search = self._searcher()
         X = self._check_rows(X)
+        factors, places = self._label_factors(), self._reach()
+        thresholds = np.broadcast_to(np.asarray(self._thresholds(), dtype=np.float32), self.n_labels_)
         parts = [sparse.csr_array((0, self.n_labels_), dtype=np.int8)]
-        for rows in split(X.shape[0], max(1, _CELLS // max(1, self.n_labels_))):
-            scores = self._all_scores(search, X[rows], self._beam())
-            parts.append(sparse.csr_array(((scores >= self._thresholds()) & (scores > 0)).astype(np.int8)))
+        for block in split(X.shape[0], max(1, _CELLS // places)):
+            labels, scores = self._best(search, X[block], places, None, factors)
+            given = (labels >= 0) & (scores > 0)
+            given[given] = scores[given] >= thresholds[labels[given]]
+            indptr = np.concatenate([[0], np.cumsum(given.sum(axis=1))])
+            found = sparse.csr_array(
+                (np.ones(int(indptr[-1]), dtype=np.int8), labels[given], indptr), shape=(len(labels), self.n_labels_)
+            )
+            found.sort_indices()
+            parts.append(found)
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+    def _reach(self) -> int:
+        """The most labels that a row can get: those of the widest nodes that the beam may visit, in every tree."""
+        total = 0
+        for tree in self.trees_:
+            pointers, children = tree.hierarchy.pointers, tree.hierarchy.children
+            before = np.concatenate([[0], np.cumsum(children < 0)])
+            labels = np.sort(before[pointers[1:]] - before[pointers[:-1]])
+            total += int(labels[max(0, len(labels) - self._beam() * tree.hierarchy.depth) :].sum())
+        return max(1, min(self.n_labels_, total))
 
     def calibrate_on(self, X: Any, Y: Any, method: str = "platt") -> Self:
         """Turn the scores of each tree into the chance of being right, as rows show it that training did not see.

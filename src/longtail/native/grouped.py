@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,6 +42,9 @@ def find_members(
     for label, (members, starts) in enumerate(_members(label_indptr, label_groups, group_indptr, group_rows)):
         here = slice(place, place + len(members))
         place = here.stop
+        objectives[label] = 0.0
+        if not len(members):
+            continue
         rows = X[members].astype(np.float64)
         share = _start(rows, norms[members], first_label + label)
         vector = rows.T @ share
@@ -56,7 +60,7 @@ def find_members(
                 break
             vector, share = moved / norm, (share + step / length * picks) / norm
         weights[here], products[here] = share, rows @ vector
-        objectives[label] = np.maximum.reduceat(products[here], starts).sum() if len(members) else 0.0
+        objectives[label] = np.maximum.reduceat(products[here], starts).sum()
 
 
 def score_members(
@@ -75,10 +79,12 @@ def score_members(
 ) -> None:
     """Write the product of each member of a label's groups with the vector of that label, as `find_members` does."""
     X = sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
-    vectors = sparse.csr_array((vector_data, vector_indices, vector_indptr), shape=(len(vector_indptr) - 1, n_features))
     place = 0
     for label, (members, _) in enumerate(_members(label_indptr, label_groups, group_indptr, group_rows)):
-        products[place : place + len(members)] = X[members] @ vectors[[label]].toarray().ravel()
+        entries = slice(vector_indptr[label], vector_indptr[label + 1])
+        vector = np.zeros(n_features, dtype=np.float32)
+        vector[vector_indices[entries]] = vector_data[entries]
+        products[place : place + len(members)] = X[members] @ vector
         place += len(members)
 
 
@@ -86,7 +92,7 @@ def _members(
     label_indptr: Array, label_groups: Array, group_indptr: Array, group_rows: Array
 ) -> Iterator[tuple[Array, Array]]:
     """For each label the members of its groups, one group after the other, and where each group begins."""
-    for first, last in zip(label_indptr[:-1], label_indptr[1:], strict=True):
+    for first, last in itertools.pairwise(label_indptr):
         groups = label_groups[first:last]
         sizes = group_indptr[groups + 1] - group_indptr[groups]
         groups, sizes = groups[sizes > 0], sizes[sizes > 0]
