@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from longtail.data import Corpus
+from longtail.aggregated import AggregatedClassifier
+from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.linear import ESTIMATORS, Explanation, Step, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
@@ -141,9 +142,7 @@ class Tagger(BaseEstimator, Persistent):
         """Learn from a corpus: from its texts where it has them, else from its features."""
         if corpus.n_rows == 0 or corpus.n_labels == 0:
             raise InvalidInput(f"nothing to learn from: {corpus.n_rows} rows and {corpus.n_labels} labels")
-        default = RowScaling() if corpus.texts is None else TextFeatures(min_df=min(2, corpus.n_rows))
-        features = default if self.features is None else clone(self.features)
-        X = features.fit_transform(_inputs(corpus, features))
+        features, X = self._make_features(corpus)
         if self.estimator is None:
             estimator, reasons = choose_learner(X, corpus.labels)
             for reason in reasons:
@@ -151,6 +150,31 @@ class Tagger(BaseEstimator, Persistent):
         else:
             estimator = clone(self.estimator)
         return self._adopt(features, estimator.fit(X, corpus.labels), corpus)
+
+    def fit_groups(self, corpus: GroupedCorpus, strategy: str = "auto", **options: Any) -> Self:
+        """Learn from rows whose labels are known for groups only; what comes out tags rows.
+
+        Parameters
+        ----------
+        corpus : GroupedCorpus
+        strategy : str
+            How the rows of a label are found, see `longtail.AggregatedClassifier`.
+        **options
+            Other parameters of `AggregatedClassifier`, such as ``rule``.
+        """
+        if corpus.n_rows == 0 or corpus.n_labels == 0:
+            raise InvalidInput(f"nothing to learn from: {corpus.n_rows} rows and {corpus.n_labels} labels")
+        features, X = self._make_features(corpus)
+        model = AggregatedClassifier(self.estimator, strategy=strategy, **options)
+        model.fit(X, corpus.groups, corpus.group_labels)
+        labelled = corpus.labelled(model.row_labels_)
+        learnt_from = np.diff(labelled.labels.indptr) > 0
+        return self._adopt(features, model.estimator_, labelled.select(learnt_from))
+
+    def _make_features(self, corpus: Corpus | GroupedCorpus) -> tuple[Any, Any]:
+        default = RowScaling() if corpus.texts is None else TextFeatures(min_df=min(2, corpus.n_rows))
+        features = default if self.features is None else clone(self.features)
+        return features, features.fit_transform(_inputs(corpus, features))
 
     @classmethod
     def from_fitted(cls, features: Any, estimator: Any, corpus: Corpus) -> Self:
@@ -317,7 +341,7 @@ class Tagger(BaseEstimator, Persistent):
         return model
 
 
-def _inputs(corpus: Corpus, features: Any) -> Any:
+def _inputs(corpus: Corpus | GroupedCorpus, features: Any) -> Any:
     """What `features` takes of the corpus: its texts or its feature rows."""
     takes_texts = isinstance(features, TextFeatures)
     rows = corpus.texts if takes_texts else corpus.features

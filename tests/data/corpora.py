@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
-from longtail.data import Corpus
+from longtail.data import Corpus, GroupedCorpus
 
 _CHARACTERS = st.characters(exclude_categories=["Cs"])
 TEXTS = st.text(_CHARACTERS, max_size=30)
@@ -54,3 +56,25 @@ def assert_same_corpus(one, other):
         assert list(one.row_names or []) == list(other.row_names or [])
     if one.features is not None:
         assert_same_matrix(one.features, other.features)
+
+
+@st.composite
+def grouped_corpora(draw, overlapping=False):
+    """Groups of texts, some of them empty; with `overlapping`, texts may be in several groups or in none."""
+    vocabulary = draw(st.lists(NAMES, unique=True, min_size=1, max_size=5))
+    labels = st.lists(st.sampled_from(vocabulary), max_size=5)
+    groups = draw(st.lists(st.tuples(st.lists(TEXTS, max_size=4), labels), max_size=5))
+    names = draw(st.none() | st.just([f"group {i}" for i in range(len(groups))]))
+    corpus = GroupedCorpus.from_lists([texts for texts, _ in groups], [held for _, held in groups], group_names=names)
+    if not overlapping:
+        return corpus
+    cells = st.booleans()
+    members = [[draw(cells) for _ in range(corpus.n_groups)] for _ in range(corpus.n_rows)]
+    return replace(corpus, groups=np.array(members, dtype=float).reshape(corpus.n_rows, corpus.n_groups))
+
+
+def assert_same_groups(one, other):
+    assert one.label_names == other.label_names
+    assert_same_matrix(one.groups, other.groups)
+    assert_same_matrix(one.group_labels, other.group_labels)
+    assert list(one.texts or []) == list(other.texts or [])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT = "-"
 FORMATS = ("jsonl", "delimited", "repository", "scipy", "arff")
+GROUPS = "groups in JSON lines"
 _ROWS_AT_ONCE = 512
 
 
@@ -36,6 +37,8 @@ class ReaderOptions:
         columns: dict[str, Any] = {}
         if format == "jsonl":
             columns = {"text_column": "text_key", "label_column": "labels_key"}
+        elif format == GROUPS:
+            columns = {"text_column": "texts_key", "label_column": "labels_key"}
         elif format == "delimited":
             columns = {"text_column": "text", "label_column": "labels", "label_separator": "label_separator"}
         options = {}
@@ -78,11 +81,11 @@ def read(data: str, split: Literal["train", "test"], options: ReaderOptions, lab
     from longtail.data import CATALOGUE, format_of, load_data_set, read_corpus, read_jsonl
 
     if data == STANDARD_INPUT:
-        _check_stdin(options)
+        check_stdin(options)
         return read_jsonl(sys.stdin.buffer, **options.for_format("jsonl", labelled))
     if not Path(data).is_file() and data.lower() in CATALOGUE:
         return load_data_set(data, split)
-    _check_exists(data)
+    check_exists(data)
     format = options.format or format_of(data)
     return read_corpus(data, options.format, **options.for_format(format, labelled))
 
@@ -94,13 +97,13 @@ def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -
 
     is_stream = data == STANDARD_INPUT
     if plain:
-        _check_exists(data)
+        check_exists(data)
         lines = read_text_lines(sys.stdin.buffer if is_stream else data)
         yield from _in_batches((None, line.rstrip("\r\n")) for _, line in lines)
         return
     is_named = not is_stream and not Path(data).is_file() and data.lower() in CATALOGUE
     if is_stream or (not is_named and (options.format or format_of(data)) == "jsonl"):
-        _check_stdin(options) if is_stream else _check_exists(data)
+        check_stdin(options) if is_stream else check_exists(data)
         if not takes_texts:
             raise InvalidInput(f"the model takes features; {data} holds texts")
         records = iter_jsonl(sys.stdin.buffer if is_stream else data, **options.for_format("jsonl", False))
@@ -144,12 +147,14 @@ def _in_batches(rows: Iterable[tuple[str | None, str]]) -> Iterator[Batch]:
         yield Batch([number if name is None else name for number, (name, _) in some], [text for _, (_, text) in some])
 
 
-def _check_stdin(options: ReaderOptions) -> None:
+def check_stdin(options: ReaderOptions) -> None:
+    """Refuse formats that standard input is not read in."""
     if options.format not in (None, "jsonl"):
         raise InvalidInput(f"standard input is read as JSON lines; put data in the format {options.format} into a file")
 
 
-def _check_exists(data: str) -> None:
+def check_exists(data: str) -> None:
+    """Refuse a file that is not there."""
     from longtail.data import CATALOGUE
 
     if data == STANDARD_INPUT or Path(data).is_file():

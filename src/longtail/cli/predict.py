@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from longtail.cli.inputs import STANDARD_INPUT, Batch, ReaderOptions, batches, load_tagger, reader_options
+from longtail.cli.outputs import output
 from longtail.cli.terminal import Terminal, on_terminal
 from longtail.errors import InvalidInput
 
@@ -77,7 +76,7 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
         rows = batches(data, reader, given["plain"], tagger.takes_texts)
 
     lowest = given["min_score"]
-    with _output(given["out"]) as write:
+    with output(given["out"]) as write:
         for batch in rows:
             found = tagger.predict(batch.rows, given["k"], **options)
             for number, (name, tags) in enumerate(zip(batch.names, found, strict=True)):
@@ -104,19 +103,6 @@ def _show(name: str | int, text: str | None, tags: list[Tag]) -> None:
         heading.append("  " + " ".join(text.split()), style="dim")
         heading.truncate(100, overflow="ellipsis")
     show(heading, tag_lines(tags) if tags else Text("no label"), "")
-
-
-@contextmanager
-def _output(path: str | None) -> Iterator[Any]:
-    """A function that writes to the file, or to standard output in UTF-8 whatever the terminal's encoding."""
-    if path is None:
-        sys.stdout.flush()
-        yield sys.stdout.buffer.write
-        return
-    from longtail.data.streams import writing
-
-    with writing(path) as stream:
-        yield stream.write
 
 
 def _names(path: str | None) -> list[str] | None:

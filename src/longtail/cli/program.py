@@ -25,6 +25,7 @@ PIPE_CLOSED = 141
 # The list of commands must not import them, so their short descriptions stand here.
 COMMANDS = {
     "train": "Learn from texts, or features, and their labels.",
+    "assign": "Find which text of a group carries which of its labels.",
     "predict": "Tag new texts or rows of features.",
     "evaluate": "Measure a model on rows whose labels are known.",
     "explain": "Show which words gave a label its score.",

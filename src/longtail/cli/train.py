@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longtail.cli.features import check_feature_options, feature_options, make_features
+from longtail.cli.groups import RULES, STRATEGIES, describe_groups, fit_groups, holds_group_labels, read_grouped
 from longtail.cli.inputs import ReaderOptions, read, reader_options
 from longtail.cli.learners import check_learner_options, learner, learner_options
 from longtail.cli.terminal import Terminal
@@ -24,35 +25,18 @@ if TYPE_CHECKING:
 _GOLDEN_RATIO = 0x9E3779B97F4A7C15
 
 
-def _read_ngrams(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    if value is None:
-        return None
-    found = re.fullmatch(r"([1-9]\d?)(?:-([1-9]\d?))?", value)
-    if found is None:
-        raise click.BadParameter("expected lengths such as 1 or 1-2")
-    return int(found[1]), int(found[2] or found[1])
-
-
-def _read_frequency(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | float | None:
-    if value is None:
-        return None
-    try:
-        return int(value) if value.isdigit() else float(value)
-    except ValueError:
-        raise click.BadParameter("expected a number of texts, or a fraction of them such as 0.01") from None
-
-
 @click.command()
 @click.argument("data")
 @click.option("-o", "--out", required=True, metavar="MODEL", help="The directory to write the model to.")
 @click.option("--force", is_flag=True, help="Replace a model that is there.")
 @reader_options
 @learner_options
-@click.option("--ngrams", callback=_read_ngrams, metavar="1-2", help="Runs of words that are features.  [default: 1]")
-@click.option("--min-df", callback=_read_frequency, help="Texts a word must occur in, or their share.  [default: 2]")
-@click.option("--max-features", type=click.IntRange(min=1), help="Most words to use.")
-@click.option("--log", is_flag=True, help="Features: replace each value v by ln(1 + v).")
-@click.option("--no-normalize", is_flag=True, help="Features: do not bring rows to unit length.")
+@feature_options
+@click.option("--groups", metavar="FILE", help="DATA has no labels; FILE has groups of its rows and their labels.")
+@click.option(
+    "--strategy", type=click.Choice(STRATEGIES), help="Groups: how to find whose a label is.  [default: auto]"
+)
+@click.option("--rule", type=click.Choice(RULES), help="Groups: which members get a label.  [default: count]")
 @click.option(
     "--validate", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Share of rows to measure on."
 )
@@ -71,6 +55,9 @@ def command(terminal: Terminal, /, **given: Any) -> None:
 
     What learns is chosen by the size of the data, or by --learner; options that begin with the name of a learner belong
     to that learner.
+
+    Where labels are known for groups of texts only, DATA is JSON lines of groups, {"texts": [...], "labels": [...]}, or
+    any file of rows with --groups FILE. The model is one of rows all the same.
     """
     begun = time.perf_counter()
     out = given["out"]
@@ -78,19 +65,10 @@ def command(terminal: Terminal, /, **given: Any) -> None:
     check_target(out, given["force"])
     with _planning_with(given["memory"]):
         options = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
-        corpus = read(given["data"], "train", options)
-        _check_settings(given, corpus)
-        terminal.say(_describe(given["data"], corpus))
-        if given["validate"] is not None:
-            rest, held_out = _hold_out(corpus, given["validate"], given["seed"])
-            terminal.say(f"holding out {held_out.n_rows:,} rows to validate, training on {rest.n_rows:,}")
-            tagger = _fit(rest, given, terminal)
-            click.echo(tagger.evaluate(held_out).to_text())
-            if not given["no_refit"]:
-                terminal.say(f"training again on all {corpus.n_rows:,} rows")
-                tagger = _fit(corpus, given, terminal)
+        if holds_group_labels(given, options):
+            tagger = _train_on_groups(given, options, terminal)
         else:
-            tagger = _fit(corpus, given, terminal)
+            tagger = _train_on_rows(given, options, terminal)
     tagger.save(out)
     terminal.summarize(_summary(out, tagger, time.perf_counter() - begun))
 
@@ -115,16 +93,34 @@ def check_target(out: str, force: bool) -> None:
         raise InvalidInput(f"{out} already holds a model; say --force to replace it")
 
 
-def _check_settings(given: dict[str, Any], corpus: Corpus) -> None:
-    """An option that would do nothing is a mistake worth a word."""
-    has_texts = corpus.texts is not None
-    idle = ("log", "no_normalize") if has_texts else ("ngrams", "min_df", "max_features")
-    for name in idle:
-        if given[name]:
-            kind, other = ("texts", "features") if has_texts else ("features", "texts")
-            raise InvalidInput(f"--{name.replace('_', '-')} is for {other}; {given['data']} holds {kind}")
+def _train_on_rows(given: dict[str, Any], options: ReaderOptions, terminal: Terminal) -> Tagger:
+    corpus = read(given["data"], "train", options)
+    check_feature_options(given, corpus)
     if given["no_refit"] and given["validate"] is None:
         raise InvalidInput("--no-refit only has a meaning with --validate")
+    terminal.say(_describe(given["data"], corpus))
+    if given["validate"] is None:
+        return _fit(corpus, given, terminal)
+    rest, held_out = _hold_out(corpus, given["validate"], given["seed"])
+    terminal.say(f"holding out {held_out.n_rows:,} rows to validate, training on {rest.n_rows:,}")
+    tagger = _fit(rest, given, terminal)
+    click.echo(tagger.evaluate(held_out).to_text())
+    if given["no_refit"]:
+        return tagger
+    terminal.say(f"training again on all {corpus.n_rows:,} rows")
+    return _fit(corpus, given, terminal)
+
+
+def _train_on_groups(given: dict[str, Any], options: ReaderOptions, terminal: Terminal) -> Tagger:
+    if given["validate"] is not None or given["no_refit"]:
+        raise InvalidInput(
+            "--validate and --no-refit need labels of rows, and here only those of groups are known; label some rows "
+            "by hand and measure with `longtail evaluate`"
+        )
+    corpus = read_grouped(given["data"], given["groups"], options)
+    check_feature_options(given, corpus)
+    terminal.say(describe_groups(given["data"], corpus))
+    return fit_groups(given, corpus, terminal)
 
 
 @contextmanager
@@ -166,21 +162,9 @@ def _hold_out(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
 
 def _fit(corpus: Corpus, given: dict[str, Any], terminal: Terminal) -> Tagger:
     from longtail.tagger import Tagger
-    from longtail.text import RowScaling, TextFeatures
 
     corpus = _with_labels_that_occur(corpus, terminal)
-    features: TextFeatures | RowScaling
-    if corpus.texts is not None:
-        features = TextFeatures(
-            ngrams=given["ngrams"] or (1, 1),
-            min_df=min(2, corpus.n_rows) if given["min_df"] is None else given["min_df"],
-            max_features=given["max_features"],
-        )
-        X = features.fit_transform(corpus.texts)
-    else:
-        features = RowScaling(log=given["log"], unit=not given["no_normalize"])
-        X = features.fit_transform(corpus.features)
-    terminal.say(f"features: {X.shape[1]:,}, of which a row has {X.nnz / X.shape[0]:.0f} on average")
+    features, X = make_features(given, corpus, terminal)
     estimator = learner(given, X, corpus, terminal)
     return Tagger.from_fitted(features, estimator.fit(X, corpus.labels), corpus)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
 from longtail.cli.inputs import load_tagger
+from longtail.cli.outputs import write_through
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
@@ -83,11 +81,4 @@ def _write(text: str, out: str | None) -> None:
 def _write_taxonomy(hierarchy: LabelHierarchy, names: Sequence[str], out: str | None) -> None:
     from longtail.labels import write_taxonomy
 
-    if out is not None:
-        write_taxonomy(hierarchy, out, names)
-        return
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "tree.tsv"
-        write_taxonomy(hierarchy, path, names)
-        sys.stdout.flush()
-        sys.stdout.buffer.write(path.read_bytes())
+    write_through(lambda path: write_taxonomy(hierarchy, path, names), out, "tree.tsv")

@@ -6,6 +6,15 @@ from longtail.data.catalogue import CATALOGUE, DataSet, data_set, fetch, find_da
 from longtail.data.corpus import Corpus, encode_labels
 from longtail.data.delimited import read_delimited, write_delimited
 from longtail.data.files import format_of, read_corpus, write_corpus
+from longtail.data.grouped import GroupedCorpus
+from longtail.data.grouped_file import read_groups, write_groups
+from longtail.data.grouped_jsonl import (
+    GroupRecord,
+    holds_groups,
+    iter_grouped_jsonl,
+    read_grouped_jsonl,
+    write_grouped_jsonl,
+)
 from longtail.data.idx import read_idx
 from longtail.data.jsonl import Record, iter_jsonl, read_jsonl, write_jsonl
 from longtail.data.python_api import load_python_api, python_api_versions
@@ -17,6 +26,8 @@ __all__ = [
     "CATALOGUE",
     "Corpus",
     "DataSet",
+    "GroupRecord",
+    "GroupedCorpus",
     "Record",
     "cache_directory",
     "data_set",
@@ -24,6 +35,8 @@ __all__ = [
     "fetch",
     "find_data_set",
     "format_of",
+    "holds_groups",
+    "iter_grouped_jsonl",
     "iter_jsonl",
     "load_data_set",
     "load_python_api",
@@ -31,6 +44,8 @@ __all__ = [
     "read_arff",
     "read_corpus",
     "read_delimited",
+    "read_grouped_jsonl",
+    "read_groups",
     "read_idx",
     "read_jsonl",
     "read_repository",
@@ -39,6 +54,8 @@ __all__ = [
     "split_corpus",
     "write_corpus",
     "write_delimited",
+    "write_grouped_jsonl",
+    "write_groups",
     "write_jsonl",
     "write_repository",
     "write_scipy",

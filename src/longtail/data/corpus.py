@@ -122,9 +122,7 @@ class Corpus:
 
     def with_label_names(self, label_names: Sequence[str]) -> Corpus:
         """The same rows with labels numbered as in `label_names`; labels not in it are dropped."""
-        position = {name: i for i, name in enumerate(label_names)}
-        target = np.array([position.get(name, -1) for name in self.label_names], dtype=np.int64)
-        columns = target[self.labels.indices] if self.labels.nnz else np.zeros(0, dtype=np.int64)
+        columns = column_places(self.label_names, label_names)[self.labels.indices]
         rows = np.repeat(np.arange(self.n_rows), np.diff(self.labels.indptr))
         known = columns >= 0
         matrix = sparse.csr_array(
@@ -147,18 +145,39 @@ class Corpus:
         return Corpus(labels=merged, label_names=self.label_names, texts=texts)
 
 
+def column_places(label_names: Sequence[str], among: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Where each label is among others, -1 where it is not."""
+    position = {name: i for i, name in enumerate(among)}
+    return np.array([position.get(name, -1) for name in label_names], dtype=np.int64)
+
+
 def encode_labels(
-    labels: Sequence[Iterable[str]], label_names: Sequence[str] | None = None
+    labels: Sequence[Iterable[str]],
+    label_names: Sequence[str] | None = None,
+    *,
+    counted: bool = False,
+    what: str = "row",
 ) -> tuple[sparse.csr_array[Any], tuple[str, ...]]:
-    """Turn lists of label names into a 0/1 matrix and the names of its columns."""
+    """Turn lists of label names into a 0/1 matrix and the names of its columns.
+
+    Parameters
+    ----------
+    labels : sequence of iterables of str
+    label_names : sequence of str or None
+        Names of the columns; None means all that occur, sorted.
+    counted : bool
+        Whether to count how often a label is in a list, instead of 1.
+    what : str
+        What a list belongs to, for messages.
+    """
     for number, row in enumerate(labels):
         if isinstance(row, str):
-            raise InvalidInput(f"the labels of row {number} are the single text {row!r}; expected a list: [{row!r}]")
-    rows = [list(dict.fromkeys(row)) for row in labels]
+            raise InvalidInput(f"the labels of {what} {number} are the single text {row!r}; expected a list: [{row!r}]")
+    rows = [list(row) if counted else list(dict.fromkeys(row)) for row in labels]
     for number, row in enumerate(rows):
         for name in row:
             if not isinstance(name, str):
-                raise InvalidInput(f"row {number} has label {name!r}; labels are names (strings)")
+                raise InvalidInput(f"{what} {number} has label {name!r}; labels are names (strings)")
     names = tuple(sorted({name for row in rows for name in row})) if label_names is None else tuple(label_names)
     position = {name: i for i, name in enumerate(names)}
     try:
@@ -166,6 +185,7 @@ def encode_labels(
     except KeyError as unknown:
         raise InvalidInput(f"label {unknown.args[0]!r} is not among the {len(names)} given label names") from None
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)]).astype(np.int64)
-    matrix = sparse.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=(len(rows), len(names)))
-    matrix.sort_indices()
+    ones = np.ones(len(indices), np.int64 if counted else np.float32)
+    matrix = sparse.csr_array((ones, indices, indptr), shape=(len(rows), len(names)))
+    matrix.sum_duplicates()
     return matrix, names

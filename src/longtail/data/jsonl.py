@@ -5,20 +5,23 @@ An ``id`` (text or whole number) names the row. Blank lines are passed over.
 
 from __future__ import annotations
 
-import json
-import warnings
-from collections import Counter
 from collections.abc import Iterator
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from longtail.data.corpus import Corpus
+from longtail.data.json_records import (
+    ID_KEY,
+    Unknown,
+    as_line,
+    check_unknown,
+    id_of,
+    labels_of,
+    read_records,
+    text_of,
+)
 from longtail.data.rows import RowCollector
-from longtail.data.streams import LINE_LIMIT, PathName, read_text_lines, source_name, writing
+from longtail.data.streams import LINE_LIMIT, PathName, source_name, writing
 from longtail.errors import DataFormatError, InvalidInput
-
-_ID_KEY = "id"
-_WARNED_KEYS = 10
-Unknown = Literal["report", "ignore", "error"]
 
 
 class Record(NamedTuple):
@@ -59,114 +62,13 @@ def iter_jsonl(
     >>> record.text, record.labels
     ('a red apple', ())
     """
-    if unknown not in ("report", "ignore", "error"):
-        raise InvalidInput(f"unknown is {unknown!r}; expected 'report', 'ignore' or 'error'")
-    return _records(source, text_key, labels_key, unknown, require_labels, line_limit)
+    check_unknown(unknown)
 
+    def build(number: int, found: dict[str, Any]) -> Record:
+        text, labels = text_of(found, text_key), labels_of(found, labels_key, require_labels)
+        return Record(number, text, tuple(dict.fromkeys(labels)), id_of(found))
 
-def _records(
-    source: PathName | IO[bytes],
-    text_key: str,
-    labels_key: str,
-    unknown: Unknown,
-    require_labels: bool,
-    line_limit: int,
-) -> Iterator[Record]:
-    name = source_name(source)
-    known = {text_key, labels_key, _ID_KEY}
-    others: Counter[str] = Counter()
-    for number, line in read_text_lines(source, line_limit):
-        if line.isspace():
-            continue
-        try:
-            found = _parse(line)
-            if found.keys() - known and unknown != "ignore":
-                if unknown == "error":
-                    raise _FaultError(f"unknown key {min(found.keys() - known)!r}; known are {_listed(known)}")
-                others.update(found.keys() - known)
-            record = Record(
-                number,
-                _text_of(found, text_key),
-                _labels_of(found, labels_key, require_labels),
-                _row_name_of(found),
-            )
-        except _FaultError as fault:
-            raise DataFormatError(name, number, str(fault)) from None
-        yield record
-    if others:
-        shown = ", ".join(f"{key!r} in {count} lines" for key, count in others.most_common(_WARNED_KEYS))
-        more = f" and {len(others) - _WARNED_KEYS} more" if len(others) > _WARNED_KEYS else ""
-        warnings.warn(f"{name}: unknown keys were ignored: {shown}{more}", stacklevel=2)
-
-
-class _FaultError(Exception):
-    """What is wrong with a line."""
-
-
-def _listed(keys: Any) -> str:
-    return ", ".join(repr(key) for key in sorted(keys)) or "none"
-
-
-def _parse(line: str) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise _FaultError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
-    except RecursionError:
-        raise _FaultError("not readable JSON: nested too deeply") from None
-    except ValueError as error:  # a whole number of thousands of digits
-        raise _FaultError(f"not readable JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise _FaultError(f"expected an object {{...}}, found {_kind(found)}")
-    return found
-
-
-def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
-
-
-def _checked(text: str, what: str) -> str:
-    if not text.isascii():
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
-            raise _FaultError(f"{what} holds half of a surrogate pair, which is no character") from None
-    return text
-
-
-def _text_of(found: dict[str, Any], key: str) -> str:
-    if key not in found:
-        raise _FaultError(f"no key {key!r}; the keys are {_listed(found)}")
-    if not isinstance(found[key], str):
-        raise _FaultError(f"{key!r} is {_kind(found[key])}; expected a text")
-    return _checked(found[key], repr(key))
-
-
-def _labels_of(found: dict[str, Any], key: str, required: bool) -> tuple[str, ...]:
-    if key not in found:
-        if required:
-            raise _FaultError(f"no key {key!r}; the keys are {_listed(found)}")
-        return ()
-    labels = found[key]
-    if not isinstance(labels, list):
-        raise _FaultError(f"{key!r} is {_kind(labels)}; expected a list of names")
-    for label in labels:
-        if not isinstance(label, str):
-            raise _FaultError(f"{key!r} holds {_kind(label)}; labels are names, written in quotes")
-        if not label:
-            raise _FaultError(f"{key!r} holds an empty name")
-        _checked(label, repr(key))
-    return tuple(dict.fromkeys(labels))
-
-
-def _row_name_of(found: dict[str, Any]) -> str | None:
-    value = found.get(_ID_KEY)
-    if value is None or isinstance(value, str):
-        return value if value is None else _checked(value, repr(_ID_KEY))
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    raise _FaultError(f"{_ID_KEY!r} is {_kind(value)}; expected a text or a whole number")
+    return read_records(source, build, {text_key, labels_key, ID_KEY}, unknown, line_limit)
 
 
 def read_jsonl(
@@ -216,7 +118,7 @@ def read_jsonl(
     )
     for record in records:
         if fault := rows.add(record.text, record.labels, record.row_name):
-            raise DataFormatError(source_name(source), record.line, f"{_ID_KEY!r}: {fault}")
+            raise DataFormatError(source_name(source), record.line, f"{ID_KEY!r}: {fault}")
     return rows.corpus()
 
 
@@ -227,7 +129,7 @@ def write_jsonl(corpus: Corpus, path: PathName, *, text_key: str = "text", label
     names, indptr, indices = corpus.label_names, corpus.labels.indptr, corpus.labels.indices
     with writing(path) as stream:
         for row, text in enumerate(corpus.texts):
-            record: dict[str, Any] = {} if corpus.row_names is None else {_ID_KEY: corpus.row_names[row]}
+            record: dict[str, Any] = {} if corpus.row_names is None else {ID_KEY: corpus.row_names[row]}
             record[text_key] = text
             record[labels_key] = [names[label] for label in indices[indptr[row] : indptr[row + 1]]]
-            stream.write(json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n")
+            stream.write(as_line(record))

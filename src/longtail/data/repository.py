@@ -111,7 +111,7 @@ def write_repository(corpus: Corpus, path: PathName) -> None:
     """
     if corpus.features is None:
         raise InvalidInput("the repository text format holds features and the corpus has only texts; vectorise it")
-    write_label_names(corpus, path)
+    write_label_names(corpus.label_names, path)
     rows = corpus.n_rows
     with writing(path) as stream, task(f"writing {Path(path).name}", total=rows) as advance:
         stream.write(f"{rows} {corpus.features.shape[1]} {corpus.n_labels}\n".encode())
@@ -120,14 +120,14 @@ def write_repository(corpus: Corpus, path: PathName) -> None:
             advance(chosen.stop - chosen.start)
 
 
-def write_label_names(corpus: Corpus, path: PathName) -> None:
+def write_label_names(label_names: Sequence[str], path: PathName) -> None:
     """Put names that are not just numbers into ``labels.txt`` beside `path`; refuse if it names other labels."""
     beside = Path(path).parent / _NAMES_FILE
-    names = list(corpus.label_names)
+    names = list(label_names)
     if beside.exists():
         if read_names(beside) != names:
             raise InvalidInput(f"{beside} names other labels than the corpus; write to another directory")
-    elif names != [str(number) for number in range(corpus.n_labels)]:
+    elif names != [str(number) for number in range(len(names))]:
         for name in names:
             if "\n" in name or "\r" in name:
                 raise InvalidInput(f"the label {name!r} holds a line end and cannot stand on a line of {_NAMES_FILE}")

@@ -1,4 +1,4 @@
-"""Rows of texts and label names, gathered one at a time into a corpus."""
+"""Rows of texts and label names, or groups of them, gathered one at a time into a corpus."""
 
 from __future__ import annotations
 
@@ -10,45 +10,101 @@ import numpy as np
 from scipy import sparse
 
 from longtail.data.corpus import Corpus
+from longtail.data.grouped import GroupedCorpus, memberships
 from longtail.data.streams import PathName
 from longtail.errors import DataFormatError, InvalidInput
 
 
-class RowCollector:
-    """Gathers rows; holds a number per label of a row and each name once, never lists of lists."""
+class _LabelCollector:
+    """Gathers labels and names; holds a number per label and each name once, never lists of lists."""
+
+    _what: str
 
     def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._row_names: list[str] = []
+        self._names: list[str] = []
         self._ids: dict[str, int] = {}
         self._indices = array("q")
         self._indptr = array("q", [0])
 
-    def add(self, text: str, labels: Iterable[str], row_name: str | None) -> str | None:
-        """Add a row; a label given twice counts once. Returns what is wrong with the row's name, if anything is."""
-        named = row_name is not None
-        if self._texts and named != bool(self._row_names):
-            return "the row has a name, but earlier rows have none" if named else "the row has no name; earlier rows do"
+    def _add_labels(self, labels: Iterable[str], name: str | None) -> str | None:
+        """Returns what is wrong with the name, if anything is."""
+        what = self._what
+        if len(self._indptr) > 1 and (name is not None) != bool(self._names):
+            if name is None:
+                return f"the {what} has no name; earlier {what}s do"
+            return f"the {what} has a name, but earlier {what}s have none"
         ids = self._ids
-        self._indices.extend(dict.fromkeys(ids.setdefault(name, len(ids)) for name in labels))
+        self._indices.extend(ids.setdefault(label, len(ids)) for label in labels)
         self._indptr.append(len(self._indices))
-        self._texts.append(text)
-        if row_name is not None:
-            self._row_names.append(row_name)
+        if name is not None:
+            self._names.append(name)
         return None
 
-    def corpus(self) -> Corpus:
-        """The corpus of all rows, its labels in the order of their names."""
+    def _counts(self) -> tuple[Any, list[str]]:
+        """How often each label is in each row or group, labels in the order of their names; and the names."""
         names = sorted(self._ids)
         position = np.empty(len(names), dtype=np.int64)
         position[[self._ids[name] for name in names]] = np.arange(len(names))
         indices = position[np.frombuffer(self._indices, dtype=np.int64)] if self._indices else np.zeros(0, np.int64)
-        labels: Any = sparse.csr_array(
-            (np.ones(len(indices), dtype=np.float32), indices, np.array(self._indptr, dtype=np.int64)),
-            shape=(len(self._texts), len(names)),
+        counts: Any = sparse.csr_array(
+            (np.ones(len(indices), dtype=np.int64), indices, np.array(self._indptr, dtype=np.int64)),
+            shape=(len(self._indptr) - 1, len(names)),
         )
-        labels.sort_indices()
-        return Corpus(labels=labels, label_names=names, texts=self._texts, row_names=self._row_names or None)
+        counts.sum_duplicates()
+        return counts, names
+
+
+class RowCollector(_LabelCollector):
+    """Gathers rows."""
+
+    _what = "row"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._texts: list[str] = []
+
+    def add(self, text: str, labels: Iterable[str], row_name: str | None) -> str | None:
+        """Add a row; a label given twice counts once. Returns what is wrong with the row's name, if anything is."""
+        if fault := self._add_labels(dict.fromkeys(labels), row_name):
+            return fault
+        self._texts.append(text)
+        return None
+
+    def corpus(self) -> Corpus:
+        """The corpus of all rows, its labels in the order of their names."""
+        labels, names = self._counts()
+        return Corpus(labels=labels, label_names=names, texts=self._texts, row_names=self._names or None)
+
+
+class GroupCollector(_LabelCollector):
+    """Gathers groups of texts."""
+
+    _what = "group"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._texts: list[str] = []
+        self._groups = array("q")
+
+    def add(self, texts: Iterable[str], labels: Iterable[str], group_name: str | None) -> str | None:
+        """Add a group; a label given twice counts twice. Returns what is wrong with its name, if anything is."""
+        number = len(self._indptr) - 1
+        if fault := self._add_labels(labels, group_name):
+            return fault
+        self._texts.extend(texts)
+        self._groups.extend([number] * (len(self._texts) - len(self._groups)))
+        return None
+
+    def corpus(self) -> GroupedCorpus:
+        """The corpus of all groups, their labels in the order of their names."""
+        counts, names = self._counts()
+        return GroupedCorpus(
+            groups=memberships(np.array(self._groups, dtype=np.int64), counts.shape[0]),
+            group_labels=counts,
+            label_names=names,
+            texts=self._texts,
+            group_names=self._names or None,
+        )
 
 
 def corpus_from_file(path: PathName, **parts: Any) -> Corpus:

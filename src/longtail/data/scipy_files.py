@@ -178,7 +178,7 @@ def write_scipy(corpus: Corpus, features_path: PathName, labels_path: PathName) 
     """
     if corpus.features is None:
         raise InvalidInput("the pair of files holds features and the corpus has only texts; vectorise it")
-    write_label_names(corpus, labels_path)
+    write_label_names(corpus.label_names, labels_path)
     for matrix, path in ((corpus.features, features_path), (corpus.labels, labels_path)):
         with writing(path) as stream:
             sparse.save_npz(cast(Any, stream), matrix)

@@ -1,0 +1,82 @@
+"""The options that say how rows become features, for every command that makes them, and the features they come to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longtail.cli.terminal import Terminal
+from longtail.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from longtail.data import Corpus, GroupedCorpus
+    from longtail.text import RowScaling, TextFeatures
+
+
+def _read_ngrams(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    found = re.fullmatch(r"([1-9]\d?)(?:-([1-9]\d?))?", value)
+    if found is None:
+        raise click.BadParameter("expected lengths such as 1 or 1-2")
+    return int(found[1]), int(found[2] or found[1])
+
+
+def _read_frequency(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | float | None:
+    if value is None:
+        return None
+    try:
+        return int(value) if value.isdigit() else float(value)
+    except ValueError:
+        raise click.BadParameter("expected a number of texts, or a fraction of them such as 0.01") from None
+
+
+def feature_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of features to a command."""
+    for option in (
+        click.option("--no-normalize", is_flag=True, help="Features: do not bring rows to unit length."),
+        click.option("--log", is_flag=True, help="Features: replace each value v by ln(1 + v)."),
+        click.option("--max-features", type=click.IntRange(min=1), help="Most words to use."),
+        click.option(
+            "--min-df", callback=_read_frequency, help="Texts a word must occur in, or their share.  [default: 2]"
+        ),
+        click.option(
+            "--ngrams", callback=_read_ngrams, metavar="1-2", help="Runs of words that are features.  [default: 1]"
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def check_feature_options(given: dict[str, Any], corpus: Corpus | GroupedCorpus) -> None:
+    """An option that would do nothing is a mistake worth a word."""
+    has_texts = corpus.texts is not None
+    idle = ("log", "no_normalize") if has_texts else ("ngrams", "min_df", "max_features")
+    for name in idle:
+        if given[name]:
+            kind, other = ("texts", "features") if has_texts else ("features", "texts")
+            raise InvalidInput(f"--{name.replace('_', '-')} is for {other}; {given['data']} holds {kind}")
+
+
+def make_features(
+    given: dict[str, Any], corpus: Corpus | GroupedCorpus, terminal: Terminal
+) -> tuple[TextFeatures | RowScaling, Any]:
+    """The features of the rows, and what made them."""
+    from longtail.text import RowScaling, TextFeatures
+
+    features: TextFeatures | RowScaling
+    if corpus.texts is not None:
+        features = TextFeatures(
+            ngrams=given["ngrams"] or (1, 1),
+            min_df=min(2, corpus.n_rows) if given["min_df"] is None else given["min_df"],
+            max_features=given["max_features"],
+        )
+        X = features.fit_transform(corpus.texts)
+    else:
+        features = RowScaling(log=given["log"], unit=not given["no_normalize"])
+        X = features.fit_transform(corpus.features)
+    terminal.say(f"features: {X.shape[1]:,}, of which a row has {X.nnz / X.shape[0]:.0f} on average")
+    return features, X

@@ -1,0 +1,180 @@
+"""Labels of groups, as commands meet them: how such data is told from labelled rows, read, and learnt from."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longtail.cli.inputs import GROUPS, STANDARD_INPUT, ReaderOptions, check_exists, check_stdin, read
+from longtail.cli.learners import learner
+from longtail.cli.terminal import Terminal
+from longtail.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from longtail.data import Corpus, GroupedCorpus
+    from longtail.tagger import Tagger
+
+# As in `longtail.aggregated`, which would take long to load for a page of help.
+PLACING = ("eagle", "eagle-0", "iterate")
+STRATEGIES = ("auto", *PLACING, "all")
+RULES = ("count", "argmax", "joint")
+EMBEDDED = "python-api"
+_FEW = 10
+
+
+def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
+    """Whether the data of a command has labels of groups: by --groups or by the first line of a file.
+
+    Standard input cannot be looked into beforehand, so there it is the options for groups that say it.
+    """
+    from longtail.data import format_of, holds_groups
+
+    asked = [f"--{name}" for name in ("strategy", "rule") if given[name] is not None]
+    data = given["data"]
+    if given["groups"] is not None:
+        return True
+    if data == STANDARD_INPUT:
+        return bool(asked)
+    if (options.format or format_of(data)) == "jsonl" and Path(data).is_file():
+        found = holds_groups(data, options.text_column)
+    else:
+        found = False
+    if asked and not found:
+        check_exists(data)
+        raise InvalidInput(f"{asked[0]} is for labels of groups; {data} has labels of rows (see --groups)")
+    return found
+
+
+def read_grouped(data: str, groups: str | None, options: ReaderOptions) -> GroupedCorpus:
+    """The groups that DATA holds, or that a groups file makes of its rows."""
+    from longtail.data import format_of, read_grouped_jsonl, read_groups
+
+    if groups is not None:
+        check_exists(groups)
+        return read_groups(groups, read(data, "train", options, labelled=False))
+    if data == STANDARD_INPUT:
+        check_stdin(options)
+        return read_grouped_jsonl(sys.stdin.buffer, **options.for_format(GROUPS, labelled=True))
+    if not Path(data).is_file() and data.lower() == EMBEDDED:
+        return _paragraphs()
+    check_exists(data)
+    if (options.format or format_of(data)) != "jsonl":
+        raise InvalidInput(
+            f"{data} holds rows; give their groups as --groups FILE, or groups in JSON lines: "
+            f'{{"texts": [...], "labels": [...]}}'
+        )
+    return read_grouped_jsonl(data, **options.for_format(GROUPS, labelled=True))
+
+
+def _paragraphs() -> GroupedCorpus:
+    """The embedded corpus: a docstring is a group of paragraphs."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from longtail.data import GroupedCorpus, load_python_api
+
+    corpus = load_python_api(rows="paragraphs")
+    assert corpus.row_names is not None
+    _, first = np.unique(corpus.groups.indices, return_index=True)
+    names = [corpus.row_names[row] for row in first.tolist()]
+    return GroupedCorpus.from_corpus(replace(corpus, row_names=None), merge="set", group_names=names)
+
+
+def describe_groups(data: str, corpus: GroupedCorpus) -> str:
+    """A line about what was found."""
+    source = "standard input" if data == STANDARD_INPUT else data
+    rows = "texts" if corpus.texts is not None else "rows of features"
+    labels = corpus.group_labels.nnz / max(1, corpus.n_groups)
+    members = corpus.groups.nnz / max(1, corpus.n_groups)
+    return (
+        f"{source}: {corpus.n_rows:,} {rows} in {corpus.n_groups:,} groups of {members:.1f} on average, "
+        f"{corpus.n_labels:,} labels, {labels:.1f} labels per group"
+    )
+
+
+def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal) -> Tagger:
+    """Find the rows of the labels and learn from them; what was chosen is told."""
+    import numpy as np
+
+    from longtail.aggregated import AggregatedClassifier
+    from longtail.cli.features import make_features
+    from longtail.tagger import Tagger
+
+    corpus = without_empty_groups(corpus, terminal)
+    union = _with_labels_that_occur(corpus, terminal)
+    corpus = corpus.with_label_names(union.label_names)
+    features, X = make_features(given, corpus, terminal)
+    model = AggregatedClassifier(
+        learner(given, X, union, terminal),
+        strategy=given["strategy"] or "auto",
+        rule=given["rule"] or "count",
+        random_state=given["seed"],
+        n_jobs=given["jobs"],
+    )
+    if model.strategy != "auto":
+        terminal.say(f"strategy: {model.strategy}, as asked for")
+    else:
+        held_out = round(model.holdout * int(np.count_nonzero(np.diff(corpus.group_labels.indptr))))
+        if held_out < _FEW:
+            terminal.say(f"strategy: {held_out} groups to compare strategies by are few; choose one with --strategy")
+    with quiet_about("longtail.linear"):
+        model.fit(X, corpus.groups, corpus.group_labels)
+    labelled = corpus.labelled(model.row_labels_)
+    learnt_from = np.diff(labelled.labels.indptr) > 0
+    terminal.say(
+        f"learnt from {int(learnt_from.sum()):,} rows with {labelled.labels.nnz / learnt_from.sum():.1f} labels each; "
+        f"{int((~learnt_from).sum()):,} rows got none"
+    )
+    return Tagger.from_fitted(features, model.estimator_, labelled.select(learnt_from))
+
+
+def _with_labels_that_occur(corpus: GroupedCorpus, terminal: Terminal) -> Corpus:
+    """Every row with every label of its groups, without the labels that no row can have."""
+    union = corpus.union()
+    counts = union.label_counts
+    if not counts.any():
+        raise InvalidInput(
+            f"there is nothing to learn from: {corpus.n_groups} groups, none of them with rows and labels"
+        )
+    if counts.all():
+        return union
+    names = [name for name, count in zip(union.label_names, counts.tolist(), strict=True) if count]
+    terminal.say(f"{union.n_labels - len(names):,} labels are in no group that has rows and are left out")
+    return union.with_label_names(names)
+
+
+def without_empty_groups(corpus: GroupedCorpus, terminal: Terminal) -> GroupedCorpus:
+    """The same groups, those that have no rows without their labels, which nothing could carry."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    labels = corpus.group_labels.copy()
+    lost = np.flatnonzero((corpus.group_sizes == 0) & (np.diff(labels.indptr) > 0))
+    if not len(lost):
+        return corpus
+    labels.data[np.isin(np.repeat(np.arange(corpus.n_groups), np.diff(labels.indptr)), lost)] = 0
+    first = corpus.describe_group(int(lost[0]))
+    terminal.say(
+        f"{len(lost):,} groups have labels and no rows, {first} for one; these labels are left out"
+    )
+    return replace(corpus, group_labels=labels)
+
+
+@contextmanager
+def quiet_about(*names: str) -> Iterator[None]:
+    """Let these loggers warn only: a strategy may train a dozen models, and lines about each would hide the rest."""
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,34 @@
+"""Where results go: standard output, or a file that appears when it is complete."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+
+@contextmanager
+def output(path: str | None) -> Iterator[Callable[[bytes], Any]]:
+    """A function that writes to the file, or to standard output in UTF-8 whatever the terminal's encoding."""
+    if path is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer.write
+        return
+    from longtail.data.streams import writing
+
+    with writing(path) as stream:
+        yield stream.write
+
+
+def write_through(write: Callable[[str | Path], None], path: str | None, name: str) -> None:
+    """Let `write` write to the file or, by way of a file called `name`, to standard output."""
+    if path is not None:
+        write(path)
+        return
+    with TemporaryDirectory() as folder:
+        write(Path(folder) / name)
+        sys.stdout.flush()
+        sys.stdout.buffer.write((Path(folder) / name).read_bytes())

@@ -1,0 +1,209 @@
+"""`GroupedCorpus`: rows in groups, and labels that are known of the groups only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from longtail.data.corpus import Corpus, column_places, encode_labels
+from longtail.errors import InvalidInput
+from longtail.validation import as_counts, as_features, as_labels
+
+
+@dataclass(frozen=True)
+class GroupedCorpus:
+    """Rows whose labels are to be found, from the labels of the groups they are in.
+
+    Parameters
+    ----------
+    groups : csr_array of shape (n_rows, n_groups)
+        Which rows are in which group; stored values are all 1. Groups may overlap, differ in size and be empty, and a
+        row may be in none.
+    group_labels : csr_array of shape (n_groups, n_labels), int64
+        How often a label is in a group, or 1 where it is only known to be there.
+    label_names : sequence of str
+        One distinct name per column of `group_labels`.
+    texts : sequence of str or None
+        One text per row.
+    features : csr_array of shape (n_rows, n_features) or None
+        One feature vector per row. A corpus has texts, features, or both.
+    row_names, group_names : sequence of str or None
+        What to call a row and a group, where there are names.
+
+    Examples
+    --------
+    >>> pages = [["a red apple", "a blue sky"], ["grey sky"]]
+    >>> corpus = GroupedCorpus.from_lists(pages, [["fruit", "weather"], ["weather"]])
+    >>> corpus.n_rows, corpus.n_groups, corpus.label_names
+    (3, 2, ('fruit', 'weather'))
+    """
+
+    groups: Any
+    group_labels: Any
+    label_names: Sequence[str]
+    texts: Sequence[str] | None = None
+    features: Any = None
+    row_names: Sequence[str] | None = None
+    group_names: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        counts = as_counts(self.group_labels, name="group_labels")
+        groups = as_labels(self.groups, name="groups")
+        object.__setattr__(self, "group_labels", counts)
+        object.__setattr__(self, "groups", groups)
+        object.__setattr__(self, "label_names", tuple(self.label_names))
+        if len(self.label_names) != self.n_labels:
+            raise InvalidInput(f"{len(self.label_names)} label names for {self.n_labels} columns of group_labels")
+        if len(set(self.label_names)) != len(self.label_names):
+            raise InvalidInput("label names repeat; each label needs a name of its own")
+        if counts.shape[0] != self.n_groups:
+            at = min(counts.shape[0], self.n_groups)
+            lacking = "no column of members" if counts.shape[0] > self.n_groups else "no row of labels"
+            raise InvalidInput(
+                f"groups has {self.n_groups} columns and group_labels {counts.shape[0]} rows: "
+                f"{self.describe_group(at)} has {lacking}"
+            )
+        if self.texts is None and self.features is None:
+            raise InvalidInput("a corpus needs texts or features")
+        if self.texts is not None and not isinstance(self.texts, list | tuple):
+            object.__setattr__(self, "texts", list(self.texts))
+        if self.features is not None:
+            object.__setattr__(self, "features", as_features(self.features, name="features"))
+        for name, found, expected, of in self._lengths():
+            if found != expected:
+                raise InvalidInput(f"{found} {name} for {expected} {of} of groups")
+
+    def _lengths(self) -> Iterable[tuple[str, int, int, str]]:
+        rows = self.n_rows, "rows"
+        if self.texts is not None:
+            yield "texts", len(self.texts), *rows
+        if self.features is not None:
+            yield "rows of features", self.features.shape[0], *rows
+        if self.row_names is not None:
+            yield "row names", len(self.row_names), *rows
+        if self.group_names is not None:
+            yield "group names", len(self.group_names), self.n_groups, "columns"
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.groups.shape[0])
+
+    @property
+    def n_groups(self) -> int:
+        return int(self.groups.shape[1])
+
+    @property
+    def n_labels(self) -> int:
+        return int(self.group_labels.shape[1])
+
+    @property
+    def group_sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Members of each group."""
+        return np.bincount(self.groups.indices, minlength=self.n_groups).astype(np.int64)
+
+    def describe_group(self, group: int) -> str:
+        """How to speak of a group in a message: its number, counted from 0, and its name."""
+        named = self.group_names is not None and group < len(self.group_names)
+        return f"group {group} ({self.group_names[group]!r})" if named and self.group_names else f"group {group}"
+
+    @classmethod
+    def from_lists(
+        cls,
+        texts_of_groups: Sequence[Sequence[str]],
+        labels_of_groups: Sequence[Iterable[str]],
+        label_names: Sequence[str] | None = None,
+        group_names: Sequence[str] | None = None,
+    ) -> GroupedCorpus:
+        """Build a corpus from the texts of each group and the names of its labels; one given twice counts twice.
+
+        Label ids follow `label_names` where given (an unknown label is then an error), else sorted name order.
+        """
+        if len(texts_of_groups) != len(labels_of_groups):
+            raise InvalidInput(f"{len(texts_of_groups)} lists of texts for {len(labels_of_groups)} lists of labels")
+        for number, texts in enumerate(texts_of_groups):
+            if isinstance(texts, str):
+                raise InvalidInput(f"the texts of group {number} are a single text; expected a list of texts")
+        counts, names = encode_labels(labels_of_groups, label_names, counted=True, what="group")
+        owners = np.repeat(np.arange(len(texts_of_groups)), [len(texts) for texts in texts_of_groups])
+        return cls(
+            groups=memberships(owners, len(texts_of_groups)),
+            group_labels=counts,
+            label_names=names,
+            texts=[text for texts in texts_of_groups for text in texts],
+            group_names=group_names,
+        )
+
+    @classmethod
+    def from_corpus(
+        cls, corpus: Corpus, merge: str = "list", group_names: Sequence[str] | None = None
+    ) -> GroupedCorpus:
+        """Forget which row carries which label: only how often (merge="list"), or that (merge="set"), it is in a group.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            With groups.
+        merge : {"list", "set"}
+        group_names : sequence of str or None
+        """
+        if merge not in ("list", "set"):
+            raise InvalidInput(f"merge is {merge!r}; expected 'list' or 'set'")
+        if corpus.groups is None:
+            raise InvalidInput("the corpus has no groups; give it some: dataclasses.replace(corpus, groups=...)")
+        counts: Any = sparse.csr_array(
+            sparse.csr_array(corpus.groups.T, dtype=np.int64) @ sparse.csr_array(corpus.labels, dtype=np.int64)
+        )
+        if merge == "set":
+            counts.data[:] = 1
+        counts.sort_indices()
+        return cls(
+            groups=corpus.groups,
+            group_labels=counts,
+            label_names=corpus.label_names,
+            texts=corpus.texts,
+            features=corpus.features,
+            row_names=corpus.row_names,
+            group_names=group_names,
+        )
+
+    def labelled(self, row_labels: Any) -> Corpus:
+        """The rows with labels of their own, such as `longtail.aggregated.assign_labels` finds, and with the groups."""
+        if row_labels.shape != (self.n_rows, self.n_labels):
+            raise InvalidInput(
+                f"row_labels has shape {row_labels.shape}; {self.n_rows} rows and {self.n_labels} labels are there"
+            )
+        return Corpus(
+            labels=row_labels,
+            label_names=self.label_names,
+            texts=self.texts,
+            features=self.features,
+            groups=self.groups,
+            row_names=self.row_names,
+        )
+
+    def union(self) -> Corpus:
+        """Every row with every label of its groups: all that is possible, though not all of it is true."""
+        union = sparse.csr_array(self.groups.astype(np.int64) @ self.group_labels)
+        union.data[:] = 1
+        return self.labelled(union)
+
+    def with_label_names(self, label_names: Sequence[str]) -> GroupedCorpus:
+        """The same groups with labels numbered as in `label_names`; labels not in it are dropped."""
+        columns = column_places(self.label_names, label_names)[self.group_labels.indices]
+        owners = np.repeat(np.arange(self.n_groups), np.diff(self.group_labels.indptr))
+        known = columns >= 0
+        counts = sparse.csr_array(
+            (self.group_labels.data[known], (owners[known], columns[known])), shape=(self.n_groups, len(label_names))
+        )
+        return replace(self, group_labels=counts, label_names=label_names)
+
+
+def memberships(owners: np.ndarray[Any, np.dtype[np.int64]], n_groups: int) -> Any:
+    """The matrix of groups in which row i belongs to group ``owners[i]`` alone."""
+    n_rows = len(owners)
+    ones = np.ones(n_rows, dtype=np.float32)
+    return sparse.csr_array((ones, owners, np.arange(n_rows + 1)), shape=(n_rows, n_groups))

@@ -1,0 +1,149 @@
+"""What all JSON lines have in common: an object per line, checked field by field, with the line of whatever is wrong.
+
+Blank lines are passed over. Keys that nobody asked for are counted and told once, ignored, or refused.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import IO, Any, Literal, TypeVar
+
+from longtail.data.streams import PathName, read_text_lines, source_name
+from longtail.errors import DataFormatError, InvalidInput
+
+ID_KEY = "id"
+_WARNED_KEYS = 10
+Unknown = Literal["report", "ignore", "error"]
+Built = TypeVar("Built")
+
+
+class FaultError(Exception):
+    """What is wrong with a line."""
+
+
+def check_unknown(unknown: str) -> None:
+    """Refuse what is no way to treat unknown keys."""
+    if unknown not in ("report", "ignore", "error"):
+        raise InvalidInput(f"unknown is {unknown!r}; expected 'report', 'ignore' or 'error'")
+
+
+def read_records(
+    source: PathName | IO[bytes],
+    build: Callable[[int, dict[str, Any]], Built],
+    keys: set[str],
+    unknown: Unknown,
+    line_limit: int,
+) -> Iterator[Built]:
+    """Yield what `build` makes of the number and the object of each line; the `FaultError` it raises gets its place."""
+    name = source_name(source)
+    others: Counter[str] = Counter()
+    for number, line in read_text_lines(source, line_limit):
+        if line.isspace():
+            continue
+        try:
+            found = parse_object(line)
+            if found.keys() - keys and unknown != "ignore":
+                if unknown == "error":
+                    raise FaultError(f"unknown key {min(found.keys() - keys)!r}; known are {_listed(keys)}")
+                others.update(found.keys() - keys)
+            record = build(number, found)
+        except FaultError as fault:
+            raise DataFormatError(name, number, str(fault)) from None
+        yield record
+    if others:
+        shown = ", ".join(f"{key!r} in {count} lines" for key, count in others.most_common(_WARNED_KEYS))
+        more = f" and {len(others) - _WARNED_KEYS} more" if len(others) > _WARNED_KEYS else ""
+        warnings.warn(f"{name}: unknown keys were ignored: {shown}{more}", stacklevel=2)
+
+
+def parse_object(line: str) -> dict[str, Any]:
+    """The object of a line."""
+    try:
+        found = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise FaultError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
+    except RecursionError:
+        raise FaultError("not readable JSON: nested too deeply") from None
+    except ValueError as error:  # a whole number of thousands of digits
+        raise FaultError(f"not readable JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise FaultError(f"expected an object {{...}}, found {_kind(found)}")
+    return found
+
+
+def text_of(found: dict[str, Any], key: str) -> str:
+    """The text under a key."""
+    value = _required(found, key)
+    if not isinstance(value, str):
+        raise FaultError(f"{key!r} is {_kind(value)}; expected a text")
+    return _checked(value, repr(key))
+
+
+def texts_of(found: dict[str, Any], key: str) -> list[str]:
+    """The list of texts under a key."""
+    value = _required(found, key)
+    if not isinstance(value, list):
+        raise FaultError(f"{key!r} is {_kind(value)}; expected a list of texts")
+    for text in value:
+        if not isinstance(text, str):
+            raise FaultError(f"{key!r} holds {_kind(text)}; expected texts only")
+        _checked(text, repr(key))
+    return value
+
+
+def labels_of(found: dict[str, Any], key: str, required: bool) -> list[str]:
+    """The list of label names under a key, with repetitions."""
+    if key not in found and not required:
+        return []
+    labels = _required(found, key)
+    if not isinstance(labels, list):
+        raise FaultError(f"{key!r} is {_kind(labels)}; expected a list of names")
+    for label in labels:
+        if not isinstance(label, str):
+            raise FaultError(f"{key!r} holds {_kind(label)}; labels are names, written in quotes")
+        if not label:
+            raise FaultError(f"{key!r} holds an empty name")
+        _checked(label, repr(key))
+    return labels
+
+
+def id_of(found: dict[str, Any]) -> str | None:
+    """The ``id``, where there is one."""
+    value = found.get(ID_KEY)
+    if value is None or isinstance(value, str):
+        return value if value is None else _checked(value, repr(ID_KEY))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise FaultError(f"{ID_KEY!r} is {_kind(value)}; expected a text or a whole number")
+
+
+def as_line(record: dict[str, Any]) -> bytes:
+    """A line of a file."""
+    return json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n"
+
+
+def _required(found: dict[str, Any], key: str) -> Any:
+    if key not in found:
+        raise FaultError(f"no key {key!r}; the keys are {_listed(found)}")
+    return found[key]
+
+
+def _listed(keys: Any) -> str:
+    return ", ".join(repr(key) for key in sorted(keys)) or "none"
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _checked(text: str, what: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise FaultError(f"{what} holds half of a surrogate pair, which is no character") from None
+    return text
