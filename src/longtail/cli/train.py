@@ -36,7 +36,7 @@ _GOLDEN_RATIO = 0x9E3779B97F4A7C15
 @click.option(
     "--strategy", type=click.Choice(STRATEGIES), help="Groups: how to find whose a label is.  [default: auto]"
 )
-@click.option("--rule", type=click.Choice(RULES), help="Groups: which members get a label.  [default: count]")
+@click.option("--rule", type=click.Choice(RULES), help="Groups: which members get a label.  [default: joint]")
 @click.option(
     "--validate", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Share of rows to measure on."
 )
