@@ -17,6 +17,7 @@ from longtail.aggregated import GroupRobustLabelVectors, assign_labels
 from longtail.aggregated.assignment import RULES as LIBRARY_RULES
 from longtail.aggregated.classifier import STRATEGIES as LIBRARY_STRATEGIES
 from longtail.cli.groups import PLACING, RULES, STRATEGIES
+from longtail.cli.program import PIPE_CLOSED
 from longtail.data import GroupedCorpus, read_corpus, read_grouped_jsonl, read_groups
 
 PAGES = """\
@@ -240,6 +241,17 @@ def test_a_process_of_its_own_assigns_from_a_pipe() -> None:
     assert broken.stderr == b"error: <stdin>:1: 'texts' is a number; expected a list of texts\n"
 
 
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    Path("many.jsonl").write_text(PAGES * 2000, encoding="utf-8")
+    program = [sys.executable, "-m", "longtail", "--quiet", "assign", "many.jsonl"]
+    assigning = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert assigning.stdout is not None
+    assert assigning.stdout.readline().startswith(b'{"id": 1, "group": "p1"')
+    assigning.stdout.close()
+    _, err = assigning.communicate(timeout=60)
+    assert (assigning.returncode, err) == (PIPE_CLOSED, b"")
+
+
 def test_what_training_on_groups_says(longtail: Callable, check_golden: Callable) -> None:
     result = longtail("train", "pages.jsonl", "--out", "model", "--strategy", "eagle", "--alpha", "0.1")
     assert result.code == 0
@@ -286,7 +298,7 @@ def test_training_takes_groups_from_standard_input_when_told(longtail: Callable)
     assert "standard input: 13 texts in 6 groups" in told.err
     untold = longtail("train", "-", "--out", "other", stdin=PAGES.encode())
     assert untold.code == 1
-    assert "no key 'text'; the keys are 'id', 'labels', 'texts'" in untold.err
+    assert "no key 'text'; the keys are 'id', 'labels', 'texts'; for groups say --strategy auto\n" in untold.err
 
 
 @pytest.mark.parametrize(
