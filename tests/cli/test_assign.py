@@ -15,9 +15,9 @@ import pytest
 import longtail as library
 from longtail.aggregated import GroupRobustLabelVectors, assign_labels
 from longtail.aggregated.assignment import RULES as LIBRARY_RULES
-from longtail.aggregated.classifier import PLACING as LIBRARY_PLACING
 from longtail.aggregated.classifier import STRATEGIES as LIBRARY_STRATEGIES
 from longtail.cli.groups import PLACING, RULES, STRATEGIES
+from longtail.cli.program import PIPE_CLOSED
 from longtail.data import GroupedCorpus, read_corpus, read_grouped_jsonl, read_groups
 
 PAGES = """\
@@ -45,8 +45,7 @@ def records(text: str) -> list[dict]:
 
 
 def test_the_names_of_strategies_and_rules_are_the_librarys() -> None:
-    assert set(PLACING) == set(LIBRARY_PLACING)
-    assert set(STRATEGIES) == set(LIBRARY_STRATEGIES)
+    assert set(STRATEGIES) == set(LIBRARY_STRATEGIES) == {*PLACING, "all", "auto"}
     assert set(RULES) == set(LIBRARY_RULES)
 
 
@@ -242,6 +241,17 @@ def test_a_process_of_its_own_assigns_from_a_pipe() -> None:
     assert broken.stderr == b"error: <stdin>:1: 'texts' is a number; expected a list of texts\n"
 
 
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    Path("many.jsonl").write_text(PAGES * 2000, encoding="utf-8")
+    program = [sys.executable, "-m", "longtail", "--quiet", "assign", "many.jsonl"]
+    assigning = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert assigning.stdout is not None
+    assert assigning.stdout.readline().startswith(b'{"id": 1, "group": "p1"')
+    assigning.stdout.close()
+    _, err = assigning.communicate(timeout=60)
+    assert (assigning.returncode, err) == (PIPE_CLOSED, b"")
+
+
 def test_what_training_on_groups_says(longtail: Callable, check_golden: Callable) -> None:
     result = longtail("train", "pages.jsonl", "--out", "model", "--strategy", "eagle", "--alpha", "0.1")
     assert result.code == 0
@@ -277,7 +287,7 @@ def test_training_takes_groups_of_features(longtail: Callable, options: list[str
     result = longtail("train", "vectors.txt", "--groups", "groups.txt", "--out", "model", "--alpha", "1", *options)
     assert result.code == 0, result.err
     corpus = read_groups("groups.txt", read_corpus("vectors.txt"))
-    given = dict(zip(("strategy", "rule"), (options[-1], options[1] if len(options) > 2 else "count"), strict=True))
+    given = dict(zip(("strategy", "rule"), (options[-1], options[1] if len(options) > 2 else "joint"), strict=True))
     expected = library.Tagger(estimator=library.Ridge(1.0)).fit_groups(corpus, **given)
     assert library.load("model").predict(corpus.features) == expected.predict(corpus.features)
 
@@ -288,7 +298,7 @@ def test_training_takes_groups_from_standard_input_when_told(longtail: Callable)
     assert "standard input: 13 texts in 6 groups" in told.err
     untold = longtail("train", "-", "--out", "other", stdin=PAGES.encode())
     assert untold.code == 1
-    assert "no key 'text'; the keys are 'id', 'labels', 'texts'" in untold.err
+    assert "no key 'text'; the keys are 'id', 'labels', 'texts'; for groups say --strategy auto\n" in untold.err
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ class LabelledRow(NamedTuple):
 @click.option("-o", "--out", metavar="FILE", help="Write to FILE, which appears when it is complete.")
 @click.option("--groups", metavar="FILE", help="DATA has no labels; FILE has groups of its rows and their labels.")
 @click.option(
-    "--rule", type=click.Choice(RULES), default="count", show_default=True, help="How many members get a label."
+    "--rule", type=click.Choice(RULES), default="joint", show_default=True, help="How many members get a label."
 )
 @click.option(
     "--strategy", type=click.Choice(PLACING), default="eagle", show_default=True, help="How to find whose a label is."
@@ -66,13 +66,13 @@ def command(terminal: Terminal, /, **given: Any) -> None:
 
     \b
     Rules:
-      count    a label that is c times in a group goes to its c best members
+      joint    the labels of a group are shared out among its members
+      count    each for itself: a label that is c times in a group goes to the c best
       argmax   to the best alone
-      joint    as count, but the labels of a group are spread over its members
     Strategies:
       eagle    label vectors that are close to one member of each group
       eagle-0  label vectors that are means; quicker, less accurate
-      iterate  models that place the labels of groups they have not seen; slower
+      iterate  models that place the labels of groups they have not seen; slower, best
     """
     if given["strategy"] == "eagle-0" and (given["iterations"] is not None or given["step"] is not None):
         raise click.UsageError("--strategy eagle-0 makes no sweeps: --iterations and --step mean nothing with it")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # As in `longtail.aggregated`, which would take long to load for a page of help.
 PLACING = ("eagle", "eagle-0", "iterate")
 STRATEGIES = ("auto", *PLACING, "all")
-RULES = ("count", "argmax", "joint")
+RULES = ("joint", "count", "argmax")
 EMBEDDED = "python-api"
 _FEW = 10
 
@@ -112,7 +112,7 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
     model = AggregatedClassifier(
         learner(given, X, union, terminal),
         strategy=given["strategy"] or "auto",
-        rule=given["rule"] or "count",
+        rule=given["rule"] or "joint",
         random_state=given["seed"],
         n_jobs=given["jobs"],
     )
@@ -160,9 +160,7 @@ def without_empty_groups(corpus: GroupedCorpus, terminal: Terminal) -> GroupedCo
         return corpus
     labels.data[np.isin(np.repeat(np.arange(corpus.n_groups), np.diff(labels.indptr)), lost)] = 0
     first = corpus.describe_group(int(lost[0]))
-    terminal.say(
-        f"{len(lost):,} groups have labels and no rows, {first} for one; these labels are left out"
-    )
+    terminal.say(f"{len(lost):,} groups have labels and no rows, {first} for one; these labels are left out")
     return replace(corpus, group_labels=labels)
 
 

@@ -16,7 +16,7 @@ from longtail.cli.groups import RULES, STRATEGIES, describe_groups, fit_groups, 
 from longtail.cli.inputs import ReaderOptions, read, reader_options
 from longtail.cli.learners import check_learner_options, learner, learner_options
 from longtail.cli.terminal import Terminal
-from longtail.errors import InvalidInput, ModelFormatError
+from longtail.errors import DataFormatError, InvalidInput, ModelFormatError
 
 if TYPE_CHECKING:
     from longtail.data import Corpus
@@ -36,7 +36,7 @@ _GOLDEN_RATIO = 0x9E3779B97F4A7C15
 @click.option(
     "--strategy", type=click.Choice(STRATEGIES), help="Groups: how to find whose a label is.  [default: auto]"
 )
-@click.option("--rule", type=click.Choice(RULES), help="Groups: which members get a label.  [default: count]")
+@click.option("--rule", type=click.Choice(RULES), help="Groups: which members get a label.  [default: joint]")
 @click.option(
     "--validate", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Share of rows to measure on."
 )
@@ -94,7 +94,12 @@ def check_target(out: str, force: bool) -> None:
 
 
 def _train_on_rows(given: dict[str, Any], options: ReaderOptions, terminal: Terminal) -> Tagger:
-    corpus = read(given["data"], "train", options)
+    try:
+        corpus = read(given["data"], "train", options)
+    except DataFormatError as error:
+        if not error.reason.startswith("no key 'text'; ") or "'texts'" not in error.reason:
+            raise
+        raise DataFormatError(error.path, error.line, f"{error.reason}; for groups say --strategy auto") from None
     check_feature_options(given, corpus)
     if given["no_refit"] and given["validate"] is None:
         raise InvalidInput("--no-refit only has a meaning with --validate")

@@ -172,12 +172,13 @@ class GroupedCorpus:
 
     def labelled(self, row_labels: Any) -> Corpus:
         """The rows with labels of their own, such as `longtail.aggregated.assign_labels` finds, and with the groups."""
-        if row_labels.shape != (self.n_rows, self.n_labels):
+        labels = as_labels(row_labels, name="row_labels")
+        if labels.shape != (self.n_rows, self.n_labels):
             raise InvalidInput(
-                f"row_labels has shape {row_labels.shape}; {self.n_rows} rows and {self.n_labels} labels are there"
+                f"row_labels has shape {labels.shape}; {self.n_rows} rows and {self.n_labels} labels are there"
             )
         return Corpus(
-            labels=row_labels,
+            labels=labels,
             label_names=self.label_names,
             texts=self.texts,
             features=self.features,
