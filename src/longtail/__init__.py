@@ -10,6 +10,7 @@ from longtail.version import __version__
 if TYPE_CHECKING:
     from longtail.aggregated import AggregatedClassifier as AggregatedClassifier
     from longtail.data import Corpus as Corpus
+    from longtail.data import GroupedCorpus as GroupedCorpus
     from longtail.errors import LongtailError as LongtailError
     from longtail.linear import LabelTree as LabelTree
     from longtail.linear import OneVsRest as OneVsRest
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AggregatedClassifier": "longtail.aggregated",
     "Corpus": "longtail.data",
+    "GroupedCorpus": "longtail.data",
     "LabelTree": "longtail.linear",
     "LongtailError": "longtail.errors",
     "OneVsRest": "longtail.linear",

@@ -2,8 +2,9 @@
 
 from longtail.aggregated.assignment import Assignment, assign_labels
 from longtail.aggregated.classifier import AggregatedClassifier
-from longtail.aggregated.grouping import aggregate_labels, clustered_groups, random_groups
+from longtail.aggregated.grouping import clustered_groups, random_groups
 from longtail.aggregated.vectors import GroupRobustLabelVectors
+from longtail.data import aggregate_labels
 
 __all__ = [
     "AggregatedClassifier",

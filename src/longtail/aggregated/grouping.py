@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.data.grouped import memberships
 from longtail.errors import InvalidInput
 from longtail.labels import cluster_labels
 from longtail.memory import MemoryPlan
-from longtail.validation import as_features, as_labels
+from longtail.validation import as_features
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -34,7 +35,7 @@ def random_groups(n_rows: int, size: int, random_state: int | None = 0) -> Any:
     order = np.random.default_rng(random_state).permutation(n_rows)
     owners = np.empty(n_rows, dtype=np.int64)
     owners[order] = np.arange(n_rows) // size
-    return _memberships(owners, -(-n_rows // size))
+    return memberships(owners, -(-n_rows // size))
 
 
 def clustered_groups(
@@ -88,45 +89,7 @@ def clustered_groups(
     # Rows without direction go wherever there is most room.
     for row in np.flatnonzero(numbers < 0):
         numbers[row] = np.argmin(np.bincount(numbers[numbers >= 0], minlength=2**depth))
-    return _memberships(numbers, 2**depth)
-
-
-def aggregate_labels(Y: Any, groups: Any, merge: str = "list") -> Any:
-    """The labels of groups, from the labels of their rows.
-
-    Parameters
-    ----------
-    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
-    groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
-    merge : {"list", "set"}
-        Whether a label that several members have is counted as often, or once.
-
-    Returns
-    -------
-    csr_array of shape (n_groups, n_labels), int64
-
-    Examples
-    --------
-    >>> Y, groups = [[1, 0], [1, 1], [0, 1]], [[1, 0], [1, 0], [0, 1]]
-    >>> aggregate_labels(Y, groups).toarray().tolist(), aggregate_labels(Y, groups, "set").toarray().tolist()
-    ([[2, 1], [0, 1]], [[1, 1], [0, 1]])
-    """
-    if merge not in ("list", "set"):
-        raise InvalidInput(f"merge is {merge!r}; expected 'list' or 'set'")
-    Y = as_labels(Y)
-    groups = as_labels(groups, n_rows=Y.shape[0], name="groups")
-    counts = sparse.csr_array(sparse.csr_array(groups.T).astype(np.int64) @ Y.astype(np.int64))
-    if merge == "set":
-        counts.data[:] = 1
-    counts.sort_indices()
-    return counts
-
-
-def _memberships(owners: Array, n_groups: int) -> Any:
-    n_rows = len(owners)
-    return sparse.csr_array(
-        (np.ones(n_rows, dtype=np.float32), owners, np.arange(n_rows + 1)), shape=(n_rows, n_groups)
-    )
+    return memberships(numbers, 2**depth)
 
 
 def _unit(rows: Any) -> Any:

@@ -26,7 +26,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _BLOCK_ENTRIES = 2**22
 _ENTRY_BYTES = 16  # a value and its feature, and once more while rows are brought into order
-_MEMBER_BYTES = 24  # weight, similarity, and a copy on the way
+_MEMBER_BYTES = 64  # weight, similarity, row, and what placing labels takes on the way
 
 
 class Search(NamedTuple):

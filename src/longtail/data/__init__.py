@@ -6,7 +6,7 @@ from longtail.data.catalogue import CATALOGUE, DataSet, data_set, fetch, find_da
 from longtail.data.corpus import Corpus, encode_labels
 from longtail.data.delimited import read_delimited, write_delimited
 from longtail.data.files import format_of, read_corpus, write_corpus
-from longtail.data.grouped import GroupedCorpus
+from longtail.data.grouped import GroupedCorpus, aggregate_labels
 from longtail.data.grouped_file import read_groups, write_groups
 from longtail.data.grouped_jsonl import (
     GroupRecord,
@@ -29,6 +29,7 @@ __all__ = [
     "GroupRecord",
     "GroupedCorpus",
     "Record",
+    "aggregate_labels",
     "cache_directory",
     "data_set",
     "encode_labels",

@@ -150,16 +150,9 @@ class GroupedCorpus:
         merge : {"list", "set"}
         group_names : sequence of str or None
         """
-        if merge not in ("list", "set"):
-            raise InvalidInput(f"merge is {merge!r}; expected 'list' or 'set'")
         if corpus.groups is None:
             raise InvalidInput("the corpus has no groups; give it some: dataclasses.replace(corpus, groups=...)")
-        counts: Any = sparse.csr_array(
-            sparse.csr_array(corpus.groups.T, dtype=np.int64) @ sparse.csr_array(corpus.labels, dtype=np.int64)
-        )
-        if merge == "set":
-            counts.data[:] = 1
-        counts.sort_indices()
+        counts = aggregate_labels(corpus.labels, corpus.groups, merge)
         return cls(
             groups=corpus.groups,
             group_labels=counts,
@@ -201,6 +194,37 @@ class GroupedCorpus:
             (self.group_labels.data[known], (owners[known], columns[known])), shape=(self.n_groups, len(label_names))
         )
         return replace(self, group_labels=counts, label_names=label_names)
+
+
+def aggregate_labels(Y: Any, groups: Any, merge: str = "list") -> Any:
+    """The labels of groups, from the labels of their rows.
+
+    Parameters
+    ----------
+    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+    groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
+    merge : {"list", "set"}
+        Whether a label that several members have is counted as often, or once.
+
+    Returns
+    -------
+    csr_array of shape (n_groups, n_labels), int64
+
+    Examples
+    --------
+    >>> Y, groups = [[1, 0], [1, 1], [0, 1]], [[1, 0], [1, 0], [0, 1]]
+    >>> aggregate_labels(Y, groups).toarray().tolist(), aggregate_labels(Y, groups, "set").toarray().tolist()
+    ([[2, 1], [0, 1]], [[1, 1], [0, 1]])
+    """
+    if merge not in ("list", "set"):
+        raise InvalidInput(f"merge is {merge!r}; expected 'list' or 'set'")
+    Y = as_labels(Y)
+    groups = as_labels(groups, n_rows=Y.shape[0], name="groups")
+    counts = sparse.csr_array(sparse.csr_array(groups.T).astype(np.int64) @ Y.astype(np.int64))
+    if merge == "set":
+        counts.data[:] = 1
+    counts.sort_indices()
+    return counts
 
 
 def memberships(owners: np.ndarray[Any, np.dtype[np.int64]], n_groups: int) -> Any:
