@@ -105,27 +105,3 @@ def test_blocks_are_taken_only_a_little_ahead():
     for done, result in enumerate(map_blocks(lambda block: block, blocks(), n_jobs=2)):
         assert result == done
         assert taken <= done + 3
-
-
-@pytest.mark.parametrize("leave", [KeyboardInterrupt, ValueError])
-def test_who_leaves_does_not_wait_for_blocks_that_run(leave):
-    hold, started = threading.Event(), threading.Event()
-
-    def work(block):
-        if block:
-            started.set()
-            hold.wait(30)
-        return block
-
-    def consume():
-        for _ in map_blocks(work, range(3), n_jobs=2):
-            started.wait(30)
-            raise leave
-
-    try:
-        with pytest.raises(leave):
-            consume()
-        assert not hold.is_set()  # the block still runs, and we are here
-        assert any(thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate())
-    finally:
-        hold.set()

@@ -108,8 +108,8 @@ def map_blocks(
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()
-        except (KeyboardInterrupt, GeneratorExit):
-            # A kernel that runs cannot be stopped, and who interrupts, or leaves, does not want to wait for it.
+        except KeyboardInterrupt:
+            # A kernel that runs cannot be stopped, and who interrupts does not want to wait for it.
             patient = False
             raise
         finally:

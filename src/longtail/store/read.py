@@ -30,6 +30,7 @@ from longtail.store.strings import StringTable
 # Up to here reading and hashing a file takes a millisecond or less.
 SMALLEST_MAPPED = 1 << 20
 _ATTEMPTS = 10
+_LOOKS = 3  # at a model whose files are missing, before they are lost
 
 
 class _VanishedError(ModelFormatError):
@@ -64,13 +65,15 @@ def read_model(directory: str | os.PathLike[str], *, verify: bool = False, mmap:
     """
     path = Path(directory)
     try:
-        content = _manifest_content(path)
+        content, unchanged = _manifest_content(path), 0
         for _ in range(_ATTEMPTS):
             try:
                 return _state(path, decode(content).model, verify, mmap)
             except _VanishedError:
                 newer = _manifest_content(path)
-                if newer == content:
+                # The same again may be a model that was replaced and put back in between; files that are lost stay so.
+                unchanged = unchanged + 1 if newer == content else 0
+                if unchanged == _LOOKS:
                     raise
                 content = newer
     except ModelFormatError as error:
