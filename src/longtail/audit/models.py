@@ -25,6 +25,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Rule = Literal["predict", "topk"]
 
 MOST_FOR_RANK = 5_000  # rows of the Gram matrix whose eigenvalues are still cheap: under a minute on one core
+MOST_FOR_SINGULAR_VALUES = 2_000
+MOST_DENSE = 50_000_000  # entries of weights that are still made dense
 _FARTHEST_MARGIN = 1e3
 
 
@@ -68,8 +70,9 @@ class OutputLayer:
     def rank(self) -> int | None:
         """The numerical rank of the weights, or None where it would take long.
 
-        From the eigenvalues of the smaller Gram matrix: a direction counts if its singular value is above the root of
-        the rounding of the largest, about one millionth of it.
+        From the eigenvalues of the smaller Gram matrix, which tell singular values apart from 0 down to about one
+        millionth of the largest; where that leaves some in doubt, and the matrix is not too large, from the singular
+        values themselves.
         """
         used = self.used_features()
         size = min(self.n_labels, len(used))
@@ -80,7 +83,12 @@ class OutputLayer:
         weights = self.weights[:, used]
         gram = weights @ weights.T if self.n_labels <= len(used) else weights.T @ weights
         values = linalg.eigvalsh(gram.toarray() if sparse.issparse(gram) else gram)
-        return int(np.count_nonzero(values > values[-1] * size * np.finfo(np.float64).eps))
+        precision = np.finfo(np.float64).eps
+        above = int(np.count_nonzero(values > values[-1] * size * precision))
+        if above == size or size > MOST_FOR_SINGULAR_VALUES or self.n_labels * len(used) > MOST_DENSE:
+            return above
+        singular = linalg.svdvals(self.dense())
+        return int(np.count_nonzero(singular > singular[0] * max(self.n_labels, len(used)) * precision))
 
     def dense(self) -> Array:
         """The weights of the features used, as a matrix."""

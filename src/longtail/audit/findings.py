@@ -1,0 +1,398 @@
+"""The audit of a model: which of the label sets that people use can it never give, and why, in words.
+
+What needs no linear program is settled first: labels without weights, and weights that are linearly independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from longtail.audit.models import OutputLayer
+from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
+from longtail.audit.verification import verify
+from longtail.errors import InvalidInput
+from longtail.linear.tree_model import TreeModel
+from longtail.validation import as_labels
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+MOST_DIMENSIONS = 1_500  # beyond it a single linear program may take minutes
+_NAMES_SHOWN = 8
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSets:
+    """Different label sets and how many rows have each.
+
+    Examples
+    --------
+    >>> sets = LabelSets.of([[1, 0], [0, 1], [1, 0]])
+    >>> sets.members.toarray().tolist(), sets.rows.tolist(), sets.first_row.tolist()
+    ([[1.0, 0.0], [0.0, 1.0]], [2, 1], [0, 1])
+    """
+
+    members: Any
+    rows: Array
+    first_row: Array
+
+    @classmethod
+    def of(cls, labels: Any, limit: int | None = None, random_state: int = 0) -> LabelSets:
+        """The different rows of a 0/1 matrix, or `limit` of them drawn at random."""
+        matrix = as_labels(labels, name="labels")
+        places: dict[bytes, int] = {}
+        indices, indptr = matrix.indices, matrix.indptr.tolist()
+        number = np.array(
+            [places.setdefault(indices[a:b].tobytes(), len(places)) for a, b in pairwise(indptr)],
+            dtype=np.int64,
+        )
+        rows = np.bincount(number, minlength=len(places))
+        first_row = np.full(len(places), matrix.shape[0])
+        np.minimum.at(first_row, number, np.arange(matrix.shape[0]))
+        if limit is not None and limit < len(rows):
+            chosen = np.sort(np.random.default_rng(random_state).choice(len(rows), size=limit, replace=False))
+            rows, first_row = rows[chosen], first_row[chosen]
+        return cls(matrix[first_row], rows, first_row)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What is known of each label set.
+
+    Attributes
+    ----------
+    sets : LabelSets
+    verdicts : int8 array
+        1 some input gets it, -1 no input does, 0 not known.
+    radii : float64 array
+        As of `Audit`; nan where no linear program was needed.
+    certificates : tuple of Certificate or None
+        Of the sets that no input gets.
+    n_labels, n_features : int
+    rank : int or None
+    reasons : tuple of str
+        What the layer alone says, in sentences.
+    radii_are_exact : bool
+    """
+
+    sets: LabelSets
+    verdicts: Array
+    radii: Array
+    certificates: tuple[Certificate | None, ...]
+    n_labels: int
+    n_features: int
+    rank: int | None
+    reasons: tuple[str, ...] = field(default=())
+    radii_are_exact: bool = False
+
+    def count(self, verdict: int) -> int:
+        return int(np.count_nonzero(self.verdicts == verdict))
+
+    def count_rows(self, verdict: int) -> int:
+        """Rows whose label set has a verdict."""
+        return int(self.sets.rows[self.verdicts == verdict].sum())
+
+    def smallest_radius(self) -> float | None:
+        known = self.radii[(self.verdicts == ARGMAXABLE) & ~np.isnan(self.radii)]
+        return float(known.min()) if len(known) else None
+
+    def examples(self, label_names: Sequence[str], most: int) -> list[dict[str, Any]]:
+        """Sets that no input gets, those with the shortest proofs first: their labels, and the labels that conflict."""
+        found = [p for p in np.flatnonzero(self.verdicts == UNARGMAXABLE).tolist() if self.certificates[p] is not None]
+        found.sort(key=lambda place: (len(self._certificate(place).labels), self.sets.first_row[place]))
+        return [self.example(place, label_names) for place in found[:most]]
+
+    def _certificate(self, place: int) -> Certificate:
+        found = self.certificates[place]
+        assert found is not None
+        return found
+
+    def example(self, place: int, label_names: Sequence[str]) -> dict[str, Any]:
+        """One set that no input gets, by the names of labels."""
+        members = self.sets.members
+        ids = members.indices[members.indptr[place] : members.indptr[place + 1]]
+        certificate = self._certificate(place)
+        inside = np.isin(certificate.labels, ids)
+        with_labels = [label_names[label] for label in certificate.labels[inside].tolist()]
+        without = [label_names[label] for label in certificate.labels[~inside].tolist()]
+        return {
+            "row": int(self.sets.first_row[place]) + 1,
+            "rows": int(self.sets.rows[place]),
+            "labels": [label_names[label] for label in ids.tolist()],
+            "conflict": {"with": with_labels, "without": without},
+            "weights": dict(
+                zip([label_names[i] for i in certificate.labels.tolist()], certificate.weights.tolist(), strict=True)
+            ),
+            "residual": certificate.residual,
+            "says": describe_conflict(with_labels, without),
+        }
+
+    def to_dict(self, label_names: Sequence[str], most_examples: int | None = None) -> dict[str, Any]:
+        """Everything as plain values; every set that no input gets is an example unless `most_examples` is given."""
+        most = len(self.sets) if most_examples is None else most_examples
+        return {
+            "labels": self.n_labels,
+            "features": self.n_features,
+            "rank": self.rank,
+            "label_sets": len(self.sets),
+            "rows": int(self.sets.rows.sum()),
+            "argmaxable": self.count(ARGMAXABLE),
+            "unargmaxable": self.count(UNARGMAXABLE),
+            "undetermined": self.count(UNDETERMINED),
+            "rows_unargmaxable": self.count_rows(UNARGMAXABLE),
+            "smallest_radius": self.smallest_radius(),
+            "radii_are_exact": self.radii_are_exact,
+            "reasons": list(self.reasons),
+            "examples": self.examples(label_names, most),
+        }
+
+
+def describe_conflict(with_labels: Sequence[str], without: Sequence[str], most: int = _NAMES_SHOWN) -> str:
+    """A certificate in words: labels that cannot all be given while all the others are not.
+
+    Examples
+    --------
+    >>> describe_conflict(["A", "B"], ["C"])
+    'no input can have A and B without C'
+    >>> describe_conflict(["A"], ["B", "C"])
+    'no input can have A without one of B and C'
+    >>> describe_conflict([], ["B", "C"])
+    'every input has one of B and C'
+    """
+    if not with_labels:
+        return f"every input has {'' if len(without) == 1 else 'one of '}{_listed(without, most)}"
+    if not without:
+        together = " together" if len(with_labels) > 1 else ""
+        return f"no input can have {_listed(with_labels, most)}{together}"
+    one_of = "" if len(without) == 1 else "one of "
+    return f"no input can have {_listed(with_labels, most)} without {one_of}{_listed(without, most)}"
+
+
+def _listed(names: Sequence[str], most: int) -> str:
+    if len(names) == 1:
+        return names[0]
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} others"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def audit_layer(
+    layer: OutputLayer,
+    sets: LabelSets,
+    *,
+    exact_radii: bool = False,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+) -> Findings:
+    """Find the label sets that no input gets from a layer.
+
+    Parameters
+    ----------
+    layer : OutputLayer
+    sets : LabelSets
+    exact_radii : bool
+        Solve a linear program for every set, so that each radius is the largest there is.
+    n_jobs, random_state
+        As for `verify`.
+
+    Examples
+    --------
+    >>> from longtail.audit.models import OutputLayer
+    >>> W = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> found = audit_layer(OutputLayer(W, np.zeros(3), "predict", ""), LabelSets.of([[1, 1, 0], [1, 0, 1]]))
+    >>> found.verdicts.tolist(), found.examples("ABC", 1)[0]["says"]
+    ([-1, 1], 'no input can have A and B without C')
+    """
+    if sets.members.shape[1] != layer.n_labels:
+        raise InvalidInput(f"the label sets have {sets.members.shape[1]} labels, the layer has {layer.n_labels}")
+    draft = _Draft(layer, sets)
+    rest = draft.settle_constant_labels() if layer.rule == "predict" else np.arange(layer.n_labels)
+    if not len(rest):
+        draft.verdicts[draft.open()] = ARGMAXABLE
+        return draft.finish(0)
+    part = OutputLayer(layer.weights[rest], layer.offsets[rest], layer.rule, layer.description)
+    width, rank = part.n_features, part.rank()
+    if rank == len(rest):
+        draft.settle_independent_labels(part, rest)
+        return draft.finish(rank)
+    if rank is None and width >= len(rest):
+        draft.reasons.append(
+            f"There are {width:,} features for {len(rest):,} labels, so the width is no limit; whether the weights of "
+            f"the labels are linearly independent would take long to find out, and is not known."
+        )
+        return draft.finish(None)
+    dimensions = width if rank is None else min(width, rank)
+    draft.reasons.append(
+        f"The weights of {len(rest):,} labels have {'at most ' if rank is None else ''}rank {dimensions:,}: "
+        f"not every label set can have an input."
+    )
+    if dimensions > MOST_DIMENSIONS:
+        draft.reasons.append(
+            f"A linear program in {dimensions:,} dimensions takes long; which sets these are is not known. Smaller "
+            f"ranks can be looked at with truncated weights."
+        )
+        return draft.finish(rank)
+    weights = part.dense() if dimensions == width else part.truncations()(dimensions)
+    draft.settle_by_programs(weights, part, rest, exact_radii, n_jobs, random_state)
+    return draft.finish(rank)
+
+
+class _Draft:
+    """Verdicts while they are being found."""
+
+    def __init__(self, layer: OutputLayer, sets: LabelSets) -> None:
+        self.layer = layer
+        self.sets = sets
+        self.verdicts = np.zeros(len(sets), dtype=np.int8)
+        self.radii = np.full(len(sets), np.nan)
+        self.certificates: list[Certificate | None] = [None] * len(sets)
+        self.reasons: list[str] = []
+        self.radii_are_exact = False
+
+    def open(self) -> Array:
+        return np.flatnonzero(self.verdicts == UNDETERMINED)
+
+    def settle_constant_labels(self) -> Array:
+        """Sets with a label that is never given, or without one that always is; the labels that have weights."""
+        constant = self.layer.constant_labels()
+        always = constant[self.layer.offsets[constant] > 0]
+        never = np.setdiff1d(constant, always)
+        members = self.sets.members
+        in_set = np.asarray(members[:, constant].sum(axis=1)).ravel() if len(constant) else np.zeros(len(self.sets))
+        missing = len(always) - np.asarray(members[:, always].sum(axis=1)).ravel() if len(always) else 0
+        has_always = len(always) - missing
+        for place in np.flatnonzero((in_set > has_always) | (np.asarray(missing) > 0)):
+            ids = members.indices[members.indptr[place] : members.indptr[place + 1]]
+            wrong = np.concatenate([np.intersect1d(never, ids), np.setdiff1d(always, ids)])
+            self.verdicts[place] = UNARGMAXABLE
+            self.radii[place] = 0.0
+            self.certificates[place] = Certificate(wrong[:1], np.ones(1), 0.0)
+        if len(never):
+            self.reasons.append(f"{len(never):,} labels have no weights and are never given.")
+        if len(always):
+            self.reasons.append(f"{len(always):,} labels have no weights and are always given.")
+        return np.setdiff1d(np.arange(self.layer.n_labels), constant)
+
+    def settle_independent_labels(self, part: OutputLayer, rest: Array) -> None:
+        """Where weights are linearly independent any scores have an input; the signs it leads to are checked."""
+        self.reasons.append(
+            f"The weights of the {len(rest):,} labels are linearly independent (rank {len(rest):,}, over "
+            f"{part.n_features:,} features): any scores can be had, so every set of these labels has an input."
+        )
+        places = self.open()
+        gram = part.weights @ part.weights.T
+        try:
+            factor = linalg.cho_factor(gram.toarray() if sparse.issparse(gram) else gram)
+        except linalg.LinAlgError:
+            self.reasons.append("But only just so: the inputs are too large to be checked in 64-bit floats.")
+            return
+        size = max(1, 2**24 // max(part.weights.shape))
+        for start in range(0, len(places), size):
+            some = places[start : start + size]
+            wanted = 2.0 * self.sets.members[some][:, rest].toarray().T - 1
+            inputs = part.weights.T @ linalg.cho_solve(factor, wanted - part.offsets[:, None])
+            right = (np.sign(part.weights @ inputs + part.offsets[:, None]) == wanted).all(axis=0)
+            self.verdicts[some[right]] = ARGMAXABLE
+
+    def settle_by_programs(
+        self, weights: Array, part: OutputLayer, rest: Array, exact_radii: bool, n_jobs: int | None, random_state: int
+    ) -> None:
+        places = self.open()
+        audit = verify(
+            weights,
+            self.sets.members[places][:, rest],
+            part.offsets if part.offsets.any() else None,
+            semantics="sign" if part.rule == "predict" else "topk",
+            exact_radii=exact_radii,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
+        self.verdicts[places] = audit.verdicts
+        self.radii[places] = audit.radii
+        for place, found in zip(places.tolist(), audit.certificates, strict=True):
+            if found is not None:
+                self.certificates[place] = Certificate(rest[found.labels], found.weights, found.residual)
+        reached = audit.verdicts == ARGMAXABLE
+        self.radii_are_exact = bool(audit.radius_is_exact[reached].all())
+
+    def finish(self, rank: int | None) -> Findings:
+        return Findings(
+            self.sets,
+            self.verdicts,
+            self.radii,
+            tuple(self.certificates),
+            self.layer.n_labels,
+            self.layer.n_features,
+            rank,
+            tuple(self.reasons),
+            self.radii_are_exact,
+        )
+
+
+def audit_tree(model: TreeModel, sets: LabelSets) -> Findings:
+    """What can be said of label trees, which have no linear output layer: labels out of reach.
+
+    A label that was never trained is never given, and a single tree gives labels of at most `beam` nodes of a level.
+    """
+    verdicts = np.zeros(len(sets), dtype=np.int8)
+    certificates: list[Certificate | None] = [None] * len(sets)
+    parents = np.stack([hierarchy.parents()[1] for hierarchy in model.hierarchies_])
+    untrained: Array = np.all(parents < 0, axis=0)
+    members = sets.members
+    beam = model._beam()
+    beyond = 0
+    for place in range(len(sets)):
+        ids = members.indices[members.indptr[place] : members.indptr[place + 1]]
+        wrong = ids[untrained[ids]]
+        if not len(wrong) and len(parents) == 1:
+            wrong = _beyond_the_beam(model, parents[0], ids, beam)
+            beyond += bool(len(wrong))
+        if len(wrong):
+            verdicts[place] = UNARGMAXABLE
+            certificates[place] = Certificate(wrong, np.full(len(wrong), 1 / len(wrong)), 0.0)
+    wide = model.n_features_in_ >= model.n_labels_
+    reasons = [
+        f"A label tree has no linear output layer: the score of a label is a product of classifiers of its own, each "
+        f"over all {model.n_features_in_:,} features. "
+        + (
+            "There is no narrow layer between features and labels, so the limit that this audit looks for is not there."
+            if wide
+            else f"These are fewer than the {model.n_labels_:,} labels, so some sets have no input; but planes do not "
+            f"bound the inputs of a set, and linear programs cannot tell which."
+        )
+    ]
+    if untrained.any():
+        reasons.append(f"{int(untrained.sum()):,} labels were never trained and are never given.")
+    if beyond:
+        reasons.append(
+            f"{beyond:,} sets lie in more nodes of one level than the beam of {beam} visits; widen the beam."
+        )
+    return Findings(
+        sets,
+        verdicts,
+        np.full(len(sets), np.nan),
+        tuple(certificates),
+        model.n_labels_,
+        model.n_features_in_,
+        None,
+        tuple(reasons),
+    )
+
+
+def _beyond_the_beam(model: TreeModel, parents: Array, ids: Array, beam: int) -> Array:
+    """Labels of a set, one of each node, that lie in more nodes of one level than are visited."""
+    nodes, first = np.unique(parents[ids], return_index=True)
+    levels = np.array([len(model.hierarchies_[0].path(int(ids[place]))) for place in first], dtype=np.int64)
+    crowded = np.flatnonzero(np.bincount(levels, minlength=1)[levels] > beam) if len(nodes) else np.zeros(0, np.int64)
+    if not len(crowded):
+        return np.zeros(0, dtype=np.int64)
+    level = levels[crowded[0]]
+    return np.asarray(ids[first[levels == level]])
