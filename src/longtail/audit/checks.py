@@ -88,6 +88,35 @@ def certificate_residual(layer: Layer, members: Array, labels: Array, weights: A
     return float(np.abs(left).sum())
 
 
+def certificate_is_sure(layer: Layer, members: Array, labels: Array, weights: Array) -> bool:
+    """Whether rounding cannot be what makes the rows cancel, in float64.
+
+    The weights solve a linear system in which the rows cancel and the weights sum to 1. An exact solution is at most
+    the residual over the smallest singular value away, so it is positive as well where no weight is as small as that.
+    A set whose radius is positive but beyond the reach of float64 fails here: its rows nearly depend on each other.
+    """
+    if certificate_residual(layer, members, labels, weights) == float("inf"):
+        return False
+    if layer.empty[labels].any():
+        return True
+    places = np.searchsorted(layer.labels[: len(layer.labels) - layer.has_offsets], labels)
+    signed = np.where(members[labels], 1.0, -1.0)[:, None] * layer.rows[places]
+    weights = weights / weights.sum()
+    if layer.has_offsets:
+        left = float(weights @ signed[:, layer.n_features])
+        if left < 0:
+            signed, weights = np.vstack([signed, layer.rows[-1]]), np.append(weights, -left)
+            weights = weights / weights.sum()
+    system = np.column_stack([signed, np.ones(len(signed))])
+    residual = weights @ system
+    residual[-1] -= 1
+    largest = float(np.linalg.norm(residual)) + (len(weights) + 2) * _UNIT
+    if len(weights) > system.shape[1]:
+        return False
+    smallest = float(np.linalg.svd(system, compute_uv=False)[-1])
+    return 10 * largest < smallest * float(weights.min())
+
+
 def certificate_exactly(layer: Layer, members: Array, labels: Array, weights: Array) -> list[Fraction] | None:
     """Exact non-negative weights of the same labels whose signed rows cancel, or None where there are none.
 
@@ -105,7 +134,8 @@ def certificate_exactly(layer: Layer, members: Array, labels: Array, weights: Ar
         # The row of the bias takes up whatever the offsets leave, if that is not above 0.
         place = layer.n_features
         rows.append([Fraction(int(column == place)) for column in range(len(rows[0]))])
-        given.append(max(Fraction(0), -sum(weight * row[place] for weight, row in zip(given, rows, strict=False))))
+        left = sum((weight * row[place] for weight, row in zip(given, rows, strict=False)), Fraction(0))
+        given.append(max(Fraction(0), -left))
     solution = _solve_null(rows, given)
     if solution is None or min(solution) < 0:
         return None

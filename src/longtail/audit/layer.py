@@ -32,6 +32,8 @@ class Layer:
         The label of each row, -1 for the row of the bias.
     empty : array of shape (n_labels,)
         Labels whose score is 0 whatever the input: they have no row.
+    cut : float
+        The score that the coordinate of the cut counts in; 0 where there is no cut.
     """
 
     W: Array
@@ -41,6 +43,7 @@ class Layer:
     rows: Array
     labels: Array
     empty: Array
+    cut: float
 
     @property
     def has_offsets(self) -> bool:
@@ -79,12 +82,20 @@ class Layer:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return x / z[:, self.n_features : self.n_features + 1]
 
-    def from_inputs(self, x: Array) -> Array:
-        """Points of the system for inputs; the cut of a top-k set, which is free, is left at 0."""
+    def to_points(self, x: Array, members: Array) -> Array:
+        """Points of the system for inputs; a cut is set halfway between the labels of the set and the others."""
         z = np.zeros((len(x), self.rows.shape[1]))
         z[:, : self.n_features] = x
         if self.has_offsets:
             z[:, self.n_features] = 1
+        if self.cut:
+            scores = x @ self.W.T + self.offsets
+            lowest = np.where(members, scores, np.inf).min(axis=1)
+            highest = np.where(members, -np.inf, scores).max(axis=1)
+            # Where one of the two is empty the cut is beyond all scores.
+            lowest = np.where(np.isinf(lowest), highest + 2 * self.cut, lowest)
+            highest = np.where(np.isinf(highest), lowest - 2 * self.cut, highest)
+            z[:, -1] = (lowest + highest) / 2 / self.cut
         return z
 
 
@@ -109,11 +120,13 @@ def make_layer(W: Any, bias: Any = None, threshold: Any = 0.0, semantics: str = 
     columns = [W]
     if bias is not None or cut.any():
         columns.append(((0.0 if bias is None else bias) - cut)[:, None])
+    scale = 0.0
     if semantics == "topk":
         # Any scale will do for the cut; this one keeps the radius the same when W is scaled.
         largest_weight = float(np.abs(W).max()) or 1.0
         length = float(np.sqrt(np.mean(np.sum(np.square(W / largest_weight), axis=1))))
-        columns.append(np.full((n, 1), -largest_weight * (length or 1.0)))
+        scale = largest_weight * (length or 1.0)
+        columns.append(np.full((n, 1), -scale))
     rows = np.ascontiguousarray(np.concatenate(columns, axis=1))
     # Scaled by the largest entry first: squares of very large or small weights leave the range of floats.
     largest = np.abs(rows).max(axis=1)
@@ -127,7 +140,7 @@ def make_layer(W: Any, bias: Any = None, threshold: Any = 0.0, semantics: str = 
         positive[0, d] = 1
         rows = np.concatenate([rows, positive])
         labels = np.append(labels, -1)
-    return Layer(W, bias, cut if cut.any() else None, semantics, rows, labels, empty)
+    return Layer(W, bias, cut if cut.any() else None, semantics, rows, labels, empty, scale)
 
 
 def _numbers(values: Any, name: str) -> Array:

@@ -114,7 +114,9 @@ def nearest_point(rows: Array, signs: Array, start: Array | None = None, max_ste
     margins = signs * (rows @ (signs @ rows if start is None else start))
     steps, idle = 0, 0
     shortest = np.inf
+    noise = 4 * (width + 8) * float(np.finfo(np.float64).eps)
     while True:
+        before = steps
         batch = min(_BATCH, n_rows)
         worst = np.argpartition(margins, batch - 1)[:batch]
         pool = np.union1d(worst, np.array(mixture.support, dtype=np.intp))
@@ -126,7 +128,7 @@ def nearest_point(rows: Array, signs: Array, start: Array | None = None, max_ste
             pull[skipped] = np.inf
             place = int(np.argmin(pull))
             # At the optimum every pull is at least the last entry of the gap; half of it is enough for a witness.
-            if length <= _ZERO or pull[place] >= 0.5 * mixture.gap[-1] or steps >= max_steps or idle >= _PATIENCE:
+            if length <= _ZERO or pull[place] >= 0.5 * mixture.gap[-1] or steps == max_steps or idle >= _PATIENCE:
                 break
             steps += 1
             skipped[place] = True
@@ -144,6 +146,7 @@ def nearest_point(rows: Array, signs: Array, start: Array | None = None, max_ste
         point = -mixture.gap[:-1]
         length = float(np.linalg.norm(mixture.gap))
         margins = signs * (rows @ point)
-        if length <= _ZERO or steps >= max_steps or idle >= _PATIENCE or margins.min() > 0:
+        stuck = steps in (before, max_steps) or idle >= _PATIENCE
+        if stuck or length <= _ZERO or margins.min() > noise * length:
             support = np.array(mixture.support, dtype=np.intp)
             return Nearest(point, support, mixture.weights, length)

@@ -7,22 +7,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from longtail.audit.checks import certificate_residual, check_witnesses
+from longtail.audit.decision import Finding, Settings, as_witness, decide
 from longtail.audit.layer import Array, Layer, make_layer
-from longtail.audit.nearest import nearest_point
-from longtail.audit.program import solve_whole
-from longtail.audit.result import (
-    ARGMAXABLE,
-    UNARGMAXABLE,
-    UNDETERMINED,
-    Audit,
-    Certificate,
-    block_of_sets,
-    dense_members,
-)
+from longtail.audit.program import require_highspy
+from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, Audit, block_of_sets, dense_members
+from longtail.audit.screens import match_inputs, perceptron, sample_inputs
 from longtail.errors import InvalidInput
 from longtail.parallel import map_blocks, split
 from longtail.validation import as_labels
+
+_SAMPLES = 256
 
 
 def verify(
@@ -57,59 +51,90 @@ def verify(
     layer = make_layer(W, bias, threshold, semantics)
     sets = as_labels(label_sets, name="label_sets")
     if sets.shape[1] != layer.n_labels:
-        raise InvalidInput(
-            f"label_sets has {sets.shape[1]} columns, but W has {layer.n_labels} rows, one for each label"
-        )
-    n_sets = sets.shape[0]
-    verdicts = np.zeros(n_sets, dtype=np.int8)
-    radii = np.full(n_sets, np.nan)
-    is_exact = np.zeros(n_sets, dtype=bool)
-    witnesses = np.full((n_sets, layer.n_features), np.nan)
-    methods = np.full(n_sets, "none", dtype=object)
-    certificates: list[Certificate | None] = [None] * n_sets
-    for block in split(n_sets, block_of_sets(layer)):
+        raise InvalidInput(f"label_sets has {sets.shape[1]} columns, but W has {layer.n_labels} rows, one per label")
+    if not 0 <= tolerance < 1:
+        raise InvalidInput(f"tolerance is {tolerance!r}; expected a number from 0 to below 1")
+    if alternating and (layer.has_offsets or semantics != "sign"):
+        raise InvalidInput("alternating=True is for layers without bias and threshold, with semantics='sign'")
+    if exact_radii:
+        require_highspy()
+    settings = Settings(tolerance, exact, exact_radii, alternating)
+    given = None if candidates is None else _candidates(candidates, layer)
+    drawn = sample_inputs(layer, _SAMPLES, np.random.default_rng(random_state))
+    findings: list[Finding] = []
+    for block in split(sets.shape[0], block_of_sets(layer)):
         members = dense_members(sets, block)
+        known = _screen(layer, members, given, drawn)
 
-        def decide(place: int, members: Array = members) -> tuple[Any, ...]:
-            return _decide(layer, members[place], tolerance)
+        def settle(place: int, members: Array = members, known: list[Finding | None] = known) -> Finding:
+            return decide(layer, members[place], settings, known[place])
 
-        for place, found in enumerate(map_blocks(decide, range(len(members)), n_jobs)):
-            index = block.start + place
-            verdicts[index], radii[index], is_exact[index], witness, certificates[index], methods[index] = found
-            if witness is not None:
-                witnesses[index] = witness
-    return Audit(verdicts, radii, is_exact, witnesses, tuple(certificates), methods, layer, sets)
+        for finding in map_blocks(settle, range(len(members)), n_jobs):
+            # Points of the system are as large as witnesses, and nothing needs them any more.
+            findings.append(finding)
+        if alternating:
+            _check_claim(layer, members, findings[block])
+    return _audit(layer, sets, findings)
 
 
-def _decide(layer: Layer, members: Array, tolerance: float) -> tuple[Any, ...]:
-    impossible = np.flatnonzero(layer.empty & members)
-    if layer.semantics == "sign" and len(impossible):
-        return UNARGMAXABLE, 0.0, True, None, Certificate(impossible[:1], np.ones(1), 0.0), "zero"
-    signs = layer.signs(members[None, :])[0]
-    for method in ("nearest", "program"):
-        found = nearest_point(layer.rows, signs) if method == "nearest" else solve_whole(layer.rows, signs)
-        if found is None:
+def _candidates(candidates: Any, layer: Layer) -> Array:
+    inputs = np.asarray(candidates.toarray() if sparse.issparse(candidates) else candidates)
+    if inputs.ndim != 2 or inputs.shape[1] != layer.n_features:
+        raise InvalidInput(f"candidates has shape {inputs.shape}; expected rows of {layer.n_features} features")
+    inputs = inputs.astype(np.float64)
+    if not np.isfinite(inputs).all():
+        raise InvalidInput("candidates contains NaN or infinity; every value must be finite")
+    return inputs
+
+
+def _screen(layer: Layer, members: Array, given: Array | None, drawn: Array) -> list[Finding | None]:
+    """Witnesses that cost little, checked; None for the label sets that need more."""
+    known: list[Finding | None] = [None] * len(members)
+    signs = layer.signs(members)
+    for method, inputs in (("candidates", given), ("samples", drawn)):
+        left = np.flatnonzero([finding is None for finding in known])
+        if inputs is None or len(left) == 0:
             continue
-        x = layer.to_inputs(found.point[None, :])
-        if check_witnesses(layer, members[None, :], x)[0]:
-            largest = float(np.abs(found.point).max())
-            radius = float((signs * (layer.rows @ found.point)).min()) / (largest or 1.0)
-            return ARGMAXABLE, radius, False, x[0], None, method
-        labels = layer.labels[found.support]
-        kept = labels >= 0
-        labels, weights = labels[kept], found.weights[kept]
-        residual = certificate_residual(layer, members, labels, weights)
-        if residual <= tolerance:
-            order = np.argsort(labels)
-            return (
-                UNARGMAXABLE,
-                0.0,
-                True,
-                None,
-                Certificate(labels[order], (weights / weights.sum())[order], residual),
-                method,
+        match = match_inputs(layer, members[left], inputs)
+        left, match = left[match >= 0], match[match >= 0]
+        points = layer.to_points(inputs[match], members[left])
+        for place, point in zip(left.tolist(), points, strict=True):
+            known[place] = as_witness(layer, members[place], signs[place], point, method, exact=False)
+    left = np.flatnonzero([finding is None for finding in known])
+    if len(left):
+        points, right = perceptron(layer.rows, signs[left])
+        for place, point in zip(left[right].tolist(), points[right], strict=True):
+            known[place] = as_witness(layer, members[place], signs[place], point, "perceptron", exact=False)
+    return known
+
+
+def _check_claim(layer: Layer, members: Array, findings: list[Finding]) -> None:
+    """Stop where a proof contradicts the claim that all maximal minors have one sign."""
+    turns = np.count_nonzero(np.diff(members.astype(np.int8), axis=1), axis=1)
+    for count, finding in zip(turns.tolist(), findings, strict=True):
+        if finding.verdict == (ARGMAXABLE if count >= layer.n_features else UNARGMAXABLE):
+            found = "an input that gives it" if finding.verdict == ARGMAXABLE else "a proof that none does"
+            raise InvalidInput(
+                f"alternating=True, but a label set with {count} alternations has {found}, in {layer.n_features} "
+                f"dimensions: the maximal minors of W do not all have one sign; call verify without alternating"
             )
-    return UNDETERMINED, np.nan, False, None, None, "none"
+
+
+def _audit(layer: Layer, sets: Any, findings: list[Finding]) -> Audit:
+    witnesses = np.full((len(findings), layer.n_features), np.nan)
+    for index, finding in enumerate(findings):
+        if finding.witness is not None:
+            witnesses[index] = finding.witness
+    return Audit(
+        verdicts=np.array([finding.verdict for finding in findings], dtype=np.int8),
+        radii=np.array([finding.radius for finding in findings], dtype=np.float64),
+        radius_is_exact=np.array([finding.radius_is_exact for finding in findings], dtype=bool),
+        witnesses=witnesses,
+        certificates=tuple(finding.certificate for finding in findings),
+        methods=np.array([finding.method for finding in findings], dtype=object),
+        layer=layer,
+        label_sets=sets,
+    )
 
 
 def verify_classes(
