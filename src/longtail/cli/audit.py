@@ -114,8 +114,8 @@ def command(
     else:
         _show(found, names, unknown, examples, None if layer is None else layer.description, sweep)
     if picture is not None:
-        _draw(picture, found, sweep)
-        terminal.say(f"drew {picture}")
+        drew = _draw(picture, found, sweep)
+        terminal.say(f"drew {picture}" if drew else "there are no radii to draw: no linear program was needed")
 
 
 def _is_tree(estimator: Any) -> bool:
@@ -204,7 +204,7 @@ def _show(
     sweep: Sequence[tuple[int, Findings]],
 ) -> None:
     from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED
-    from longtail.cli.tables import printable, show, simple_table
+    from longtail.cli.tables import show, simple_table
 
     n_sets, n_rows = len(found.sets), int(found.sets.rows.sum())
     click.echo(f"{n_sets:,} different label sets of {n_rows:,} rows; {found.n_labels:,} labels")
@@ -233,11 +233,7 @@ def _show(
     if smallest is not None:
         bound = "" if found.radii_are_exact else "at least "
         click.echo(f"smallest radius of a set that some input gets: {bound}{smallest:.2g}")
-    for example in found.examples(names, examples):
-        click.echo()
-        labels = ", ".join(printable(name) for name in example["labels"]) or "(no label)"
-        click.echo(f"row {example['row']}: {labels}")
-        click.echo(f"  {printable(example['says'])}")
+    _show_examples(found, names, examples)
     if sweep:
         click.echo()
         table = [
@@ -251,6 +247,22 @@ def _show(
         ]
         columns = ["rank", "no input gets", "not known", "smallest radius"]
         show(simple_table(columns, table, right=columns))
+        cut_down = [(rank, cut) for rank, cut in sweep if cut.count(UNARGMAXABLE)]
+        if cut_down and not found.count(UNARGMAXABLE):
+            rank, cut = cut_down[-1]
+            click.echo()
+            click.echo(f"at rank {rank}:", nl=False)
+            _show_examples(cut, names, examples)
+
+
+def _show_examples(found: Findings, names: Sequence[str], most: int) -> None:
+    from longtail.cli.tables import printable
+
+    for example in found.examples(names, most):
+        click.echo()
+        labels = ", ".join(printable(name) for name in example["labels"]) or "(no label)"
+        click.echo(f"row {example['row']}: {labels}")
+        click.echo(f"  {printable(example['says'])}")
 
 
 def _check_picture(path: str) -> None:
@@ -263,7 +275,8 @@ def _check_picture(path: str) -> None:
         raise InvalidInput(f"the picture is a PNG, but the path is {path!r}; end it in .png")
 
 
-def _draw(path: str, found: Findings, sweep: Sequence[tuple[int, Findings]]) -> None:
+def _draw(path: str, found: Findings, sweep: Sequence[tuple[int, Findings]]) -> bool:
+    """Write the picture; False where there is nothing to draw."""
     from longtail.audit import UNARGMAXABLE
     from longtail.data.cache import written_whole
     from longtail.reproduce.pictures import Line, Panel, Picture, draw
@@ -275,13 +288,16 @@ def _draw(path: str, found: Findings, sweep: Sequence[tuple[int, Findings]]) -> 
         for radii, shares in [_distribution(each)]
         if radii
     ]
-    panels = [Panel("Radii", "radius", "label sets with at most this radius, percent", lines, log_x=bool(lines))]
+    panels = [Panel("Radii", "radius", "percent of label sets, cumulative", lines, log_x=True)] if lines else []
     if sweep:
         shares = [100 * cut.count(UNARGMAXABLE) / len(cut.sets) for _, cut in sweep]
         line = Line("label sets that no input gets", [rank for rank, _ in sweep], shares, style=6)
         panels.insert(0, Panel("Cut down to a rank", "rank", "percent of label sets", [line], log_x=True))
+    if not panels:
+        return False
     with written_whole(Path(path)) as file:
         draw(Picture(path, "", [panels]), file)
+    return True
 
 
 def _distribution(found: Findings) -> tuple[list[float], list[float]]:

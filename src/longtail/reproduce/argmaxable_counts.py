@@ -36,8 +36,8 @@ def counts() -> Iterator[Section]:
     yield Section(
         "How many label sets there can be",
         f"Figure 2 of the paper. Whatever its weights, a layer of {_LABELS:,} labels over d features without a bias "
-        f"can predict at most `count_argmaxable({_LABELS}, d)` of the 2^{_LABELS} label sets: exact integers, nothing is "
-        f"sampled. Half of them at d = n / 2, and almost none a little below.",
+        f"can predict at most `count_argmaxable({_LABELS}, d)` of the 2^{_LABELS} label sets: exact integers, nothing "
+        f"is sampled. Half of them at d = n / 2, and almost none a little below.",
         [Table(f"Share of label sets that are argmaxable, n = {_LABELS:,}", columns, rows)],
         [Picture("argmaxable-counts.png", f"Share of argmaxable label sets for n = {_LABELS:,} against d", [panels])],
     )
