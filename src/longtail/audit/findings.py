@@ -275,10 +275,11 @@ class _Draft:
             self.verdicts[place] = UNARGMAXABLE
             self.radii[place] = 0.0
             self.certificates[place] = Certificate(wrong[:1], np.ones(1), 0.0)
-        if len(never):
-            self.reasons.append(f"{len(never):,} labels have no weights and are never given.")
-        if len(always):
-            self.reasons.append(f"{len(always):,} labels have no weights and are always given.")
+        for some, when in ((never, "never"), (always, "always")):
+            if len(some) == 1:
+                self.reasons.append(f"1 label has no weights and is {when} given.")
+            elif len(some):
+                self.reasons.append(f"{len(some):,} labels have no weights and are {when} given.")
         return np.setdiff1d(np.arange(self.layer.n_labels), constant)
 
     def settle_independent_labels(self, part: OutputLayer, rest: Array) -> None:
@@ -370,10 +371,11 @@ def audit_tree(model: TreeModel, sets: LabelSets) -> Findings:
         )
     ]
     if untrained.any():
-        reasons.append(f"{int(untrained.sum()):,} labels were never trained and are never given.")
+        reasons.append(f"Labels that were never trained are never given; there are {int(untrained.sum()):,}.")
     if beyond:
         reasons.append(
-            f"{beyond:,} sets lie in more nodes of one level than the beam of {beam} visits; widen the beam."
+            f"Sets that lie in more nodes of one level than the beam of {beam} visits are never given; there are "
+            f"{beyond:,}. A wider beam reaches them."
         )
     return Findings(
         sets,

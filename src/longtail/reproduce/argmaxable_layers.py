@@ -161,9 +161,9 @@ def fourier_layers(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool) 
         yield Section(
             "Layers with a guarantee",
             "The same label sets against sines and cosines of 2k + 1 columns, k being the size of the largest label "
-            "set of the data: in exact arithmetic every set of at most k labels is argmaxable. What 64-bit floats leave "
-            "of that depends on how small the regions are; slack columns, drawn evenly from -1 to 1, make them larger. "
-            "Radii are those of the largest balls, by linear programs.",
+            "set of the data: in exact arithmetic every set of at most k labels is argmaxable. What 64-bit floats "
+            "leave of that depends on how small the regions are; slack columns, drawn evenly from -1 to 1, make them "
+            "larger. Radii are those of the largest balls, by linear programs.",
             [Table(f"Sines and cosines ({sets.shape[0]} label sets each)", columns, list(rows))],
         )
 
