@@ -12,7 +12,8 @@ import numpy as np
 
 from longtail.audit.layer import Array, Layer
 
-_UNIT = float(np.finfo(np.float64).eps)
+# Half the gap between 1 and the next float: the largest relative error of one rounding.
+_UNIT = float(np.finfo(np.float64).eps) / 2
 
 
 def scores_and_errors(layer: Layer, inputs: Array) -> tuple[Array, Array]:
@@ -20,7 +21,7 @@ def scores_and_errors(layer: Layer, inputs: Array) -> tuple[Array, Array]:
     offsets = layer.offsets
     scores = inputs @ layer.W.T + offsets
     lengths = np.sqrt(np.square(layer.W).sum(axis=1) + np.square(offsets))
-    reach = np.sqrt(np.square(inputs).sum(axis=1) + 1)
+    reach = np.sqrt(np.square(inputs).sum(axis=1) + layer.has_offsets)
     return scores, (layer.n_features + 6) * _UNIT * np.outer(reach, lengths)
 
 
@@ -110,7 +111,7 @@ def certificate_is_sure(layer: Layer, members: Array, labels: Array, weights: Ar
     system = np.column_stack([signed, np.ones(len(signed))])
     residual = weights @ system
     residual[-1] -= 1
-    largest = float(np.linalg.norm(residual)) + (len(weights) + 2) * _UNIT
+    largest = float(np.linalg.norm(residual)) + 2 * (len(weights) + 2) * _UNIT
     if len(weights) > system.shape[1]:
         return False
     smallest = float(np.linalg.svd(system, compute_uv=False)[-1])

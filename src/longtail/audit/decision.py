@@ -21,6 +21,8 @@ from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certif
 
 # Below this the linear program, whose solver works to an absolute tolerance, has nothing to add.
 _SOLVER_REACH = 1e-9
+# Weights this much smaller than the largest may be rounding.
+_DUST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,13 +133,13 @@ def _judge(
     witness = as_witness(layer, members, signs, attempt.point, method, settings.exact)
     if witness is not None:
         return witness
-    labels = layer.labels[attempt.support]
-    kept = np.flatnonzero((labels >= 0) & (attempt.weights > 0))
-    kept = kept[np.argsort(labels[kept])]
-    labels, weights = labels[kept], attempt.weights[kept]
-    if len(labels) == 0:
+    support, weights = _without_dust(layer.rows, signs, attempt)
+    labels = layer.labels[support]
+    kept = np.flatnonzero((labels >= 0) & (weights > 0))
+    if len(kept) == 0:
         return None
-    weights = weights / weights.sum()
+    kept = kept[np.argsort(labels[kept])]
+    labels, weights = labels[kept], weights[kept] / weights[kept].sum()
     residual = certificate_residual(layer, members, labels, weights)
     if not residual <= settings.tolerance:
         return None
@@ -147,6 +149,21 @@ def _judge(
     elif not certificate_is_sure(layer, members, labels, weights):
         return None
     return Finding(UNARGMAXABLE, method, 0.0, True, certificate=Certificate(labels, weights, residual))
+
+
+def _without_dust(rows: Array, signs: Array, attempt: Nearest) -> tuple[Array, Array]:
+    """Rows and weights less those whose weight is 0 but for rounding, where the others do without them."""
+    heavy = attempt.weights > _DUST * attempt.weights.max(initial=0)
+    if heavy.all():
+        return attempt.support, attempt.weights
+    support = attempt.support[heavy]
+    system = np.column_stack([signs[support, None] * rows[support], np.ones(len(support))]).T
+    target = np.zeros(len(system))
+    target[-1] = 1
+    weights = np.linalg.lstsq(system, target, rcond=None)[0]
+    if (weights > 0).all() and np.linalg.norm(system @ weights - target) < _DUST:
+        return support, weights
+    return attempt.support, attempt.weights
 
 
 def as_witness(layer: Layer, members: Array, signs: Array, point: Array, method: str, exact: bool) -> Finding | None:

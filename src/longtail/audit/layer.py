@@ -77,10 +77,9 @@ class Layer:
     def to_inputs(self, z: Array) -> Array:
         """The inputs x that points z of the system stand for, one per row of `z`."""
         x = z[:, : self.n_features]
-        if not self.has_offsets:
-            return x
+        scale = z[:, self.n_features] if self.has_offsets else np.abs(x).max(axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return x / z[:, self.n_features : self.n_features + 1]
+            return x / np.where(scale == 0, 1.0, scale)[:, None]
 
     def to_points(self, x: Array, members: Array) -> Array:
         """Points of the system for inputs; a cut is set halfway between the labels of the set and the others."""

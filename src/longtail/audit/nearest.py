@@ -84,7 +84,8 @@ class _Mixture:
             if len(negative) == 0:
                 self.weights = best
                 break
-            steps = self.weights[negative] / (self.weights[negative] - best[negative])
+            falls = self.weights[negative] - best[negative]
+            steps = self.weights[negative] / np.where(falls > 0, falls, 1.0)
             first = int(np.argmin(steps))
             self.weights = self.weights + steps[first] * (best - self.weights)
             gone.append(self.drop(int(negative[first])))
@@ -114,7 +115,7 @@ def nearest_point(rows: Array, signs: Array, start: Array | None = None, max_ste
     margins = signs * (rows @ (signs @ rows if start is None else start))
     steps, idle = 0, 0
     shortest = np.inf
-    noise = 4 * (width + 8) * float(np.finfo(np.float64).eps)
+    noise = (width + 8) * float(np.finfo(np.float64).eps)
     while True:
         before = steps
         batch = min(_BATCH, n_rows)
