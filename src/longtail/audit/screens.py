@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from longtail.audit.layer import Array, Layer
@@ -39,6 +41,17 @@ def _compare(signs: Array, given: Array, match: Array, which: Array, begin: int)
     match[which[found]] = begin + agree[found].argmax(axis=1)
 
 
+def has_few_regions(layer: Layer, at_most: int = 100_000) -> bool:
+    """Whether the rows cut space into so few regions that drawing inputs meets a fair share of them (Cover, 1965)."""
+    n_rows, width = layer.rows.shape
+    total = 0
+    for dimension in range(min(width, n_rows)):
+        total += 2 * math.comb(n_rows - 1, dimension)
+        if total > at_most:
+            return False
+    return True
+
+
 def sample_inputs(layer: Layer, count: int, rng: np.random.Generator) -> Array:
     """Inputs in every direction alike; with a bias, its coordinate is one of the directions."""
     points = rng.standard_normal((count, layer.rows.shape[1]))
@@ -47,7 +60,7 @@ def sample_inputs(layer: Layer, count: int, rng: np.random.Generator) -> Array:
     return layer.to_inputs(points)
 
 
-def perceptron(rows: Array, signs: Array, rounds: int = 12) -> tuple[Array, Array]:
+def perceptron(rows: Array, signs: Array, rounds: int = 10) -> tuple[Array, Array]:
     """A point for each label set, and whether it is on the right side of every row.
 
     Begins at the least-squares fit that gives the labels of the set and the others the same weight in all, and moves

@@ -11,12 +11,14 @@ from longtail.audit.decision import Finding, Settings, as_witness, decide
 from longtail.audit.layer import Array, Layer, make_layer
 from longtail.audit.program import require_highspy
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, Audit, block_of_sets, dense_members
-from longtail.audit.screens import match_inputs, perceptron, sample_inputs
+from longtail.audit.screens import has_few_regions, match_inputs, perceptron, sample_inputs
 from longtail.errors import InvalidInput
-from longtail.parallel import map_blocks, split
+from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
 from longtail.validation import as_labels
 
 _SAMPLES = 256
+# Fewer label sets than this share too little work for more than one thread of BLAS.
+_FEW = 16
 
 
 def verify(
@@ -36,15 +38,66 @@ def verify(
 ) -> Audit:
     """Decide which label sets a linear output layer can ever give.
 
+    A set is argmaxable if some input x gives every label of the set a score ``W[i] @ x + bias[i]`` above its threshold
+    and every other label one below it (Grivas et al., AAAI 2024). Every verdict carries a proof that was checked apart
+    from how it was found: an input, or weights under which the rows cancel. What has neither is undetermined.
+
+    Parameters
+    ----------
+    W : array-like of shape (n_labels, d)
+        A row of weights per label. A row of zeros never scores above 0: its label is in no set that can be had, and no
+        obstacle to sets without it.
+    label_sets : sparse matrix or array-like of shape (n_sets, n_labels)
+        0 and 1; a row without labels asks for an input that is given none.
+    bias : array-like of shape (n_labels,), float or None
+        Turns the question about x into one about (x, 1), so one dimension more, of which only the half with a positive
+        last coordinate counts. A layer without bias answers for a set exactly as for its complement; with one it does
+        not.
+    threshold : float or array-like of shape (n_labels,)
+        What a score must exceed.
+    semantics : {"sign", "topk"}
+        "topk" asks instead whether the labels of the set can all score above all others: a threshold common to all
+        labels, that may be anything.
+    candidates : array-like of shape (n_inputs, d) or None
+        Inputs to try first, such as the ones a model has met.
+    alternating : bool
+        Say that all maximal minors of W have one sign, as with `dft_matrix`. Then a set can be had exactly if it
+        changes at most d - 1 times along the labels, and proofs that it cannot come at once.
+    tolerance : float
+        What a certificate may leave of the unit rows it cancels, in the sum of absolute values.
+    exact : bool
+        Accept only what is proved in exact arithmetic, and let it decide where float64 cannot. Proving that a set
+        cannot be had takes seconds in 50 dimensions, and grows with the fifth power.
+    exact_radii : bool
+        Solve a linear program for each argmaxable set, for its radius; else radii are lower bounds. Needs highspy
+        (``longtail[audit]``).
+    n_jobs : int or None
+        Threads; None means every core.
+    random_state : int
+        Seed of the inputs that are drawn.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InvalidInput
+        Where weights or label sets are not as described, or W contradicts ``alternating=True``.
+    Unavailable
+        Where exact radii are asked for and highspy is not installed.
+
     Examples
     --------
-    Three labels in a plane: all but two of the eight sets can be had.
+    The third label's scores are the sum of the others', so it cannot be missing where both of them are:
 
     >>> import numpy as np
     >>> W = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> audit = verify(W, [[1, 1, 1], [1, 1, 0], [0, 0, 0]])
     >>> audit.names.tolist()
     ['argmaxable', 'unargmaxable', 'argmaxable']
+    >>> audit.certificates[1].labels.tolist()
+    [0, 1, 2]
     >>> bool(audit.recheck(exact=True).all())
     True
     """
@@ -60,18 +113,20 @@ def verify(
         require_highspy()
     settings = Settings(tolerance, exact, exact_radii, alternating)
     given = None if candidates is None else _candidates(candidates, layer)
-    drawn = sample_inputs(layer, _SAMPLES, np.random.default_rng(random_state))
+    drawn = sample_inputs(layer, _SAMPLES, np.random.default_rng(random_state)) if has_few_regions(layer) else None
+    jobs = resolve_jobs(n_jobs)
     findings: list[Finding] = []
     for block in split(sets.shape[0], block_of_sets(layer)):
         members = dense_members(sets, block)
-        known = _screen(layer, members, given, drawn)
+        with blas_threads(jobs if len(members) >= _FEW else 1):
+            known = _screen(layer, members, given, drawn)
 
         def settle(place: int, members: Array = members, known: list[Finding | None] = known) -> Finding:
             return decide(layer, members[place], settings, known[place])
 
-        for finding in map_blocks(settle, range(len(members)), n_jobs):
-            # Points of the system are as large as witnesses, and nothing needs them any more.
-            findings.append(finding)
+        # Matrices of one label set are small: threads of BLAS would wait for each other more than they work.
+        with blas_threads(1):
+            findings.extend(map_blocks(settle, range(len(members)), jobs))
         if alternating:
             _check_claim(layer, members, findings[block])
     return _audit(layer, sets, findings)
@@ -87,7 +142,7 @@ def _candidates(candidates: Any, layer: Layer) -> Array:
     return inputs
 
 
-def _screen(layer: Layer, members: Array, given: Array | None, drawn: Array) -> list[Finding | None]:
+def _screen(layer: Layer, members: Array, given: Array | None, drawn: Array | None) -> list[Finding | None]:
     """Witnesses that cost little, checked; None for the label sets that need more."""
     known: list[Finding | None] = [None] * len(members)
     signs = layer.signs(members)
@@ -151,6 +206,23 @@ def verify_classes(
 ) -> Audit:
     """Decide which classes of a softmax layer can ever win: class c has the highest score for some input.
 
+    The same as `verify` with ``semantics="topk"`` and one label in each set. A class that cannot win lies in the convex
+    hull of others, and its certificate holds the weights: half for the class, the other half shared among those.
+
+    Parameters
+    ----------
+    W : array-like of shape (n_classes, d)
+    bias : array-like of shape (n_classes,), float or None
+    classes : array-like of int or None
+        The classes to ask about; all of them unless told.
+    candidates, tolerance, exact, exact_radii, n_jobs, random_state
+        As in `verify`.
+
+    Returns
+    -------
+    Audit
+        In the order of `classes`.
+
     Examples
     --------
     The vector in the middle of the triangle of the others never wins:
@@ -160,8 +232,10 @@ def verify_classes(
     >>> audit.verdicts.tolist()
     [-1, 1, 1, 1]
     """
-    n = len(np.asarray(W))
-    chosen = np.arange(n) if classes is None else np.asarray(classes)
+    n = np.shape(W)[0] if np.ndim(W) else 0
+    chosen = np.arange(n) if classes is None else np.atleast_1d(np.asarray(classes))
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or np.any((chosen < 0) | (chosen >= n)):
+        raise InvalidInput(f"classes must be class ids from 0 to {n - 1}, in one list")
     sets = sparse.csr_array((np.ones(len(chosen)), (np.arange(len(chosen)), chosen)), shape=(len(chosen), n))
     return verify(
         W,
