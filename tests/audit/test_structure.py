@@ -62,10 +62,12 @@ def test_slack_is_symmetric_and_keeps_the_weights() -> None:
     W = np.arange(6000.0).reshape(3000, 2)
     wider = add_slack(W, 5, random_state=1)
     assert (wider[:, :2] == W).all()
-    assert np.abs(wider[:, 2:].mean()) < 0.02
-    assert wider[:, 2:].min() < -0.99
-    assert wider[:, 2:].max() > 0.99
+    drawn = wider[:, 2:] / np.sqrt(np.mean(W**2))
+    assert np.abs(drawn.mean()) < 0.02
+    assert -1 <= drawn.min() < -0.99
+    assert 0.99 < drawn.max() <= 1
     assert (wider == add_slack(W, 5, random_state=1)).all()
+    assert np.ptp(add_slack(np.zeros((50, 1)), 3)) > 1
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def dft_matrix(n: int, k: int, slack: int = 0, random_state: int | np.random.Gen
     k : int
         Active labels that a set may have with the guarantee that some input gets it.
     slack : int
-        Columns drawn evenly from -1 to 1, see `add_slack`: they make the regions of label sets larger.
+        Random columns, see `add_slack`: they make the regions of label sets larger.
     random_state : int or Generator
         For these columns.
 

@@ -92,10 +92,11 @@ def vandermonde_matrix(nodes: Any, d: int) -> Array:
 
 
 def add_slack(W: Any, slack: int, random_state: int | np.random.Generator = 0) -> Array:
-    """Append `slack` columns drawn evenly from -1 to 1.
+    """Append `slack` columns drawn evenly from -1 to 1, times the root mean square of the weights.
 
-    No label set is lost by it (the new inputs may stay 0), and the regions of label sets become larger. The draw is
-    symmetric on purpose: columns that lean to one side would flatter sets of few labels.
+    No label set is lost by it (the new inputs may stay 0), and small regions of label sets become larger. The draw is
+    symmetric on purpose: columns that lean to one side would flatter sets of few labels. It is on the scale of the
+    weights so that neither drowns the other.
 
     Parameters
     ----------
@@ -113,7 +114,8 @@ def add_slack(W: Any, slack: int, random_state: int | np.random.Generator = 0) -
     if weights.ndim != 2:
         raise InvalidInput(f"W has {weights.ndim} dimensions; expected a matrix of labels x features")
     drawn = np.random.default_rng(random_state).uniform(-1, 1, size=(len(weights), slack))
-    return np.hstack([weights, drawn])
+    scale = float(np.sqrt(np.mean(np.square(weights)))) if weights.size else 0.0
+    return np.hstack([weights, drawn * (scale or 1.0)])
 
 
 def has_one_sign_minors(W: Any) -> bool:

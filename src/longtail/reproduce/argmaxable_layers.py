@@ -104,8 +104,8 @@ def truncated_ridge(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool)
             f"d, and {sets.shape[0]} label sets of random test rows are looked at. Above 0, as the paper's layers "
             f"decide, most sets of real rows are out of reach of narrow layers. At ridge's own rule, which gives "
             f"labels that score at least 0.5, far fewer are: the 0.5 acts as a bias that turns all labels off. "
-            f"The expected values are of other draws: with {sets.shape[0]} sets, shares near one half differ by ten "
-            f"points between draws.",
+            f"With {sets.shape[0]} sets, a share near one half has a standard error of "
+            f"{50 / np.sqrt(sets.shape[0]):.0f} points.",
             list(tables),
             [Picture("argmaxable-ranks.png", "Share of unargmaxable label sets against the rank", [list(panels)])],
         )
@@ -162,8 +162,8 @@ def fourier_layers(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool) 
             "Layers with a guarantee",
             "The same label sets against sines and cosines of 2k + 1 columns, k being the size of the largest label "
             "set of the data: in exact arithmetic every set of at most k labels is argmaxable. What 64-bit floats "
-            "leave of that depends on how small the regions are; slack columns, drawn evenly from -1 to 1, make them "
-            "larger. Radii are those of the largest balls, by linear programs.",
+            "leave of that depends on how small the regions are; symmetric random slack columns make them larger. "
+            "Radii are those of the largest balls, by linear programs.",
             [Table(f"Sines and cosines ({sets.shape[0]} label sets each)", columns, list(rows))],
         )
 
