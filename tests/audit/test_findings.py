@@ -116,6 +116,8 @@ def test_top_places_need_only_differences() -> None:
     sets = LabelSets.of([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1]])
     found = audit_layer(OutputLayer(W, np.zeros(3), "topk", ""), sets)
     assert found.verdicts.tolist() == [1, -1, 1, 1, -1]
+    said = [example["says"] for example in found.examples(["low", "middle", "high"], 2)]
+    assert said == ["no input ranks middle above low and high", "no input ranks low and high above middle"]
 
 
 def test_conflicts_in_words() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from longtail.audit.models import OutputLayer
+from longtail.audit.models import OutputLayer, Rule
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
 from longtail.audit.verification import verify
 from longtail.errors import InvalidInput
@@ -81,6 +81,8 @@ class Findings:
     reasons : tuple of str
         What the layer alone says, in sentences.
     radii_are_exact : bool
+    rule : {"predict", "topk"}
+        As of the layer.
     """
 
     sets: LabelSets
@@ -92,6 +94,7 @@ class Findings:
     rank: int | None
     reasons: tuple[str, ...] = field(default=())
     radii_are_exact: bool = False
+    rule: Rule = "predict"
 
     def count(self, verdict: int) -> int:
         return int(np.count_nonzero(self.verdicts == verdict))
@@ -132,7 +135,7 @@ class Findings:
                 zip([label_names[i] for i in certificate.labels.tolist()], certificate.weights.tolist(), strict=True)
             ),
             "residual": certificate.residual,
-            "says": describe_conflict(with_labels, without),
+            "says": describe_conflict(with_labels, without, self.rule),
         }
 
     def to_dict(self, label_names: Sequence[str], most_examples: int | None = None) -> dict[str, Any]:
@@ -155,8 +158,10 @@ class Findings:
         }
 
 
-def describe_conflict(with_labels: Sequence[str], without: Sequence[str], most: int = _NAMES_SHOWN) -> str:
-    """A certificate in words: labels that cannot all be given while all the others are not.
+def describe_conflict(
+    with_labels: Sequence[str], without: Sequence[str], rule: Rule = "predict", most: int = _NAMES_SHOWN
+) -> str:
+    """A certificate in words: labels that cannot all be given while none of the others is.
 
     Examples
     --------
@@ -166,7 +171,11 @@ def describe_conflict(with_labels: Sequence[str], without: Sequence[str], most: 
     'no input can have A without one of B and C'
     >>> describe_conflict([], ["B", "C"])
     'every input has one of B and C'
+    >>> describe_conflict(["A", "B"], ["C", "D"], "topk")
+    'no input ranks A and B above C and D'
     """
+    if rule == "topk":
+        return f"no input ranks {_listed(with_labels, most)} above {_listed(without, most)}"
     if not with_labels:
         return f"every input has {'' if len(without) == 1 else 'one of '}{_listed(without, most)}"
     if not without:
@@ -205,7 +214,7 @@ def audit_layer(
 
     Examples
     --------
-    >>> from longtail.audit.models import OutputLayer
+    >>> from longtail.audit.models import OutputLayer, Rule
     >>> W = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> found = audit_layer(OutputLayer(W, np.zeros(3), "predict", ""), LabelSets.of([[1, 1, 0], [1, 0, 1]]))
     >>> found.verdicts.tolist(), found.examples("ABC", 1)[0]["says"]
@@ -335,6 +344,7 @@ class _Draft:
             rank,
             tuple(self.reasons),
             self.radii_are_exact,
+            self.layer.rule,
         )
 
 

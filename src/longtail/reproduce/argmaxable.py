@@ -16,7 +16,8 @@ from longtail.reproduce.tables import Results, Section
 _INTRODUCTION = (
     "A label set is argmaxable if some input gets exactly these labels from the output layer (Grivas et al., AAAI "
     "2024). Every figure was measured in this run, except those in columns named expected: reference values of the "
-    "same stand-ins from an independent implementation. The paper's own networks and data are not here. Radii are in the paper's units: inputs between -10,000 and 10,000."
+    "same stand-ins from an independent implementation. The paper's own networks and data are not here. Radii are in "
+    "the paper's units: inputs between -10,000 and 10,000."
 )
 
 
