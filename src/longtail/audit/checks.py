@@ -18,11 +18,9 @@ _UNIT = float(np.finfo(np.float64).eps) / 2
 
 def scores_and_errors(layer: Layer, inputs: Array) -> tuple[Array, Array]:
     """Scores of inputs (n_inputs, n_labels) and a bound on their rounding errors."""
-    offsets = layer.offsets
-    scores = inputs @ layer.W.T + offsets
-    lengths = np.sqrt(np.square(layer.W).sum(axis=1) + np.square(offsets))
+    scores = inputs @ layer.W.T + layer.offsets
     reach = np.sqrt(np.square(inputs).sum(axis=1) + layer.has_offsets)
-    return scores, (layer.n_features + 6) * _UNIT * np.outer(reach, lengths)
+    return scores, (layer.n_features + 6) * _UNIT * np.outer(reach, layer.lengths)
 
 
 def check_witnesses(layer: Layer, members: Array, inputs: Array) -> Array:

@@ -15,7 +15,7 @@ from longtail.audit.checks import (
     check_witnesses,
 )
 from longtail.audit.layer import Array, Layer
-from longtail.audit.nearest import Nearest, nearest_point
+from longtail.audit.nearest import ZERO, Nearest, nearest_point
 from longtail.audit.program import radius_of, solve_by_rows, solve_whole
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
 
@@ -130,9 +130,10 @@ def _judge(
     settings: Settings,
 ) -> Finding | None:
     """The finding that the attempt proves, or None."""
-    witness = as_witness(layer, members, signs, attempt.point, method, settings.exact)
-    if witness is not None:
-        return witness
+    if attempt.length > ZERO:
+        witness = as_witness(layer, members, signs, attempt.point, method, settings.exact)
+        if witness is not None:
+            return witness
     support, weights = _without_dust(layer.rows, signs, attempt)
     labels = layer.labels[support]
     kept = np.flatnonzero((labels >= 0) & (weights > 0))

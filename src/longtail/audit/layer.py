@@ -7,6 +7,7 @@ top-k set and the others is one more coordinate too, of either sign. Rows are sc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from longtail.errors import InvalidInput, WrongType
 
 Array = np.ndarray[Any, np.dtype[Any]]
 SEMANTICS = ("sign", "topk")
+_SMALL = 1e-140
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,8 @@ class Layer:
         The label of each row, -1 for the row of the bias.
     empty : array of shape (n_labels,)
         Labels whose score is 0 whatever the input: they have no row.
+    lengths : array of shape (n_labels,)
+        How long the rows were before they were scaled; 0 for those that are empty.
     cut : float
         The score that the coordinate of the cut counts in; 0 where there is no cut.
     """
@@ -43,6 +47,7 @@ class Layer:
     rows: Array
     labels: Array
     empty: Array
+    lengths: Array
     cut: float
 
     @property
@@ -57,7 +62,7 @@ class Layer:
     def n_features(self) -> int:
         return int(self.W.shape[1])
 
-    @property
+    @cached_property
     def offsets(self) -> Array:
         """What is added to the scores before they are compared with 0."""
         total = np.zeros(self.n_labels)
@@ -119,19 +124,27 @@ def make_layer(W: Any, bias: Any = None, threshold: Any = 0.0, semantics: str = 
     columns = [W]
     if bias is not None or cut.any():
         columns.append(((0.0 if bias is None else bias) - cut)[:, None])
-    scale = 0.0
+    cut_scale = 0.0
     if semantics == "topk":
         # Any scale will do for the cut; this one keeps the radius the same when W is scaled.
         largest_weight = float(np.abs(W).max()) or 1.0
         length = float(np.sqrt(np.mean(np.sum(np.square(W / largest_weight), axis=1))))
-        scale = largest_weight * (length or 1.0)
-        columns.append(np.full((n, 1), -scale))
-    rows = np.ascontiguousarray(np.concatenate(columns, axis=1))
-    # Scaled by the largest entry first: squares of very large or small weights leave the range of floats.
-    largest = np.abs(rows).max(axis=1)
+        cut_scale = largest_weight * (length or 1.0)
+        columns.append(np.full((n, 1), -cut_scale))
+    rows = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
+    largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
     empty = largest == 0
-    rows = rows[~empty] / largest[~empty, None]
-    rows /= np.linalg.norm(rows, axis=1)[:, None]
+    if empty.any():
+        rows, largest = rows[~empty], largest[~empty]
+    scale = np.ones(1)
+    if np.any((largest < _SMALL) | (largest > 1 / _SMALL)):
+        # Squares of such weights leave the range of floats.
+        scale = largest
+        rows = rows / scale[:, None]
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    rows = rows / norms[:, None]
+    lengths = np.zeros(n)
+    lengths[~empty] = norms * scale
     labels = np.flatnonzero(~empty)
     affine = bias is not None or bool(cut.any())
     if affine:
@@ -139,7 +152,7 @@ def make_layer(W: Any, bias: Any = None, threshold: Any = 0.0, semantics: str = 
         positive[0, d] = 1
         rows = np.concatenate([rows, positive])
         labels = np.append(labels, -1)
-    return Layer(W, bias, cut if cut.any() else None, semantics, rows, labels, empty, scale)
+    return Layer(W, bias, cut if cut.any() else None, semantics, rows, labels, empty, lengths, cut_scale)
 
 
 def _numbers(values: Any, name: str) -> Array:

@@ -6,19 +6,23 @@ of rows that grows by those most violated. It settles most label sets long befor
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import qr_delete, solve_triangular
+from scipy.linalg import qr_delete
+from scipy.linalg.lapack import dtrtrs
 
 from longtail.audit.layer import Array
 
 # Rows added to the working set at a time.
 _BATCH = 400
 # The hull meets 0 where the nearest point is shorter than this, rows having length 1.
-_ZERO = 1e-15
+ZERO = 1e-15
 # Steps without progress before the search gives up: it has met the limits of float64.
 _PATIENCE = 50
+# A column this close to the span of the others adds nothing that float64 can tell.
+_DEPENDENT = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,39 +43,51 @@ class _Mixture:
     """
 
     def __init__(self, width: int) -> None:
+        # Buffers for as many rows as can be independent. Beyond the rows in use R is the identity, so that the whole
+        # of it can be handed to LAPACK as it lies.
+        self._Q = np.zeros((width + 1, width + 1), order="F")
+        self._R = np.asfortranarray(np.eye(width + 1))
         self.target = np.zeros(width + 1)
         self.target[-1] = 1
         self.gap = self.target.copy()
-        self.Q = np.zeros((width + 1, 0))
-        self.R = np.zeros((0, 0))
         self.support: list[int] = []
         self.weights = np.zeros(0)
 
+    @property
+    def length(self) -> float:
+        """How much of the target is left."""
+        return math.sqrt(self.gap @ self.gap)
+
     def add(self, index: int, row: Array) -> bool:
         """Take a row in; False where it depends on those already there."""
-        column = np.append(row, 1.0)
-        inside = self.Q.T @ column
-        rest = column - self.Q @ inside
-        again = self.Q.T @ rest
-        rest -= self.Q @ again
-        length = float(np.linalg.norm(rest))
-        if length < 1e-13:
-            return False
         size = len(self.support)
-        R = np.zeros((size + 1, size + 1))
-        R[:size, :size] = self.R
-        R[:size, size] = inside + again
-        R[size, size] = length
-        self.R = R
-        self.Q = np.column_stack([self.Q, rest / length])
+        if size == len(self.target):
+            return False
+        Q = self._Q[:, :size]
+        column = np.empty(len(self.target))
+        column[:-1] = row
+        column[-1] = 1
+        inside = column @ Q
+        rest = column - Q @ inside
+        again = rest @ Q
+        rest -= Q @ again
+        length = math.sqrt(rest @ rest)
+        if length < _DEPENDENT:
+            return False
+        self._R[:size, size] = inside + again
+        self._R[size, size] = length
+        self._Q[:, size] = rest / length
         self.support.append(index)
         self.weights = np.append(self.weights, 0.0)
         return True
 
     def drop(self, place: int) -> int:
-        size = len(self.support) - 1
-        Q, R = qr_delete(self.Q, self.R, place, which="col", check_finite=False)
-        self.Q, self.R = np.asfortranarray(Q[:, :size]), R[:size, :size]
+        size = len(self.support)
+        Q, R = qr_delete(self._Q[:, :size], self._R[:size, :size], place, which="col", check_finite=False)
+        self._Q[:, : size - 1] = Q[:, : size - 1]
+        self._R[: size - 1, : size - 1] = R[: size - 1, : size - 1]
+        self._R[:, size - 1] = 0
+        self._R[size - 1, size - 1] = 1
         self.weights = np.delete(self.weights, place)
         return self.support.pop(place)
 
@@ -79,18 +95,22 @@ class _Mixture:
         """Move to the best weights that are all positive; the rows that had to go."""
         gone = []
         while self.support:
-            best = solve_triangular(self.R, self.Q[-1], check_finite=False)
+            size = len(self.support)
+            goal = np.zeros(len(self.target))
+            goal[:size] = self._Q[-1, :size]
+            best = dtrtrs(self._R, goal)[0][:size]
             negative = np.flatnonzero(best <= 0)
             if len(negative) == 0:
                 self.weights = best
                 break
             falls = self.weights[negative] - best[negative]
             steps = self.weights[negative] / np.where(falls > 0, falls, 1.0)
-            first = int(np.argmin(steps))
+            first = int(steps.argmin())
             self.weights = self.weights + steps[first] * (best - self.weights)
             gone.append(self.drop(int(negative[first])))
-        self.gap = self.target - self.Q @ self.Q[-1]
-        self.gap -= self.Q @ (self.Q.T @ self.gap)
+        Q = self._Q[:, : len(self.support)]
+        self.gap = self.target - Q @ Q[-1]
+        self.gap -= Q @ (self.gap @ Q)
         return gone
 
 
@@ -111,7 +131,6 @@ def nearest_point(rows: Array, signs: Array, start: Array | None = None, max_ste
     if max_steps is None:
         max_steps = 40 * (width + 10)
     mixture = _Mixture(width)
-    chosen = np.zeros(n_rows, dtype=bool)
     margins = signs * (rows @ (signs @ rows if start is None else start))
     steps, idle = 0, 0
     shortest = np.inf
@@ -122,14 +141,14 @@ def nearest_point(rows: Array, signs: Array, start: Array | None = None, max_ste
         worst = np.argpartition(margins, batch - 1)[:batch]
         pool = np.union1d(worst, np.array(mixture.support, dtype=np.intp))
         pool_rows = rows[pool] * signs[pool, None]
-        skipped = chosen[pool]
+        skipped = np.isin(pool, mixture.support)
         while True:
-            length = float(np.linalg.norm(mixture.gap))
             pull = pool_rows @ -mixture.gap[:-1]
             pull[skipped] = np.inf
-            place = int(np.argmin(pull))
+            place = int(pull.argmin())
             # At the optimum every pull is at least the last entry of the gap; half of it is enough for a witness.
-            if length <= _ZERO or pull[place] >= 0.5 * mixture.gap[-1] or steps == max_steps or idle >= _PATIENCE:
+            settled = mixture.length <= ZERO or pull[place] >= 0.5 * mixture.gap[-1]
+            if settled or steps == max_steps or idle >= _PATIENCE:
                 break
             steps += 1
             skipped[place] = True
@@ -137,17 +156,16 @@ def nearest_point(rows: Array, signs: Array, start: Array | None = None, max_ste
             if not mixture.add(index, pool_rows[place]):
                 idle += 1
                 continue
-            chosen[index] = True
             for gone in mixture.settle():
-                chosen[gone] = False
                 skipped[np.searchsorted(pool, gone)] = False
-            reached = float(np.linalg.norm(mixture.gap))
-            idle = 0 if reached < shortest * (1 - 1e-9) else idle + 1
-            shortest = min(shortest, reached)
+            idle = 0 if mixture.length < shortest * (1 - 1e-9) else idle + 1
+            shortest = min(shortest, mixture.length)
         point = -mixture.gap[:-1]
-        length = float(np.linalg.norm(mixture.gap))
-        margins = signs * (rows @ point)
-        stuck = steps in (before, max_steps) or idle >= _PATIENCE
-        if stuck or length <= _ZERO or margins.min() > noise * length:
+        length = mixture.length
+        finished = length <= ZERO or steps in (before, max_steps) or idle >= _PATIENCE
+        if not finished:
+            margins = signs * (rows @ point)
+            finished = margins.min() > noise * length
+        if finished:
             support = np.array(mixture.support, dtype=np.intp)
             return Nearest(point, support, mixture.weights, length)

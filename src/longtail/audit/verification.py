@@ -17,7 +17,7 @@ from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
 from longtail.validation import as_labels
 
 _SAMPLES = 256
-# Fewer label sets than this share too little work for more than one thread of BLAS.
+# Fewer label sets than this share too little work.
 _FEW = 16
 
 
@@ -118,15 +118,17 @@ def verify(
     findings: list[Finding] = []
     for block in split(sets.shape[0], block_of_sets(layer)):
         members = dense_members(sets, block)
-        with blas_threads(jobs if len(members) >= _FEW else 1):
-            known = _screen(layer, members, given, drawn)
+        # The matrices of one label set are small: threads of BLAS would wait for each other more than they work.
+        shared = len(members) >= _FEW
+        known: list[Finding | None] = [None] * len(members)
+        with blas_threads(jobs if shared else 1):
+            _screen(layer, members, given, drawn, known, shared)
 
-        def settle(place: int, members: Array = members, known: list[Finding | None] = known) -> Finding:
-            return decide(layer, members[place], settings, known[place])
+            def settle(place: int, members: Array = members, known: list[Finding | None] = known) -> Finding:
+                return decide(layer, members[place], settings, known[place])
 
-        # Matrices of one label set are small: threads of BLAS would wait for each other more than they work.
-        with blas_threads(1):
-            findings.extend(map_blocks(settle, range(len(members)), jobs))
+            with blas_threads(1):
+                findings.extend(map_blocks(settle, range(len(members)), jobs, blas=False))
         if alternating:
             _check_claim(layer, members, findings[block])
     return _audit(layer, sets, findings)
@@ -142,9 +144,15 @@ def _candidates(candidates: Any, layer: Layer) -> Array:
     return inputs
 
 
-def _screen(layer: Layer, members: Array, given: Array | None, drawn: Array | None) -> list[Finding | None]:
-    """Witnesses that cost little, checked; None for the label sets that need more."""
-    known: list[Finding | None] = [None] * len(members)
+def _screen(
+    layer: Layer,
+    members: Array,
+    given: Array | None,
+    drawn: Array | None,
+    known: list[Finding | None],
+    shared: bool,
+) -> None:
+    """Note witnesses that cost little, checked; what is None afterwards needs more."""
     signs = layer.signs(members)
     for method, inputs in (("candidates", given), ("samples", drawn)):
         left = np.flatnonzero([finding is None for finding in known])
@@ -156,11 +164,11 @@ def _screen(layer: Layer, members: Array, given: Array | None, drawn: Array | No
         for place, point in zip(left.tolist(), points, strict=True):
             known[place] = as_witness(layer, members[place], signs[place], point, method, exact=False)
     left = np.flatnonzero([finding is None for finding in known])
-    if len(left):
+    # For a few sets alone the nearest point is found in the time that the start of the perceptron takes.
+    if shared and len(left):
         points, right = perceptron(layer.rows, signs[left])
         for place, point in zip(left[right].tolist(), points[right], strict=True):
             known[place] = as_witness(layer, members[place], signs[place], point, "perceptron", exact=False)
-    return known
 
 
 def _check_claim(layer: Layer, members: Array, findings: list[Finding]) -> None:
