@@ -11,8 +11,9 @@ from scipy import sparse
 
 from longtail import LabelTree, Ridge
 from longtail.audit import ARGMAXABLE, UNARGMAXABLE, count_argmaxable, verify
-from longtail.audit.findings import LabelSets, audit_layer, audit_tree, describe_conflict
+from longtail.audit.findings import LabelSets, audit_layer, describe_conflict
 from longtail.audit.models import OutputLayer, output_layer
+from longtail.audit.trees import audit_tree
 from longtail.errors import InvalidInput
 
 ALL_SETS = LabelSets.of(np.array(list(product((0, 1), repeat=6))))

@@ -2,10 +2,12 @@
 
 from longtail.audit.counting import count_argmaxable, dimensions_needed, share_argmaxable
 from longtail.audit.dft import dft_matrix, dft_product, dft_witness, initial_bias
-from longtail.audit.findings import Findings, LabelSets, audit_layer, audit_tree, describe_conflict
+from longtail.audit.findings import Findings, LabelSets, audit_layer, describe_conflict
 from longtail.audit.models import OutputLayer, output_layer
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
+from longtail.audit.thorough import verify_thoroughly
+from longtail.audit.trees import audit_tree
 from longtail.audit.verification import verify, verify_classes
 
 __all__ = [
@@ -34,4 +36,5 @@ __all__ = [
     "vandermonde_matrix",
     "verify",
     "verify_classes",
+    "verify_thoroughly",
 ]
