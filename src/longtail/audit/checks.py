@@ -101,19 +101,22 @@ def certificate_is_sure(layer: Layer, members: Array, labels: Array, weights: Ar
     places = np.searchsorted(layer.labels[: len(layer.labels) - layer.has_offsets], labels)
     signed = np.where(members[labels], 1.0, -1.0)[:, None] * layer.rows[places]
     weights = weights / weights.sum()
-    if layer.has_offsets:
-        left = float(weights @ signed[:, layer.n_features])
-        if left < 0:
-            signed, weights = np.vstack([signed, layer.rows[-1]]), np.append(weights, -left)
-            weights = weights / weights.sum()
+    if _is_sure(signed, weights):
+        return True
+    left = float(weights @ signed[:, layer.n_features]) if layer.has_offsets else 0.0
+    # What the offsets leave, if below 0, is the weight of the row of the bias.
+    return left < 0 and _is_sure(np.vstack([signed, layer.rows[-1]]), np.append(weights, -left) / (1 - left))
+
+
+def _is_sure(signed: Array, weights: Array) -> bool:
     system = np.column_stack([signed, np.ones(len(signed))])
-    residual = weights @ system
-    residual[-1] -= 1
-    largest = float(np.linalg.norm(residual)) + 2 * (len(weights) + 2) * _UNIT
     if len(weights) > system.shape[1]:
         return False
+    residual = weights @ system
+    residual[-1] -= 1
+    error = float(np.linalg.norm(residual)) + 2 * (len(weights) + 2) * _UNIT
     smallest = float(np.linalg.svd(system, compute_uv=False)[-1])
-    return 10 * largest < smallest * float(weights.min())
+    return 10 * error < smallest * float(weights.min())
 
 
 def certificate_exactly(layer: Layer, members: Array, labels: Array, weights: Array) -> list[Fraction] | None:
@@ -128,7 +131,11 @@ def certificate_exactly(layer: Layer, members: Array, labels: Array, weights: Ar
     if layer.empty[labels].any():
         return [Fraction(int(layer.empty[label] and members[label])) for label in weighing]
     rows = [_exact_row(layer, label, bool(members[label])) for label in weighing]
-    given = [Fraction(float(weight)) for weight in weights]
+    # Weights are for rows of length 1, and these rows are as long as they are.
+    given = [
+        Fraction(weight) / Fraction(length)
+        for weight, length in zip(weights.tolist(), layer.lengths[labels].tolist(), strict=True)
+    ]
     if layer.has_offsets:
         # The row of the bias takes up whatever the offsets leave, if that is not above 0.
         place = layer.n_features

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -16,7 +16,7 @@ from longtail.audit.checks import (
 )
 from longtail.audit.layer import Array, Layer
 from longtail.audit.nearest import ZERO, Nearest, nearest_point
-from longtail.audit.program import radius_of, solve_by_rows, solve_whole
+from longtail.audit.program import are_close, radius_of, solve_by_rows, solve_whole
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
 
 # Below this the linear program, whose solver works to an absolute tolerance, has nothing to add.
@@ -183,9 +183,9 @@ def _with_exact_radius(layer: Layer, members: Array, signs: Array, finding: Find
     """The same verdict with the radius of the linear program, and its better witness, where that passes the checks."""
     assert finding.point is not None
     solution = solve_by_rows(layer.rows, signs, np.zeros(0, dtype=np.intp), finding.point)
-    if solution is None or solution.lower < finding.radius:
+    if solution is None:
         return finding
     better = as_witness(layer, members, signs, solution.point, finding.method, exact=False)
-    if better is None:
-        return finding
-    return Finding(ARGMAXABLE, finding.method, solution.lower, solution.is_tight, better.witness, None, solution.point)
+    if better is None or better.radius < finding.radius:
+        better = finding
+    return replace(better, radius_is_exact=are_close(better.radius, solution.upper))

@@ -35,11 +35,6 @@ class Solution:
     lower: float
     upper: float
 
-    @property
-    def is_tight(self) -> bool:
-        """Whether the two bounds on the radius meet."""
-        return self.upper - self.lower <= 1e-6 * self.upper
-
 
 def require_highspy() -> Any:
     """The solver that linear programs can be grown in.
@@ -57,6 +52,11 @@ def require_highspy() -> Any:
             "install it with: python -m pip install 'longtail[audit]'"
         ) from None
     return highspy
+
+
+def are_close(lower: float, upper: float) -> bool:
+    """Whether bounds on a radius meet, so that either is the radius."""
+    return upper - lower <= 1e-6 * upper
 
 
 def radius_of(rows: Array, signs: Array, point: Array) -> float:
@@ -116,7 +116,7 @@ def solve_by_rows(rows: Array, signs: Array, start: Array, point: Array) -> Solu
         behind[taken] = np.inf
         fresh = _smallest(behind, _BATCH)
         fresh = fresh[behind[fresh] < -_TOLERANCE]
-        if best.is_tight or len(fresh) == 0 or best.upper <= 1e-15:
+        if are_close(best.lower, best.upper) or len(fresh) == 0 or best.upper <= 1e-15:
             return best
 
 
