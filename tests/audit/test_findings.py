@@ -54,6 +54,13 @@ def test_a_narrow_layer_has_as_many_sets_as_counting_says(rng: np.random.Generat
         assert found.rank == d
 
 
+def test_offsets_much_larger_than_weights_leave_nothing_open(rng: np.random.Generator) -> None:
+    for d in (1, 2, 3):
+        found = audit_layer(layer_of(0.05 * rng.normal(size=(6, d)), rng.normal(size=6)), ALL_SETS)
+        assert found.count(ARGMAXABLE) == count_argmaxable(6, d, bias=True)
+        assert found.count(UNARGMAXABLE) == 64 - found.count(ARGMAXABLE)
+
+
 def test_wide_weights_of_low_rank_are_a_narrow_layer(rng: np.random.Generator) -> None:
     W = rng.normal(size=(6, 3)) @ rng.normal(size=(3, 40))
     found = audit_layer(layer_of(W), ALL_SETS)

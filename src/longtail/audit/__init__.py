@@ -6,7 +6,6 @@ from longtail.audit.findings import Findings, LabelSets, audit_layer, describe_c
 from longtail.audit.models import OutputLayer, output_layer
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
-from longtail.audit.thorough import verify_thoroughly
 from longtail.audit.trees import audit_tree
 from longtail.audit.verification import verify, verify_classes
 
@@ -36,5 +35,4 @@ __all__ = [
     "vandermonde_matrix",
     "verify",
     "verify_classes",
-    "verify_thoroughly",
 ]

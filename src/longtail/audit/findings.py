@@ -15,7 +15,7 @@ from scipy import linalg, sparse
 
 from longtail.audit.models import OutputLayer, Rule
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
-from longtail.audit.thorough import verify_thoroughly
+from longtail.audit.verification import verify
 from longtail.errors import InvalidInput
 from longtail.validation import as_labels
 
@@ -315,7 +315,7 @@ class _Draft:
         self, weights: Array, part: OutputLayer, rest: Array, exact_radii: bool, n_jobs: int | None, random_state: int
     ) -> None:
         places = self.open()
-        audit = verify_thoroughly(
+        audit = verify(
             weights,
             self.sets.members[places][:, rest],
             part.offsets if part.offsets.any() else None,
