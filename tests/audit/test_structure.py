@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
+from scipy.linalg import null_space
 
+from longtail.audit import verify
 from longtail.audit.dft import dft_matrix
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
 from longtail.errors import InvalidInput
@@ -50,6 +52,22 @@ def test_a_minor_that_is_zero_is_found_where_rounding_would_hide_it() -> None:
 def test_increasing_nodes_give_minors_of_one_sign(rng: np.random.Generator) -> None:
     for d in (1, 2, 3, 4):
         assert has_one_sign_minors(vandermonde_matrix(np.sort(rng.normal(size=7)), d))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_minors_of_one_sign_let_exactly_the_sets_through_that_alternate_little_enough(d: int) -> None:
+    sets = np.array(list(product((0, 1), repeat=7)))
+    audit = verify(vandermonde_matrix([-2, -1.2, -0.5, 0.1, 0.6, 1.3, 2.1], d), sets)
+    assert (audit.verdicts == np.where(alternations(sets) <= d - 1, 1, -1)).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_a_layer_and_its_orthogonal_complement_share_out_all_sets(d: int, rng: np.random.Generator) -> None:
+    """Read a certificate backwards: its signed weights are a vector of the complement."""
+    W = rng.normal(size=(7, d))
+    sets = np.array(list(product((0, 1), repeat=7)))
+    complement = null_space(W.T)
+    assert (verify(W, sets).verdicts == -verify(complement, sets).verdicts).all()
 
 
 def test_sines_and_cosines_give_minors_of_one_sign() -> None:

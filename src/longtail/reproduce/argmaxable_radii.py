@@ -16,7 +16,7 @@ from longtail.reproduce.tables import Cell, Column, Section, Table
 
 _SIZES = (50, 100, 300, 1_000, 3_000, 10_000)
 _ACTIVE = (1, 2, 3, 4, 5)
-_SAMPLES = 200
+_SAMPLES = 400
 _SLACK = 16
 _PAPER_SAMPLES = 20_000
 _COLUMNS = (("1st percentile", ".2e"), ("median", ".2e"), ("exact, %", ".0f"), ("no witness, %", ".1f"))
