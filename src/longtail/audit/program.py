@@ -92,6 +92,7 @@ def solve_by_rows(rows: Array, signs: Array, start: Array, point: Array) -> Solu
         ("presolve", "off"),
         ("primal_feasibility_tolerance", _TOLERANCE),
         ("dual_feasibility_tolerance", _TOLERANCE),
+        ("small_matrix_value", 1e-12),  # the least it takes: smaller entries are dropped
     ):
         program.setOptionValue(option, value)
     program.addVars(width + 1, np.append(np.full(width, -box), 0.0), np.append(np.full(width, box), highspy.kHighsInf))

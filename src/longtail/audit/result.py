@@ -9,6 +9,7 @@ import numpy as np
 
 from longtail.audit.checks import (
     certificate_exactly,
+    certificate_is_sure,
     certificate_residual,
     check_witness_exactly,
     check_witnesses,
@@ -60,7 +61,8 @@ class Audit:
         An input that gives the set; nan where there is none.
     certificates : tuple of `Certificate` or None
     methods : array of str
-        Which step decided: "candidates", "samples", "perceptron", "nearest", "rows", "program", "zero", "exact".
+        Which step decided: "candidates", "samples", "perceptron", "zero", "alternation", "nearest",
+        "rows" or "program" (linear programs); "none" where undetermined.
     """
 
     verdicts: Array
@@ -90,8 +92,8 @@ class Audit:
         Parameters
         ----------
         exact : bool
-            Decide signs and certificates in exact arithmetic on the weights as they are stored. A certificate takes
-            time that grows with the fifth power of d: seconds for 50 dimensions.
+            Decide signs and certificates in exact arithmetic on the weights as they are stored, not only where float64
+            cannot tell. The time of a certificate grows with about the fifth power of d: seconds for 50 dimensions.
         """
         stands = np.zeros(len(self), dtype=bool)
         for block in split(len(self), block_of_sets(self.layer)):
@@ -99,23 +101,26 @@ class Audit:
             reached = self.verdicts[block] == ARGMAXABLE
             if not exact:
                 stands[block][reached] = check_witnesses(self.layer, members[reached], self.witnesses[block][reached])
-            for place in range(len(members)):
-                index = block.start + place
-                if reached[place] and exact:
-                    stands[index] = check_witness_exactly(self.layer, members[place], self.witnesses[index])
-                certificate = self.certificates[index]
-                if self.verdicts[index] == UNARGMAXABLE and certificate is not None:
-                    proof = (self.layer, members[place], certificate.labels, certificate.weights)
-                    if exact:
-                        stands[index] = certificate_exactly(*proof) is not None
-                    else:
-                        stands[index] = certificate_residual(*proof) <= max(certificate.residual, 1e-12)
+            for place in np.flatnonzero((self.verdicts[block] != UNDETERMINED) & ~stands[block]).tolist():
+                stands[block.start + place] = self._stands(block.start + place, members[place], exact)
         return stands
+
+    def _stands(self, index: int, members: Array, exact: bool) -> bool:
+        """Whether one proof holds; where float64 cannot tell, exact arithmetic is asked."""
+        if self.verdicts[index] == ARGMAXABLE:
+            return check_witness_exactly(self.layer, members, self.witnesses[index])
+        certificate = self.certificates[index]
+        if certificate is None:
+            return False
+        proof = (self.layer, members, certificate.labels, certificate.weights)
+        if certificate_residual(*proof) > max(certificate.residual * (1 + 1e-9), 1e-15):
+            return False
+        return (not exact and certificate_is_sure(*proof)) or certificate_exactly(*proof) is not None
 
     def to_dict(self) -> dict[str, Any]:
         """Counts, methods and radii as plain values."""
         methods, counts = np.unique(self.methods.astype(str), return_counts=True)
-        radii = self.radii[self.verdicts == ARGMAXABLE]
+        radii = self.radii[(self.verdicts == ARGMAXABLE) & np.isfinite(self.radii)]
         residuals = [certificate.residual for certificate in self.certificates if certificate is not None]
         return {
             "label_sets": len(self),

@@ -122,7 +122,8 @@ def verify(
         shared = len(members) >= _FEW
         known: list[Finding | None] = [None] * len(members)
         with blas_threads(jobs if shared else 1):
-            _screen(layer, members, given, drawn, known, shared)
+            if len(layer.rows):
+                _screen(layer, members, given, drawn, known, shared)
 
             def settle(place: int, members: Array = members, known: list[Finding | None] = known) -> Finding:
                 return decide(layer, members[place], settings, known[place])
