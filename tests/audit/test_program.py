@@ -64,6 +64,21 @@ def test_small_radii_keep_their_digits(rng: np.random.Generator) -> None:
         assert solution.lower == pytest.approx(np.tan(angle / 2), rel=1e-5)
 
 
+@pytest.mark.parametrize("widest", [1.0, 10.0, 1e4])
+def test_radii_scale_with_the_box(widest: float, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = unit_rows(100, 5, rng)
+    hidden = rng.normal(size=5)
+    signs = np.sign(rows @ hidden)
+    expected = solve_whole(rows, signs)
+    monkeypatch.setattr("longtail.audit.program._WIDEST", widest)
+    solution = solve_by_rows(rows, signs, np.arange(5), hidden)
+    assert expected is not None
+    assert solution is not None
+    assert 1 / radius_of(rows, signs, hidden) > 10
+    assert np.abs(solution.point).max() == pytest.approx(min(widest, 1 / radius_of(rows, signs, hidden)))
+    assert solution.lower == pytest.approx(expected.lower, rel=1e-8)
+
+
 @given(st.integers(2, 30), st.integers(1, 6), st.integers(0, 2**20))
 def test_the_nearest_point_is_a_witness_or_nothing(n_rows: int, d: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -19,8 +19,6 @@ from longtail.parallel import split
 
 ARGMAXABLE, UNDETERMINED, UNARGMAXABLE = 1, 0, -1
 NAMES = {ARGMAXABLE: "argmaxable", UNDETERMINED: "undetermined", UNARGMAXABLE: "unargmaxable"}
-# The box of the paper's linear programs: its radii are these times the scale-free ones.
-PAPER_BOX = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +51,8 @@ class Audit:
         1 argmaxable, -1 unargmaxable, 0 undetermined; `names` holds the words.
     radii : float64 array of shape (n_sets,)
         The largest r such that some point of the box of half-width 1 keeps a distance of r from the wrong side of every
-        label; 0 where no input gives the set, nan where nothing is known. Times 10,000 it is the radius of Grivas et
-        al. (2024).
+        label, the coordinates of a bias and of the cut of top-k sets included; 0 where no input gives the set, nan
+        where nothing is known. Times 10,000 it is the radius of Grivas et al. (2024).
     radius_is_exact : bool array of shape (n_sets,)
         Elsewhere the radius is that of the witness: a lower bound.
     witnesses : float64 array of shape (n_sets, d)
