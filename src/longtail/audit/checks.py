@@ -14,26 +14,28 @@ from longtail.audit.layer import Array, Layer
 
 # Half the gap between 1 and the next float: the largest relative error of one rounding.
 _UNIT = float(np.finfo(np.float64).eps) / 2
+# The largest error of a product too small for a float.
+_SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 
 
 def scores_and_errors(layer: Layer, inputs: Array) -> tuple[Array, Array]:
-    """Scores of inputs (n_inputs, n_labels) and a bound on their rounding errors."""
-    scores = inputs @ layer.W.T + layer.offsets
-    reach = np.sqrt(np.square(inputs).sum(axis=1) + layer.has_offsets)
-    return scores, (layer.n_features + 6) * _UNIT * np.outer(reach, layer.lengths)
+    """Scores of inputs (n_inputs, n_labels) and a bound on their rounding errors; not finite where they overflow."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        scores = inputs @ layer.W.T + layer.offsets
+        reach = np.sqrt(np.square(inputs).sum(axis=1) + layer.has_offsets)
+        return scores, (layer.n_features + 6) * (_UNIT * np.outer(reach, layer.lengths) + _SMALLEST)
 
 
 def check_witnesses(layer: Layer, members: Array, inputs: Array) -> Array:
     """Whether input i surely gives label set i (rows of a boolean matrix), beyond what rounding may do."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        scores, errors = scores_and_errors(layer, inputs)
-        if layer.semantics == "topk":
-            lowest = np.where(members, scores - errors, np.inf).min(axis=1)
-            highest = np.where(members, -np.inf, scores + errors).max(axis=1)
-            right = lowest > highest
-        else:
-            right = np.where(members, scores > errors, (scores < -errors) | layer.empty).all(axis=1)
-        return right & np.isfinite(scores).all(axis=1)
+    scores, errors = scores_and_errors(layer, inputs)
+    if layer.semantics == "topk":
+        lowest = np.where(members, scores - errors, np.inf).min(axis=1)
+        highest = np.where(members, -np.inf, scores + errors).max(axis=1)
+        right = lowest > highest
+    else:
+        right = np.where(members, scores > errors, (scores < -errors) | layer.empty).all(axis=1)
+    return right & np.isfinite(scores).all(axis=1) & np.isfinite(errors).all(axis=1)
 
 
 def check_witness_exactly(layer: Layer, members: Array, x: Array) -> bool:

@@ -67,6 +67,8 @@ def decide(layer: Layer, members: Array, settings: Settings, known: Finding | No
         if len(impossible):
             proof = Certificate(impossible[:1], np.ones(1), 0.0)
             return Finding(UNARGMAXABLE, "zero", 0.0, True, certificate=proof)
+        if len(layer.rows) == 0:
+            return Finding(ARGMAXABLE, "zero", witness=np.zeros(layer.n_features))
     latest = None
     for method in ("alternation", "nearest", "rows", "program"):
         attempt = _attempt(method, layer.rows, signs, latest, settings)

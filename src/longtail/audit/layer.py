@@ -121,8 +121,9 @@ def make_layer(W: Any, bias: Any = None, threshold: Any = 0.0, semantics: str = 
         raise InvalidInput(f"W has shape {W.shape}; expected at least one label and one feature")
     bias = None if bias is None else _per_label(bias, n, "bias")
     cut = _per_label(threshold, n, "threshold")
+    has_offsets = bias is not None or bool(cut.any())
     columns = [W]
-    if bias is not None or cut.any():
+    if has_offsets:
         columns.append(((0.0 if bias is None else bias) - cut)[:, None])
     cut_scale = 0.0
     if semantics == "topk":
@@ -146,8 +147,7 @@ def make_layer(W: Any, bias: Any = None, threshold: Any = 0.0, semantics: str = 
     lengths = np.zeros(n)
     lengths[~empty] = norms * scale
     labels = np.flatnonzero(~empty)
-    affine = bias is not None or bool(cut.any())
-    if affine:
+    if has_offsets:
         positive = np.zeros((1, rows.shape[1]))
         positive[0, d] = 1
         rows = np.concatenate([rows, positive])
@@ -159,7 +159,7 @@ def _numbers(values: Any, name: str) -> Array:
     array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
     if array.dtype.kind not in "biuf":
         raise WrongType(f"{name} has dtype {array.dtype}; expected real numbers")
-    array = array.astype(np.float64)
+    array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():
         raise InvalidInput(f"{name} contains NaN or infinity; every value must be finite")
     return array

@@ -18,8 +18,8 @@ from longtail.errors import Unavailable
 # Rows added at a time: fewer means more rounds, more means a larger program in each.
 _BATCH = 100
 _TOLERANCE = 1e-10
-# The box is widened until the radius is about 1, for the solver's tolerance is absolute; float64 allows no more.
-_WIDEST = 1e7
+# The box is widened until the radius is about 1, for the solver's tolerance is absolute; much wider ones confuse it.
+_WIDEST = 1e5
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,8 @@ def require_highspy() -> Any:
 
 
 def are_close(lower: float, upper: float) -> bool:
-    """Whether bounds on a radius meet, so that either is the radius."""
-    return upper - lower <= 1e-6 * upper
+    """Whether bounds on a radius meet, but for rounding, so that either is the radius."""
+    return upper - lower <= 1e-6 * upper + 1e-14
 
 
 def radius_of(rows: Array, signs: Array, point: Array) -> float:
@@ -92,6 +92,7 @@ def solve_by_rows(rows: Array, signs: Array, start: Array, point: Array) -> Solu
         ("presolve", "off"),
         ("primal_feasibility_tolerance", _TOLERANCE),
         ("dual_feasibility_tolerance", _TOLERANCE),
+        ("small_matrix_value", 1e-12),  # the least it takes: smaller entries are dropped
     ):
         program.setOptionValue(option, value)
     program.addVars(width + 1, np.append(np.full(width, -box), 0.0), np.append(np.full(width, box), highspy.kHighsInf))
@@ -110,7 +111,7 @@ def solve_by_rows(rows: Array, signs: Array, start: Array, point: Array) -> Solu
         used = np.concatenate(order)
         if len(values) != width + 1 or len(duals) != len(used) or not np.isfinite(values).all():
             return best
-        best = _solution(rows, signs, values[:-1], used, np.maximum(np.abs(duals), 0.0))
+        best = _solution(rows, signs, values[:-1], used, np.abs(duals), box)
         margins = signs * (rows @ values[:-1])
         behind = margins - values[-1]
         behind[taken] = np.inf
@@ -133,15 +134,33 @@ def solve_whole(rows: Array, signs: Array) -> Solution | None:
     )
     if found.x is None:
         return None
-    return _solution(rows, signs, found.x[:-1], np.arange(n_rows), np.maximum(-found.ineqlin.marginals, 0))
+    return _solution(rows, signs, found.x[:-1], np.arange(n_rows), np.maximum(-found.ineqlin.marginals, 0), 1.0)
 
 
-def _solution(rows: Array, signs: Array, point: Array, used: Array, duals: Array) -> Solution:
-    binding = np.flatnonzero(duals > 1e-14 * duals.max(initial=0))
+def _solution(rows: Array, signs: Array, point: Array, used: Array, duals: Array, box: float) -> Solution:
+    binding = np.flatnonzero(duals > 0)
     support, weights = used[binding], duals[binding] / (duals[binding].sum() or 1.0)
-    left = (weights * signs[support]) @ rows[support]
-    upper = float(np.abs(left).sum()) if len(support) else float("inf")
+    upper = _left(rows, signs, support, weights)
+    # The solver's weights are right to its tolerance. At a vertex they solve a square system, and that to rounding: one
+    # row more binds than there are coordinates away from the sides of the box, and in those the rows cancel.
+    away = np.flatnonzero(np.abs(point) < box * (1 - 1e-9))
+    if len(support) > len(away):
+        heaviest = np.sort(np.argsort(-weights, kind="stable")[: len(away) + 1])
+        signed = signs[support[heaviest], None] * rows[np.ix_(support[heaviest], away)]
+        system = np.vstack([signed.T, np.ones(len(heaviest))])
+        sharper = np.linalg.lstsq(system, np.append(np.zeros(len(away)), 1.0), rcond=None)[0]
+        sharper = np.maximum(sharper, 0.0)
+        least = _left(rows, signs, support[heaviest], sharper / (sharper.sum() or 1.0))
+        if least < upper:
+            support, weights, upper = support[heaviest], sharper / sharper.sum(), least
     return Solution(point, support, weights, radius_of(rows, signs, point), upper)
+
+
+def _left(rows: Array, signs: Array, support: Array, weights: Array) -> float:
+    """What the weighted rows leave uncancelled; infinity where nothing has weight."""
+    if not weights.any():
+        return float("inf")
+    return float(np.abs((weights * signs[support]) @ rows[support]).sum())
 
 
 def _smallest(values: Array, count: int) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from longtail.audit.checks import (
     certificate_exactly,
+    certificate_is_sure,
     certificate_residual,
     check_witness_exactly,
     check_witnesses,
@@ -18,8 +19,6 @@ from longtail.parallel import split
 
 ARGMAXABLE, UNDETERMINED, UNARGMAXABLE = 1, 0, -1
 NAMES = {ARGMAXABLE: "argmaxable", UNDETERMINED: "undetermined", UNARGMAXABLE: "unargmaxable"}
-# The box of the paper's linear programs: its radii are these times the scale-free ones.
-PAPER_BOX = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +51,16 @@ class Audit:
         1 argmaxable, -1 unargmaxable, 0 undetermined; `names` holds the words.
     radii : float64 array of shape (n_sets,)
         The largest r such that some point of the box of half-width 1 keeps a distance of r from the wrong side of every
-        label; 0 where no input gives the set, nan where nothing is known. Times 10,000 it is the radius of Grivas et
-        al. (2024).
+        label, the coordinates of a bias and of the cut of top-k sets included; 0 where no input gives the set, nan
+        where nothing is known. Times 10,000 it is the radius of Grivas et al. (2024).
     radius_is_exact : bool array of shape (n_sets,)
         Elsewhere the radius is that of the witness: a lower bound.
     witnesses : float64 array of shape (n_sets, d)
         An input that gives the set; nan where there is none.
     certificates : tuple of `Certificate` or None
     methods : array of str
-        Which step decided: "candidates", "samples", "perceptron", "nearest", "rows", "program", "zero", "exact".
+        Which step decided: "candidates", "samples", "perceptron", "zero", "alternation", "nearest",
+        "rows" or "program" (linear programs); "none" where undetermined.
     """
 
     verdicts: Array
@@ -90,8 +90,8 @@ class Audit:
         Parameters
         ----------
         exact : bool
-            Decide signs and certificates in exact arithmetic on the weights as they are stored. A certificate takes
-            time that grows with the fifth power of d: seconds for 50 dimensions.
+            Decide signs and certificates in exact arithmetic on the weights as they are stored, not only where float64
+            cannot tell. The time of a certificate grows with about the fifth power of d: seconds for 50 dimensions.
         """
         stands = np.zeros(len(self), dtype=bool)
         for block in split(len(self), block_of_sets(self.layer)):
@@ -99,23 +99,26 @@ class Audit:
             reached = self.verdicts[block] == ARGMAXABLE
             if not exact:
                 stands[block][reached] = check_witnesses(self.layer, members[reached], self.witnesses[block][reached])
-            for place in range(len(members)):
-                index = block.start + place
-                if reached[place] and exact:
-                    stands[index] = check_witness_exactly(self.layer, members[place], self.witnesses[index])
-                certificate = self.certificates[index]
-                if self.verdicts[index] == UNARGMAXABLE and certificate is not None:
-                    proof = (self.layer, members[place], certificate.labels, certificate.weights)
-                    if exact:
-                        stands[index] = certificate_exactly(*proof) is not None
-                    else:
-                        stands[index] = certificate_residual(*proof) <= max(certificate.residual, 1e-12)
+            for place in np.flatnonzero((self.verdicts[block] != UNDETERMINED) & ~stands[block]).tolist():
+                stands[block.start + place] = self._stands(block.start + place, members[place], exact)
         return stands
+
+    def _stands(self, index: int, members: Array, exact: bool) -> bool:
+        """Whether one proof holds; where float64 cannot tell, exact arithmetic is asked."""
+        if self.verdicts[index] == ARGMAXABLE:
+            return check_witness_exactly(self.layer, members, self.witnesses[index])
+        certificate = self.certificates[index]
+        if certificate is None:
+            return False
+        proof = (self.layer, members, certificate.labels, certificate.weights)
+        if certificate_residual(*proof) > max(certificate.residual * (1 + 1e-9), 1e-15):
+            return False
+        return (not exact and certificate_is_sure(*proof)) or certificate_exactly(*proof) is not None
 
     def to_dict(self) -> dict[str, Any]:
         """Counts, methods and radii as plain values."""
         methods, counts = np.unique(self.methods.astype(str), return_counts=True)
-        radii = self.radii[self.verdicts == ARGMAXABLE]
+        radii = self.radii[(self.verdicts == ARGMAXABLE) & np.isfinite(self.radii)]
         residuals = [certificate.residual for certificate in self.certificates if certificate is not None]
         return {
             "label_sets": len(self),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -122,10 +123,12 @@ def verify(
         shared = len(members) >= _FEW
         known: list[Finding | None] = [None] * len(members)
         with blas_threads(jobs if shared else 1):
-            _screen(layer, members, given, drawn, known, shared)
+            if len(layer.rows):
+                _screen(layer, members, given, drawn, known, shared)
 
             def settle(place: int, members: Array = members, known: list[Finding | None] = known) -> Finding:
-                return decide(layer, members[place], settings, known[place])
+                # The point of the system is as large as the witness, and nobody needs it any more.
+                return replace(decide(layer, members[place], settings, known[place]), point=None)
 
             with blas_threads(1):
                 findings.extend(map_blocks(settle, range(len(members)), jobs, blas=False))
