@@ -10,7 +10,7 @@ from scipy import sparse
 
 from longtail import LabelTree, OneVsRest, Ridge
 from longtail.audit.models import OutputLayer, output_layer
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, NotEnoughMemory
 
 
 def made_up(rng: np.random.Generator, n_rows: int = 300, n_labels: int = 12) -> tuple[Any, Any]:
@@ -87,14 +87,34 @@ def test_small_singular_values_count_where_they_are_more_than_rounding(rng: np.r
 
 def test_a_truncation_is_the_nearest_matrix_of_its_rank(rng: np.random.Generator) -> None:
     W = rng.normal(size=(8, 5))
-    truncate = OutputLayer(W, np.zeros(8), "predict", "").truncations()
+    layer = OutputLayer(W, np.zeros(8), "predict", "")
+    truncate = layer.truncations(5)
     values = np.linalg.svd(W, compute_uv=False)
     for rank in (1, 3, 5):
         cut = truncate(rank)
         nearest = np.linalg.norm(W - cut @ np.linalg.lstsq(cut, W)[0])
         assert nearest == pytest.approx(np.sqrt((values[rank:] ** 2).sum()), abs=1e-9)
     with pytest.raises(InvalidInput, match="rank 6 of a layer"):
-        truncate(6)
+        layer.truncations(6)
+    with pytest.raises(InvalidInput, match="rank 4 of truncations"):
+        layer.truncations(3)(4)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_truncations_of_large_layers_are_those_of_small_ones(
+    make: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer = OutputLayer(make(rng.normal(size=(30, 20))), np.zeros(30), "predict", "")
+    small = layer.truncations(4)(4)
+    monkeypatch.setattr("longtail.audit.models.MOST_DENSE", 100)
+    large = layer.truncations(4)(4)
+    assert np.allclose(np.abs(large), np.abs(small), atol=1e-8)
+
+
+def test_weights_too_large_to_be_dense_are_refused_before_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGTAIL_MEMORY", "1K")
+    with pytest.raises(NotEnoughMemory, match="dense weights"):
+        OutputLayer(np.ones((30, 20)), np.zeros(30), "predict", "").dense()
 
 
 def test_models_without_a_linear_layer_are_refused(rng: np.random.Generator) -> None:

@@ -17,12 +17,15 @@ from longtail.audit.models import OutputLayer, Rule
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
 from longtail.audit.verification import verify
 from longtail.errors import InvalidInput
+from longtail.parallel import split
+from longtail.progress import task
 from longtail.validation import as_labels
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 MOST_DIMENSIONS = 1_500  # beyond it a single linear program may take minutes
 _NAMES_SHOWN = 8
+_SETS_AT_ONCE = 100  # between two reports of progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +251,7 @@ def audit_layer(
             f"ranks can be looked at with truncated weights."
         )
         return draft.finish(rank)
-    weights = part.dense() if dimensions == width else part.truncations()(dimensions)
+    weights = part.dense() if dimensions == width else part.truncations(dimensions)(dimensions)
     draft.settle_by_programs(weights, part, rest, exact_radii, n_jobs, random_state)
     return draft.finish(rank)
 
@@ -314,23 +317,28 @@ class _Draft:
     def settle_by_programs(
         self, weights: Array, part: OutputLayer, rest: Array, exact_radii: bool, n_jobs: int | None, random_state: int
     ) -> None:
-        places = self.open()
-        audit = verify(
-            weights,
-            self.sets.members[places][:, rest],
-            part.offsets if part.offsets.any() else None,
-            semantics="sign" if part.rule == "predict" else "topk",
-            exact_radii=exact_radii,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-        self.verdicts[places] = audit.verdicts
-        self.radii[places] = audit.radii
-        for place, found in zip(places.tolist(), audit.certificates, strict=True):
-            if found is not None:
-                self.certificates[place] = Certificate(rest[found.labels], found.weights, found.residual)
-        reached = audit.verdicts == ARGMAXABLE
-        self.radii_are_exact = bool(audit.radius_is_exact[reached].all())
+        self.radii_are_exact = True
+        left = self.open()
+        with task("auditing label sets", total=len(left)) as advance:
+            for block in split(len(left), _SETS_AT_ONCE):
+                places = left[block]
+                audit = verify(
+                    weights,
+                    self.sets.members[places][:, rest],
+                    part.offsets if part.offsets.any() else None,
+                    semantics="sign" if part.rule == "predict" else "topk",
+                    exact_radii=exact_radii,
+                    n_jobs=n_jobs,
+                    random_state=random_state,
+                )
+                self.verdicts[places] = audit.verdicts
+                self.radii[places] = audit.radii
+                for place, found in zip(places.tolist(), audit.certificates, strict=True):
+                    if found is not None:
+                        self.certificates[place] = Certificate(rest[found.labels], found.weights, found.residual)
+                reached = audit.verdicts == ARGMAXABLE
+                self.radii_are_exact &= bool(audit.radius_is_exact[reached].all())
+                advance(len(places))
 
     def finish(self, rank: int | None) -> Findings:
         return Findings(

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy import linalg, sparse
+from scipy.sparse.linalg import svds
 
 from longtail.errors import InvalidInput
 from longtail.linear.model import LinearModel
@@ -19,6 +20,7 @@ from longtail.linear.one_vs_rest import OneVsRest
 from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.tree_model import TreeModel
 from longtail.linear.tree_weights import BLOCK_CHILDREN, TreeWeights
+from longtail.memory import MemoryPlan
 from longtail.native.tree_search import block_entries, log_probability
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -93,25 +95,43 @@ class OutputLayer:
     def dense(self) -> Array:
         """The weights of the features used, as a matrix."""
         weights = self.weights[:, self.used_features()]
+        MemoryPlan(
+            "the audit of an output layer",
+            {"dense weights, twice": 16 * weights.shape[0] * weights.shape[1]},
+            "Audit a layer with fewer labels or features.",
+        ).check()
         return np.asarray(weights.toarray() if sparse.issparse(weights) else weights, dtype=np.float64)
 
-    def truncations(self) -> Callable[[int], Array]:
+    def truncations(self, most: int) -> Callable[[int], Array]:
         """A function from a rank to the weights of that rank nearest to the layer's: its largest singular directions.
 
         Their columns are orthogonal, so a rank-d layer has d of them and the offsets are those of the whole layer.
 
+        Parameters
+        ----------
+        most : int
+            The largest rank that will be asked for.
+
         Examples
         --------
         >>> layer = OutputLayer(np.diag([3.0, 2.0, 1.0]), np.zeros(3), "predict", "")
-        >>> np.abs(layer.truncations()(2)).round(6).tolist()
+        >>> np.abs(layer.truncations(2)(2)).round(6).tolist()
         [[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]]
         """
-        left, values, _ = linalg.svd(self.dense(), full_matrices=False, lapack_driver="gesdd")
+        size = min(self.n_labels, self.n_features)
+        if not 1 <= most <= size:
+            raise InvalidInput(f"rank {most} of a layer whose rank is at most {size}")
+        if (size <= MOST_FOR_SINGULAR_VALUES and self.n_labels * self.n_features <= MOST_DENSE) or most == size:
+            left, values, _ = linalg.svd(self.dense(), full_matrices=False, lapack_driver="gesdd")
+        else:
+            start = np.random.default_rng(0).normal(size=min(self.weights.shape))
+            left, values, _ = svds(self.weights, k=most, v0=start)
+            left, values = left[:, ::-1], values[::-1]
         scaled = left * values
 
         def truncate(rank: int) -> Array:
-            if not 1 <= rank <= scaled.shape[1]:
-                raise InvalidInput(f"rank {rank} of a layer whose rank is at most {scaled.shape[1]}")
+            if not 1 <= rank <= most:
+                raise InvalidInput(f"rank {rank} of truncations to a rank of 1 to {most}")
             return np.ascontiguousarray(scaled[:, :rank])
 
         return truncate

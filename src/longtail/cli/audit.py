@@ -186,7 +186,7 @@ def _sweep(
 
     if not ranks:
         return []
-    truncate = layer.truncations()
+    truncate = layer.truncations(ranks[-1])
     found = []
     for rank in ranks:
         cut = OutputLayer(truncate(rank), layer.offsets, layer.rule, layer.description)

@@ -71,10 +71,10 @@ def truncated_ridge(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool)
     for benchmark in benchmarks:
         train, _ = benchmark.features("as published")
         layer = output_layer(Ridge(_ALPHA).fit(train, benchmark.train.labels))
-        truncate = layer.truncations()
         sets = sampled_sets(benchmark, quick)
         expected = EXPECTED_UNARGMAXABLE[benchmark.name]
         ranks = [rank for rank in expected if not quick or rank <= 40]
+        truncate = layer.truncations(max(ranks))
         rows: list[tuple[Cell, ...]] = []
         with task(f"truncated ridge on {benchmark.title}", total=len(ranks)) as advance:
             for rank in ranks:
