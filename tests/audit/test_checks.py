@@ -81,13 +81,16 @@ def test_exact_proofs_see_what_float64_cannot() -> None:
     assert verify(W, [WITHOUT_SUM.astype(int)], exact=True).verdicts.tolist() == [-1]
 
 
-def test_a_thin_region_is_not_taken_for_none() -> None:
-    # Neighbouring points of a slow curve nearly depend on each other: radii sink below what float64 resolves.
-    angles = 2 * np.pi * np.outer(np.arange(400), np.arange(1, 13)) / 400
-    W = np.concatenate([np.ones((400, 1)), np.cos(angles), np.sin(angles)], axis=1)
-    sets = np.zeros((6, 400), dtype=int)
-    for row, seed in zip(sets, range(6), strict=True):
-        row[np.random.default_rng(seed).choice(120, 12, replace=False)] = 1
+@pytest.mark.parametrize(("n_labels", "frequencies", "span"), [(400, 12, 120), (3_000, 4, 100)])
+def test_a_thin_region_is_not_taken_for_none(n_labels: int, frequencies: int, span: int) -> None:
+    # Every set of so few labels can be had, but neighbours on a slow curve nearly depend on each other: radii sink
+    # below what float64 resolves.
+    angles = 2 * np.pi * np.outer(np.arange(n_labels), np.arange(1, frequencies + 1)) / n_labels
+    W = np.concatenate([np.ones((n_labels, 1)), np.cos(angles), np.sin(angles)], axis=1)
+    rng = np.random.default_rng(0)
+    sets = np.zeros((40, n_labels), dtype=int)
+    for row in sets:
+        row[rng.choice(span, frequencies, replace=False)] = 1
     audit = verify(W, sets)
     assert (audit.verdicts >= 0).all()
     assert (audit.verdicts == 0).any()

@@ -14,6 +14,8 @@ from longtail.audit.layer import Array, Layer
 
 # Half the gap between 1 and the next float: the largest relative error of one rounding.
 _UNIT = float(np.finfo(np.float64).eps) / 2
+# How far rows in special position must be from cancelling in another way.
+_PLAIN = 1e-8
 # The largest error of a product too small for a float.
 _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 
@@ -92,9 +94,11 @@ def certificate_residual(layer: Layer, members: Array, labels: Array, weights: A
 def certificate_is_sure(layer: Layer, members: Array, labels: Array, weights: Array) -> bool:
     """Whether rounding cannot be what makes the rows cancel, in float64.
 
-    The weights solve a linear system in which the rows cancel and the weights sum to 1. An exact solution is at most
-    the residual over the smallest singular value away, so it is positive as well where no weight is as small as that.
-    A set whose radius is positive but beyond the reach of float64 fails here: its rows nearly depend on each other.
+    The weights solve a linear system in which the rows cancel and the weights sum to 1. With one row more than there
+    are dimensions it is square, and its exact solution is at most the residual over the smallest singular value away:
+    positive as well, where no weight is as small as that. Fewer rows cancel only in special position, such as equal or
+    opposite rows, or a layer of lower rank than its width; they must do so to rounding, and be far from cancelling in
+    any other way. A set whose radius is positive but beyond float64 fails: its rows nearly depend on each other.
     """
     if certificate_residual(layer, members, labels, weights) == float("inf"):
         return False
@@ -116,9 +120,12 @@ def _is_sure(signed: Array, weights: Array) -> bool:
         return False
     residual = weights @ system
     residual[-1] -= 1
-    error = float(np.linalg.norm(residual)) + 2 * (len(weights) + 2) * _UNIT
-    smallest = float(np.linalg.svd(system, compute_uv=False)[-1])
-    return 10 * error < smallest * float(weights.min())
+    rounding = 2 * (len(weights) + 2) * _UNIT
+    error = float(np.linalg.norm(residual)) + rounding
+    slack = float(np.linalg.svd(system, compute_uv=False)[-1]) * float(weights.min())
+    if len(weights) == system.shape[1]:
+        return 10 * error < slack
+    return error < 4 * rounding and slack > _PLAIN
 
 
 def certificate_exactly(layer: Layer, members: Array, labels: Array, weights: Array) -> list[Fraction] | None:
