@@ -163,6 +163,36 @@ def test_a_model_that_learned_twins_says_that_they_come_together() -> None:
     assert found.examples(["red", "round", "crimson"], 1)[0]["says"] == "no input can have red without crimson"
 
 
+def test_labels_with_the_same_weights_come_together_and_need_no_program(rng: np.random.Generator) -> None:
+    W, offsets = rng.normal(size=(6, 9)), rng.normal(size=6)
+    W[4], offsets[4] = W[1], offsets[1]
+    W[5], offsets[5] = W[1], offsets[1]
+    members = ALL_SETS.members.toarray()
+    together = (members[:, 1] == members[:, 4]) & (members[:, 4] == members[:, 5])
+    for weights in (W, sparse.csr_array(W)):
+        found = audit_layer(layer_of(weights, offsets), ALL_SETS)
+        assert ((found.verdicts == ARGMAXABLE) == together).all()
+        assert (found.verdicts == verify(W, ALL_SETS.members, offsets).verdicts).all()
+        assert "3 labels have the same weights" in found.reasons[0]
+        for example in found.examples("abcdef", 64):
+            [inside], [outside] = example["conflict"]["with"], example["conflict"]["without"]
+            assert {inside, outside} <= set("bef")
+
+
+def test_wide_layers_too_large_for_programs_are_searched_by_algebra(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An input found is one that linear programs find too; what is not found stays open, and is said to."""
+    W = rng.normal(size=(6, 5)) @ rng.normal(size=(5, 9))
+    proved = verify(W, ALL_SETS.members).verdicts
+    monkeypatch.setattr("longtail.audit.findings.MOST_DIMENSIONS", 3)
+    found = audit_layer(layer_of(W), ALL_SETS)
+    assert (proved[found.verdicts == ARGMAXABLE] == ARGMAXABLE).all()
+    assert found.count(ARGMAXABLE) > 0.9 * np.count_nonzero(proved == ARGMAXABLE)
+    assert found.count(UNARGMAXABLE) == 0
+    assert "remain not known" in found.reasons[-1]
+
+
 def test_sets_of_other_labels_are_refused() -> None:
     with pytest.raises(InvalidInput, match="the label sets have 6 labels, the layer has 2"):
         audit_layer(layer_of(np.eye(2)), ALL_SETS)

@@ -16,6 +16,7 @@ from scipy import linalg, sparse
 from longtail.audit.models import OutputLayer, Rule
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
 from longtail.audit.verification import verify
+from longtail.audit.wide import WideLayer, first_twins
 from longtail.errors import InvalidInput
 from longtail.parallel import split
 from longtail.progress import task
@@ -225,34 +226,43 @@ def audit_layer(
     if sets.members.shape[1] != layer.n_labels:
         raise InvalidInput(f"the label sets have {sets.members.shape[1]} labels, the layer has {layer.n_labels}")
     draft = _Draft(layer, sets)
-    rest = draft.settle_constant_labels() if layer.rule == "predict" else np.arange(layer.n_labels)
+    rest = np.arange(layer.n_labels)
+    if layer.rule == "predict":
+        rest = draft.settle_twins(draft.settle_constant_labels())
     if not len(rest):
         draft.verdicts[draft.open()] = ARGMAXABLE
         return draft.finish(0)
     part = OutputLayer(layer.weights[rest], layer.offsets[rest], layer.rule, layer.description)
     width, rank = part.n_features, part.rank()
-    if rank == len(rest):
-        draft.settle_independent_labels(part, rest)
-        return draft.finish(rank)
     if rank is None and width >= len(rest):
         draft.reasons.append(
             f"There are {width:,} features for {len(rest):,} labels, so the width is no limit; whether the weights of "
             f"the labels are linearly independent would take long to find out, and is not known."
         )
         return draft.finish(None)
+    if rank == len(rest):
+        draft.reasons.append(
+            f"The weights of {len(rest):,} labels are linearly independent (rank {rank:,}, over {width:,} features): "
+            f"any scores can be had, so every set of these labels has an input."
+        )
+        draft.settle_by_algebra(part, rest, rank)
+        return draft.finish(rank)
     dimensions = width if rank is None else min(width, rank)
     draft.reasons.append(
         f"The weights of {len(rest):,} labels have {'at most ' if rank is None else ''}rank {dimensions:,}: "
         f"not every label set can have an input."
     )
-    if dimensions > MOST_DIMENSIONS:
-        draft.reasons.append(
-            f"A linear program in {dimensions:,} dimensions takes long; which sets these are is not known. Smaller "
-            f"ranks can be looked at with truncated weights."
-        )
+    if dimensions <= MOST_DIMENSIONS:
+        weights = part.dense() if dimensions == width else part.truncations(dimensions)(dimensions)
+        draft.settle_by_programs(weights, part, rest, exact_radii, n_jobs, random_state)
         return draft.finish(rank)
-    weights = part.dense() if dimensions == width else part.truncations(dimensions)(dimensions)
-    draft.settle_by_programs(weights, part, rest, exact_radii, n_jobs, random_state)
+    if rank is not None and width >= len(rest):
+        draft.settle_by_algebra(part, rest, rank)
+    if len(draft.open()):
+        draft.reasons.append(
+            f"A linear program in {dimensions:,} dimensions takes long, and without one {len(draft.open()):,} sets "
+            f"remain not known."
+        )
     return draft.finish(rank)
 
 
@@ -293,26 +303,44 @@ class _Draft:
                 self.reasons.append(f"{len(some):,} labels have no weights and are {when} given.")
         return np.setdiff1d(np.arange(self.layer.n_labels), constant)
 
-    def settle_independent_labels(self, part: OutputLayer, rest: Array) -> None:
-        """Where weights are linearly independent any scores have an input; the signs it leads to are checked."""
-        self.reasons.append(
-            f"The weights of the {len(rest):,} labels are linearly independent (rank {len(rest):,}, over "
-            f"{part.n_features:,} features): any scores can be had, so every set of these labels has an input."
+    def settle_twins(self, rest: Array) -> Array:
+        """Sets that have one of several labels with the same weights and not the others; one label of each kind."""
+        part = OutputLayer(self.layer.weights[rest], self.layer.offsets[rest], "predict", "")
+        kinds, first, kind, sizes = np.unique(
+            first_twins(part), return_index=True, return_inverse=True, return_counts=True
         )
-        places = self.open()
-        gram = part.weights @ part.weights.T
+        if len(kinds) == len(rest):
+            return rest
+        members = self.sets.members[:, rest]
+        by_kind = sparse.csr_array((np.ones(len(rest)), (np.arange(len(rest)), kind)), shape=(len(rest), len(kinds)))
+        found = sparse.coo_array(members @ by_kind)
+        parted = (found.data < sizes[found.col]) & (self.verdicts[found.row] == UNDETERMINED)
+        for place, which in zip(found.row[parted].tolist(), found.col[parted].tolist(), strict=True):
+            if self.certificates[place] is not None:
+                continue
+            twins = np.flatnonzero(kind == which)
+            inside = np.isin(twins, members.indices[members.indptr[place] : members.indptr[place + 1]])
+            pair = np.sort(rest[[twins[inside][0], twins[~inside][0]]])
+            self.verdicts[place], self.radii[place] = UNARGMAXABLE, 0.0
+            self.certificates[place] = Certificate(pair, np.full(2, 0.5), 0.0)
+        alike = len(rest) - int(np.count_nonzero(sizes == 1))
+        self.reasons.append(f"{alike:,} labels have the same weights as another one: no input tells these apart.")
+        return np.asarray(rest[np.sort(first)])
+
+    def settle_by_algebra(self, part: OutputLayer, rest: Array, rank: int) -> None:
+        """Sets that an input is found for by solving for scores; the signs that the input leads to are checked."""
         try:
-            factor = linalg.cho_factor(gram.toarray() if sparse.issparse(gram) else gram)
+            wide = WideLayer(part, rank)
         except linalg.LinAlgError:
             self.reasons.append("But only just so: the inputs are too large to be checked in 64-bit floats.")
             return
-        size = max(1, 2**24 // max(part.weights.shape))
-        for start in range(0, len(places), size):
-            some = places[start : start + size]
-            wanted = 2.0 * self.sets.members[some][:, rest].toarray().T - 1
-            inputs = part.weights.T @ linalg.cho_solve(factor, wanted - part.offsets[:, None])
-            right = (np.sign(part.weights @ inputs + part.offsets[:, None]) == wanted).all(axis=0)
-            self.verdicts[some[right]] = ARGMAXABLE
+        places = self.open()
+        with task("auditing label sets", total=len(places)) as advance:
+            for block in split(len(places), max(1, 2**24 // max(part.weights.shape))):
+                some = places[block]
+                wanted = 2.0 * self.sets.members[some][:, rest].toarray().T - 1
+                self.verdicts[some[wide.reaches(wanted)]] = ARGMAXABLE
+                advance(len(some))
 
     def settle_by_programs(
         self, weights: Array, part: OutputLayer, rest: Array, exact_radii: bool, n_jobs: int | None, random_state: int
