@@ -120,9 +120,9 @@ def test_without_highspy_verdicts_come_and_exact_radii_name_the_extra(monkeypatc
 
 @pytest.mark.parametrize("solver", ["rows", "program"])
 def test_linear_programs_settle_what_the_nearest_point_gives_up(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gives_up(rows: Array, signs: Array) -> Any:
+    def gives_up(rows: Array, signs: Array, start: Array | None = None) -> Any:
         # On the few rows that cancel, where it tidies the weights of the solver, it may work.
-        return nearest_point(rows, signs, max_steps=2 if len(rows) > 6 else None)
+        return nearest_point(rows, signs, start, max_steps=2 if len(rows) > 6 else None)
 
     monkeypatch.setattr("longtail.audit.decision.nearest_point", gives_up)
     monkeypatch.setattr("longtail.audit.verification._screen", lambda *arguments: None)

@@ -6,6 +6,7 @@ exact arithmetic on the weights as the floats they are.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -182,7 +183,7 @@ def _solve_null(rows: list[list[Fraction]], given: list[Fraction]) -> list[Fract
     width = len(rows)
     equations = []
     for column in zip(*rows, strict=True):
-        scale = np.lcm.reduce([value.denominator for value in column], dtype=object)
+        scale = math.lcm(*(value.denominator for value in column))
         equations.append([int(value * scale) for value in column])
     pivots: list[int] = []
     previous = 1
@@ -194,26 +195,26 @@ def _solve_null(rows: list[list[Fraction]], given: list[Fraction]) -> list[Fract
         equations[top], equations[found] = equations[found], equations[top]
         head = equations[top]
         pivot = head[place]
-        for index in range(len(equations)):
-            line = equations[index]
-            if index == top:
-                continue
+        for line in equations[top + 1 :]:
             factor = line[place]
-            equations[index] = [
-                (pivot * value - factor * above) // previous for value, above in zip(line, head, strict=True)
+            # The division leaves no remainder: every entry is a minor of the system.
+            line[place + 1 :] = [
+                (pivot * value - factor * above) // previous
+                for value, above in zip(line[place + 1 :], head[place + 1 :], strict=True)
             ]
+            line[place] = 0
         previous = pivot
         pivots.append(place)
         if len(pivots) == len(equations):
             break
-    free = [place for place in range(width) if place not in set(pivots)]
+    free = sorted(set(range(width)) - set(pivots))
     if not free:
         return None
     solution = list(given)
     if all(solution[place] == 0 for place in free):
         for place in free:
             solution[place] = Fraction(1)
-    for index, place in enumerate(pivots):
-        line = equations[index]
-        solution[place] = -sum((Fraction(line[other]) * solution[other] for other in free), Fraction(0)) / line[place]
+    for line, place in zip(reversed(equations[: len(pivots)]), reversed(pivots), strict=True):
+        later = (line[other] * solution[other] for other in range(place + 1, width))
+        solution[place] = -sum(later, Fraction(0)) / line[place]
     return solution

@@ -48,16 +48,18 @@ class Settings:
     alternating: bool
 
 
-def decide(layer: Layer, members: Array, settings: Settings, known: Finding | None = None) -> Finding:
+def decide(layer: Layer, members: Array, known: Finding | None, guess: Array | None, settings: Settings) -> Finding:
     """Settle one label set.
 
     Parameters
     ----------
     layer : Layer
     members : bool array of shape (n_labels,)
-    settings : Settings
     known : Finding or None
         Where a witness is known already, only its exact radius is looked for.
+    guess : array of shape (width,) or None
+        A point of the system that is nearly a witness.
+    settings : Settings
     """
     signs = layer.signs(members[None, :])[0]
     if known is not None:
@@ -71,7 +73,7 @@ def decide(layer: Layer, members: Array, settings: Settings, known: Finding | No
             return Finding(ARGMAXABLE, "zero", witness=np.zeros(layer.n_features))
     latest = None
     for method in ("alternation", "nearest", "rows", "program"):
-        attempt = _attempt(method, layer.rows, signs, latest, settings)
+        attempt = _attempt(method, layer.rows, signs, latest, guess, settings)
         if attempt is None:
             continue
         finding = _judge(layer, members, signs, attempt, method, settings)
@@ -82,13 +84,15 @@ def decide(layer: Layer, members: Array, settings: Settings, known: Finding | No
     return Finding(UNDETERMINED, "none")
 
 
-def _attempt(method: str, rows: Array, signs: Array, latest: Nearest | None, settings: Settings) -> Nearest | None:
+def _attempt(
+    method: str, rows: Array, signs: Array, latest: Nearest | None, guess: Array | None, settings: Settings
+) -> Nearest | None:
     """A point to try as a witness, and rows with weights to try as a certificate."""
     if method == "alternation":
         turns = alternating_rows(signs, rows.shape[1] + 1) if settings.alternating else None
         return None if turns is None else _nearest_of(rows, signs, turns)
     if method == "nearest":
-        return nearest_point(rows, signs)
+        return nearest_point(rows, signs, guess)
     # A solver's tolerance is coarser than what the nearest point has met already.
     if latest is None or latest.length < _SOLVER_REACH:
         return None

@@ -91,7 +91,7 @@ class Audit:
         ----------
         exact : bool
             Decide signs and certificates in exact arithmetic on the weights as they are stored, not only where float64
-            cannot tell. The time of a certificate grows with about the fifth power of d: seconds for 50 dimensions.
+            cannot tell. A certificate takes part of a second in 50 dimensions and several in 100.
         """
         stands = np.zeros(len(self), dtype=bool)
         for block in split(len(self), block_of_sets(self.layer)):

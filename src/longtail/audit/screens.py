@@ -60,7 +60,7 @@ def sample_inputs(layer: Layer, count: int, rng: np.random.Generator) -> Array:
     return layer.to_inputs(points)
 
 
-def perceptron(rows: Array, signs: Array, rounds: int = 10) -> tuple[Array, Array]:
+def perceptron(rows: Array, signs: Array, rounds: int = 16) -> tuple[Array, Array]:
     """A point for each label set, and whether it is on the right side of every row.
 
     Begins at the least-squares fit that gives the labels of the set and the others the same weight in all, and moves
