@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("highspy")
-
 PLANE = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 SETS = """\
 {"text": "", "labels": ["A", "B"]}

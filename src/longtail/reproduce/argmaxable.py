@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from longtail.audit.program import require_highspy
 from longtail.reproduce.argmaxable_checks import Proofs
 from longtail.reproduce.argmaxable_counts import counts
 from longtail.reproduce.argmaxable_layers import fourier_layers, truncated_ridge
@@ -23,6 +24,7 @@ _INTRODUCTION = (
 
 def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
     """Write ``argmaxable.md``, ``argmaxable.json`` and pictures; see `longtail.reproduce.run`."""
+    require_highspy()  # now, and not after minutes: exact radii cannot do without
     benchmarks, missing = load_benchmarks(("bibtex",) if quick else ("bibtex", "delicious"))
     introduction = _INTRODUCTION
     if missing:
