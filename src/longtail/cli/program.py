@@ -30,6 +30,7 @@ COMMANDS = {
     "evaluate": "Measure a model on rows whose labels are known.",
     "explain": "Show which words gave a label its score.",
     "tree": "Print or export the tree of labels of a model.",
+    "audit": "Find label sets that a model can never give, and why.",
     "demo": "Train on an embedded corpus and tag a few sentences.",
     "datasets": "List the named data sets, or fetch one.",
     "info": "Describe a model, or this installation.",

@@ -11,6 +11,7 @@ from longtail.errors import InvalidInput
 NAMES: dict[str, str] = {
     "ridge": "closed-form ridge: accuracy, choice of alpha, sparsification, cost of the solvers",
     "eagle": "labels known only for groups of rows: EAGLE on random and clustered groups, simulations, cost",
+    "argmaxable": "label sets that no input gets: counts, narrow layers on real label sets, radii, guarantees",
 }
 
 
@@ -37,7 +38,7 @@ def run(name: str, out_directory: str | PathLike[str], *, quick: bool = False) -
     --------
     >>> run("alchemy", "results")
     Traceback (most recent call last):
-    longtail.errors.InvalidInput: no experiment is called 'alchemy'; known are ridge, eagle
+    longtail.errors.InvalidInput: no experiment is called 'alchemy'; known are ridge, ...
     """
     if name not in NAMES:
         raise InvalidInput(f"no experiment is called {name!r}; known are {', '.join(NAMES)}")

@@ -1,0 +1,38 @@
+"""Which label sets can a linear output layer ever predict? Verdicts that carry their own proof."""
+
+from longtail.audit.counting import count_argmaxable, dimensions_needed, share_argmaxable
+from longtail.audit.dft import dft_matrix, dft_product, dft_witness, initial_bias
+from longtail.audit.findings import Findings, LabelSets, audit_layer, describe_conflict
+from longtail.audit.models import OutputLayer, output_layer
+from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
+from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
+from longtail.audit.trees import audit_tree
+from longtail.audit.verification import verify, verify_classes
+
+__all__ = [
+    "ARGMAXABLE",
+    "UNARGMAXABLE",
+    "UNDETERMINED",
+    "Audit",
+    "Certificate",
+    "Findings",
+    "LabelSets",
+    "OutputLayer",
+    "add_slack",
+    "alternations",
+    "audit_layer",
+    "audit_tree",
+    "count_argmaxable",
+    "describe_conflict",
+    "dft_matrix",
+    "dft_product",
+    "dft_witness",
+    "dimensions_needed",
+    "has_one_sign_minors",
+    "initial_bias",
+    "output_layer",
+    "share_argmaxable",
+    "vandermonde_matrix",
+    "verify",
+    "verify_classes",
+]

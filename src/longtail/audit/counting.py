@@ -1,0 +1,98 @@
+"""How many label sets a linear output layer can predict at all, in exact integers.
+
+Whatever the weights, `n` labels over `d` features in general position cut the space of inputs into a number of regions
+that depends only on `n` and `d` (Cover, 1965); each region is one label set.
+"""
+
+from __future__ import annotations
+
+import math
+
+from longtail.errors import InvalidInput
+
+
+def count_argmaxable(n: int, d: int, bias: bool = False) -> int:
+    """The number of label sets that some input gets, of the ``2**n`` there are.
+
+    Of `n` hyperplanes through the origin of `d` dimensions in general position: ``2 * sum(comb(n - 1, i) for i < d)``;
+    no layer of this shape has more. With a free bias the hyperplanes need not pass through the origin:
+    ``sum(comb(n, i) for i <= d)``.
+
+    Parameters
+    ----------
+    n : int
+        Labels.
+    d : int
+        Features that the output layer sees: the rank of its weights.
+    bias : bool
+        Whether each label has an intercept of its own.
+
+    Examples
+    --------
+    >>> count_argmaxable(3, 2), count_argmaxable(3, 2, bias=True), count_argmaxable(3, 3)
+    (6, 7, 8)
+    """
+    check_whole("n", n, 1)
+    check_whole("d", d, 0)
+    if bias:
+        return sum_of_binomials(n, d)
+    return 2 * sum_of_binomials(n - 1, d - 1)
+
+
+def share_argmaxable(n: int, d: int, bias: bool = False, *, log10: bool = False) -> float:
+    """The share of all ``2**n`` label sets that some input gets, or its decimal logarithm, which never underflows.
+
+    Parameters
+    ----------
+    n, d, bias
+        As for `count_argmaxable`.
+    log10 : bool
+        Return the logarithm.
+
+    Examples
+    --------
+    >>> share_argmaxable(1000, 500), share_argmaxable(3, 2)
+    (0.5, 0.75)
+    >>> round(share_argmaxable(100_000, 10, log10=True))
+    -30063
+    """
+    count = count_argmaxable(n, d, bias)
+    if not log10:
+        return count / 2**n
+    if not count:
+        return -math.inf
+    # The difference of two large logarithms would lose the digits of a share close to 1.
+    shared = max(0, count.bit_length() - 64)
+    return math.log10(count >> shared) - (n - shared) * math.log10(2)
+
+
+def dimensions_needed(k: int) -> int:
+    """Dimensions that suffice for every set of at most `k` labels to be predictable: ``2 * k + 1``.
+
+    They suffice for any number of labels, but only for weights that are built for it, as `dft_matrix` is; trained
+    weights of that width come without a guarantee.
+
+    Examples
+    --------
+    >>> dimensions_needed(3)
+    7
+    """
+    check_whole("k", k, 0)
+    return 2 * k + 1
+
+
+def sum_of_binomials(n: int, most: int) -> int:
+    """``sum(comb(n, i) for i in range(most + 1))``, each binomial made from the one before."""
+    if most >= n:
+        return 2**n
+    total, binomial = 0, 1
+    for i in range(most + 1):
+        total += binomial
+        binomial = binomial * (n - i) // (i + 1)
+    return total
+
+
+def check_whole(name: str, value: int, low: int) -> None:
+    """Raise `InvalidInput` where `value` is no whole number of at least `low`."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < low:
+        raise InvalidInput(f"{name} is {value!r}; expected a whole number of at least {low}")

@@ -1,0 +1,177 @@
+"""The linear program of a label set: the largest r with s_i (u_i . z) >= r for every unit row, in the box |z| <= 1.
+
+Always feasible (z = 0, r = 0). Its value is the radius, and by strong duality also the least that non-negative weights
+of sum 1 leave of the signed rows, in the sum of absolute values: the weights of the rows that bind show it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+
+from longtail.audit.layer import Array
+from longtail.errors import Unavailable
+
+# Rows added at a time: fewer means more rounds, more means a larger program in each.
+_BATCH = 100
+_TOLERANCE = 1e-10
+# The box is widened until the radius is about 1, for the solver's tolerance is absolute; much wider ones confuse it.
+_WIDEST = 1e5
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A point of the box, the rows that bind with their weights, and what each of the two says about the radius.
+
+    No radius is larger than `upper`, which the weights show; the point itself has the radius `lower`.
+    """
+
+    point: Array
+    support: Array
+    weights: Array
+    lower: float
+    upper: float
+
+
+def require_highspy() -> Any:
+    """The solver that linear programs can be grown in.
+
+    Raises
+    ------
+    Unavailable
+        Where it is not installed.
+    """
+    try:
+        import highspy
+    except ImportError:
+        raise Unavailable(
+            "exact radii need the package highspy, which is not installed; "
+            "install it with: python -m pip install 'longtail[audit]'"
+        ) from None
+    return highspy
+
+
+def are_close(lower: float, upper: float) -> bool:
+    """Whether bounds on a radius meet, but for rounding, so that either is the radius."""
+    return upper - lower <= 1e-6 * upper + 1e-14
+
+
+def radius_of(rows: Array, signs: Array, point: Array) -> float:
+    """The smallest margin of a point scaled to touch the box: negative where some row is on the wrong side."""
+    largest = float(np.abs(point).max())
+    return float((signs * (rows @ point)).min()) / largest if largest > 0 else 0.0
+
+
+def solve_by_rows(rows: Array, signs: Array, start: Array, point: Array) -> Solution | None:
+    """Solve on a few rows, add those most violated, and begin again from where the last solution was.
+
+    Parameters
+    ----------
+    rows, signs : arrays of shape (n_rows, width) and (n_rows,)
+    start : array of int
+        Rows to begin with.
+    point : array of shape (width,)
+        The best point known: the rows nearest to it are begun with too.
+
+    Returns
+    -------
+    Solution or None
+        None where the solver gives nothing to check.
+    """
+    highspy = require_highspy()
+    n_rows, width = rows.shape
+    known = radius_of(rows, signs, point)
+    box = float(np.clip(1 / known, 1, _WIDEST)) if known > 0 else 1.0
+    program = highspy.Highs()
+    for option, value in (
+        ("output_flag", False),
+        ("threads", 1),
+        ("presolve", "off"),
+        ("primal_feasibility_tolerance", _TOLERANCE),
+        ("dual_feasibility_tolerance", _TOLERANCE),
+        ("small_matrix_value", 1e-12),  # the least it takes: smaller entries are dropped
+    ):
+        program.setOptionValue(option, value)
+    program.addVars(width + 1, np.append(np.full(width, -box), 0.0), np.append(np.full(width, box), highspy.kHighsInf))
+    program.changeColCost(width, -1.0)
+    taken = np.zeros(n_rows, dtype=bool)
+    fresh = np.union1d(start, _smallest(signs * (rows @ point), 2 * width))
+    order: list[Array] = []
+    best = None
+    while True:
+        taken[fresh] = True
+        order.append(fresh)
+        _add_rows(program, rows[fresh] * signs[fresh, None], highspy.kHighsInf)
+        program.run()
+        found = program.getSolution()
+        values, duals = np.array(found.col_value), np.array(found.row_dual)
+        used = np.concatenate(order)
+        if len(values) != width + 1 or len(duals) != len(used) or not np.isfinite(values).all():
+            return best
+        best = _solution(rows, signs, values[:-1], used, np.abs(duals), box)
+        margins = signs * (rows @ values[:-1])
+        behind = margins - values[-1]
+        behind[taken] = np.inf
+        fresh = _smallest(behind, _BATCH)
+        fresh = fresh[behind[fresh] < -_TOLERANCE]
+        if are_close(best.lower, best.upper) or len(fresh) == 0 or best.upper <= 1e-15:
+            return best
+
+
+def solve_whole(rows: Array, signs: Array) -> Solution | None:
+    """Solve with every row at once, by what SciPy carries; None where the solver gives nothing to check."""
+    n_rows, width = rows.shape
+    found = linprog(
+        np.append(np.zeros(width), -1.0),
+        A_ub=np.concatenate([-signs[:, None] * rows, np.ones((n_rows, 1))], axis=1),
+        b_ub=np.zeros(n_rows),
+        bounds=[(-1, 1)] * width + [(0, None)],
+        method="highs",
+        options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
+    )
+    if found.x is None:
+        return None
+    return _solution(rows, signs, found.x[:-1], np.arange(n_rows), np.maximum(-found.ineqlin.marginals, 0), 1.0)
+
+
+def _solution(rows: Array, signs: Array, point: Array, used: Array, duals: Array, box: float) -> Solution:
+    binding = np.flatnonzero(duals > 0)
+    support, weights = used[binding], duals[binding] / (duals[binding].sum() or 1.0)
+    upper = _left(rows, signs, support, weights)
+    # The solver's weights are right to its tolerance. At a vertex they solve a square system, and that to rounding: one
+    # row more binds than there are coordinates away from the sides of the box, and in those the rows cancel.
+    away = np.flatnonzero(np.abs(point) < box * (1 - 1e-9))
+    if len(support) > len(away):
+        heaviest = np.sort(np.argsort(-weights, kind="stable")[: len(away) + 1])
+        signed = signs[support[heaviest], None] * rows[np.ix_(support[heaviest], away)]
+        system = np.vstack([signed.T, np.ones(len(heaviest))])
+        sharper = np.linalg.lstsq(system, np.append(np.zeros(len(away)), 1.0), rcond=None)[0]
+        sharper = np.maximum(sharper, 0.0)
+        least = _left(rows, signs, support[heaviest], sharper / (sharper.sum() or 1.0))
+        if least < upper:
+            support, weights, upper = support[heaviest], sharper / sharper.sum(), least
+    return Solution(point, support, weights, radius_of(rows, signs, point), upper)
+
+
+def _left(rows: Array, signs: Array, support: Array, weights: Array) -> float:
+    """What the weighted rows leave uncancelled; infinity where nothing has weight."""
+    if not weights.any():
+        return float("inf")
+    return float(np.abs((weights * signs[support]) @ rows[support]).sum())
+
+
+def _smallest(values: Array, count: int) -> Array:
+    if count >= len(values):
+        return np.arange(len(values))
+    return np.sort(np.argpartition(values, count)[:count])
+
+
+def _add_rows(program: Any, signed: Array, infinity: float) -> None:
+    count, width = signed.shape
+    values = np.concatenate([signed, np.full((count, 1), -1.0)], axis=1).ravel()
+    starts = np.arange(count, dtype=np.int32) * (width + 1)
+    indices = np.tile(np.arange(width + 1, dtype=np.int32), count)
+    program.addRows(count, np.zeros(count), np.full(count, infinity), len(values), starts, indices, values)

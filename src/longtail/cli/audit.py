@@ -1,0 +1,309 @@
+"""`longtail audit`: the label sets that a model can never give, whatever the input, and the labels that conflict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
+from longtail.cli.terminal import Terminal
+from longtail.errors import DataFormatError, InvalidInput
+
+if TYPE_CHECKING:
+    from longtail.audit import Findings, LabelSets, OutputLayer
+    from longtail.data import Corpus
+
+
+def _read_ranks(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    ranks = value.split(",")
+    if not all(rank.strip().isdigit() and int(rank) > 0 for rank in ranks):
+        raise click.BadParameter("expected ranks such as 5,10,20")
+    return tuple(sorted({int(rank) for rank in ranks}))
+
+
+@click.command()
+@click.argument("model", required=False)
+@click.argument("data", required=False)
+@click.option("--weights", metavar="W.npy", help="A matrix of labels x features, instead of MODEL.")
+@click.option("--bias", metavar="B.npy", help="With --weights: what is added to the score of each label.")
+@click.option("--threshold", type=float, default=0.0, show_default=True, help="With --weights: the score to exceed.")
+@click.option("--labels", "labels_file", metavar="FILE", help="With --weights: the file of the label sets.")
+@click.option("--label-names", metavar="FILE", help="With --weights: the name of each row, one per line.")
+@click.option(
+    "--rule",
+    type=click.Choice(["predict", "topk"]),
+    default="predict",
+    show_default=True,
+    help="Sets as labels over their thresholds, or as the labels in the first places.",
+)
+@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="Label sets to look at.")
+@click.option("--ranks", callback=_read_ranks, metavar="D,D,...", help="Also audit the layer cut down to these ranks.")
+@click.option("--exact-radii", is_flag=True, help="Find the largest radius of every set; takes longer.")
+@click.option("--examples", type=click.IntRange(min=0), default=3, show_default=True, help="Examples to show.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For the sets to look at.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every set that no input gets.")
+@click.option("--picture", metavar="FILE.png", help="Also draw radii and, with --ranks, the share that no input gets.")
+@reader_options
+@click.pass_obj
+def command(
+    terminal: Terminal,
+    /,
+    model: str | None,
+    data: str | None,
+    weights: str | None,
+    bias: str | None,
+    threshold: float,
+    labels_file: str | None,
+    label_names: str | None,
+    rule: Any,
+    limit: int,
+    ranks: tuple[int, ...],
+    exact_radii: bool,
+    examples: int,
+    seed: int,
+    as_json: bool,
+    picture: str | None,
+    **given: Any,
+) -> None:
+    """Find the label sets of DATA that MODEL can never give, whatever its input.
+
+    A linear model with fewer dimensions than labels has such sets. Every one found comes with labels that conflict: no
+    input can have some of them without one of the others. DATA is as for `longtail evaluate`.
+    """
+    from longtail.audit import audit_layer, audit_tree, output_layer
+
+    if (weights is None) == (model is None) or (weights is None) != (labels_file is None):
+        raise click.UsageError("give MODEL and DATA, or --weights and --labels")
+    if weights is None and data is None:
+        raise click.UsageError("give the DATA whose label sets to look at")
+    if picture is not None:
+        _check_picture(picture)
+    options = ReaderOptions(**given)
+    layer: OutputLayer | None
+    if weights is not None:
+        corpus = read(str(labels_file), "test", options)
+        layer = _layer(weights, bias, threshold, rule)
+        names = _names(label_names, corpus, layer.n_labels)
+        estimator: Any = None
+    else:
+        if bias is not None or threshold or label_names is not None:
+            raise click.UsageError("--bias, --threshold and --label-names go with --weights")
+        tagger = load_tagger(str(model))
+        corpus = read(str(data), "test", options)
+        estimator, names = tagger.estimator_, list(tagger.label_names_)
+        layer = None if _is_tree(estimator) else output_layer(estimator, rule)
+    sets, unknown = _label_sets(corpus, names, limit, seed)
+    if layer is None:
+        if ranks:
+            raise click.UsageError("--ranks cuts down a linear layer; a label tree has none")
+        found = audit_tree(estimator, sets)
+    else:
+        found = audit_layer(layer, sets, exact_radii=exact_radii, random_state=seed)
+    sweep = [] if layer is None else _sweep(layer, sets, ranks, exact_radii, seed)
+    if as_json:
+        facts = {**found.to_dict(names), "rows_with_unknown_labels": unknown}
+        facts["ranks"] = [{"rank": rank, **cut.to_dict(names, 0)} for rank, cut in sweep]
+        click.echo(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        _show(found, names, unknown, examples, None if layer is None else layer.description, sweep)
+    if picture is not None:
+        drew = _draw(picture, found, sweep)
+        terminal.say(f"drew {picture}" if drew else "there are no radii to draw: no linear program was needed")
+
+
+def _is_tree(estimator: Any) -> bool:
+    from longtail.linear import LabelTree
+
+    return isinstance(estimator, LabelTree)
+
+
+def _layer(weights: str, bias: str | None, threshold: float, rule: Any) -> OutputLayer:
+    import numpy as np
+
+    from longtail.audit import OutputLayer
+
+    W = _array(weights)
+    if W.ndim != 2 or 0 in W.shape:
+        raise DataFormatError(weights, None, f"an array of shape {W.shape}; expected a matrix of labels x features")
+    offsets = np.zeros(len(W)) if bias is None else _array(bias)
+    if offsets.shape != (len(W),):
+        raise DataFormatError(str(bias), None, f"an array of shape {offsets.shape}; expected {len(W)} numbers")
+    description = f"its score is above {threshold:g}" if rule == "predict" else "its score is among the highest"
+    return OutputLayer(W, offsets - threshold if rule == "predict" else offsets, rule, description)
+
+
+def _array(path: str) -> Any:
+    import numpy as np
+
+    try:
+        array = np.load(path, allow_pickle=False)
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
+            raise ValueError("not an array of real numbers")
+    except ValueError as error:
+        raise DataFormatError(path, None, f"expected an array of numbers as numpy.save writes it: {error}") from None
+    if not np.isfinite(array).all():
+        raise DataFormatError(path, None, "the array contains NaN or infinity")
+    return array.astype(np.float64)
+
+
+def _names(path: str | None, corpus: Corpus, n_labels: int) -> list[str]:
+    """What to call each row of bare weights."""
+    names = list(corpus.label_names) if path is None else Path(path).read_text(encoding="utf-8").splitlines()
+    if len(names) != n_labels:
+        where, advice = ("the file of label sets", "; name the rows with --label-names") if path is None else (path, "")
+        raise InvalidInput(f"the weights have {n_labels} rows, {where} has {len(names)} labels{advice}")
+    if len(set(names)) != len(names):
+        raise InvalidInput(f"{path}: label names repeat; each row needs a name of its own")
+    return names
+
+
+def _label_sets(corpus: Corpus, names: Sequence[str], limit: int, seed: int) -> tuple[LabelSets, int]:
+    """Different label sets of the rows whose labels are all known, and how many rows have others too."""
+    import numpy as np
+
+    from longtail.audit import LabelSets
+
+    labels = corpus.with_label_names(names).labels
+    known = np.flatnonzero(np.diff(labels.indptr) == np.diff(corpus.labels.indptr))
+    if not len(known):
+        raise InvalidInput("no row has only labels that the model knows; there is no label set to look at")
+    sets = LabelSets.of(labels[known], limit, seed)
+    return replace(sets, first_row=known[sets.first_row]), corpus.n_rows - len(known)
+
+
+def _sweep(
+    layer: OutputLayer, sets: LabelSets, ranks: Sequence[int], exact_radii: bool, seed: int
+) -> list[tuple[int, Findings]]:
+    from longtail.audit import OutputLayer, audit_layer
+    from longtail.progress import stage
+
+    if not ranks:
+        return []
+    truncate = layer.truncations(ranks[-1])
+    found = []
+    for rank in ranks:
+        cut = OutputLayer(truncate(rank), layer.offsets, layer.rule, layer.description)
+        with stage(f"rank {rank}"):
+            found.append((rank, audit_layer(cut, sets, exact_radii=exact_radii, random_state=seed)))
+    return found
+
+
+def _show(
+    found: Findings,
+    names: Sequence[str],
+    unknown: int,
+    examples: int,
+    description: str | None,
+    sweep: Sequence[tuple[int, Findings]],
+) -> None:
+    from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED
+    from longtail.cli.tables import show, simple_table
+
+    n_sets, n_rows = len(found.sets), int(found.sets.rows.sum())
+    click.echo(f"{n_sets:,} different label sets of {n_rows:,} rows; {found.n_labels:,} labels")
+    if description is not None:
+        click.echo(f"A label is given where {description}.")
+    for reason in found.reasons:
+        click.echo(reason)
+    if unknown:
+        click.echo(f"{unknown:,} rows have labels that the model does not know; it never gives these sets.")
+    click.echo()
+    rows = [
+        [
+            word,
+            f"{found.count(verdict):,}",
+            f"{100 * found.count(verdict) / n_sets:.1f}%",
+            f"{found.count_rows(verdict):,}",
+        ]
+        for word, verdict in (
+            ("some input gets it", ARGMAXABLE),
+            ("no input gets it", UNARGMAXABLE),
+            ("not known", UNDETERMINED),
+        )
+    ]
+    show(simple_table(["label sets", "sets", "share", "rows"], rows, right=["sets", "share", "rows"]))
+    smallest = found.smallest_radius()
+    if smallest is not None:
+        bound = "" if found.radii_are_exact else "at least "
+        click.echo(f"smallest radius of a set that some input gets: {bound}{smallest:.2g}")
+    _show_examples(found, names, examples)
+    if sweep:
+        click.echo()
+        table = [
+            [
+                str(rank),
+                f"{100 * cut.count(UNARGMAXABLE) / n_sets:.1f}%",
+                f"{100 * cut.count(UNDETERMINED) / n_sets:.1f}%",
+                "-" if (radius := cut.smallest_radius()) is None else f"{radius:.2g}",
+            ]
+            for rank, cut in sweep
+        ]
+        columns = ["rank", "no input gets", "not known", "smallest radius"]
+        show(simple_table(columns, table, right=columns))
+        cut_down = [(rank, cut) for rank, cut in sweep if cut.count(UNARGMAXABLE)]
+        if cut_down and not found.count(UNARGMAXABLE):
+            rank, cut = cut_down[-1]
+            click.echo()
+            click.echo(f"at rank {rank}:", nl=False)
+            _show_examples(cut, names, examples)
+
+
+def _show_examples(found: Findings, names: Sequence[str], most: int) -> None:
+    from longtail.cli.tables import printable
+
+    for example in found.examples(names, most):
+        click.echo()
+        labels = ", ".join(printable(name) for name in example["labels"]) or "(no label)"
+        click.echo(f"row {example['row']}: {labels}")
+        click.echo(f"  {printable(example['says'])}")
+
+
+def _check_picture(path: str) -> None:
+    from longtail.errors import Unavailable
+    from longtail.reproduce.pictures import can_draw
+
+    if not can_draw():
+        raise Unavailable("drawing needs matplotlib, which is not installed; install it: pip install 'longtail[plots]'")
+    if Path(path).suffix.lower() != ".png":
+        raise InvalidInput(f"the picture is a PNG, but the path is {path!r}; end it in .png")
+
+
+def _draw(path: str, found: Findings, sweep: Sequence[tuple[int, Findings]]) -> bool:
+    """Write the picture; False where there is nothing to draw."""
+    from longtail.audit import UNARGMAXABLE
+    from longtail.data.cache import written_whole
+    from longtail.reproduce.pictures import Line, Panel, Picture, draw
+
+    layers = [("whole layer", found), *((f"rank {rank}", cut) for rank, cut in sweep)]
+    lines = [
+        Line(name, radii, shares, style=style, marked=False)
+        for style, (name, each) in enumerate(layers)
+        for radii, shares in [_distribution(each)]
+        if radii
+    ]
+    panels = [Panel("Radii", "radius", "percent of label sets, cumulative", lines, log_x=True)] if lines else []
+    if sweep:
+        shares = [100 * cut.count(UNARGMAXABLE) / len(cut.sets) for _, cut in sweep]
+        line = Line("label sets that no input gets", [rank for rank, _ in sweep], shares, style=6)
+        panels.insert(0, Panel("Cut down to a rank", "rank", "percent of label sets", [line], log_x=True))
+    if not panels:
+        return False
+    with written_whole(Path(path)) as file:
+        draw(Picture(path, "", [panels]), file)
+    return True
+
+
+def _distribution(found: Findings) -> tuple[list[float], list[float]]:
+    """Radii, ascending, and the percentage of sets whose radius is at most that; those without any count as 0."""
+    import numpy as np
+
+    radii = np.sort(found.radii[found.radii > 0])
+    below = len(found.sets) - len(radii)
+    return radii.tolist(), (100 * (below + np.arange(1, len(radii) + 1)) / len(found.sets)).tolist()

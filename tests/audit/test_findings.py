@@ -1,0 +1,198 @@
+"""Audits of models: what is settled without linear programs, what with them, and how it is told."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from longtail import LabelTree, Ridge
+from longtail.audit import ARGMAXABLE, UNARGMAXABLE, count_argmaxable, verify
+from longtail.audit.findings import LabelSets, audit_layer, describe_conflict
+from longtail.audit.models import OutputLayer, output_layer
+from longtail.audit.trees import audit_tree
+from longtail.errors import InvalidInput
+
+ALL_SETS = LabelSets.of(np.array(list(product((0, 1), repeat=6))))
+
+
+def layer_of(W: np.ndarray, offsets: np.ndarray | None = None) -> OutputLayer:
+    return OutputLayer(W, np.zeros(len(W)) if offsets is None else offsets, "predict", "")
+
+
+def test_different_sets_are_counted_once(rng: np.random.Generator) -> None:
+    labels = (rng.random((200, 4)) < 0.4).astype(np.int8)
+    sets = LabelSets.of(sparse.csr_array(labels))
+    expected = np.unique(labels, axis=0, return_counts=True)
+    assert sorted(map(tuple, sets.members.toarray().tolist())) == sorted(map(tuple, expected[0].tolist()))
+    assert sets.rows.sum() == 200
+    for place in range(len(sets)):
+        same = (labels == sets.members[[place]].toarray()).all(axis=1)
+        assert same.sum() == sets.rows[place]
+        assert np.flatnonzero(same)[0] == sets.first_row[place]
+    few = LabelSets.of(labels, limit=3, random_state=1)
+    assert len(few) == 3
+
+
+def test_independent_labels_leave_every_set_in_reach(rng: np.random.Generator) -> None:
+    for W in (rng.normal(size=(6, 9)), sparse.csr_array(rng.normal(size=(6, 6)))):
+        found = audit_layer(layer_of(W, rng.normal(size=6)), ALL_SETS)
+        assert found.count(ARGMAXABLE) == 64
+        assert found.rank == 6
+        assert "linearly independent" in found.reasons[0]
+        assert found.examples("abcdef", 3) == []
+
+
+def test_a_narrow_layer_has_as_many_sets_as_counting_says(rng: np.random.Generator) -> None:
+    for d in (1, 2, 4):
+        found = audit_layer(layer_of(rng.normal(size=(6, d))), ALL_SETS)
+        assert found.count(ARGMAXABLE) == count_argmaxable(6, d)
+        assert found.count(UNARGMAXABLE) == 64 - count_argmaxable(6, d)
+        assert found.rank == d
+
+
+def test_offsets_much_larger_than_weights_leave_nothing_open(rng: np.random.Generator) -> None:
+    for d in (1, 2, 3):
+        found = audit_layer(layer_of(0.05 * rng.normal(size=(6, d)), rng.normal(size=6)), ALL_SETS)
+        assert found.count(ARGMAXABLE) == count_argmaxable(6, d, bias=True)
+        assert found.count(UNARGMAXABLE) == 64 - found.count(ARGMAXABLE)
+
+
+def test_wide_weights_of_low_rank_are_a_narrow_layer(rng: np.random.Generator) -> None:
+    W = rng.normal(size=(6, 3)) @ rng.normal(size=(3, 40))
+    found = audit_layer(layer_of(W), ALL_SETS)
+    assert found.rank == 3
+    assert found.count(ARGMAXABLE) == count_argmaxable(6, 3)
+    assert (found.verdicts == verify(W, ALL_SETS.members).verdicts).all()
+
+
+def test_labels_without_weights_decide_by_their_offset(rng: np.random.Generator) -> None:
+    W = rng.normal(size=(6, 9))
+    W[[1, 4]] = 0
+    offsets = np.array([0.3, -1.0, 0.0, 0.1, 2.0, -0.2])
+    found = audit_layer(layer_of(W, offsets), ALL_SETS)
+    members = ALL_SETS.members.toarray()
+    assert ((found.verdicts == ARGMAXABLE) == ((members[:, 1] == 0) & (members[:, 4] == 1))).all()
+    said = {example["says"] for example in found.examples("abcdef", 64)}
+    assert said == {"no input can have b", "every input has e"}
+    assert found.reasons[:2] == (
+        "1 label has no weights and is never given.",
+        "1 label has no weights and is always given.",
+    )
+
+
+def test_a_layer_of_constants_gives_one_set() -> None:
+    found = audit_layer(layer_of(np.zeros((6, 2)), np.full(6, -1.0)), ALL_SETS)
+    assert found.count(ARGMAXABLE) == 1
+    assert found.verdicts[ALL_SETS.members.sum(axis=1) == 0] == [ARGMAXABLE]
+
+
+def test_examples_name_labels_that_do_conflict(rng: np.random.Generator) -> None:
+    """No input in a large sample has the labels of the conflict without one of the others."""
+    W, offsets = rng.normal(size=(6, 2)), rng.normal(size=6)
+    found = audit_layer(layer_of(W, offsets), ALL_SETS)
+    names = "abcdef"
+    given = rng.normal(scale=3, size=(20000, 2)) @ W.T + offsets > 0
+    examples = found.examples(names, 100)
+    assert len(examples) == found.count(UNARGMAXABLE) > 10
+    assert [len(e["weights"]) for e in examples] == sorted(len(e["weights"]) for e in examples)
+    for example in examples:
+        inside = [names.index(name) for name in example["conflict"]["with"]]
+        outside = [names.index(name) for name in example["conflict"]["without"]]
+        assert 1 <= len(inside) + len(outside) <= 4
+        assert set(example["conflict"]["with"]) <= set(example["labels"])
+        assert not set(example["conflict"]["without"]) & set(example["labels"])
+        assert not (given[:, inside].all(axis=1) & ~given[:, outside].any(axis=1)).any()
+
+
+def test_the_dictionary_is_plain(rng: np.random.Generator) -> None:
+    found = audit_layer(layer_of(rng.normal(size=(6, 2))), ALL_SETS)
+    facts = json.loads(json.dumps(found.to_dict("abcdef", 2), allow_nan=False))
+    assert facts["argmaxable"] == 12
+    assert facts["rows"] == 64
+    assert facts["rows_unargmaxable"] == 52
+    assert len(facts["examples"]) == 2
+    assert facts["smallest_radius"] > 0
+
+
+def test_top_places_need_only_differences() -> None:
+    """Three labels on a line: the one in the middle never comes first, but every set of one or two ends can."""
+    W = np.array([[-1.0], [0.0], [1.0]])
+    sets = LabelSets.of([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1]])
+    found = audit_layer(OutputLayer(W, np.zeros(3), "topk", ""), sets)
+    assert found.verdicts.tolist() == [1, -1, 1, 1, -1]
+    said = [example["says"] for example in found.examples(["low", "middle", "high"], 2)]
+    assert said == ["no input ranks middle above low and high", "no input ranks low and high above middle"]
+
+
+def test_conflicts_in_words() -> None:
+    assert describe_conflict(["A"], []) == "no input can have A"
+    assert describe_conflict(["A", "B", "C"], []) == "no input can have A, B and C together"
+    assert describe_conflict([], ["C"]) == "every input has C"
+    assert describe_conflict(["A"], list("BCDE"), most=2) == "no input can have A without one of B, C and 2 others"
+
+
+def test_a_tree_says_which_sets_its_beam_cannot_reach(rng: np.random.Generator) -> None:
+    X = sparse.csr_array(np.tile(np.eye(6), (20, 1)))
+    Y = sparse.csr_array(np.tile(np.eye(6, dtype=np.int8), (20, 1)))
+    Y = sparse.csr_array(sparse.hstack([Y, sparse.csr_array((120, 1), dtype=np.int8)]))
+    model = LabelTree(leaf_size=2, branching=4, beam=1).fit(X, Y)
+    [hierarchy] = model.hierarchies_
+    sets = LabelSets.of([*np.eye(7, dtype=np.int8).tolist(), [1, 1, 1, 1, 1, 1, 0]])
+    found = audit_tree(model, sets)
+    assert hierarchy.n_nodes > 1
+    assert found.verdicts.tolist() == [0] * 6 + [-1, -1]
+    assert found.example(6, "abcdefg")["says"] == "no input can have g"
+    assert found.example(7, "abcdefg")["says"].endswith("together")
+    assert "no linear output layer" in found.reasons[0]
+    assert audit_tree(model.set_params(beam=10), sets).verdicts.tolist() == [0] * 6 + [-1, 0]
+
+
+def test_a_model_that_learned_twins_says_that_they_come_together() -> None:
+    """Two labels that always stand together in training have the same weights: no input tells them apart."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 5))
+    first = (X @ rng.normal(size=5) > 0).astype(np.int8)
+    second = (X @ rng.normal(size=5) > 0).astype(np.int8)
+    Y = np.column_stack([first, second, first])
+    found = audit_layer(output_layer(Ridge(1.0).fit(X, Y)), LabelSets.of([[1, 1, 0], [1, 0, 1]]))
+    assert found.verdicts.tolist() == [UNARGMAXABLE, ARGMAXABLE]
+    assert found.examples(["red", "round", "crimson"], 1)[0]["says"] == "no input can have red without crimson"
+
+
+def test_labels_with_the_same_weights_come_together_and_need_no_program(rng: np.random.Generator) -> None:
+    W, offsets = rng.normal(size=(6, 9)), rng.normal(size=6)
+    W[4], offsets[4] = W[1], offsets[1]
+    W[5], offsets[5] = W[1], offsets[1]
+    members = ALL_SETS.members.toarray()
+    together = (members[:, 1] == members[:, 4]) & (members[:, 4] == members[:, 5])
+    for weights in (W, sparse.csr_array(W)):
+        found = audit_layer(layer_of(weights, offsets), ALL_SETS)
+        assert ((found.verdicts == ARGMAXABLE) == together).all()
+        assert (found.verdicts == verify(W, ALL_SETS.members, offsets).verdicts).all()
+        assert "3 labels have the same weights" in found.reasons[0]
+        for example in found.examples("abcdef", 64):
+            [inside], [outside] = example["conflict"]["with"], example["conflict"]["without"]
+            assert {inside, outside} <= set("bef")
+
+
+def test_wide_layers_too_large_for_programs_are_searched_by_algebra(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An input found is one that linear programs find too; what is not found stays open, and is said to."""
+    W = rng.normal(size=(6, 5)) @ rng.normal(size=(5, 9))
+    proved = verify(W, ALL_SETS.members).verdicts
+    monkeypatch.setattr("longtail.audit.findings.MOST_DIMENSIONS", 3)
+    found = audit_layer(layer_of(W), ALL_SETS)
+    assert (proved[found.verdicts == ARGMAXABLE] == ARGMAXABLE).all()
+    assert found.count(ARGMAXABLE) > 0.9 * np.count_nonzero(proved == ARGMAXABLE)
+    assert found.count(UNARGMAXABLE) == 0
+    assert "remain not known" in found.reasons[-1]
+
+
+def test_sets_of_other_labels_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="the label sets have 6 labels, the layer has 2"):
+        audit_layer(layer_of(np.eye(2)), ALL_SETS)

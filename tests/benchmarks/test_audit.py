@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks import audit
+from benchmarks.audit import Sizes, fourier
+
+
+def test_the_fourier_columns_are_orthogonal_and_alike() -> None:
+    W = fourier(50, 4)
+    assert pytest.approx(25 * np.eye(9)) == W.T @ W
+
+
+def test_every_comparison_says_whether_verdicts_agree_and_proofs_stand(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = Sizes(labels=200, frequencies=3, many_labels=60, many_dimensions=8, many_sets=40)
+    audit.main(["--repeat", "2"], sizes)
+    printed = capsys.readouterr().out
+    assert printed.count("proofs stand: holds") == 3
+    assert printed.count("ratio") == 2
+    assert "40 label sets, 60 labels, 8 dimensions" in printed
