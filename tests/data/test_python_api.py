@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -297,3 +300,16 @@ def test_a_cache_that_cannot_be_written_is_told_and_does_not_stop_the_work(
     monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path / "file"))
     with pytest.warns(UserWarning, match="LONGTAIL_CACHE"):
         assert load_python_api().n_rows == len(kept)
+
+
+@pytest.mark.slow
+def test_what_a_program_has_enabled_does_not_change_the_corpus(tmp_path):
+    build = "from longtail.data import load_python_api; print(load_python_api().row_names)"
+    enable = "from sklearn.experimental import enable_halving_search_cv, enable_iterative_imputer; "
+    names = []
+    for number, program in enumerate((build, enable + build)):
+        environment = {**os.environ, "LONGTAIL_CACHE": str(tmp_path / str(number))}
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", env=environment)
+        assert done.returncode == 0, done.stderr
+        names.append(done.stdout)
+    assert names[0] == names[1]

@@ -37,6 +37,15 @@ _LEFT_OUT = frozenset(
     )
 )
 
+# scikit-learn has these only in a program that has imported the module that enables them.
+_EXPERIMENTAL = frozenset(
+    (
+        "sklearn.impute.IterativeImputer",
+        "sklearn.model_selection.HalvingGridSearchCV",
+        "sklearn.model_selection.HalvingRandomSearchCV",
+    )
+)
+
 
 @dataclass(frozen=True)
 class PublicObject:
@@ -109,7 +118,7 @@ def _public_modules(name: str) -> Iterator[ModuleType]:
 def _public_values(module: ModuleType, package: str) -> Iterator[tuple[str, Any]]:
     listed = vars(module).get("__all__")
     for name in sorted(set(vars(module) if listed is None else listed)):
-        if name.startswith("_"):
+        if name.startswith("_") or f"{module.__name__}.{name}" in _EXPERIMENTAL:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("error")
