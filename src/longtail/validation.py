@@ -89,6 +89,7 @@ _LONG_INDEX = np.dtype(np.int64)
 _LARGEST_INDEX = int(np.iinfo(_INDEX).max)
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
+_LARGEST_COUNT = 2**53
 
 
 def _as_is(X: Any) -> Any:
@@ -184,11 +185,11 @@ def as_labels(Y: Any, n_rows: int | None = None, name: str = "Y") -> Any:
 def as_counts(counts: Any, name: str) -> Any:
     """Check a matrix of whole numbers of at least 0 and bring it to CSR int64 without stored zeros."""
     csr = _as_csr(counts, name)
-    bad = (csr.data < 0) | (csr.data != np.floor(csr.data)) | ~np.isfinite(csr.data)
+    bad = ~((csr.data >= 0) & (csr.data <= _LARGEST_COUNT) & (csr.data == np.floor(csr.data)))
     if bad.any():
         first = int(np.argmax(bad))
         row = int(np.searchsorted(csr.indptr, first, side="right")) - 1
-        raise InvalidInput(f"{name} must hold whole numbers of at least 0; row {row} holds {csr.data[first].item()!r}")
+        raise InvalidInput(f"{name} must hold whole numbers from 0 to 2^53; row {row} holds {csr.data[first].item()!r}")
     csr = sparse.csr_array((csr.data.astype(np.int64), csr.indices, csr.indptr), shape=csr.shape)
     csr = _canonical(csr, counts)
     if csr.data.size and not csr.data.all():

@@ -140,12 +140,18 @@ def test_repeated_membership_counts_once():
         (np.ones((3, 2)), -np.ones((2, 1)), "row 0 holds -1"),
         (np.ones((3, 2)), np.array([[1], [0.5]]), "row 1 holds 0.5"),
         (np.ones((3, 2)), np.array([[1], [np.nan]]), "row 1 holds nan"),
+        (np.ones((3, 2)), np.array([[1], [1e19]]), "row 1 holds 1e"),
         (np.full((3, 2), 0.5), np.ones((2, 1)), "groups must hold whole numbers"),
     ],
 )
 def test_contradictions_name_the_group(groups, labels, words):
     with pytest.raises(InvalidInput, match=words):
         fit(np.eye(3, dtype=np.float32), groups, labels)
+
+
+def test_rows_too_long_to_add_up_are_refused():
+    with pytest.raises(InvalidInput, match="scale the rows"):
+        fit(np.full((2, 1), 1e20, dtype=np.float32), np.ones((2, 1)), [[1]])
 
 
 def test_every_bad_parameter_is_refused_by_name(rng):

@@ -342,3 +342,11 @@ def test_rows_in_no_group_and_labels_in_none_do_no_harm() -> None:
     tagger = library.Tagger(estimator=library.Ridge()).fit_groups(corpus, "eagle")
     assert tagger.n_rows_ == 2
     assert tagger.label_counts_.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("command", [("assign", "pages.jsonl"), ("predict", "model", "pages.jsonl")])
+def test_the_file_that_is_read_is_not_written_over(longtail: Callable, command: tuple[str, ...]) -> None:
+    result = longtail(*command, "--out", str(Path("pages.jsonl").absolute()))
+    assert result.code == 1
+    assert "is what is read; write to another file" in result.err
+    assert Path("pages.jsonl").read_text(encoding="utf-8") == PAGES

@@ -44,7 +44,7 @@ def test_names_of_labels_may_be_given():
             {"group_labels": np.ones((2, 3))},
             r"groups has 3 columns and group_labels 2 rows: group 2 \('third'\) has no row of labels",
         ),
-        ({"group_labels": -np.ones((3, 3))}, "group_labels must hold whole numbers of at least 0; row 0 holds -1"),
+        ({"group_labels": -np.ones((3, 3))}, "group_labels must hold whole numbers from 0 to 2\\^53; row 0 holds -1"),
         ({"group_labels": [[0, 0, 0], [0, 1.5, 0], [0, 0, 0]]}, "row 1 holds 1.5"),
         ({"groups": 2 * np.ones((3, 3))}, "groups must hold only 0 and 1"),
         ({"label_names": ["x", "y"]}, "2 label names for 3 columns of group_labels"),

@@ -61,8 +61,9 @@ def assign_labels(
     rule : {"joint", "count", "argmax"}
         argmax: the best member gets the label, once. count: a label that is c times in a group goes to the c best
         members. joint: as count, but the labels of a group are shared out among its members together, so that the sum
-        of similarities is largest while none gets more than its share. It keeps rows that resemble everything from
-        taking every label, and is by far the best where rows have about as many labels each.
+        of similarities is large while none gets more than its share; a label that is there c times takes part in c
+        turns. It keeps rows that resemble everything from taking every label, and is by far the best where rows have
+        about as many labels each. A group with thousands of labels for few members takes seconds.
     n_jobs : int or None
         Threads; None means every core.
 
@@ -155,6 +156,8 @@ def _jointly(aggregation: Aggregation, similarities: Array) -> Array:
 def _shared_out(values: Array, counts: Array) -> Array:
     """A mask of cells of a labels x members matrix: `counts` of each label, about as many of each member."""
     n_members = values.shape[1]
+    if n_members == 1:
+        return np.ones(values.shape, dtype=bool)
     room = np.full(n_members, -(-int(counts.sum()) // n_members))
     taken = np.zeros(values.shape, dtype=bool)
     refused = 4 * (len(values) + 1) * float(np.abs(values).max(initial=1))

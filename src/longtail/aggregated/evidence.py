@@ -16,6 +16,8 @@ from longtail.aggregated.aggregation import Aggregation
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_MOST_PREDICTED = 100  # labels of a row
+
 
 def explained(model: Any, X: Any, held_out: Aggregation) -> float:
     """How much of the labels of groups a model explains, between 0 and 1: the mean over groups."""
@@ -24,7 +26,7 @@ def explained(model: Any, X: Any, held_out: Aggregation) -> float:
     judged = np.flatnonzero((sizes > 0) & (slots > 0))
     if not len(judged):
         return 0.0
-    each = np.maximum(1, np.round(slots / np.maximum(1, sizes))).astype(np.int64)
+    each = np.clip(np.round(slots / np.maximum(1, sizes)), 1, _MOST_PREDICTED).astype(np.int64)
     rows, places = np.unique(held_out.group_rows, return_inverse=True)
     top, _ = model.predict_topk(X[rows], int(min(each.max(), held_out.n_labels)))
     groups = np.repeat(np.arange(held_out.n_groups), sizes)

@@ -30,8 +30,8 @@ def random_groups(n_rows: int, size: int, random_state: int | None = 0) -> Any:
     >>> random_groups(5, 2).sum(axis=0).tolist()
     [2.0, 2.0, 1.0]
     """
-    if size < 1:
-        raise InvalidInput(f"size is {size}; a group has at least one row")
+    if size < 1 or n_rows < 0:
+        raise InvalidInput(f"n_rows is {n_rows} and size {size}; a group has at least one row")
     order = np.random.default_rng(random_state).permutation(n_rows)
     owners = np.empty(n_rows, dtype=np.int64)
     owners[order] = np.arange(n_rows) // size
@@ -87,8 +87,10 @@ def clustered_groups(
     numbers = np.full(n_rows, -1, dtype=np.int64)
     numbers[~children[leaves]] = np.unique(nodes[leaves], return_inverse=True)[1]
     # Rows without direction go wherever there is most room.
+    sizes = np.bincount(numbers[numbers >= 0], minlength=2**depth)
     for row in np.flatnonzero(numbers < 0):
-        numbers[row] = np.argmin(np.bincount(numbers[numbers >= 0], minlength=2**depth))
+        numbers[row] = np.argmin(sizes)
+        sizes[numbers[row]] += 1
     return memberships(numbers, 2**depth)
 
 

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 
 from longtail import progress
 from longtail.aggregated.aggregation import Aggregation
+from longtail.errors import InvalidInput
 from longtail.labels.vectors import sum_of_rows
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
@@ -25,6 +26,7 @@ from longtail.validation import as_features
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _BLOCK_ENTRIES = 2**22
+_LONGEST = 1e18  # of a sum of members, whose square must be a 32-bit float
 _ENTRY_BYTES = 16  # a value and its feature, and once more while rows are brought into order
 _MEMBER_BYTES = 64  # weight, similarity, row, and what placing labels takes on the way
 
@@ -135,7 +137,9 @@ def search_rows(X: Any, aggregation: Aggregation, n_iter: int, step: float, n_jo
     # Members of a group one after the other: what is read together lies together.
     X = X[aggregation.group_rows]
     members = np.arange(X.shape[0])
-    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64)).ravel()
+    norms = np.sqrt(np.bincount(np.repeat(members, np.diff(X.indptr)), X.data.astype(np.float64) ** 2, len(members)))
+    if norms.max(initial=0) * np.diff(aggregation.pair_indptr[aggregation.label_indptr]).max(initial=0) > _LONGEST:
+        raise InvalidInput(f"X has rows of length {norms.max():.3g}: sums of them leave 32-bit floats; scale the rows")
 
     def search_block(labels: slice) -> tuple[int, Search]:
         length = int(aggregation.pair_indptr[aggregation.label_indptr[labels.stop]]) - int(

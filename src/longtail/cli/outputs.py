@@ -9,6 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from longtail.errors import InvalidInput
+
+
+def check_not_input(out: str | None, data: str) -> None:
+    """Refuse to write over the file that is read."""
+    if out is not None and Path(out).exists() and Path(data).exists() and Path(out).samefile(data):
+        raise InvalidInput(f"{out} is what is read; write to another file")
+
 
 @contextmanager
 def output(path: str | None) -> Iterator[Callable[[bytes], Any]]:
