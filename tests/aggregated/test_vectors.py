@@ -75,10 +75,9 @@ def test_a_planted_answer_is_kept_once_it_is_there(rng):
     X = np.eye(3, dtype=np.float32)[[0, 0, 0, 1, 1, 1, 0, 1]]
     groups = np.kron(np.eye(4), np.ones((2, 1)))
     labels = np.array([[1, 0], [1, 1], [0, 1], [0, 0]])
-    for n_iter in (0, 1, 50):
+    for n_iter in (1, 50):
         vectors = fit(X, groups, labels, n_iter=n_iter, step=1e6).label_vectors_.toarray()
-        if n_iter:
-            np.testing.assert_allclose(vectors, np.eye(3)[:2], atol=1e-5)
+        np.testing.assert_allclose(vectors, np.eye(3)[:2], atol=1e-5)
 
 
 def test_a_full_step_ends_where_the_vector_equals_its_direction(rng):

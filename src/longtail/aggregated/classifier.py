@@ -73,7 +73,7 @@ class AggregatedClassifier(BaseEstimator, Persistent):
 
     Notes
     -----
-    A loaded model predicts; ``row_labels_``, ``label_vectors_`` and ``assignment_`` are not saved.
+    A loaded model predicts; ``row_labels_``, ``label_vectors_``, ``assignment_`` and ``evidence_`` are not saved.
 
     Examples
     --------

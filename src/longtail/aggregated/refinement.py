@@ -1,7 +1,7 @@
 """Placing labels by what a trained model thinks, in turn with training: what EAGLE starts, iteration refines.
 
 A model that placed labels by its own training rows would confirm itself. So groups are divided into parts, and the
-labels of each part are placed by a model trained on the others.
+labels of each part are placed by a model trained on the others. A row in groups of both brings all its labels along.
 """
 
 from __future__ import annotations
