@@ -16,11 +16,11 @@ test: .venv/installed-test
 
 # Linux with g++. Leaks are not looked for: the interpreter and its extensions keep much until the process ends, on purpose.
 # libstdc++ is loaded early beside libasan, which otherwise does not find what it wraps when a kernel throws.
-# Left out: the slow tests, and the pages of documentation, whose commands are processes that mostly start up.
+# Left out: the slow tests, the pages of documentation, whose commands are processes that mostly start up, and torch.
 sanitized-test: $(SANITIZED)/installed
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so.6)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LONGTAIL_EXPECT_SANITIZED=1 \
-	$(SANITIZED)/venv/bin/python -m pytest -n auto -m "not slow" --ignore=tests/test_docs.py
+	$(SANITIZED)/venv/bin/python -m pytest -n auto -m "not slow" --ignore=tests/test_docs.py --ignore=tests/neural
 
 # The packages of .venv serve this environment too, named only after its own longtail is in place.
 $(SANITIZED)/installed: .venv/installed-test $(SOURCES) $(shell find src -name '*.py')
