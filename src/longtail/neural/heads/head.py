@@ -1,0 +1,121 @@
+"""`Head`: what every output layer can do, so that one can take the place of another on any network."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from longtail.errors import InvalidInput
+from longtail.neural.targets import LabelRows
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Task = Literal["multi-label", "single-label"]
+TASKS: tuple[Task, ...] = ("multi-label", "single-label")
+
+
+class Head(nn.Module, ABC):
+    """An output layer from features to labels.
+
+    Parameters
+    ----------
+    n_features : int
+        Width of what comes in.
+    n_labels : int
+    task : {"multi-label", "single-label"}
+        Whether a row has any number of labels, each judged by itself, or exactly one, which competes with all others.
+    label_weights : float tensor of n_labels or None
+        How much a row's having the label counts in the loss; 1 where None.
+    """
+
+    label_weights: Tensor | None
+
+    def __init__(
+        self, n_features: int, n_labels: int, task: Task = "multi-label", label_weights: Tensor | None = None
+    ) -> None:
+        super().__init__()
+        if n_features < 1 or n_labels < 1:
+            raise InvalidInput(f"a head of {n_features} features and {n_labels} labels; expected at least one of each")
+        if task not in TASKS:
+            raise InvalidInput(f"task is {task!r}; expected one of {', '.join(map(repr, TASKS))}")
+        if label_weights is not None and label_weights.shape != (n_labels,):
+            raise InvalidInput(f"label_weights has shape {tuple(label_weights.shape)}; expected ({n_labels},)")
+        self.n_features = n_features
+        self.n_labels = n_labels
+        self.task: Task = task
+        self.register_buffer("label_weights", label_weights)
+
+    @abstractmethod
+    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        """The mean loss of a batch of rows (n_rows x n_features)."""
+
+    @abstractmethod
+    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The k best labels of each row.
+
+        Parameters
+        ----------
+        features : float tensor of shape (n_rows, n_features)
+        k : int
+        allowed : bool tensor of n_labels or None
+            Labels that may be given; the others do not compete.
+
+        Returns
+        -------
+        labels : int64 tensor of shape (n_rows, k)
+            Best first, ties to the lowest label; -1 where there are fewer than k.
+        scores : float32 tensor of shape (n_rows, k)
+            Probabilities; -inf where there is no label.
+        """
+
+    @abstractmethod
+    def multiply_adds(self, n_rows: int, training: bool = True) -> int:
+        """Multiplications with an addition that a batch takes: forward and backward, or to predict."""
+
+    def output_layer(self) -> tuple[Array, Array]:
+        """Weights (n_labels x width) and offsets of the last linear step, for `longtail.audit`.
+
+        Raises
+        ------
+        InvalidInput
+            Where labels are not given by one linear layer.
+        """
+        raise InvalidInput(f"{type(self).__name__} is not one linear layer over labels: nothing to audit")
+
+    def n_parameters(self) -> int:
+        """Trained numbers."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+def best_labels(scores: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The k best columns of a dense matrix of scores, ties to the lowest, with -1 and -inf beyond the allowed.
+
+    Examples
+    --------
+    >>> labels, scores = best_labels(torch.tensor([[0.5, 0.9, 0.9]]), k=2)
+    >>> labels.tolist()
+    [[1, 2]]
+    >>> best_labels(torch.tensor([[0.5, 0.9, 0.9]]), k=2, allowed=torch.tensor([True, False, False]))[0].tolist()
+    [[0, -1]]
+    """
+    if allowed is not None:
+        scores = torch.where(allowed, scores, -torch.inf)
+    best = torch.full((scores.shape[0], k), -torch.inf)
+    labels = torch.full((scores.shape[0], k), -1)
+    places = min(k, scores.shape[1])
+    # topk breaks ties in any order: sort what is at least as good as the last of the k by label, then by score.
+    values, columns = torch.topk(scores, places, dim=1)
+    tied = (scores == values[:, -1:]).sum(1) > (values == values[:, -1:]).sum(1)
+    order = torch.argsort(columns, dim=1)
+    columns, values = columns.gather(1, order), values.gather(1, order)
+    order = torch.argsort(values, dim=1, descending=True, stable=True)
+    columns, values = columns.gather(1, order), values.gather(1, order)
+    if bool(tied.any()):
+        exact = torch.sort(scores[tied], dim=1, descending=True, stable=True)
+        values[tied], columns[tied] = exact.values[:, :places], exact.indices[:, :places]
+    labels[:, :places] = torch.where(values > -torch.inf, columns, -1)
+    best[:, :places] = values
+    return labels, best
