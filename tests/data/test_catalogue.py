@@ -30,6 +30,7 @@ MEMBERS = {"train.txt": "data/train.txt", "test.txt": "data/test.txt"}
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LONGTAIL_DATA", os.pathsep.join([str(tmp_path / "first"), str(tmp_path / "second")]))
+    monkeypatch.setattr(catalogue, "_SHARED", tmp_path / "shared")
     return tmp_path
 
 
@@ -231,7 +232,7 @@ def test_a_folder_without_the_files_is_named(folders: Path) -> None:
 
 
 def test_every_data_set_is_listed_under_its_name_with_sensible_numbers() -> None:
-    assert len(CATALOGUE) == 14
+    assert len(CATALOGUE) == 15
     for name, known in CATALOGUE.items():
         assert known.name == name == name.lower()
         if known.n_labels is not None and known.labels_per_row is not None:
@@ -271,8 +272,8 @@ def idx(*shape: int, content: bytes | None = None) -> bytes:
     return struct.pack(f">BBBB{len(shape)}I", 0, 0, 8, len(shape), *shape) + content
 
 
-def place_mnist(folders: Path, images: bytes, labels: bytes) -> None:
-    folder = folders / "first" / "mnist"
+def place_images(folders: Path, images: bytes, labels: bytes, name: str = "first/mnist") -> None:
+    folder = folders / name
     folder.mkdir(parents=True)
     (folder / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
     (folder / "t10k-labels-idx1-ubyte").write_bytes(labels)
@@ -280,12 +281,19 @@ def place_mnist(folders: Path, images: bytes, labels: bytes) -> None:
 
 def test_mnist_is_pixels_between_0_and_1_and_ten_digits(folders: Path) -> None:
     pixels = bytes([0, 255, 51, 0]) * 3
-    place_mnist(folders, idx(3, 2, 2, content=pixels), idx(3, content=bytes([7, 0, 9])))
+    place_images(folders, idx(3, 2, 2, content=pixels), idx(3, content=bytes([7, 0, 9])))
     corpus = load_data_set("mnist", "test")
     assert corpus.label_names == tuple("0123456789")
     assert corpus.labels.indices.tolist() == [7, 0, 9]
     assert corpus.features.dtype == np.float32
     np.testing.assert_allclose(corpus.features.toarray(), [[0, 1, 0.2, 0]] * 3, rtol=1e-6)
+
+
+def test_a_data_set_of_the_system_is_found(folders: Path) -> None:
+    place_images(folders, idx(2, 2, 2), idx(2, content=bytes([1, 9])), name="shared/fashion-mnist")
+    assert find_data_set("fashion-mnist") == folders / "shared" / "fashion-mnist"
+    corpus = load_data_set("fashion-mnist", "test")
+    assert [corpus.label_names[label] for label in corpus.labels.indices] == ["trouser", "ankle boot"]
 
 
 @pytest.mark.parametrize(
@@ -297,7 +305,7 @@ def test_mnist_is_pixels_between_0_and_1_and_ten_digits(folders: Path) -> None:
     ],
 )
 def test_mnist_files_that_do_not_agree_are_refused(folders: Path, images: bytes, labels: bytes) -> None:
-    place_mnist(folders, images, labels)
+    place_images(folders, images, labels)
     with pytest.raises(DataFormatError):
         load_data_set("mnist", "test")
 

