@@ -51,3 +51,7 @@ class NotEnoughMemory(LongtailError, MemoryError):
 
 class Unavailable(LongtailError, RuntimeError):
     """Something asked for is not here: a data set, a network, an optional dependency."""
+
+
+class Diverged(LongtailError, ArithmeticError):
+    """A training whose loss or weights are no longer finite numbers."""

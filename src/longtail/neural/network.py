@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
+from longtail.neural.batches import Array, as_rows, blocks
 from longtail.neural.heads.head import Head
 from longtail.neural.targets import LabelRows
+from longtail.progress import task
 
 
 class Network(nn.Module):
@@ -32,3 +36,53 @@ class Network(nn.Module):
     def predict_topk(self, inputs: Any, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The k best labels of each row, as the head gives them."""
         return self.head.predict_topk(self.encoder(inputs), k, allowed)
+
+
+def predict_rows(
+    network: nn.Module,
+    inputs: Any,
+    k: int,
+    *,
+    rows: Array | None = None,
+    allowed: Array | None = None,
+    batch_size: int = 512,
+) -> tuple[Array, Array]:
+    """The k best labels of many rows, a batch at a time, without dropout and without gradients.
+
+    Parameters
+    ----------
+    network : Network or Ensemble
+    inputs : Rows, sparse matrix or array
+    k : int
+    rows : int array or None
+        Which rows; None for all.
+    allowed : bool array of n_labels or None
+        Labels that may be given.
+    batch_size : int
+
+    Returns
+    -------
+    labels : int64 array of shape (n_rows, k)
+        Best first, -1 where there are fewer than k.
+    scores : float32 array of shape (n_rows, k)
+        Probabilities, -inf where there is no label.
+    """
+    source = as_rows(inputs)
+    chosen = np.arange(len(source)) if rows is None else rows
+    labels = np.full((len(chosen), k), -1, dtype=np.int64)
+    scores = np.full((len(chosen), k), -np.inf, dtype=np.float32)
+    mask = None if allowed is None else torch.from_numpy(np.asarray(allowed, dtype=bool))
+    training = network.training
+    network.eval()
+    done = 0
+    try:
+        with torch.inference_mode(), task("predicting", total=len(chosen)) as advance:
+            for block in blocks(chosen, batch_size):
+                best, values = network.predict_topk(source.batch(block), k, mask)  # type: ignore[operator]
+                labels[done : done + len(block)] = best.numpy()
+                scores[done : done + len(block)] = values.float().numpy()
+                done += len(block)
+                advance(len(block))
+    finally:
+        network.train(training)
+    return labels, scores

@@ -1,0 +1,155 @@
+"""`Pretrained`: a text encoder that others have trained, loaded from a folder on this machine.
+
+`transformers` reads it; weights come from safetensors files alone, no code of the folder runs, and nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from longtail.errors import InvalidInput, ModelFormatError, Unavailable
+from longtail.neural.batches import Array, TokenBatch
+from longtail.progress import task
+
+Pooling = Literal["mean", "first"]
+
+
+class Pretrained(nn.Module):
+    """A transformer over texts: the vectors of a text's tokens, pooled into one.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        What `save_pretrained` wrote: config.json, tokenizer files, and weights as safetensors.
+    pooling : {"mean", "first"}
+        The mean over the tokens, or the vector of the first.
+    normalise : bool
+        Bring features to length 1.
+    longest : int
+        Tokens of a text beyond this many are left out; never more than the transformer can read.
+    frozen : bool
+        Leave the weights as they are: the encoder then is a fixed function, and `encode` gives its features once and
+        for all. Otherwise they are trained with the head.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        pooling: Pooling = "mean",
+        normalise: bool = True,
+        longest: int = 256,
+        frozen: bool = True,
+    ) -> None:
+        super().__init__()
+        if pooling not in ("mean", "first") or longest < 1:
+            raise InvalidInput(
+                f'pooling is {pooling!r} and longest {longest}; expected "mean" or "first", and at least one token'
+            )
+        self.model, self.tokenizer = _load(Path(folder))
+        self.pooling: Pooling = pooling
+        self.normalise = normalise
+        self.frozen = frozen
+        self.n_features = int(self.model.config.hidden_size)
+        self.longest = min(longest, int(getattr(self.model.config, "max_position_embeddings", longest)))
+        self.model.requires_grad_(not frozen)
+        self.train()
+
+    def train(self, mode: bool = True) -> Pretrained:
+        """As for any module, except that a frozen transformer has no dropout."""
+        super().train(mode)
+        if self.frozen:
+            self.model.eval()
+        return self
+
+    def tokenise(self, texts: Sequence[str]) -> TokenBatch:
+        """Texts as the transformer's own token ids, padded."""
+        encoded = self.tokenizer(
+            list(texts), padding=True, truncation=True, max_length=self.longest, return_tensors="pt"
+        )
+        return TokenBatch(encoded["input_ids"], encoded["attention_mask"].bool())
+
+    def forward(self, batch: TokenBatch) -> Tensor:
+        """Features of token ids, as `tokenise` gives them."""
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
+            vectors = self.model(input_ids=batch.ids, attention_mask=batch.mask.long()).last_hidden_state
+        if self.pooling == "first":
+            pooled = vectors[:, 0]
+        else:
+            weights = batch.mask[:, :, None].to(vectors.dtype)
+            pooled = (vectors * weights).sum(1) / weights.sum(1).clamp(min=1)
+        return functional.normalize(pooled, dim=1) if self.normalise else pooled
+
+    def encode(self, texts: Sequence[str], batch_size: int = 32) -> Array:
+        """Features of many texts, texts of like length together so that little is padded.
+
+        Parameters
+        ----------
+        texts : sequence of str
+        batch_size : int
+
+        Returns
+        -------
+        features : float32 array of shape (n_texts, n_features)
+        """
+        features = np.zeros((len(texts), self.n_features), dtype=np.float32)
+        # By characters: counting tokens would mean to tokenise twice, and the two agree well enough to sort by.
+        order = np.argsort([-len(text) for text in texts], kind="stable")
+        training = self.training
+        self.eval()
+        try:
+            with torch.inference_mode(), task("encoding texts", total=len(texts)) as advance:
+                for start in range(0, len(texts), batch_size):
+                    rows = order[start : start + batch_size]
+                    features[rows] = self(self.tokenise([texts[row] for row in rows])).float().numpy()
+                    advance(len(rows))
+        finally:
+            self.train(training)
+        return features
+
+
+class TextRows:
+    """Texts for a `Pretrained` encoder that is trained: tokenised as they are asked for.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    encoder : Pretrained
+    """
+
+    def __init__(self, texts: Sequence[str], encoder: Pretrained) -> None:
+        self.texts = texts
+        self.encoder = encoder
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def batch(self, rows: Array) -> TokenBatch:
+        return self.encoder.tokenise([self.texts[row] for row in rows])
+
+
+def _load(folder: Path) -> tuple[Any, Any]:
+    try:
+        from transformers import AutoModel, AutoTokenizer
+    except ImportError:
+        raise Unavailable("a pretrained encoder needs transformers: pip install 'longtail[pretrained]'") from None
+    # Checked here, for transformers takes what is not a folder for the name of something to fetch.
+    if not (folder / "config.json").is_file():
+        raise ModelFormatError(f"{folder}: there is no pretrained encoder here (config.json is missing)")
+    here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=True, **here)
+        model = AutoModel.from_pretrained(str(folder), use_safetensors=True, **here).float()
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelFormatError(
+            f"{folder}: the pretrained encoder cannot be read: {error}. Expected a transformer's config.json, its "
+            f"tokenizer files, and its weights in safetensors files"
+        ) from error
+    return model, tokenizer

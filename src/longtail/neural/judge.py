@@ -1,0 +1,82 @@
+"""`Judge`: how good a network is on rows it does not learn from, and which epoch was the best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from longtail.errors import InvalidInput
+from longtail.metrics.judgement import Judgement
+from longtail.metrics.propensities import inverse_propensity
+from longtail.neural.batches import Array, Rows, blocks, label_rows
+from longtail.neural.checkpoint import Position
+from longtail.neural.network import Network, predict_rows
+
+_METRICS = {
+    "P": Judgement.precision,
+    "R": Judgement.recall,
+    "F1": Judgement.f1,
+    "nDCG": Judgement.ndcg,
+    "PSP": Judgement.psp,
+}
+
+
+class Judge:
+    """Measures a network on validation rows.
+
+    Parameters
+    ----------
+    rows : Rows
+    labels : csr_array
+        The truth of `rows`.
+    chosen : int array
+        Which of them to judge by.
+    metric : str
+        "loss", or P, R, F1, nDCG or PSP at some k, such as "P@1".
+    training_labels : csr_array
+        Where PSP's propensities come from.
+    """
+
+    def __init__(self, rows: Rows, labels: Any, chosen: Array, metric: str, training_labels: Any) -> None:
+        name, _, k = metric.rpartition("@")
+        if metric != "loss" and (name not in _METRICS or not k.isdecimal() or int(k) < 1):
+            raise InvalidInput(f'metric is {metric!r}; expected "loss" or {", ".join(_METRICS)} at some k, as "P@1"')
+        self.metric = metric
+        self.rows, self.labels, self.chosen = rows, labels, chosen
+        self._measure = _METRICS.get(name)
+        self._k = int(k) if self._measure else 0
+        self._weights = None
+        if name == "PSP":
+            counts = np.bincount(training_labels.indices, minlength=training_labels.shape[1])
+            self._weights = inverse_propensity(counts, training_labels.shape[0])
+
+    def after_epoch(self, network: Network, position: Position) -> None:
+        """Add the metric to `position`, and keep the weights if they are the best so far."""
+        if position.average is None:
+            self._keep_if_best(network, position)
+        else:
+            with position.average.applied(network):
+                self._keep_if_best(network, position)
+
+    def _keep_if_best(self, network: Network, position: Position) -> None:
+        value = self._loss(network) if self._measure is None else self._ranked(network)
+        sign = -1 if self._measure is None else 1
+        if not position.values or sign * value > sign * position.values[position.best_epoch - 1]:
+            position.best = {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
+            position.best_epoch = len(position.losses)
+        position.values.append(value)
+
+    def _ranked(self, network: Network) -> float:
+        top, _ = predict_rows(network, self.rows, self._k, rows=self.chosen)
+        assert self._measure is not None
+        return float(self._measure(Judgement.of(self.labels[self.chosen], top, self._weights), self._k))
+
+    def _loss(self, network: Network) -> float:
+        network.eval()
+        total = 0.0
+        with torch.inference_mode():
+            for batch in blocks(self.chosen, 512):
+                total += network.loss(self.rows.batch(batch), label_rows(self.labels, batch)).item() * len(batch)
+        return total / len(self.chosen)

@@ -1,0 +1,175 @@
+"""`Optimiser`: AdamW for all parameters of a network, row by row for tables whose gradients are sparse.
+
+Weights of two or more dimensions decay; biases and the scales of norms do not. A row of a sparse table is moved, and
+decays, only in steps whose batch has touched it, so that a step costs what the batch holds and not what the table does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_BETAS = (0.9, 0.999)
+_EPSILON = 1e-8
+
+
+class RowAdamW(torch.optim.Optimizer):
+    """AdamW over the rows that have a gradient; the steps are counted for the table, not for each row.
+
+    Parameters
+    ----------
+    params : iterable of nn.Parameter or of groups
+        Tables whose gradients are sparse in their first dimension.
+    lr : float
+    weight_decay : float
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3, weight_decay: float = 0.01) -> None:
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Move the rows that have a gradient."""
+        for group in self.param_groups:
+            for table in group["params"]:
+                if table.grad is not None:
+                    self._move(table, group["lr"], group["weight_decay"])
+
+    def _move(self, table: Tensor, rate: float, decay: float) -> None:
+        gradient = (table.grad if table.grad.is_sparse else table.grad.to_sparse(1)).coalesce()  # type: ignore[union-attr]
+        rows, slopes = gradient.indices()[0], gradient.values()
+        state = self.state[table]
+        state["step"] += 1
+        step = int(state["step"])
+        mean = state["exp_avg"].index_select(0, rows).lerp_(slopes, 1 - _BETAS[0])
+        state["exp_avg"].index_copy_(0, rows, mean)
+        square = state["exp_avg_sq"].index_select(0, rows).mul_(_BETAS[1])
+        square.addcmul_(slopes, slopes, value=1 - _BETAS[1])
+        state["exp_avg_sq"].index_copy_(0, rows, square)
+        size = square.sqrt_().div_(math.sqrt(1 - _BETAS[1] ** step)).add_(_EPSILON)
+        values = table.index_select(0, rows).mul_(1 - rate * decay)
+        values.addcdiv_(mean, size, value=-rate / (1 - _BETAS[0] ** step))
+        table.index_copy_(0, rows, values)
+
+
+class Optimiser:
+    """Moves all trained parameters of a network.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Its modules name tables with sparse gradients in `sparse_parameters()`, where they have such a method.
+    learning_rate : float
+    encoder_learning_rate : float or None
+        Another rate for `network.encoder`.
+    weight_decay : float
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        learning_rate: float,
+        weight_decay: float = 0.0,
+        encoder_learning_rate: float | None = None,
+    ) -> None:
+        self.names = {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
+        sparse = _sparse_parameters(network)
+        groups: dict[tuple[bool, float, float], list[nn.Parameter]] = {}
+        for name, parameter in self.names.items():
+            slow = encoder_learning_rate is not None and name.startswith("encoder.")
+            rate = encoder_learning_rate if slow and encoder_learning_rate is not None else learning_rate
+            decay = weight_decay if parameter.ndim > 1 else 0.0
+            groups.setdefault((id(parameter) in sparse, rate, decay), []).append(parameter)
+        self._optimisers: list[torch.optim.Optimizer] = []
+        for by_row in (False, True):
+            chosen = [
+                {"params": parameters, "lr": rate, "weight_decay": decay, "full_rate": rate}
+                for (sparse_gradient, rate, decay), parameters in groups.items()
+                if sparse_gradient == by_row
+            ]
+            if chosen:
+                self._optimisers.append(
+                    RowAdamW(chosen) if by_row else torch.optim.AdamW(chosen, betas=_BETAS, eps=_EPSILON, fused=True)
+                )
+        for optimiser in self._optimisers:
+            for group in optimiser.param_groups:
+                for parameter in group["params"]:
+                    optimiser.state[parameter] = {
+                        "step": torch.zeros(()),
+                        "exp_avg": torch.zeros_like(parameter),
+                        "exp_avg_sq": torch.zeros_like(parameter),
+                    }
+
+    def step(self, factor: float = 1.0, clip: float | None = None) -> None:
+        """Move along the gradients at `factor` times the learning rate, then forget them.
+
+        Parameters
+        ----------
+        factor : float
+        clip : float or None
+            The length to which a longer gradient, that of all parameters together, is cut.
+        """
+        if clip is not None:
+            clip_gradients(self.names.values(), clip)
+        for optimiser in self._optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = factor * group["full_rate"]
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What is carried from step to step, by the name of the parameter; not copied."""
+        found = {}
+        for name, parameter in self.names.items():
+            for optimiser in self._optimisers:
+                for key, value in optimiser.state.get(parameter, {}).items():
+                    found[f"{name}.{key}"] = value
+        return found
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over what `tensors` gave."""
+        for name, tensor in self.tensors().items():
+            tensor.copy_(tensors[name])
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], longest: float) -> float:
+    """Cut the gradients of all parameters together, dense or sparse, to the length `longest`; gives what it was.
+
+    Examples
+    --------
+    >>> weights = nn.Parameter(torch.zeros(2))
+    >>> weights.grad = torch.tensor([3.0, 4.0])
+    >>> clip_gradients([weights], longest=1.0)
+    5.0
+    >>> weights.grad
+    tensor([0.6000, 0.8000])
+    """
+    values = []
+    for parameter in parameters:
+        if parameter.grad is None:
+            continue
+        if parameter.grad.is_sparse:
+            # A row that occurs twice is one row of the gradient: its parts are added up before they are measured.
+            parameter.grad = parameter.grad.coalesce()
+            values.append(parameter.grad._values())
+        else:
+            values.append(parameter.grad)
+    if not values:
+        return 0.0
+    length = float(torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(value) for value in values])))
+    if length > longest:
+        torch._foreach_mul_(values, longest / length)
+    return length
+
+
+def _sparse_parameters(network: nn.Module) -> set[int]:
+    found = set()
+    for module in network.modules():
+        named = getattr(module, "sparse_parameters", None)
+        if callable(named):
+            found |= {id(parameter) for parameter in named()}
+    return found

@@ -1,0 +1,321 @@
+"""`train`: a network learns from rows and their labels, in epochs of mini-batches.
+
+With the same seed, data and number of threads the result is the same to the last bit, whether the training ran through
+or was resumed from a checkpoint; the caller's random numbers are not disturbed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from longtail.errors import Diverged, InvalidInput
+from longtail.neural.averaging import WeightAverage
+from longtail.neural.batches import Array, Rows, as_rows, blocks, epoch_order, label_rows
+from longtail.neural.checkpoint import Position, read_checkpoint, write_checkpoint
+from longtail.neural.judge import Judge
+from longtail.neural.network import Network
+from longtail.neural.optimiser import Optimiser
+from longtail.neural.schedule import SCHEDULES, Schedule, learning_rate_factor
+from longtail.parameters import Choice, Number, check_parameters
+from longtail.progress import task
+from longtail.validation import as_labels
+
+# More snapshots make the mean no better, and each costs a pass over all weights.
+_SNAPSHOTS = 100
+_PARAMETERS = {
+    "epochs": Number(low=1, whole=True),
+    "batch_size": Number(low=1, whole=True),
+    "learning_rate": Number(above=0),
+    "encoder_learning_rate": Number(above=0, optional=True),
+    "weight_decay": Number(low=0),
+    "schedule": Choice(SCHEDULES),
+    "warmup": Number(low=0, high=1),
+    "clip": Number(above=0, optional=True),
+    "patience": Number(low=1, whole=True, optional=True),
+    "validation": Number(low=0, high=0.9),
+    "average": Number(low=0, high=1),
+    "autocast": Choice(("bf16", None)),
+    "seed": Number(low=0, whole=True),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the rows, at most.
+    batch_size : int
+    learning_rate : float
+        At its highest.
+    encoder_learning_rate : float or None
+        Another one for the encoder, as a pretrained encoder wants it.
+    weight_decay : float
+        Of AdamW; biases and norms do not decay.
+    schedule : {"cosine", "linear", "constant"}
+        How the learning rate falls.
+    warmup : float
+        Share of the steps over which it rises first.
+    clip : float or None
+        The length to which a longer gradient is cut.
+    patience : int or None
+        Stop after this many epochs without a better validation metric; None: never.
+    validation : float
+        Share of the rows held out for validation, where `train` is given none.
+    average : float
+        Share of the steps, the last ones, over which the weights are averaged; 0: not at all.
+    autocast : {"bf16", None}
+        Compute products of matrices in bfloat16; pays on processors that have instructions for it.
+    seed : int
+
+    Examples
+    --------
+    >>> Settings(epochs=0)
+    Traceback (most recent call last):
+    ...
+    longtail.errors.InvalidInput: Settings: epochs is 0; expected a whole number at least 1
+    """
+
+    epochs: int = 20
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    encoder_learning_rate: float | None = None
+    weight_decay: float = 0.01
+    schedule: Schedule = "cosine"
+    warmup: float = 0.0
+    clip: float | None = None
+    patience: int | None = None
+    validation: float = 0.0
+    average: float = 0.0
+    autocast: Literal["bf16"] | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_parameters(self, _PARAMETERS)
+
+
+@dataclass(frozen=True)
+class History:
+    """What happened in a training.
+
+    Parameters
+    ----------
+    losses : tuple of float
+        The mean training loss of each epoch.
+    metric : str
+        What was measured on the validation rows.
+    values : tuple of float
+        The metric after each epoch; empty without validation.
+    best_epoch : int
+        The epoch whose weights the network has now, counted from 1; the last one without validation.
+    stopped_early : bool
+        Whether patience ended it.
+    """
+
+    losses: tuple[float, ...]
+    metric: str
+    values: tuple[float, ...]
+    best_epoch: int
+    stopped_early: bool
+
+
+def train(
+    network: Network,
+    inputs: Any,
+    Y: Any,
+    settings: Settings | None = None,
+    *,
+    validation: tuple[Any, Any] | None = None,
+    metric: str = "P@1",
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> History:
+    """Train a network in place.
+
+    Where rows are held out or given for validation, the network ends with the weights of its best epoch; what is judged
+    after an epoch is what would be returned: the averaged weights, once averaging has begun.
+
+    Parameters
+    ----------
+    network : Network
+    inputs : Rows, sparse matrix or array
+        One row for each row of `Y`, of the kind the encoder takes.
+    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+    settings : Settings or None
+        None for the defaults.
+    validation : (inputs, Y) or None
+        Rows to judge epochs by, instead of a share of the training rows.
+    metric : str
+        "loss", or P, R, F1, nDCG or PSP at some k, such as "P@1".
+    checkpoint : str or path-like or None
+        Directory for checkpoints, written after each epoch. If it holds one of the same training, that is resumed; one
+        of an interrupted epoch is never written.
+
+    Raises
+    ------
+    Diverged
+        If the loss or the weights stop being finite. The last checkpoint is then the one before.
+
+    Examples
+    --------
+    >>> from longtail.neural.encoders import Dense
+    >>> from longtail.neural.heads import OneHot
+    >>> from longtail.neural.network import predict_rows
+    >>> _ = torch.manual_seed(0)
+    >>> X = np.eye(4, dtype=np.float32)
+    >>> network = Network(Dense(4, [8]), OneHot(8, 4))
+    >>> history = train(network, X, np.eye(4), Settings(epochs=200, batch_size=4, learning_rate=0.02))
+    >>> predict_rows(network, X, k=1)[0].ravel().tolist()
+    [0, 1, 2, 3]
+    """
+    settings = Settings() if settings is None else settings
+    rows = as_rows(inputs)
+    labels = as_labels(Y, n_rows=len(rows))
+    if labels.shape[1] != network.head.n_labels:
+        raise InvalidInput(f"Y has {labels.shape[1]} labels; the head of the network has {network.head.n_labels}")
+    chosen, judge = _held_out(rows, labels, settings, validation, metric)
+    if not len(chosen):
+        raise InvalidInput(f"no row is left to train on: {len(rows)} rows, validation {settings.validation:g} of them")
+    optimiser = Optimiser(network, settings.learning_rate, settings.weight_decay, settings.encoder_learning_rate)
+    identity = asdict(settings) | {"metric": metric if judge else "", "data": _digest(labels, chosen, judge)}
+    position = Position()
+    if checkpoint is not None:
+        position = read_checkpoint(checkpoint, identity, network, optimiser)
+    training = network.training
+    with torch.random.fork_rng(devices=[]), _deterministic():
+        try:
+            while len(position.losses) < settings.epochs and not _out_of_patience(position, settings):
+                _epoch(network, rows, labels, chosen, settings, optimiser, position, metric)
+                if judge is not None:
+                    judge.after_epoch(network, position)
+                if checkpoint is not None:
+                    write_checkpoint(checkpoint, identity, network, optimiser, position)
+        finally:
+            network.train(training)
+    if position.best is not None:
+        network.load_state_dict(position.best)
+    elif position.average is not None:
+        position.average.copy_to(network)
+    return History(
+        tuple(position.losses),
+        metric,
+        tuple(position.values),
+        position.best_epoch or len(position.losses),
+        len(position.losses) < settings.epochs,
+    )
+
+
+def _epoch(
+    network: Network,
+    rows: Rows,
+    labels: Any,
+    chosen: Array,
+    settings: Settings,
+    optimiser: Optimiser,
+    position: Position,
+    metric: str,
+) -> None:
+    epoch = len(position.losses)
+    order = chosen[epoch_order(len(chosen), settings.seed, epoch)]
+    torch.manual_seed(int(np.random.SeedSequence((settings.seed, epoch, 1)).generate_state(1, np.uint64)[0]))
+    batches = blocks(order, settings.batch_size)
+    n_steps = settings.epochs * len(batches)
+    averaged = round(settings.average * n_steps)
+    between = max(1, averaged // _SNAPSHOTS)
+    network.train()
+    total = 0.0
+    with task(_described(epoch, settings, position, metric), total=len(order)) as advance:
+        for step, batch in enumerate(batches, start=epoch * len(batches)):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.autocast == "bf16"):
+                loss = network.loss(rows.batch(batch), label_rows(labels, batch))
+            value = loss.item()
+            if not math.isfinite(value):
+                raise Diverged(_diverged(f"the loss is {value}", epoch, settings))
+            total += value * len(batch)
+            loss.backward()  # type: ignore[no-untyped-call]
+            factor = learning_rate_factor(settings.schedule, step, n_steps, settings.warmup)
+            optimiser.step(factor, settings.clip)
+            left = n_steps - 1 - step
+            if left < averaged and left % between == 0:
+                position.average = position.average or WeightAverage(network)
+                position.average.add(network)
+            advance(len(batch))
+    for name, parameter in network.named_parameters():
+        if not bool(torch.isfinite(parameter).all()):
+            raise Diverged(_diverged(f"{name} holds NaN or infinity", epoch, settings))
+    position.losses.append(total / len(order))
+
+
+def _held_out(
+    rows: Rows, labels: Any, settings: Settings, validation: tuple[Any, Any] | None, metric: str
+) -> tuple[Array, Judge | None]:
+    """The rows to train on, and who judges by the others."""
+    everything = np.arange(len(rows))
+    if validation is not None:
+        given = as_rows(validation[0])
+        truth = as_labels(validation[1], n_rows=len(given), name="the Y of validation")
+        if truth.shape[1] != labels.shape[1] or not len(given):
+            raise InvalidInput(f"validation has {truth.shape} rows and labels; expected some rows of {labels.shape[1]}")
+        return everything, Judge(given, truth, np.arange(len(given)), metric, labels)
+    size = round(settings.validation * len(rows))
+    if not size:
+        if settings.patience is not None:
+            raise InvalidInput("patience needs rows to judge by: set validation, the share of the rows to hold out")
+        return everything, None
+    # A stream of its own: the epochs use (seed, epoch).
+    order = np.random.default_rng((settings.seed, 0, 2)).permutation(len(rows))
+    return np.sort(order[size:]), Judge(rows, labels, np.sort(order[:size]), metric, labels)
+
+
+def _out_of_patience(position: Position, settings: Settings) -> bool:
+    return settings.patience is not None and len(position.values) - position.best_epoch >= settings.patience
+
+
+def _digest(labels: Any, chosen: Array, judge: Judge | None) -> str:
+    digest = sha256()
+    parts = [(labels, chosen), *([(judge.labels, judge.chosen)] if judge else [])]
+    for matrix, ids in parts:
+        for array in (np.array(matrix.shape), matrix.indptr, matrix.indices, ids):
+            digest.update(np.ascontiguousarray(array, dtype="<i8").data)
+    return digest.hexdigest()
+
+
+def _described(epoch: int, settings: Settings, position: Position, metric: str) -> str:
+    text = f"epoch {epoch + 1} of {settings.epochs}"
+    if position.losses:
+        text += f", loss {position.losses[-1]:.4g}"
+    if position.values:
+        text += f", validation {metric} {position.values[-1]:.4g}"
+    return text
+
+
+def _diverged(found: str, epoch: int, settings: Settings) -> str:
+    return (
+        f"{found} in epoch {epoch + 1}; lower learning_rate ({settings.learning_rate:g}), set warmup, "
+        f"or cut long gradients with clip ({settings.clip})"
+    )
+
+
+@contextmanager
+def _deterministic() -> Iterator[None]:
+    """Have torch add up in a fixed order, as long as the block runs."""
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    fill = torch.utils.deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    # Otherwise every new tensor is first filled with NaN, which costs time and finds nothing here.
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        torch.utils.deterministic.fill_uninitialized_memory = fill
