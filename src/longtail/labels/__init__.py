@@ -1,15 +1,24 @@
-"""The label space: label vectors, and trees of labels that are learned or brought along."""
+"""The label space: label vectors, trees of labels that are learned or brought along, and labels as codes for heads."""
 
 from longtail.labels.cluster import cluster_labels, split_wide
+from longtail.labels.codes import BitChunks, MixedRadix
+from longtail.labels.head_plan import HeadPlan, confusion_degree, plan_heads
 from longtail.labels.hierarchy import LabelHierarchy
+from longtail.labels.order import label_order
 from longtail.labels.taxonomy import from_parents, read_taxonomy, to_parents, write_taxonomy
 from longtail.labels.vectors import label_vectors
 
 __all__ = [
+    "BitChunks",
+    "HeadPlan",
     "LabelHierarchy",
+    "MixedRadix",
     "cluster_labels",
+    "confusion_degree",
     "from_parents",
+    "label_order",
     "label_vectors",
+    "plan_heads",
     "read_taxonomy",
     "split_wide",
     "to_parents",

@@ -1,0 +1,261 @@
+"""How many outputs each head gets: lengths whose product covers the labels and whose sum is small.
+
+Codes beyond the last label are padding: outputs that are never right. A plan without padding is preferred while it is
+not much wider than the narrowest plan; section 4.4 of the paper on multi-head encoding says what else makes a plan good.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from longtail.errors import InvalidInput
+from longtail.labels.codes import check_radices, check_whole
+
+_MOST_LABELS = 2**40  # divisors are found by trying all numbers up to the square root
+_MOST_HEADS = 64
+_WIDEST_EXACT = {"descending": 4.0, "equal": 1.25}
+
+
+@dataclass(frozen=True)
+class HeadPlan:
+    """The lengths of the heads for a number of labels; `plan_heads` makes it.
+
+    Parameters
+    ----------
+    n_labels : int
+    radices : tuple of int
+        The length of each head. Their product is at least `n_labels`.
+    order : {"descending", "equal"}
+        What the plan is for: heads one after the other, or side by side.
+    """
+
+    n_labels: int
+    radices: tuple[int, ...]
+    order: str = "descending"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_labels", check_whole("n_labels", self.n_labels))
+        object.__setattr__(self, "radices", check_radices(self.radices))
+        _check_order(self.order, tuple(_WIDEST_EXACT))
+        if self.padding < 0:
+            raise InvalidInput(
+                f"heads of lengths {self.radices} have {math.prod(self.radices)} codes for {self.n_labels} labels; "
+                f"expected at least as many codes as labels"
+            )
+
+    @property
+    def padding(self) -> int:
+        """Codes without a label."""
+        return math.prod(self.radices) - self.n_labels
+
+    @property
+    def width(self) -> int:
+        """Outputs of all heads together."""
+        return sum(self.radices)
+
+    @property
+    def confusion(self) -> float:
+        """`confusion_degree` in the given order, or the worst one where the heads stand side by side."""
+        return confusion_degree(self.radices, "worst" if self.order == "equal" else "given")
+
+    def parameters(self, n_features: int, bias: bool = True) -> int:
+        """Weights of linear heads on so many features, all heads together.
+
+        Examples
+        --------
+        >>> plan_heads(1000).parameters(512), 1000 * (512 + 1)
+        (33345, 513000)
+        """
+        return self.width * (check_whole("n_features", n_features) + int(bias))
+
+    def describe(self) -> str:
+        """The plan in one line.
+
+        Examples
+        --------
+        >>> plan_heads(3956).describe()
+        '3,956 labels in 2 heads of 86 x 46: 132 outputs, no padding, confusion 0.535'
+        """
+        lengths = " x ".join(f"{radix:,}" for radix in self.radices)
+        heads = f"1 head of {lengths}" if len(self.radices) == 1 else f"{len(self.radices)} heads of {lengths}"
+        padding = f"{self.padding:,} codes of padding" if self.padding else "no padding"
+        return f"{self.n_labels:,} labels in {heads}: {self.width:,} outputs, {padding}, confusion {self.confusion:.3g}"
+
+
+def plan_heads(n_labels: int, n_heads: int = 2, first: int | None = None, order: str = "descending") -> HeadPlan:
+    """Choose the lengths of heads.
+
+    The narrowest lengths without padding are taken if they have at most 4 times the outputs of the narrowest lengths
+    there are (for two heads: if the long head is at most some 60 times the short one), or 1.25 times for
+    ``order="equal"`` (4 times the short one). Otherwise it is the narrowest lengths there are. Among lengths of the
+    same sum the confusion degree decides. No head has length 1, unless there are too few labels for so many heads.
+
+    Parameters
+    ----------
+    n_labels : int
+        From 1 to 2^40.
+    n_heads : int
+        As few as the time for training allows: each head adds errors of its own.
+    first : int or None
+        The length of the first head, for one that is longer than the plan's own. It shrinks to what is needed beside
+        the others; with two heads that leaves less padding than the second head is long, none if it divides
+        `n_labels`. The other heads follow the rules above, for the labels that share an output of the first.
+    order : {"descending", "equal"}
+        "descending" for heads of which each refines the one before: the longest first, and long heads may be much longer
+        than short ones. "equal" for heads side by side, which are to be about as long as each other.
+
+    Examples
+    --------
+    >>> plan_heads(30_938).radices
+    (499, 62)
+    >>> plan_heads(3956, first=172).radices
+    (172, 23)
+    >>> plan = plan_heads(670_091, first=8400)
+    >>> plan.radices, plan.padding
+    ((8377, 80), 69)
+    >>> plan_heads(983).radices, plan_heads(983, order="equal").radices
+    ((34, 29), (32, 31))
+    """
+    n_labels = check_whole("n_labels", n_labels, 1, _MOST_LABELS)
+    n_heads = check_whole("n_heads", n_heads, 1, _MOST_HEADS)
+    _check_order(order, tuple(_WIDEST_EXACT))
+    if first is None:
+        return HeadPlan(n_labels, _lengths(n_labels, n_heads, order), order)
+    first = check_whole("first", first, 1, n_labels)
+    if n_heads == 1:
+        raise InvalidInput(
+            "first is given for a single head, whose length is n_labels; leave it out or plan more heads"
+        )
+    others = _lengths(-(-n_labels // first), n_heads - 1, order)
+    return HeadPlan(n_labels, (-(-n_labels // math.prod(others)), *others), order)
+
+
+def confusion_degree(radices: tuple[int, ...], order: str = "given") -> float:
+    """How much is mixed up because labels share outputs, after Eq. 15: the product over h >= 2 of prod_{k>=h} n_k / n_{h-1}.
+
+    Parameters
+    ----------
+    radices : tuple of int
+        The lengths n_1, ..., n_H of the heads.
+    order : {"given", "worst"}
+        "given" for heads that come one after the other; "worst" is the largest value over all orders, for heads side by
+        side.
+
+    Returns
+    -------
+    float
+        0 for a single head, which shares nothing; infinity where no float is large enough.
+
+    Examples
+    --------
+    >>> round(confusion_degree((172, 23)), 3), round(confusion_degree((86, 46)), 3)
+    (0.134, 0.535)
+    >>> confusion_degree((20, 5)), confusion_degree((20, 5), "worst")
+    (0.25, 4.0)
+    """
+    lengths = check_radices(radices)
+    _check_order(order, ("given", "worst"))
+    if len(lengths) == 1:
+        return 0.0
+    if order == "worst":  # a head counts the more the later it comes
+        lengths = tuple(sorted(lengths))
+    shared = math.prod(length**head for head, length in enumerate(lengths))
+    try:
+        return shared / math.prod(lengths[:-1])
+    except OverflowError:
+        return math.inf
+
+
+def _check_order(order: str, known: tuple[str, ...]) -> None:
+    if order not in known:
+        raise InvalidInput(f"order is {order!r}; expected {' or '.join(repr(name) for name in known)}")
+
+
+def _lengths(n_labels: int, n_heads: int, order: str) -> tuple[int, ...]:
+    """The lengths of a plan, descending."""
+    n_useful = max(1, min(n_heads, (n_labels - 1).bit_length()))
+    padded = _balanced_cover(n_labels, n_useful)
+    limit = math.floor(_WIDEST_EXACT[order] * sum(padded))
+    ranking = "given" if order == "descending" else "worst"
+    choices = _narrowest_products(n_labels, n_useful, 2 if n_labels > 1 else 1, limit, _divisors(n_labels))
+    if not choices:
+        choices = list(_covers(sum(padded), n_labels, n_useful, n_labels)) if order == "descending" else [padded]
+    best = min(choices, key=lambda lengths: confusion_degree(lengths, ranking))
+    return best + (1,) * (n_heads - n_useful)
+
+
+def _balanced_cover(n_labels: int, n_heads: int) -> tuple[int, ...]:
+    """The narrowest lengths whose product covers the labels: of all numbers with a sum, equal ones have the most."""
+    short = _root(n_labels, n_heads)
+    for n_longer in range(n_heads):
+        lengths = (short + 1,) * n_longer + (short,) * (n_heads - n_longer)
+        if math.prod(lengths) >= n_labels:
+            return lengths
+    return (short + 1,) * n_heads
+
+
+def _root(number: int, degree: int) -> int:
+    """The largest whole number whose power is at most `number`."""
+    root = round(number ** (1 / degree))
+    while root**degree > number:
+        root -= 1
+    while (root + 1) ** degree <= number:
+        root += 1
+    return root
+
+
+def _covers(width: int, n_labels: int, n_heads: int, longest: int) -> Iterator[tuple[int, ...]]:
+    """Descending lengths from 2 up to `longest` with this sum that cover the labels, the last as short as can be."""
+    if n_heads == 1:
+        if n_labels <= width <= longest:
+            yield (width,)
+    elif n_heads == 2:
+        spread = width * width - 4 * n_labels
+        if spread >= 0:
+            long = min((width + math.isqrt(spread)) // 2, longest, width - 2)
+            if long >= width - long and long * (width - long) >= n_labels:
+                yield long, width - long
+    else:
+        for first in range(-(-width // n_heads), longest + 1):
+            small, larger = divmod(width - first, n_heads - 1)
+            needed = -(-n_labels // first)
+            if small < 2 or (small + 1) ** larger * small ** (n_heads - 1 - larger) < needed:
+                break
+            for rest in _covers(width - first, needed, n_heads - 1, first):
+                yield first, *rest
+
+
+def _divisors(number: int) -> list[int]:
+    """All divisors, descending."""
+    tried = np.arange(1, math.isqrt(number) + 1, dtype=np.int64)
+    small = tried[number % tried == 0]
+    return np.unique(np.concatenate([small, number // small])).tolist()[::-1]
+
+
+def _narrowest_products(
+    number: int, n_heads: int, shortest: int, width: int, divisors: list[int]
+) -> list[tuple[int, ...]]:
+    """The descending lengths of at least `shortest` with this product and the smallest sum, if it is at most `width`.
+
+    There may be several with the same sum. `divisors` are those of `number` or more, descending.
+    """
+    if n_heads == 1:
+        return [(number,)] if shortest <= number <= width else []
+    found: list[tuple[int, ...]] = []
+    root = _root(number, n_heads)
+    for last in divisors:
+        if last > root or number % last:
+            continue
+        # The others are narrowest when they are equal, and the wider the shorter the last one is.
+        if last < shortest or last + (n_heads - 1) * (number / last) ** (1 / (n_heads - 1)) > width + 1e-6:
+            break
+        for others in _narrowest_products(number // last, n_heads - 1, last, width - last, divisors):
+            lengths = (*others, last)
+            if sum(lengths) < width:
+                width, found = sum(lengths), []
+            found.append(lengths)
+    return found

@@ -1,0 +1,81 @@
+"""Which label gets which code: labels that are neighbours in this order share the outputs of the first heads.
+
+The paper on multi-head encoding finds that the order hardly matters to a network that fits its training data; for
+smaller models and coarser heads it is worth a comparison, so all orders stand here under one name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from longtail.errors import InvalidInput
+from longtail.labels.cluster import cluster_labels
+from longtail.labels.codes import check_whole
+from longtail.labels.vectors import label_vectors
+from longtail.validation import as_labels
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_KINDS = ("given", "random", "frequency", "clustered")
+_TERMS_OF_A_LABEL = 100  # as for label trees: more make the clusters no better
+_LEAF_SIZE = 2  # the order inside a leaf is that of the labels, so leaves are small
+
+
+def label_order(kind: str, n_labels: int, X: Any = None, Y: Any = None, random_state: int | None = 0) -> Array:
+    """The place of each label in the space of codes.
+
+    Parameters
+    ----------
+    kind : {"given", "random", "frequency", "clustered"}
+        "given" leaves labels where they are; "random" is any order; "frequency" has labels with the most rows first,
+        ties to the lowest label; "clustered" has similar labels side by side, as a label tree of their rows arranges
+        them, and labels without rows or features last.
+    n_labels : int
+    X : sparse matrix or array of shape (n_rows, n_features) or None
+        Needed for "clustered". Usually with rows of length 1.
+    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels) or None
+        Needed for "frequency" and "clustered".
+    random_state : int or None
+        The same number gives the same order; None another one each time. Used by "random" and "clustered".
+
+    Returns
+    -------
+    int64 array of n_labels
+        ``position[label]`` is the place of `label`, each place from 0 to ``n_labels - 1`` once; ``np.argsort(position)``
+        is the label at each place.
+
+    Examples
+    --------
+    >>> label_order("frequency", 3, Y=[[0, 1, 1], [0, 0, 1]]).tolist()
+    [2, 1, 0]
+    """
+    if kind not in _KINDS:
+        raise InvalidInput(f"kind is {kind!r}; expected one of {', '.join(repr(known) for known in _KINDS)}")
+    n_labels = check_whole("n_labels", n_labels)
+    if random_state is not None:
+        random_state = check_whole("random_state", random_state, 0)
+    for name, value, users in (("X", X, ("clustered",)), ("Y", Y, ("frequency", "clustered"))):
+        if value is None and kind in users:
+            raise InvalidInput(f"the order {kind!r} needs {name}; give it, or choose 'given' or 'random'")
+    if kind == "given":
+        return np.arange(n_labels, dtype=np.int64)
+    if kind == "random":
+        return np.random.default_rng(random_state).permutation(n_labels).astype(np.int64, copy=False)
+    Y = as_labels(Y)
+    if Y.shape[1] != n_labels:
+        raise InvalidInput(f"Y has {Y.shape[1]} labels; expected n_labels, which is {n_labels}")
+    if kind == "frequency":
+        return _positions(np.argsort(-np.bincount(Y.indices, minlength=n_labels), kind="stable"))
+    vectors = label_vectors(X, Y, top=_TERMS_OF_A_LABEL)
+    ordered, _ = cluster_labels(vectors, leaf_size=_LEAF_SIZE, random_state=random_state).label_order()
+    absent = np.setdiff1d(np.arange(n_labels), ordered, assume_unique=True)
+    return _positions(np.concatenate([ordered, absent]))
+
+
+def _positions(labels: Array) -> Array:
+    """The place of each label in a list of all labels."""
+    position = np.empty(len(labels), dtype=np.int64)
+    position[labels] = np.arange(len(labels))
+    return position
