@@ -89,6 +89,34 @@ class Head(nn.Module, ABC):
         """Trained numbers."""
         return sum(parameter.numel() for parameter in self.parameters())
 
+    def sparse_parameters(self) -> list[nn.Parameter]:
+        """Parameters with sparse gradients, which need an optimiser that takes them; none for most heads."""
+        return []
+
+    def weights_of(self, labels: Tensor) -> Tensor | None:
+        """The `label_weights` of these labels, None where every label counts alike."""
+        return None if self.label_weights is None else self.label_weights[labels]
+
+    def check_batch(self, features: Tensor, targets: LabelRows | None = None) -> None:
+        """Raise `InvalidInput` where features or targets are not of this head."""
+        if features.ndim != 2 or features.shape[1] != self.n_features:
+            raise InvalidInput(f"features have shape {tuple(features.shape)}; expected (n_rows, {self.n_features})")
+        if targets is not None and (targets.n_rows, targets.n_labels) != (len(features), self.n_labels):
+            raise InvalidInput(
+                f"targets are {targets.n_rows} rows of {targets.n_labels} labels; "
+                f"expected {len(features)} rows of {self.n_labels}, as features and head have"
+            )
+
+    def check_request(self, k: int, allowed: Tensor | None = None) -> None:
+        """Raise `InvalidInput` where `k` or `allowed` of `predict_topk` make no sense."""
+        if k < 1:
+            raise InvalidInput(f"k is {k}; expected at least 1")
+        if allowed is not None and (allowed.shape != (self.n_labels,) or allowed.dtype != torch.bool):
+            raise InvalidInput(
+                f"allowed is of type {allowed.dtype} and shape {tuple(allowed.shape)}; "
+                f"expected torch.bool and ({self.n_labels},)"
+            )
+
 
 def best_labels(scores: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The k best columns of a dense matrix of scores, ties to the lowest, with -1 and -inf beyond the allowed.
@@ -101,21 +129,27 @@ def best_labels(scores: Tensor, k: int, allowed: Tensor | None = None) -> tuple[
     >>> best_labels(torch.tensor([[0.5, 0.9, 0.9]]), k=2, allowed=torch.tensor([True, False, False]))[0].tolist()
     [[0, -1]]
     """
-    if allowed is not None:
-        scores = torch.where(allowed, scores, -torch.inf)
+    found = torch.full((scores.shape[0], k), -1)
     best = torch.full((scores.shape[0], k), -torch.inf)
-    labels = torch.full((scores.shape[0], k), -1)
+    names = None if allowed is None else torch.nonzero(allowed)[:, 0]
+    if names is not None:
+        scores = scores[:, names]
     places = min(k, scores.shape[1])
-    # topk breaks ties in any order: sort what is at least as good as the last of the k by label, then by score.
+    if places == 0 or scores.shape[0] == 0:
+        return found, best
     values, columns = torch.topk(scores, places, dim=1)
-    tied = (scores == values[:, -1:]).sum(1) > (values == values[:, -1:]).sum(1)
+    # topk breaks ties in any order: those within the k are put in order here, those across its end need a whole sort.
+    last = values[:, -1:]
+    torn = ((scores == last).sum(1) > (values == last).sum(1)) & (last[:, 0] > -torch.inf)
     order = torch.argsort(columns, dim=1)
     columns, values = columns.gather(1, order), values.gather(1, order)
     order = torch.argsort(values, dim=1, descending=True, stable=True)
     columns, values = columns.gather(1, order), values.gather(1, order)
-    if bool(tied.any()):
-        exact = torch.sort(scores[tied], dim=1, descending=True, stable=True)
-        values[tied], columns[tied] = exact.values[:, :places], exact.indices[:, :places]
-    labels[:, :places] = torch.where(values > -torch.inf, columns, -1)
+    if bool(torn.any()):
+        exact = torch.sort(scores[torn], dim=1, descending=True, stable=True)
+        values[torn], columns[torn] = exact.values[:, :places], exact.indices[:, :places]
+    if names is not None:
+        columns = names[columns]
+    found[:, :places] = torch.where(values > -torch.inf, columns, -1)
     best[:, :places] = values
-    return labels, best
+    return found, best

@@ -1,0 +1,86 @@
+"""Losses of logits with flat positives: no dense matrix of targets, and no dense gradient for picking positives.
+
+Both return the mean over the batch in float32, whatever the precision of the logits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+# Values whose softplus is held at once: few enough to stay in a processor's cache.
+_AT_ONCE = 2**20
+
+
+class _BinaryLoss(torch.autograd.Function):
+    """Picking the positives out of the logits by indexing would have a gradient as large as the logits of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, rows: Tensor, columns: Tensor, weights: Tensor | None) -> Tensor:
+        ctx.save_for_backward(logits, rows, columns, weights)
+        flat = logits.reshape(-1)
+        total = sum(float(functional.softplus(part).sum()) for part in flat.split(_AT_ONCE)) if len(flat) else 0.0
+        positives = logits[rows, columns].double()
+        if weights is not None:
+            positives = functional.softplus(positives) - weights * functional.softplus(-positives)
+        return ((total - positives.sum()) / max(1, logits.numel())).float()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        logits, rows, columns, weights = ctx.saved_tensors
+        gradient = torch.sigmoid(logits)
+        correction = -torch.ones(len(rows))
+        if weights is not None:
+            probability = gradient[rows, columns]
+            correction = -probability - weights * (1 - probability)
+        gradient.index_put_((rows, columns), correction, accumulate=True)
+        return gradient.mul_(gradients[0] / max(1, logits.numel())), None, None, None
+
+
+def binary_loss(logits: Tensor, rows: Tensor, columns: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Mean binary cross-entropy over all logits.
+
+    Parameters
+    ----------
+    logits : float tensor of shape (n_rows, n_columns)
+    rows, columns : int64 tensors
+        Where the positives are; everything else is negative.
+    weights : float tensor, one per positive, or None
+        What the terms of the positives are multiplied with.
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[2.0, -1.0], [0.0, 0.5]])
+    >>> found = binary_loss(logits, torch.tensor([0]), torch.tensor([0]))
+    >>> dense = functional.binary_cross_entropy_with_logits(logits, torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
+    >>> bool(torch.isclose(found, dense))
+    True
+    """
+    result: Tensor = _BinaryLoss.apply(logits.float(), rows, columns, weights)
+    return result
+
+
+def softmax_loss(logits: Tensor, columns: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Mean cross-entropy of rows with one positive each.
+
+    Parameters
+    ----------
+    logits : float tensor of shape (n_rows, n_columns)
+        -inf where a column does not take part.
+    columns : int64 tensor of n_rows
+        The positive of each row.
+    weights : float tensor of n_rows or None
+        What the terms of the rows are multiplied with.
+
+    Examples
+    --------
+    >>> float(softmax_loss(torch.zeros(3, 4), torch.tensor([0, 1, 3])))  # doctest: +ELLIPSIS
+    1.386...
+    """
+    terms = functional.cross_entropy(logits.float(), columns, reduction="none")
+    if weights is not None:
+        terms = terms * weights
+    return terms.sum() / max(1, len(terms))
