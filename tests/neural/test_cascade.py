@@ -14,13 +14,42 @@ from torch.nn import functional
 
 from longtail.errors import InvalidInput
 from longtail.neural.heads.cascade import Cascade
-from longtail.neural.heads.head import best_labels
+from longtail.neural.heads.head import Head, Task, best_labels
 from longtail.neural.targets import LabelRows
+from tests.neural.head_contract import N_LABELS, HeadContract, label_rows
 
 
-def rows_of(sets: list[list[int]], n_labels: int) -> LabelRows:
-    offsets = torch.tensor([0, *map(len, sets)]).cumsum(0)
-    return LabelRows(torch.tensor([label for labels in sets for label in labels], dtype=torch.int64), offsets, n_labels)
+class TestCascade(HeadContract):
+    learning_rate = 2.0
+    sparse_gradients = False
+
+    def make(self, n_features: int, n_labels: int, task: Task, label_weights: Tensor | None = None) -> Head:
+        return Cascade(
+            n_features,
+            n_labels,
+            self.radices(n_labels),
+            width=8,
+            survivors=9,
+            task=task,
+            label_weights=label_weights,
+            sparse_gradients=self.sparse_gradients,
+        )
+
+    def radices(self, n_labels: int) -> tuple[int, ...]:
+        return (5, 3) if n_labels == N_LABELS else (n_labels,)
+
+    def label_scores(self, head: Head, features: Tensor) -> Tensor:
+        assert isinstance(head, Cascade)
+        return head.label_scores(features)
+
+
+class TestCascadeOfThreeStages(TestCascade):
+    def radices(self, n_labels: int) -> tuple[int, ...]:
+        return (3, 3, 2) if n_labels == N_LABELS else (1, n_labels, 1)
+
+
+class TestCascadeWithSparseGradients(TestCascade):
+    sparse_gradients = True
 
 
 @given(
@@ -90,7 +119,7 @@ def test_loss_with_all_prefixes_is_the_sum_of_the_stages_means(radices: tuple[in
         else:
             logits = head.queries[stage - 1](features) @ head.tables[stage - 1].weight.T
         expected = expected + functional.binary_cross_entropy_with_logits(logits, on)
-    torch.testing.assert_close(head.loss(features, rows_of(sets, int(n_labels))), expected)
+    torch.testing.assert_close(head.loss(features, label_rows(sets, int(n_labels))), expected)
 
 
 def gradient_rows(head: Cascade, stage: int) -> set[int]:
@@ -102,7 +131,7 @@ def gradient_rows(head: Cascade, stage: int) -> set[int]:
 def test_only_candidates_are_scored_and_the_rows_labels_are_among_them() -> None:
     torch.manual_seed(0)
     head = Cascade(4, 100, (20, 5), width=3, survivors=2)
-    head.loss(torch.randn(1, 4), rows_of([[7, 93]], 100)).backward()
+    head.loss(torch.randn(1, 4), label_rows([[7, 93]], 100)).backward()
     assert gradient_rows(head, 1) == {*range(5, 10), *range(90, 95)}
 
 
@@ -110,7 +139,7 @@ def test_labels_of_more_groups_than_survive_take_the_places_of_others() -> None:
     torch.manual_seed(0)
     head = Cascade(4, 100, (20, 5), width=3, survivors=2)
     labels = [3, 18, 42, 66, 71, 99]
-    head.loss(torch.randn(2, 4), rows_of([labels, [0]], 100)).backward()
+    head.loss(torch.randn(2, 4), label_rows([labels, [0]], 100)).backward()
     touched = gradient_rows(head, 1)
     assert touched >= {0, *labels}
     assert len(touched) <= 2 * 10
@@ -120,7 +149,7 @@ def test_labels_of_more_groups_than_survive_reach_the_last_of_three_stages() -> 
     torch.manual_seed(0)
     head = Cascade(4, 120, (10, 4, 3), width=3, survivors=2)
     labels = [3, 40, 62, 119]
-    head.loss(torch.randn(1, 4), rows_of([labels], 120)).backward()
+    head.loss(torch.randn(1, 4), label_rows([labels], 120)).backward()
     assert gradient_rows(head, 1) >= {label // 3 for label in labels}
     assert gradient_rows(head, 2) >= set(labels)
 
@@ -128,7 +157,7 @@ def test_labels_of_more_groups_than_survive_reach_the_last_of_three_stages() -> 
 def test_rows_with_more_labels_than_candidates_are_trained_on_as_many_as_fit() -> None:
     torch.manual_seed(0)
     head = Cascade(4, 12, (6, 2), width=3, survivors=1)
-    loss = head.loss(torch.randn(1, 4), rows_of([list(range(0, 12, 2))], 12))
+    loss = head.loss(torch.randn(1, 4), label_rows([list(range(0, 12, 2))], 12))
     loss.backward()
     assert bool(loss.isfinite())
     assert len(gradient_rows(head, 1)) == 2
@@ -140,7 +169,7 @@ def test_sparse_gradients_are_the_dense_ones() -> None:
     for sparse in (False, True):
         torch.manual_seed(0)
         heads.append(Cascade(4, 120, (10, 4, 3), width=3, survivors=2, sparse_gradients=sparse))
-        heads[-1].loss(torch.ones(2, 4), rows_of([[3, 40], [119]], 120)).backward()
+        heads[-1].loss(torch.ones(2, 4), label_rows([[3, 40], [119]], 120)).backward()
     dense, sparse_head = heads
     assert dense.sparse_parameters() == []
     assert len(sparse_head.sparse_parameters()) == 2
@@ -194,7 +223,7 @@ def test_shared_prefixes_take_the_largest_weight_of_their_labels() -> None:
     ) + functional.binary_cross_entropy_with_logits(
         last, torch.tensor([[1.0, 1, 0, 0, 0, 0]]), torch.tensor([[0.5, 3, 1, 1, 1, 1]])
     )
-    torch.testing.assert_close(head.loss(features, rows_of([[0, 1]], 6)), expected)
+    torch.testing.assert_close(head.loss(features, label_rows([[0, 1]], 6)), expected)
 
 
 def test_cascade_learns_the_labels_of_each_row() -> None:

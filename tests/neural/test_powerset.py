@@ -9,25 +9,50 @@ import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_array
+from torch import Tensor
 
 from longtail.errors import InvalidInput
 from longtail.labels.codes import BitChunks
+from longtail.neural.heads.head import Head, Task
 from longtail.neural.heads.powerset import PowersetCascade, PowersetHead, PowersetProduct, PowersetSampling
 from longtail.neural.targets import LabelRows
+from tests.neural.head_contract import HeadContract
 
 HEADS = [PowersetProduct, PowersetSampling, PowersetCascade]
 N_LABELS = 7
 ALL_SETS = np.array([[number >> label & 1 for label in range(N_LABELS)] for number in range(2**N_LABELS)], float)
 
 
-def log_likelihoods(head: PowersetHead, features: torch.Tensor) -> torch.Tensor:
+class TestPowersetProduct(HeadContract):
+    tasks = ("multi-label",)
+    learning_rate = 0.3
+    kind: type[Any] = PowersetProduct
+
+    def make(self, n_features: int, n_labels: int, task: Task, label_weights: Tensor | None = None) -> Head:
+        head: Head = self.kind(n_features, n_labels, 3, label_weights=label_weights)
+        return head
+
+    def label_scores(self, head: Head, features: Tensor) -> Tensor:
+        assert isinstance(head, PowersetHead)
+        return head.marginals(features)
+
+
+class TestPowersetSampling(TestPowersetProduct):
+    kind = PowersetSampling
+
+
+class TestPowersetCascade(TestPowersetProduct):
+    kind = PowersetCascade
+
+
+def log_likelihoods(head: PowersetHead, features: Tensor) -> Tensor:
     """The log-likelihood of each set for one row, one loss at a time."""
     head.eval()
     with torch.no_grad():
         return torch.stack([-head.loss(features, LabelRows.of(csr_array(one[None]))) for one in ALL_SETS])
 
 
-def train(head: PowersetHead, features: torch.Tensor, targets: LabelRows, steps: int = 300) -> float:
+def train(head: PowersetHead, features: Tensor, targets: LabelRows, steps: int = 300) -> float:
     optimiser = torch.optim.Adam(head.parameters(), lr=0.05)
     for _ in range(steps):
         optimiser.zero_grad()

@@ -16,9 +16,54 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.heads.head import best_labels
+from longtail.neural.heads.head import Head, Task, best_labels
 from longtail.neural.heads.product import Product, best_codes
 from longtail.neural.targets import LabelRows
+from tests.neural.head_contract import N_LABELS, TASK, HeadContract
+
+
+class TestProduct(HeadContract):
+    learning_rate = 5.0
+
+    def make(self, n_features: int, n_labels: int, task: Task, label_weights: Tensor | None = None) -> Head:
+        return Product(n_features, n_labels, self.radices(n_labels), task=task, label_weights=label_weights)
+
+    def radices(self, n_labels: int) -> tuple[int, ...]:
+        return (5, 3) if n_labels == N_LABELS else (n_labels,)
+
+    def label_scores(self, head: Head, features: Tensor) -> Tensor:
+        assert isinstance(head, Product)
+        return head.label_scores(features)
+
+    @TASK
+    def test_training_puts_a_true_label_first(self, task: Task) -> None:
+        if task == "multi-label":
+            pytest.skip("one product mixes up the digits of a row's labels; see the test of groups below")
+        super().test_training_puts_a_true_label_first(task)
+
+    def count_parameters(self, n_features: int, n_labels: int) -> int:
+        return (n_features + 1) * sum(self.radices(n_labels))
+
+
+class TestProductOfGroups(TestProduct):
+    learning_rate = 0.5
+    test_training_puts_a_true_label_first = HeadContract.test_training_puts_a_true_label_first
+
+    def make(self, n_features: int, n_labels: int, task: Task, label_weights: Tensor | None = None) -> Head:
+        return Product(n_features, n_labels, self.radices(n_labels), 3, task=task, label_weights=label_weights)
+
+    def count_parameters(self, n_features: int, n_labels: int) -> int:
+        return 3 * super().count_parameters(n_features, n_labels)
+
+
+class TestProductOfSoftmaxes(TestProduct):
+    # Softmaxes over labels sum to 1 for rows without labels too: there is nothing that such rows could teach.
+    tasks = ("single-label",)
+    learning_rate = 0.5
+
+    def make(self, n_features: int, n_labels: int, task: Task, label_weights: Tensor | None = None) -> Head:
+        radices = self.radices(n_labels)
+        return Product(n_features, n_labels, radices, loss="softmax", task=task, label_weights=label_weights)
 
 
 def rounded(head: Product, generator: torch.Generator, step: float = 1.0) -> Product:

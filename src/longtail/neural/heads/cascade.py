@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.heads.coded import SCORES_AT_ONCE, CodedHead, best_candidates
+from longtail.neural.heads.coded import SCORES_AT_ONCE, CodedHead, best_candidates, each_once
 from longtail.neural.heads.head import Task, best_labels
+from longtail.neural.heads.losses import binary_loss
 from longtail.neural.targets import LabelRows
 
 
@@ -79,12 +80,15 @@ class Cascade(CodedHead):
         self.first = nn.Linear(n_features, self.n_prefixes[0])
         self.queries = nn.ModuleList(nn.Linear(n_features, width) for _ in self.n_prefixes[1:])
         self.tables = nn.ModuleList(nn.Embedding(n, width, sparse=sparse_gradients) for n in self.n_prefixes[1:])
-        for table in self.tables:
-            nn.init.normal_(table.weight, std=width**-0.5)
+        for table in self._weights():
+            nn.init.normal_(table, std=width**-0.5)
 
     def sparse_parameters(self) -> list[nn.Parameter]:
         """The parameters whose gradients are sparse."""
-        return [table.weight for table in self.tables] if self.sparse_gradients else []
+        return self._weights() if self.sparse_gradients else []
+
+    def _weights(self) -> list[nn.Parameter]:
+        return list(self.tables.parameters())
 
     def _children(self, stage: int, prefixes: Tensor) -> tuple[Tensor, Tensor]:
         """The prefixes of a stage below those of the stage before (n_rows x any), and which of them exist."""
@@ -95,9 +99,11 @@ class Cascade(CodedHead):
     def _candidate_logits(self, stage: int, features: Tensor, candidates: Tensor, exist: Tensor) -> Tensor:
         query = self.queries[stage - 1](features)
         embeddings = self.tables[stage - 1](candidates.where(exist, 0))
-        return torch.bmm(embeddings.to(query.dtype), query[:, :, None])[:, :, 0].float()
+        logits = torch.bmm(embeddings.to(query.dtype), query[:, :, None])[:, :, 0]
+        return logits.float().masked_fill(~exist, -torch.inf)
 
     def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        self.check_batch(features, targets)
         return self._path_loss(features, targets) if self.task == "single-label" else self._tree_loss(features, targets)
 
     def _path_loss(self, features: Tensor, targets: LabelRows) -> Tensor:
@@ -107,54 +113,39 @@ class Cascade(CodedHead):
         )
         for stage in range(1, len(self.n_prefixes)):
             siblings, exist = self._children(stage, positions[:, None] // self.codes.strides[stage - 1])
-            logits = self._candidate_logits(stage, features, siblings, exist).masked_fill(~exist, -torch.inf)
+            logits = self._candidate_logits(stage, features, siblings, exist)
             digits = positions // self.codes.strides[stage] % self.codes.radices[stage]
             loss = loss + functional.cross_entropy(logits, digits, reduction="none")
-        if self.label_weights is not None:
-            loss = loss * self.label_weights[targets.labels]
-        return loss.mean()
+        weights = self.weights_of(targets.labels)
+        return loss.mean() if weights is None else (loss * weights).mean()
 
     def _tree_loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        stages = []
-        survivors, chances = torch.empty(0), torch.ones(len(features), 1)
+        losses = []
+        candidates = survivors = torch.arange(self.n_prefixes[0]).expand(len(features), -1)
+        chances = torch.ones(len(features), 1)
         for stage, radix in enumerate(self.codes.radices):
-            owners, prefixes, weights = self._positives(stage, targets)
+            prefixes = self.positions_of(targets.labels) // self.codes.strides[stage]
+            weights = self.weights_of(targets.labels)
+            owners, prefixes, weights = each_once(targets.rows, prefixes, self.n_prefixes[stage], weights)
             if stage == 0:
-                candidates = torch.arange(self.n_prefixes[0]).expand(len(features), -1)
-                exist = torch.ones_like(candidates, dtype=torch.bool)
                 logits, places = self.first(features).float(), prefixes
             else:
-                candidates, exist = self._children(stage, survivors)
                 below = survivors[owners] == (prefixes // radix)[:, None]
+                candidates, exist = self._children(stage, survivors)
                 places = torch.where(below.any(1), below.int().argmax(1) * radix + prefixes % radix, -1)
                 places = _make_room(places, owners, candidates.shape)
                 placed = places >= 0
-                owners, prefixes, weights, places = owners[placed], prefixes[placed], weights[placed], places[placed]
-                candidates[owners, places], exist[owners, places] = prefixes, True
+                owners, places, weights = owners[placed], places[placed], None if weights is None else weights[placed]
+                candidates[owners, places], exist[owners, places] = prefixes[placed], True
                 logits = self._candidate_logits(stage, features, candidates, exist)
                 chances = chances.repeat_interleave(radix, 1)
-            positive, weight = torch.zeros_like(logits), exist.float()
-            positive[owners, places], weight[owners, places] = 1, weights
-            loss = functional.binary_cross_entropy_with_logits(logits, positive, weight, reduction="sum")
-            stages.append(loss / exist.sum())
-            if stage + 1 < len(self.codes.radices):
-                chances = chances * logits.detach().sigmoid()
-                standing = (chances + positive).masked_fill(~exist, -1)
-                kept = torch.topk(standing, min(self.survivors, standing.shape[1]), dim=1).indices
-                survivors, chances = candidates.gather(1, kept), chances.gather(1, kept)
-        return torch.stack(stages).sum()
-
-    def _positives(self, stage: int, targets: LabelRows) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows, in order, and prefixes of their labels, each once, and the weight of each."""
-        n_prefixes = self.n_prefixes[stage]
-        prefixes = self.positions_of(targets.labels) // self.codes.strides[stage]
-        keys, which = torch.unique(targets.rows * n_prefixes + prefixes, return_inverse=True)
-        weights = torch.ones(len(keys))
-        if self.label_weights is not None:
-            weights = torch.zeros(len(keys)).scatter_reduce(
-                0, which, self.label_weights[targets.labels].float(), "amax"
-            )
-        return keys // n_prefixes, keys % n_prefixes, weights
+            there = logits.detach() > -torch.inf
+            losses.append(binary_loss(logits, owners, places, weights) * (there.numel() / there.sum()))
+            chances = chances * logits.detach().sigmoid()
+            standing = chances.where(there, -1).index_put((owners, places), torch.ones(()), accumulate=True)
+            kept = torch.topk(standing, min(self.survivors, standing.shape[1]), dim=1).indices
+            survivors, chances = candidates.gather(1, kept), chances.gather(1, kept)
+        return torch.stack(losses).sum()
 
     def label_scores(self, features: Tensor) -> Tensor:
         """The scores of all labels, n_rows x n_labels, as prediction gives them where no prefix is dropped."""
@@ -171,12 +162,14 @@ class Cascade(CodedHead):
 
     def _chances(self, logits: Tensor, parents: Tensor) -> Tensor:
         """The chances of children from their logits, of siblings side by side, and the chances of their parents."""
-        logits = logits.double().view(len(logits), parents.shape[1], -1)
+        logits = logits.double().view(*parents.shape, logits.shape[1] // parents.shape[1])
         chances = logits.softmax(-1) if self.task == "single-label" else logits.sigmoid()
         return (chances.float() * parents[:, :, None]).flatten(1)
 
     @torch.no_grad()
     def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        self.check_batch(features)
+        self.check_request(k, allowed)
         allowed = torch.ones(self.n_labels, dtype=torch.bool) if allowed is None else allowed
         at_positions = allowed if self.label_at is None else allowed[self.label_at]
         members = [
@@ -187,7 +180,8 @@ class Cascade(CodedHead):
         costs = [beam * radix * self.width for beam, radix in zip(beams, self.codes.radices[1:], strict=False)]
         rows_at_once = max(1, SCORES_AT_ONCE // max(self.n_prefixes[0], *costs, 1))
         blocks = [
-            self._predict(rows, beams, [inside > 0 for inside in members]) for rows in features.split(rows_at_once)
+            self._predict(rows, beams, [inside > 0 for inside in members])
+            for rows in torch.split(features, rows_at_once)
         ]
         labels, scores = zip(*blocks, strict=True)
         return torch.cat(labels), torch.cat(scores)
@@ -202,7 +196,7 @@ class Cascade(CodedHead):
         survivors, chances = best_labels(chances, beams[0], usable[0])
         for stage in range(1, len(beams)):
             candidates, exist = self._children(stage, survivors)
-            logits = self._candidate_logits(stage, features, candidates, exist).masked_fill(~exist, -torch.inf)
+            logits = self._candidate_logits(stage, features, candidates, exist)
             chances = self._chances(logits, chances)
             chances = chances.masked_fill(~(exist & usable[stage][candidates.where(exist, 0)]), -torch.inf)
             if stage + 1 == len(beams):
@@ -211,12 +205,11 @@ class Cascade(CodedHead):
         return survivors, chances
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
-        total = self.n_features * self.n_prefixes[0]
-        for stage, radix in enumerate(self.codes.radices[1:], 1):
-            parents = min(self.survivors, self.n_prefixes[0] if stage == 1 else parents * self.codes.radices[stage - 1])
-            if training and self.task == "single-label":
-                parents = 1
-            total += self.n_features * self.width + parents * radix * self.width
+        total, parents = self.n_features * self.n_prefixes[0], self.n_prefixes[0]
+        for radix in self.codes.radices[1:]:
+            parents = 1 if training and self.task == "single-label" else min(self.survivors, parents)
+            total += (self.n_features + parents * radix) * self.width
+            parents *= radix
         return n_rows * total * (3 if training else 1)
 
 

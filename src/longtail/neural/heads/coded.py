@@ -78,6 +78,23 @@ class CodedHead(Head):
         return torch.where(inside, self.label_at[positions.clamp(max=self.n_labels - 1)], -1)
 
 
+def each_once(
+    rows: Tensor, columns: Tensor, n_columns: int, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Pairs of a row and a column, sorted and each once, with the largest of its weights.
+
+    Examples
+    --------
+    >>> rows, columns, weights = torch.tensor([0, 0, 1]), torch.tensor([4, 4, 2]), torch.tensor([1.0, 3.0, 2.0])
+    >>> [part.tolist() for part in each_once(rows, columns, 5, weights)]
+    [[0, 1], [4, 2], [3.0, 2.0]]
+    """
+    keys, which = torch.unique(rows * n_columns + columns, return_inverse=True)
+    if weights is not None:
+        weights = torch.zeros(len(keys)).scatter_reduce(0, which, weights.float(), "amax", include_self=False)
+    return keys // n_columns, keys % n_columns, weights
+
+
 def best_candidates(labels: Tensor, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k best of each row's own candidates, ties to the lowest label; -1 and -inf beyond those above -inf.
 

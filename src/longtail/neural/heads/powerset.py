@@ -26,18 +26,19 @@ _MOST_BITS = 16
 class PowersetHead(Head):
     """A head that gives every chunk of labels a softmax over the chunk's subsets.
 
-    The loss is the negative log-likelihood of a row's label set, a sum over chunks. Labels have no terms of their own
-    in it, so there are no label weights.
+    The loss is the negative log-likelihood of a row's label set, a sum over chunks.
 
     Parameters
     ----------
     n_features, n_labels : int
     bits : int
         Labels of a chunk, from 1 to 16; the last chunk has what is left.
+    label_weights : float tensor of n_labels or None
+        The term of a chunk takes the largest weight of the row's labels in it, 1 if there are none.
     """
 
-    def __init__(self, n_features: int, n_labels: int, bits: int = 5) -> None:
-        super().__init__(n_features, n_labels)
+    def __init__(self, n_features: int, n_labels: int, bits: int = 5, label_weights: Tensor | None = None) -> None:
+        super().__init__(n_features, n_labels, "multi-label", label_weights)
         if not 1 <= bits <= _MOST_BITS:
             raise InvalidInput(f"bits is {bits}; expected 1 to {_MOST_BITS}: a chunk has 2^bits outputs")
         self.chunks = BitChunks(n_labels, bits)
@@ -60,10 +61,22 @@ class PowersetHead(Head):
 
     def _by_chunk(self, outputs: Tensor) -> Tensor:
         """Outputs of the chunks as n_rows x chunks x n_subsets: only the last chunk may be short of some."""
-        outputs = outputs.float()
-        return functional.pad(outputs, (0, -outputs.shape[1] % self.n_subsets), value=-torch.inf).view(
-            len(outputs), -1, self.n_subsets
-        )
+        n_chunks = -(-outputs.shape[1] // self.n_subsets)
+        outputs = functional.pad(outputs.float(), (0, -outputs.shape[1] % self.n_subsets), value=-torch.inf)
+        return outputs.view(len(outputs), n_chunks, self.n_subsets)
+
+    def _set_loss(self, logits: Tensor, targets: LabelRows, chunks: Tensor | None = None) -> Tensor:
+        """The mean over rows of the sum over chunks, all or some."""
+        codes, weights = self.codes_of(targets), torch.ones(targets.n_rows * self.n_chunks)
+        label_weights = self.weights_of(targets.labels)
+        if label_weights is not None:
+            places = targets.rows * self.n_chunks + self.chunk_of[targets.labels]
+            weights.scatter_reduce_(0, places, label_weights.float(), "amax", include_self=False)
+        weights = weights.view_as(codes)
+        if chunks is not None:
+            codes, weights = codes[:, chunks], weights[:, chunks]
+        terms = functional.cross_entropy(logits.transpose(1, 2), codes, reduction="none")
+        return (terms * weights).sum(1).mean()
 
     @abstractmethod
     def best_subsets(self, features: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,6 +84,7 @@ class PowersetHead(Head):
 
     def predict_sets(self, features: Tensor) -> Any:
         """The label set of each row, a csr_array of shape (n_rows, n_labels) whose stored values are 1."""
+        self.check_batch(features)
         with torch.no_grad():
             blocks = [self.best_subsets(rows)[0] for rows in self._blocks(features)]
         return sparse.csr_array(self.chunks.decode(torch.cat(blocks).numpy()))
@@ -87,12 +101,14 @@ class PowersetHead(Head):
             return torch.cat(columns, 1).clamp(max=1)
 
     def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        self.check_batch(features)
+        self.check_request(k, allowed)
         blocks = [best_labels(self.marginals(rows), k, allowed) for rows in self._blocks(features)]
         labels, scores = zip(*blocks, strict=True)
         return torch.cat(labels), torch.cat(scores)
 
     def _blocks(self, features: Tensor) -> tuple[Tensor, ...]:
-        return features.split(max(1, SCORES_AT_ONCE // (self.n_chunks * self.n_subsets)))
+        return torch.split(features, max(1, SCORES_AT_ONCE // (self.n_chunks * self.n_subsets)))
 
 
 class PowersetProduct(PowersetHead):
@@ -104,6 +120,7 @@ class PowersetProduct(PowersetHead):
     ----------
     n_features, n_labels : int
     bits : int
+    label_weights : float tensor of n_labels or None
 
     Examples
     --------
@@ -115,13 +132,13 @@ class PowersetProduct(PowersetHead):
     (3, 101)
     """
 
-    def __init__(self, n_features: int, n_labels: int, bits: int = 5) -> None:
-        super().__init__(n_features, n_labels, bits)
+    def __init__(self, n_features: int, n_labels: int, bits: int = 5, label_weights: Tensor | None = None) -> None:
+        super().__init__(n_features, n_labels, bits, label_weights)
         self.linear = nn.Linear(n_features, self.n_outputs)
 
     def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        logits = self._by_chunk(self.linear(features))
-        return functional.cross_entropy(logits.transpose(1, 2), self.codes_of(targets), reduction="sum") / len(features)
+        self.check_batch(features, targets)
+        return self._set_loss(self._by_chunk(self.linear(features)), targets)
 
     def best_subsets(self, features: Tensor) -> tuple[Tensor, Tensor]:
         probabilities = self._by_chunk(self.linear(features)).softmax(-1)
@@ -142,6 +159,7 @@ class PowersetSampling(PowersetProduct):
     bits : int
     sampled : int or None
         Chunks of a step; half of them where None.
+    label_weights : float tensor of n_labels or None
 
     Examples
     --------
@@ -151,8 +169,15 @@ class PowersetSampling(PowersetProduct):
     True
     """
 
-    def __init__(self, n_features: int, n_labels: int, bits: int = 5, sampled: int | None = None) -> None:
-        super().__init__(n_features, n_labels, bits)
+    def __init__(
+        self,
+        n_features: int,
+        n_labels: int,
+        bits: int = 5,
+        sampled: int | None = None,
+        label_weights: Tensor | None = None,
+    ) -> None:
+        super().__init__(n_features, n_labels, bits, label_weights)
         self.sampled = -(-self.n_chunks // 2) if sampled is None else sampled
         if not 1 <= self.sampled <= self.n_chunks:
             raise InvalidInput(f"sampled is {sampled}; expected 1 to {self.n_chunks}, the number of chunks")
@@ -160,14 +185,13 @@ class PowersetSampling(PowersetProduct):
     def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         if not self.training or self.sampled == self.n_chunks:
             return super().loss(features, targets)
+        self.check_batch(features, targets)
         # Sorted, so that the short chunk comes last here too.
         chunks = torch.randperm(self.n_chunks)[: self.sampled].sort().values
         outputs = (chunks[:, None] * self.n_subsets + torch.arange(self.n_subsets)).flatten()
         outputs = outputs[outputs < self.n_outputs]
         logits = self._by_chunk(functional.linear(features, self.linear.weight[outputs], self.linear.bias[outputs]))
-        codes = self.codes_of(targets)[:, chunks]
-        loss = functional.cross_entropy(logits.transpose(1, 2), codes, reduction="sum") / len(features)
-        return loss * (self.n_chunks / self.sampled)
+        return self._set_loss(logits, targets, chunks) * (self.n_chunks / self.sampled)
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         if not training:
@@ -188,6 +212,7 @@ class PowersetCascade(PowersetHead):
     bits : int
     width : int
         Width of the hidden layer.
+    label_weights : float tensor of n_labels or None
 
     Examples
     --------
@@ -197,8 +222,10 @@ class PowersetCascade(PowersetHead):
     (3, 101)
     """
 
-    def __init__(self, n_features: int, n_labels: int, bits: int = 5, width: int = 64) -> None:
-        super().__init__(n_features, n_labels, bits)
+    def __init__(
+        self, n_features: int, n_labels: int, bits: int = 5, width: int = 64, label_weights: Tensor | None = None
+    ) -> None:
+        super().__init__(n_features, n_labels, bits, label_weights)
         if width < 1:
             raise InvalidInput(f"width is {width}; expected at least 1")
         self.width = width
@@ -209,19 +236,19 @@ class PowersetCascade(PowersetHead):
         nn.init.normal_(self.subsets.weight, std=width**-0.5)
 
     def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        codes = self.codes_of(targets)
-        embeddings = self.subsets(codes + torch.arange(self.n_chunks) * self.n_subsets)
+        self.check_batch(features, targets)
+        embeddings = self.subsets(self.codes_of(targets) + torch.arange(self.n_chunks) * self.n_subsets)
         before = embeddings.cumsum(1) - embeddings
         hidden = torch.relu(self.query(features)[:, None] + before)
         short = self.n_chunks * self.n_subsets - self.n_outputs
         answers = functional.pad(self.answer.weight, (0, 0, 0, short)).view(self.n_chunks, self.n_subsets, self.width)
         logits = self._by_chunk(self.linear(features)) + torch.einsum("nhw,hsw->nhs", hidden, answers).float()
-        return functional.cross_entropy(logits.transpose(1, 2), codes, reduction="sum") / len(features)
+        return self._set_loss(logits, targets)
 
     def best_subsets(self, features: Tensor) -> tuple[Tensor, Tensor]:
         alone, query = self._by_chunk(self.linear(features)), self.query(features)
         codes, probabilities = [], []
-        for chunk, answers in enumerate(self.answer.weight.split(self.n_subsets)):
+        for chunk, answers in enumerate(torch.split(self.answer.weight, self.n_subsets)):
             added = functional.linear(torch.relu(query), answers)
             logits = alone[:, chunk] + functional.pad(added, (0, self.n_subsets - added.shape[1]))
             probabilities.append(logits.softmax(-1))

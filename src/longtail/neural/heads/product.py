@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.heads.coded import SCORES_AT_ONCE, CodedHead, best_candidates
+from longtail.neural.heads.coded import SCORES_AT_ONCE, CodedHead, best_candidates, each_once
 from longtail.neural.heads.head import Task, best_labels
+from longtail.neural.heads.losses import binary_loss
 from longtail.neural.targets import LabelRows
 
 Loss = Literal["binary", "softmax"]
@@ -96,7 +97,7 @@ class Product(CodedHead):
     def _log_outputs(self, logits: Tensor) -> Tensor:
         if self.outputs == "binary":
             return functional.logsigmoid(logits)
-        return torch.cat([digit.log_softmax(-1) for digit in logits.split(self.codes.radices, -1)], -1)
+        return torch.cat([digit.log_softmax(-1) for digit in torch.split(logits, list(self.codes.radices), -1)], -1)
 
     def _columns(self, labels: Tensor) -> Tensor:
         """The outputs a label's digits stand at, as a last axis."""
@@ -108,39 +109,38 @@ class Product(CodedHead):
         return torch.stack(columns, -1)
 
     def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        self.check_batch(features, targets)
         if self.task == "single-label":
             targets.single()
         logits = self._logits(features)
         columns = self._columns(targets.labels)
+        weights = self.weights_of(targets.labels)
         if self.groups == 1 and self.outputs == "binary":
-            return self._digit_loss(logits[:, 0], targets, columns)
-        return self._score_loss(self._log_outputs(logits), targets, columns)
+            return self._digit_loss(logits[:, 0], targets.rows[:, None].expand_as(columns), columns, weights)
+        return self._score_loss(self._log_outputs(logits), targets.rows, columns, weights)
 
-    def _digit_loss(self, logits: Tensor, targets: LabelRows, columns: Tensor) -> Tensor:
-        rows = targets.rows[:, None]
-        on = torch.zeros_like(logits)
-        on[rows, columns] = 1
-        if self.label_weights is None:
-            return functional.binary_cross_entropy_with_logits(logits, on)
-        weights = self.label_weights[targets.labels, None]
-        if self.task == "single-label":
-            return functional.binary_cross_entropy_with_logits(logits, on, weights.expand_as(logits))
-        largest = torch.zeros_like(logits).flatten()
-        largest.scatter_reduce_(
-            0, (rows * self.width + columns).flatten(), weights.expand_as(columns).flatten().float(), "amax"
-        )
-        return functional.binary_cross_entropy_with_logits(logits, on, torch.where(on > 0, largest.view_as(on), 1))
+    def _digit_loss(self, logits: Tensor, rows: Tensor, columns: Tensor, weights: Tensor | None) -> Tensor:
+        if weights is not None and self.task == "single-label":
+            on = torch.zeros_like(logits).scatter(1, columns, 1)
+            terms = functional.binary_cross_entropy_with_logits(logits, on, reduction="none")
+            return (terms.mean(1) * weights).mean()
+        if weights is not None:
+            weights = weights[:, None].expand_as(columns).flatten()
+        return binary_loss(logits, *each_once(rows.flatten(), columns.flatten(), self.width, weights))
 
-    def _score_loss(self, log_outputs: Tensor, targets: LabelRows, columns: Tensor) -> Tensor:
-        log_products = log_outputs[targets.rows[:, None], :, columns].sum(1)
+    def _score_loss(self, log_outputs: Tensor, rows: Tensor, columns: Tensor, weights: Tensor | None) -> Tensor:
+        log_products = log_outputs[rows[:, None], :, columns].sum(1)
         log_scores = log_products.logsumexp(-1) - math.log(self.groups)
-        if self.label_weights is not None:
-            log_scores = log_scores * self.label_weights[targets.labels]
-        loss = -log_scores.sum() / targets.n_rows
+        if weights is not None:
+            log_scores = log_scores * weights
+        loss = -log_scores.sum() / len(log_outputs)
         if self.outputs == "softmax":
             return loss
-        log_sums = torch.stack([digit.logsumexp(-1) for digit in log_outputs.split(self.codes.radices, -1)]).sum(0)
-        return loss + log_sums.exp().mean()
+        digits = torch.split(log_outputs, list(self.codes.radices), -1)
+        totals = torch.stack([digit.logsumexp(-1) for digit in digits]).sum(0).exp().mean(1)
+        if weights is not None and self.task == "single-label":
+            totals = totals * weights
+        return loss + totals.mean()
 
     def label_scores(self, features: Tensor, labels: Tensor | None = None) -> Tensor:
         """The scores of labels, or of all: n_rows x n_labels, so for few labels or few rows.
@@ -175,10 +175,13 @@ class Product(CodedHead):
 
     @torch.no_grad()
     def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        self.check_batch(features)
+        self.check_request(k, allowed)
         candidates = torch.arange(self.n_labels) if allowed is None else allowed.nonzero()[:, 0]
         rows_at_once = max(1, SCORES_AT_ONCE // (self.groups * self.width))
         blocks = [
-            self._predict(self._probabilities(rows), k, allowed, candidates) for rows in features.split(rows_at_once)
+            self._predict(self._probabilities(rows), k, allowed, candidates)
+            for rows in torch.split(features, rows_at_once)
         ]
         labels, scores = zip(*blocks, strict=True)
         return torch.cat(labels), torch.cat(scores)
@@ -195,7 +198,7 @@ class Product(CodedHead):
             cost = self.groups * searched * searched.bit_length()
             direct = cost >= n_candidates
             later = []
-            for rows in pending.split(max(1, SCORES_AT_ONCE // max(1, min(cost, n_candidates)))):
+            for rows in torch.split(pending, max(1, SCORES_AT_ONCE // max(1, min(cost, n_candidates)))):
                 if direct:
                     columns, scores[rows] = best_labels(self._scores(outputs[rows], candidates[None]), k)
                     labels[rows] = torch.where(columns < 0, -1, candidates[columns]) if n_candidates else columns
@@ -208,7 +211,7 @@ class Product(CodedHead):
 
     def _search(self, outputs: Tensor, k: int, searched: int, allowed: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """The k best labels among the best codes of each group, and a score that no label beyond these exceeds."""
-        groups = [best_codes(group.split(self.codes.radices, -1), searched) for group in outputs.unbind(1)]
+        groups = [best_codes(torch.split(group, list(self.codes.radices), -1), searched) for group in outputs.unbind(1)]
         codes = torch.cat([codes for codes, _ in groups], 1).sort(dim=1).values
         labels = self.labels_at(codes)
         labels[:, 1:].masked_fill_(codes[:, 1:] == codes[:, :-1], -1)
