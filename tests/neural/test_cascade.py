@@ -230,13 +230,13 @@ def test_cascade_learns_the_labels_of_each_row() -> None:
     torch.manual_seed(0)
     Y = csr_array((torch.rand(20, 60) < 0.05).float().numpy())
     targets = LabelRows.of(Y)
-    head = Cascade(20, 60, (12, 5), width=16, survivors=6)
+    head = Cascade(20, 60, (12, 5), width=16, survivors=8)
     optimiser = torch.optim.Adam(head.parameters(), lr=0.05)
     for _ in range(150):
         optimiser.zero_grad()
         head.loss(torch.eye(20), targets).backward()
         optimiser.step()
-    for row, labels in enumerate(head.predict_topk(torch.eye(20), 6)[0].tolist()):
+    for row, labels in enumerate(head.predict_topk(torch.eye(20), 8)[0].tolist()):
         own = Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist()
         assert set(own) == set(labels[: len(own)])
 
