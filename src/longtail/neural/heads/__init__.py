@@ -1,7 +1,10 @@
 """Output layers with one interface: what differs is how the labels share the work and the weights."""
 
+from longtail.neural.heads.bottleneck import Bottleneck
 from longtail.neural.heads.dense import DenseHead
+from longtail.neural.heads.dft import DFT
 from longtail.neural.heads.head import Head
 from longtail.neural.heads.one_hot import OneHot
+from longtail.neural.heads.sampling import Sampling
 
-__all__ = ["DenseHead", "Head", "OneHot"]
+__all__ = ["DFT", "Bottleneck", "DenseHead", "Head", "OneHot", "Sampling"]

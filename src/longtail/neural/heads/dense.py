@@ -43,6 +43,6 @@ class DenseHead(Head):
         self.check_request(k, allowed)
         blocks = [
             best_labels(self.probabilities(block), k, allowed)
-            for block in features.split(max(1, _AT_ONCE // self.n_labels))
+            for block in torch.split(features, max(1, _AT_ONCE // self.n_labels))
         ]
         return torch.cat([labels for labels, _ in blocks]), torch.cat([scores for _, scores in blocks])

@@ -22,7 +22,7 @@ class _BinaryLoss(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, rows: Tensor, columns: Tensor, weights: Tensor | None) -> Tensor:
         ctx.save_for_backward(logits, rows, columns, weights)
         flat = logits.reshape(-1)
-        total = sum(float(functional.softplus(part).sum()) for part in flat.split(_AT_ONCE)) if len(flat) else 0.0
+        total = sum((float(functional.softplus(part).sum()) for part in torch.split(flat, _AT_ONCE)), 0.0)
         positives = logits[rows, columns].double()
         if weights is not None:
             positives = functional.softplus(positives) - weights * functional.softplus(-positives)
@@ -59,7 +59,7 @@ def binary_loss(logits: Tensor, rows: Tensor, columns: Tensor, weights: Tensor |
     >>> bool(torch.isclose(found, dense))
     True
     """
-    result: Tensor = _BinaryLoss.apply(logits.float(), rows, columns, weights)
+    result: Tensor = _BinaryLoss.apply(logits.float(), rows, columns, weights)  # type: ignore[no-untyped-call]
     return result
 
 

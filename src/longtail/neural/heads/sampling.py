@@ -1,0 +1,218 @@
+"""`Sampling`: the plain linear layer in blocks of labels, of which a batch trains only those that it needs.
+
+Multi-head sampling (Liang et al., TPAMI 2025, section 4.3): training costs what the touched blocks cost; prediction
+and memory are those of `OneHot`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from longtail.errors import InvalidInput
+from longtail.neural.heads.dense import DenseHead
+from longtail.neural.heads.head import Array, Task
+from longtail.neural.heads.losses import binary_loss, softmax_loss
+from longtail.neural.heads.margin import cosines, with_margin
+from longtail.neural.targets import LabelRows
+
+
+class Sampling(DenseHead):
+    """A weight vector per label, in `n_heads` blocks of ``ceil(n_labels / n_heads)``, the last perhaps shorter.
+
+    Label y is in block ``y // length``. The labels of the blocks that a batch touches are its candidates, and its loss
+    is over them alone:
+
+    - single-label, fast: the blocks of the batch's labels and ``sampled - 1`` others, shared by all rows;
+    - single-label, not fast: for each row the block of its own label and ``sampled - 1`` others;
+    - multi-label: as fast, each candidate judged by itself.
+
+    With ``sampled=n_heads`` that is the loss of `OneHot`. Other blocks are drawn by torch's generator.
+
+    Parameters
+    ----------
+    n_features, n_labels, task, label_weights
+        As for `Head`.
+    n_heads : int
+        Blocks. Many short ones cost least, and leave each label the fewest others to be told from at a time.
+    sampled : int
+        Blocks for each row, or beyond those of the batch, as above; at most `n_heads`.
+    fast : bool
+        Whether rows share their candidates.
+    bias : bool
+        Whether every label has an offset; not with a margin.
+    margin : float or None
+        Single-label: logits are cosines, and a row's own label must win by this angle (ArcFace; 0.5 is usual).
+    scale : float
+        What cosines are multiplied with, with a margin.
+    sparse_gradients : bool
+        Gradients hold the touched rows only. Else a gradient is as large as the table, which for very many labels
+        takes longer to clear than everything else; but every optimiser takes it.
+
+    Examples
+    --------
+    >>> from longtail.neural.targets import LabelRows
+    >>> head = Sampling(n_features=8, n_labels=1_000_000, n_heads=10_000, task="single-label", sparse_gradients=True)
+    >>> targets = LabelRows(torch.tensor([7, 123_456]), torch.tensor([0, 1, 2]), 1_000_000)
+    >>> head.loss(torch.randn(2, 8), targets).backward()
+    >>> head.weight.grad.coalesce().values().shape
+    torch.Size([200, 8])
+    """
+
+    offset: nn.Parameter | None
+
+    def __init__(
+        self,
+        n_features: int,
+        n_labels: int,
+        n_heads: int,
+        task: Task = "multi-label",
+        label_weights: Tensor | None = None,
+        sampled: int = 1,
+        fast: bool = True,
+        bias: bool = True,
+        margin: float | None = None,
+        scale: float = 64.0,
+        sparse_gradients: bool = False,
+    ) -> None:
+        super().__init__(n_features, n_labels, task, label_weights)
+        if not 1 <= n_heads <= n_labels:
+            raise InvalidInput(f"{n_heads} heads for {n_labels} labels; expected at least one, and no more than labels")
+        self.length = -(-n_labels // n_heads)
+        filled = -(-n_labels // self.length)
+        if filled < n_heads:
+            raise InvalidInput(
+                f"{n_heads} heads of {self.length} labels leave some without any of {n_labels} labels: use {filled}"
+            )
+        if not 1 <= sampled <= n_heads:
+            raise InvalidInput(f"sampled is {sampled} of {n_heads} heads; expected at least one, and no more than all")
+        if task == "multi-label" and (margin is not None or not fast):
+            raise InvalidInput("a margin, and candidates of each row's own (fast=False), are for task 'single-label'")
+        if margin is not None and not (0 <= margin < math.pi and scale > 0):
+            raise InvalidInput(f"margin is {margin} and scale {scale}; expected 0 to below pi, and more than 0")
+        self.n_heads = n_heads
+        self.sampled = sampled
+        self.fast = fast
+        self.margin = margin
+        self.scale = scale
+        self.sparse_gradients = sparse_gradients
+        bound = n_features**-0.5
+        self.weight = nn.Parameter(torch.empty(n_labels, n_features).uniform_(-bound, bound))
+        # A table of one column: rows of it can be gathered, and have sparse gradients, as those of the weights.
+        offset = nn.Parameter(torch.zeros(n_labels, 1)) if bias and margin is None else None
+        self.register_parameter("offset", offset)
+
+    def logits(self, features: Tensor) -> Tensor:
+        return self._logits(features, self.weight, self.offset)
+
+    def _logits(self, features: Tensor, weight: Tensor, offset: Tensor | None) -> Tensor:
+        if self.margin is not None:
+            return self.scale * cosines(features, weight)
+        return functional.linear(features, weight, None if offset is None else offset[:, 0])
+
+    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        """Mean loss over the candidates of the batch, in the way of `DenseHead.loss`."""
+        self.check_batch(features, targets)
+        if self.task == "multi-label":
+            return self._loss_of_shared(features, targets.rows, targets.labels)
+        labels = targets.single()
+        if self.fast:
+            return self._loss_of_shared(features, None, labels)
+        return self._loss_of_own(features, labels)
+
+    def _loss_of_shared(self, features: Tensor, rows: Tensor | None, labels: Tensor) -> Tensor:
+        heads = self._with_others(torch.unique(labels // self.length))
+        # Only the last block can be short, and it stands last among the candidates too.
+        columns = torch.searchsorted(heads, labels // self.length) * self.length + labels % self.length
+        if len(heads) == self.n_heads and not self.sparse_gradients:
+            logits = self.logits(features)
+        else:
+            candidates = self._members(heads)
+            candidates = candidates[candidates < self.n_labels]
+            logits = self._logits(features, *self._gather(candidates))
+        if rows is None:
+            return softmax_loss(self._add_margin(logits, columns), columns, self.weights_of(labels))
+        return binary_loss(logits, rows, columns, self.weights_of(labels))
+
+    def _with_others(self, heads: Tensor) -> Tensor:
+        """These heads and the sampled others, in ascending order; some also for a batch without labels."""
+        n_others = min(self.sampled - min(1, len(heads)), self.n_heads - len(heads))
+        if n_others == 0:
+            return heads
+        free = torch.ones(self.n_heads, dtype=torch.bool)
+        free[heads] = False
+        others = torch.nonzero(free)[:, 0]
+        return torch.cat([heads, others[torch.randperm(len(others))[:n_others]]]).sort().values
+
+    def _loss_of_own(self, features: Tensor, labels: Tensor) -> Tensor:
+        own = labels // self.length
+        others = draw_distinct(len(labels), self.sampled - 1, self.n_heads - 1)
+        heads = torch.cat([own[:, None], others + (others >= own[:, None])], dim=1)
+        candidates = self._members(heads)
+        missing = candidates >= self.n_labels
+        weight, offset = self._gather(torch.where(missing, labels[:, None], candidates))
+        if self.margin is not None:
+            logits = self.scale * cosines(features[:, None, :], weight)[:, 0]
+        else:
+            logits = (weight @ features.to(weight.dtype)[:, :, None])[:, :, 0].float()
+            logits = logits if offset is None else logits + offset[:, :, 0]
+        columns = labels % self.length
+        logits = self._add_margin(logits, columns).masked_fill(missing, -torch.inf)
+        return softmax_loss(logits, columns, self.weights_of(labels))
+
+    def _members(self, heads: Tensor) -> Tensor:
+        """The labels of the heads along the last dimension, block after block."""
+        return (heads[..., None] * self.length + torch.arange(self.length)).flatten(-2)
+
+    def _gather(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
+        weight = functional.embedding(labels, self.weight, sparse=self.sparse_gradients)
+        if self.offset is None:
+            return weight, None
+        return weight, functional.embedding(labels, self.offset, sparse=self.sparse_gradients)
+
+    def _add_margin(self, logits: Tensor, columns: Tensor) -> Tensor:
+        if not self.margin:
+            return logits
+        own = logits.gather(1, columns[:, None])
+        return logits.scatter(1, columns[:, None], self.scale * with_margin(own / self.scale, self.margin))
+
+    def multiply_adds(self, n_rows: int, training: bool = True) -> int:
+        """In training as for rows of one label each, all in blocks of their own: the most it can be."""
+        if not training:
+            return n_rows * self.n_features * self.n_labels
+        heads = min(self.n_heads, n_rows + self.sampled - 1) if self.fast else self.sampled
+        return 3 * n_rows * self.n_features * min(heads * self.length, self.n_labels)
+
+    def output_layer(self) -> tuple[Array, Array]:
+        """With a margin over features of length 1: the weights as their directions, scaled."""
+        weight = self.weight.detach().cpu()
+        weights = (weight if self.margin is None else self.scale * functional.normalize(weight, dim=1)).numpy()
+        if self.offset is None:
+            return weights, np.zeros(self.n_labels, weights.dtype)
+        return weights, self.offset.detach()[:, 0].cpu().numpy()
+
+    def sparse_parameters(self) -> list[nn.Parameter]:
+        """The table, and its column of offsets."""
+        return list(self.parameters()) if self.sparse_gradients else []
+
+
+def draw_distinct(n_rows: int, n_drawn: int, n: int) -> Tensor:
+    """Draw `n_drawn` different whole numbers below `n` for each row, every choice as likely, by Floyd's method.
+
+    The work does not grow with n.
+
+    Examples
+    --------
+    >>> draw_distinct(2, 3, 3).sort(dim=1).values.tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
+    drawn = torch.full((n_rows, n_drawn), -1)
+    for place in range(n_drawn):
+        last = n - n_drawn + place
+        number = torch.randint(last + 1, (n_rows,))
+        drawn[:, place] = torch.where((drawn == number[:, None]).any(1), last, number)
+    return drawn

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from longtail.audit import ARGMAXABLE, dft_matrix, dft_product, verify
+from longtail.errors import InvalidInput
+from longtail.neural.heads import DFT, Head
+from longtail.neural.heads.dft import Form
+from longtail.neural.heads.head import Task
+from tests.neural.head_contract import N_LABELS, HeadContract
+
+ORDER = torch.tensor([5, 3, 11, 0, 8, 1, 10, 2, 6, 4, 9, 7])
+
+
+class TestTransformed(HeadContract):
+    form: Form = "fft"
+    fixed = int(1.25 * N_LABELS * np.log2(N_LABELS))
+
+    def make(self, n_features: int, n_labels: int, task: Task, label_weights: Tensor | None = None) -> Head:
+        if n_labels == 1:
+            return DFT(n_features, 1, 0, task, label_weights, 1, start="mean", mean_active=0.5, form=self.form)
+        return DFT(n_features, n_labels, 4, task, label_weights, slack=2, order=ORDER, form=self.form)
+
+    def rate(self, task: Task) -> float:
+        return 8.0 if task == "multi-label" else 1.0
+
+    def label_scores(self, head: Head, features: Tensor) -> Tensor:
+        assert isinstance(head, DFT)
+        weights, _ = head.output_layer()
+        logits = (head.projection(features).double() @ torch.from_numpy(weights).T).float()
+        return logits.sigmoid() if head.task == "multi-label" else logits.softmax(1)
+
+    def count_parameters(self, n_features: int, n_labels: int) -> int:
+        return (n_features + 1) * (2 * 4 + 1 + 2) + n_labels * 2
+
+    def count_multiply_adds(self, n_features: int, n_labels: int, n_rows: int, training: bool) -> int:
+        trained = n_features * 11 + n_labels * 2
+        return n_rows * (3 * trained + 2 * self.fixed if training else trained + self.fixed)
+
+
+class TestInMatrixForm(TestTransformed):
+    form = "matrix"
+    fixed = N_LABELS * 9
+
+
+@given(k=st.integers(0, 6), more=st.integers(1, 40), ordered=st.booleans(), seed=st.integers(0, 99))
+def test_transform_and_matrix_are_the_same_layer(k: int, more: int, ordered: bool, seed: int) -> None:
+    n = 2 * k + more + 1
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(n, generator=generator) if ordered else None
+    x = torch.randn(3, 2 * k + 1, generator=generator)
+    forms: tuple[Form, Form] = ("fft", "matrix")
+    heads = [DFT(2 * k + 1, n, k, start="mean", mean_active=0.5, order=order, form=form) for form in forms]
+    found = []
+    for head in heads:
+        with torch.no_grad():
+            head.projection.weight.copy_(torch.eye(2 * k + 1))
+            head.projection.bias.zero_()
+        inputs = x.clone().requires_grad_()
+        logits = head.logits(inputs)
+        (logits * torch.arange(float(n))).sum().backward()
+        assert inputs.grad is not None
+        found.append((logits.detach(), inputs.grad))
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found[0][1], found[1][1], rtol=1e-4, atol=1e-3)
+    expected = dft_product(x.numpy(), n)
+    np.testing.assert_allclose(found[0][0], expected if order is None else expected[:, order.numpy()], atol=1e-4)
+
+
+@pytest.mark.parametrize("form", ["fft", "matrix"])
+@pytest.mark.parametrize(("n", "k", "slack"), [(9, 4, 0), (1000, 7, 5), (997, 30, 0)])
+def test_every_label_starts_with_the_probability_of_k_in_n(form: Form, n: int, k: int, slack: int) -> None:
+    torch.manual_seed(0)
+    head = DFT(6, n, k, slack=slack, form=form)
+    torch.testing.assert_close(head.probabilities(torch.randn(4, 6)), torch.full((4, n), k / n), rtol=1e-4, atol=1e-7)
+
+
+def test_the_start_may_be_the_mean_number_of_labels_instead() -> None:
+    head = DFT(6, 100, 10, start="mean", mean_active=2.5)
+    torch.testing.assert_close(head.probabilities(torch.randn(4, 6)), torch.full((4, 100), 0.025))
+
+
+def test_every_set_of_at_most_k_labels_can_be_had_in_any_order_and_with_slack() -> None:
+    torch.manual_seed(0)
+    sets = np.zeros((1 + 9 + 36, 9), dtype=np.int8)
+    members = [chosen for size in range(3) for chosen in combinations(range(9), size)]
+    for row, chosen in enumerate(members):
+        sets[row, list(chosen)] = 1
+    head = DFT(5, 9, 2, slack=1, order=torch.randperm(9))
+    weights, offsets = head.output_layer()
+    assert weights.shape == (9, 6)
+    assert (verify(weights, sets, offsets).verdicts == ARGMAXABLE).all()
+
+
+def test_the_output_layer_is_the_fourier_matrix_in_the_order_of_labels() -> None:
+    weights, offsets = DFT(5, 12, 3, order=ORDER).output_layer()
+    np.testing.assert_allclose(weights, dft_matrix(12, 3)[ORDER.numpy()])
+    assert not offsets.any()
+
+
+def test_the_matrix_is_not_part_of_the_state() -> None:
+    matrix, transform = (DFT(5, 50, 3, form=form) for form in ("matrix", "fft"))
+    assert matrix.matrix is not None
+    assert transform.matrix is None
+    transform.load_state_dict(matrix.state_dict())
+
+
+@pytest.mark.parametrize(("start", "mean_active"), [("max", 2.0), ("mean", None), ("mean", 0.0)])
+def test_starts_that_contradict_themselves_are_refused(
+    start: Literal["max", "mean"], mean_active: float | None
+) -> None:
+    with pytest.raises(InvalidInput, match="active"):
+        DFT(5, 50, 3, start=start, mean_active=mean_active)
+
+
+def test_sizes_and_orders_that_cannot_be_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="more than 2k labels"):
+        DFT(5, 6, 3)
+    with pytest.raises(InvalidInput, match="slack is -1"):
+        DFT(5, 9, 3, slack=-1)
+    with pytest.raises(InvalidInput, match="permutation"):
+        DFT(5, 9, 3, order=torch.zeros(9, dtype=torch.int64))
