@@ -1,0 +1,238 @@
+"""`Cascade`: labels found from coarse to fine, digit by digit of their codes (MHC, multi-head encoding).
+
+Groups of labels are scored first, then only the members of the best groups. It saves computation, not parameters: the
+last table has a row for every label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from longtail.errors import InvalidInput
+from longtail.neural.heads.coded import SCORES_AT_ONCE, CodedHead, best_candidates, each_once
+from longtail.neural.heads.head import Task, best_labels
+from longtail.neural.heads.losses import binary_loss
+from longtail.neural.targets import LabelRows
+
+
+class Cascade(CodedHead):
+    """Stages that each add a digit: a linear layer scores the first, tables of embeddings the prefixes after it.
+
+    Stage s asks with a query, a linear map of the features, and answers with the dot products of the embeddings of the
+    candidates: the children of the prefixes that survived the stage before. Embeddings of others are never read.
+
+    Multi-label rows are trained with the prefixes of their labels among the survivors, ahead of those that score
+    better; a label still missing takes the place of a candidate that is none. The loss is the sum over stages of the
+    mean binary cross-entropy of the candidates, a score the product of the sigmoids along the code. Single-label rows
+    take a softmax over siblings: the scores of all labels sum to 1, the loss is the label's negative log-likelihood,
+    for which only the siblings along its code are scored, and one survivor is the greedy search of the paper.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+    radices : sequence of int
+        Lengths of the digits; long first ones lose least (the confusion degree of a `longtail.labels.HeadPlan`).
+    width : int
+        Width of queries and embeddings.
+    survivors : int
+        Prefixes kept of every row after each stage. Prediction keeps more where these might not have k labels.
+    task : {"multi-label", "single-label"}
+    label_weights : float tensor of n_labels or None
+        A prefix that several labels of a row share takes the largest of their weights.
+    order : int64 array of n_labels or None
+        The position of each label among the codes.
+    sparse_gradients : bool
+        Whether the tables get sparse gradients, whose cost does not grow with the labels; the optimiser must take them.
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> head = Cascade(n_features=16, n_labels=3956, radices=(172, 23), width=8)
+    >>> head.predict_topk(torch.randn(2, 16), k=5)[0].shape
+    torch.Size([2, 5])
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_labels: int,
+        radices: Sequence[int],
+        width: int = 300,
+        survivors: int = 10,
+        task: Task = "multi-label",
+        label_weights: Tensor | None = None,
+        order: Any = None,
+        sparse_gradients: bool = False,
+    ) -> None:
+        super().__init__(n_features, n_labels, radices, task, label_weights, order)
+        if width < 1 or survivors < 1:
+            raise InvalidInput(f"width is {width} and survivors {survivors}; expected at least 1 of each")
+        self.width = width
+        self.survivors = survivors
+        self.sparse_gradients = sparse_gradients
+        # Prefixes of padding alone have no row.
+        self.n_prefixes = tuple(-(-n_labels // stride) for stride in self.codes.strides)
+        self.first = nn.Linear(n_features, self.n_prefixes[0])
+        self.queries = nn.ModuleList(nn.Linear(n_features, width) for _ in self.n_prefixes[1:])
+        self.tables = nn.ModuleList(nn.Embedding(n, width, sparse=sparse_gradients) for n in self.n_prefixes[1:])
+        for table in self._weights():
+            nn.init.normal_(table, std=width**-0.5)
+
+    def sparse_parameters(self) -> list[nn.Parameter]:
+        """The parameters whose gradients are sparse."""
+        return self._weights() if self.sparse_gradients else []
+
+    def _weights(self) -> list[nn.Parameter]:
+        return list(self.tables.parameters())
+
+    def _children(self, stage: int, prefixes: Tensor) -> tuple[Tensor, Tensor]:
+        """The prefixes of a stage below those of the stage before (n_rows x any), and which of them exist."""
+        radix = self.codes.radices[stage]
+        children = (prefixes[:, :, None] * radix + torch.arange(radix)).flatten(1)
+        return children, (children >= 0) & (children < self.n_prefixes[stage])
+
+    def _candidate_logits(self, stage: int, features: Tensor, candidates: Tensor, exist: Tensor) -> Tensor:
+        query = self.queries[stage - 1](features)
+        embeddings = self.tables[stage - 1](candidates.where(exist, 0))
+        logits = torch.bmm(embeddings.to(query.dtype), query[:, :, None])[:, :, 0]
+        return logits.float().masked_fill(~exist, -torch.inf)
+
+    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        self.check_batch(features, targets)
+        return self._path_loss(features, targets) if self.task == "single-label" else self._tree_loss(features, targets)
+
+    def _path_loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        positions = self.positions_of(targets.single())
+        loss = functional.cross_entropy(
+            self.first(features).float(), positions // self.codes.strides[0], reduction="none"
+        )
+        for stage in range(1, len(self.n_prefixes)):
+            siblings, exist = self._children(stage, positions[:, None] // self.codes.strides[stage - 1])
+            logits = self._candidate_logits(stage, features, siblings, exist)
+            digits = positions // self.codes.strides[stage] % self.codes.radices[stage]
+            loss = loss + functional.cross_entropy(logits, digits, reduction="none")
+        weights = self.weights_of(targets.labels)
+        return loss.mean() if weights is None else (loss * weights).mean()
+
+    def _tree_loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        losses = []
+        candidates = survivors = torch.arange(self.n_prefixes[0]).expand(len(features), -1)
+        chances = torch.ones(len(features), 1)
+        for stage, radix in enumerate(self.codes.radices):
+            prefixes = self.positions_of(targets.labels) // self.codes.strides[stage]
+            weights = self.weights_of(targets.labels)
+            owners, prefixes, weights = each_once(targets.rows, prefixes, self.n_prefixes[stage], weights)
+            if stage == 0:
+                logits, places = self.first(features).float(), prefixes
+            else:
+                below = survivors[owners] == (prefixes // radix)[:, None]
+                candidates, exist = self._children(stage, survivors)
+                places = torch.where(below.any(1), below.int().argmax(1) * radix + prefixes % radix, -1)
+                places = _make_room(places, owners, candidates.shape)
+                placed = places >= 0
+                owners, places, weights = owners[placed], places[placed], None if weights is None else weights[placed]
+                candidates[owners, places], exist[owners, places] = prefixes[placed], True
+                logits = self._candidate_logits(stage, features, candidates, exist)
+                chances = chances.repeat_interleave(radix, 1)
+            there = logits.detach() > -torch.inf
+            losses.append(binary_loss(logits, owners, places, weights) * (there.numel() / there.sum()))
+            chances = chances * logits.detach().sigmoid()
+            standing = chances.where(there, -1).index_put((owners, places), torch.ones(()), accumulate=True)
+            kept = torch.topk(standing, min(self.survivors, standing.shape[1]), dim=1).indices
+            survivors, chances = candidates.gather(1, kept), chances.gather(1, kept)
+        return torch.stack(losses).sum()
+
+    def label_scores(self, features: Tensor) -> Tensor:
+        """The scores of all labels, n_rows x n_labels, as prediction gives them where no prefix is dropped."""
+        with torch.no_grad():
+            chances = torch.ones(len(features), 1)
+            for stage, (radix, n_prefixes) in enumerate(zip(self.codes.radices, self.n_prefixes, strict=True)):
+                if stage == 0:
+                    logits = self.first(features)
+                else:
+                    logits = self.queries[stage - 1](features) @ self.tables[stage - 1].weight.T
+                padded = functional.pad(logits.float(), (0, chances.shape[1] * radix - n_prefixes), value=-torch.inf)
+                chances = self._chances(padded, chances)[:, :n_prefixes]
+            return chances if self.position is None else chances[:, self.position]
+
+    def _chances(self, logits: Tensor, parents: Tensor) -> Tensor:
+        """The chances of children from their logits, of siblings side by side, and the chances of their parents."""
+        logits = logits.double().view(*parents.shape, logits.shape[1] // parents.shape[1])
+        chances = logits.softmax(-1) if self.task == "single-label" else logits.sigmoid()
+        return (chances.float() * parents[:, :, None]).flatten(1)
+
+    @torch.no_grad()
+    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        self.check_batch(features)
+        self.check_request(k, allowed)
+        allowed = torch.ones(self.n_labels, dtype=torch.bool) if allowed is None else allowed
+        at_positions = allowed if self.label_at is None else allowed[self.label_at]
+        members = [
+            functional.pad(at_positions, (0, n_prefixes * stride - self.n_labels)).view(n_prefixes, stride).sum(1)
+            for n_prefixes, stride in zip(self.n_prefixes, self.codes.strides, strict=True)
+        ]
+        beams = [max(self.survivors, _enough(inside, k)) for inside in members[:-1]] + [k]
+        costs = [beam * radix * self.width for beam, radix in zip(beams, self.codes.radices[1:], strict=False)]
+        rows_at_once = max(1, SCORES_AT_ONCE // max(self.n_prefixes[0], *costs, 1))
+        blocks = [
+            self._predict(rows, beams, [inside > 0 for inside in members])
+            for rows in torch.split(features, rows_at_once)
+        ]
+        labels, scores = zip(*blocks, strict=True)
+        return torch.cat(labels), torch.cat(scores)
+
+    def _predict(self, features: Tensor, beams: list[int], usable: list[Tensor]) -> tuple[Tensor, Tensor]:
+        logits = self.first(features).float()
+        chances = self._chances(logits, torch.ones(len(features), 1))
+        if len(beams) == 1:
+            if self.position is not None:
+                chances, usable = chances[:, self.position], [usable[0][self.position]]
+            return best_labels(chances, beams[0], usable[0])
+        survivors, chances = best_labels(chances, beams[0], usable[0])
+        for stage in range(1, len(beams)):
+            candidates, exist = self._children(stage, survivors)
+            logits = self._candidate_logits(stage, features, candidates, exist)
+            chances = self._chances(logits, chances)
+            chances = chances.masked_fill(~(exist & usable[stage][candidates.where(exist, 0)]), -torch.inf)
+            if stage + 1 == len(beams):
+                candidates = self.labels_at(candidates)
+            survivors, chances = best_candidates(candidates, chances, beams[stage])
+        return survivors, chances
+
+    def multiply_adds(self, n_rows: int, training: bool = True) -> int:
+        total, parents = self.n_features * self.n_prefixes[0], self.n_prefixes[0]
+        for radix in self.codes.radices[1:]:
+            parents = 1 if training and self.task == "single-label" else min(self.survivors, parents)
+            total += (self.n_features + parents * radix) * self.width
+            parents *= radix
+        return n_rows * total * (3 if training else 1)
+
+
+def _make_room(places: Tensor, owners: Tensor, shape: torch.Size) -> Tensor:
+    """Places among the candidates (n_rows x any) for those that have none, -1: the last that no other of a row has.
+
+    The last candidates are children of the weakest survivors. What finds no place stays at -1. Owners are sorted.
+    """
+    missing = (places < 0).nonzero()[:, 0]
+    if len(missing) == 0:
+        return places
+    taken = torch.zeros(shape, dtype=torch.bool)
+    taken[owners[places >= 0], places[places >= 0]] = True
+    rows, which, counts = torch.unique_consecutive(owners[missing], return_inverse=True, return_counts=True)
+    turn = torch.arange(len(missing)) - (counts.cumsum(0) - counts)[which]
+    free, order = (~taken[rows]).flip(1).byte().sort(dim=1, descending=True, stable=True)
+    found = shape[1] - 1 - order[which, turn.clamp(max=shape[1] - 1)]
+    places = places.clone()
+    places[missing] = torch.where(turn < free.sum(1)[which], found, -1)
+    return places
+
+
+def _enough(members: Tensor, k: int) -> int:
+    """How many prefixes have k labels among them, or all there are, whichever they are."""
+    sizes = members[members > 0].sort().values.cumsum(0)
+    return 0 if len(sizes) == 0 else int(torch.searchsorted(sizes, min(k, int(sizes[-1])))) + 1

@@ -1,0 +1,113 @@
+"""`CodedHead`: what heads have in common that write a label as digits, one for each of several short layers.
+
+A label has a position, its place in the space of codes; the digits are those of the position. Positions of no label
+are the padding of a plan whose codes are more than the labels: no head may ever predict one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from longtail.errors import InvalidInput
+from longtail.labels.codes import MixedRadix
+from longtail.neural.heads.head import Head, Task
+
+# Numbers that prediction holds at once: rows beyond go in further blocks.
+SCORES_AT_ONCE = 2**24
+
+
+class CodedHead(Head):
+    """A head whose labels are the codes of a mixed-radix system.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+    radices : sequence of int
+        Lengths of the digits, the first most significant; `longtail.labels.plan_heads` chooses them.
+    task, label_weights
+        As of every `Head`.
+    order : int64 array of n_labels or None
+        The position of each label, a permutation such as `longtail.labels.label_order` gives; None: its own id.
+    """
+
+    position: Tensor | None
+    label_at: Tensor | None
+
+    def __init__(
+        self,
+        n_features: int,
+        n_labels: int,
+        radices: Sequence[int],
+        task: Task = "multi-label",
+        label_weights: Tensor | None = None,
+        order: Any = None,
+    ) -> None:
+        super().__init__(n_features, n_labels, task, label_weights)
+        self.codes = MixedRadix(tuple(radices))
+        if not n_labels <= self.codes.size < 2**63:
+            raise InvalidInput(
+                f"radices {self.codes.radices} make {self.codes.size} codes; expected at least {n_labels}, one for "
+                "each label, and fewer than 2^63: longtail.labels.plan_heads gives radices that fit"
+            )
+        position = None if order is None else torch.as_tensor(order, dtype=torch.int64)
+        if position is not None and (
+            position.shape != (n_labels,) or not torch.equal(position.sort().values, torch.arange(n_labels))
+        ):
+            raise InvalidInput(f"order is not a permutation of 0 to {n_labels - 1}; expected one position per label")
+        self.register_buffer("position", position)
+        self.register_buffer("label_at", None if position is None else position.argsort(), persistent=False)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+        if self.position is not None:
+            self.label_at = self.position.argsort()
+
+    def positions_of(self, labels: Tensor) -> Tensor:
+        """The position of each label."""
+        return labels if self.position is None else self.position[labels]
+
+    def labels_at(self, positions: Tensor) -> Tensor:
+        """The label at each position; -1 at padding."""
+        inside = positions < self.n_labels
+        if self.label_at is None:
+            return torch.where(inside, positions, -1)
+        return torch.where(inside, self.label_at[positions.clamp(max=self.n_labels - 1)], -1)
+
+
+def each_once(
+    rows: Tensor, columns: Tensor, n_columns: int, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Pairs of a row and a column, sorted and each once, with the largest of its weights.
+
+    Examples
+    --------
+    >>> rows, columns, weights = torch.tensor([0, 0, 1]), torch.tensor([4, 4, 2]), torch.tensor([1.0, 3.0, 2.0])
+    >>> [part.tolist() for part in each_once(rows, columns, 5, weights)]
+    [[0, 1], [4, 2], [3.0, 2.0]]
+    """
+    keys, which = torch.unique(rows * n_columns + columns, return_inverse=True)
+    if weights is not None:
+        weights = torch.zeros(len(keys)).scatter_reduce(0, which, weights.float(), "amax", include_self=False)
+    return keys // n_columns, keys % n_columns, weights
+
+
+def best_candidates(labels: Tensor, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k best of each row's own candidates, ties to the lowest label; -1 and -inf beyond those above -inf.
+
+    Examples
+    --------
+    >>> labels, scores = best_candidates(torch.tensor([[7, 3, 5]]), torch.tensor([[0.5, 0.5, -torch.inf]]), k=3)
+    >>> labels.tolist(), scores.tolist()
+    ([[3, 7, -1]], [[0.5, 0.5, -inf]])
+    """
+    labels, order = labels.sort(dim=1)
+    best = scores.gather(1, order).sort(dim=1, descending=True, stable=True)
+    kept = min(k, labels.shape[1])
+    top_labels, top_scores = labels.new_full((len(labels), k), -1), scores.new_full((len(labels), k), -torch.inf)
+    top_scores[:, :kept] = best.values[:, :kept]
+    top_labels[:, :kept] = labels.gather(1, best.indices[:, :kept]).masked_fill(top_scores[:, :kept] == -torch.inf, -1)
+    return top_labels, top_scores

@@ -1,0 +1,261 @@
+"""Heads whose one label is a label set: one out of 2^n_labels, in chunks of a few labels each.
+
+Where labels judged one by one may add up to a set that never occurs, each chunk here chooses among the subsets of its
+labels. The three heads are the paper's Table 1: chunks side by side, in a row, and some at a time.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from scipy import sparse
+from torch import Tensor, nn
+from torch.nn import functional
+
+from longtail.errors import InvalidInput
+from longtail.labels.codes import BitChunks
+from longtail.neural.heads.coded import SCORES_AT_ONCE
+from longtail.neural.heads.head import Head, best_labels
+from longtail.neural.targets import LabelRows
+
+_MOST_BITS = 16
+
+
+class PowersetHead(Head):
+    """A head that gives every chunk of labels a softmax over the chunk's subsets.
+
+    The loss is the negative log-likelihood of a row's label set, a sum over chunks.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+    bits : int
+        Labels of a chunk, from 1 to 16; the last chunk has what is left.
+    label_weights : float tensor of n_labels or None
+        The term of a chunk takes the largest weight of the row's labels in it, 1 if there are none.
+    """
+
+    def __init__(self, n_features: int, n_labels: int, bits: int = 5, label_weights: Tensor | None = None) -> None:
+        super().__init__(n_features, n_labels, "multi-label", label_weights)
+        if not 1 <= bits <= _MOST_BITS:
+            raise InvalidInput(f"bits is {bits}; expected 1 to {_MOST_BITS}: a chunk has 2^bits outputs")
+        self.chunks = BitChunks(n_labels, bits)
+        self.n_chunks = len(self.chunks.radices)
+        self.n_subsets = max(self.chunks.radices)
+        self.n_outputs = sum(self.chunks.radices)
+        labels = torch.arange(n_labels)
+        last_of_chunk = (labels // bits * bits + bits - 1).clamp(max=n_labels - 1)
+        self.register_buffer("chunk_of", labels // bits, persistent=False)
+        self.register_buffer("worth", 1 << (last_of_chunk - labels), persistent=False)
+        self.chunk_of: Tensor
+        self.worth: Tensor
+
+    def codes_of(self, targets: LabelRows) -> Tensor:
+        """The subset each chunk of a row has, as `longtail.labels.BitChunks` counts them: n_rows x n_chunks."""
+        codes = torch.zeros(targets.n_rows, self.n_chunks, dtype=torch.int64)
+        return codes.index_put(
+            (targets.rows, self.chunk_of[targets.labels]), self.worth[targets.labels], accumulate=True
+        )
+
+    def _by_chunk(self, outputs: Tensor) -> Tensor:
+        """Outputs of the chunks as n_rows x chunks x n_subsets: only the last chunk may be short of some."""
+        n_chunks = -(-outputs.shape[1] // self.n_subsets)
+        outputs = functional.pad(outputs.float(), (0, -outputs.shape[1] % self.n_subsets), value=-torch.inf)
+        return outputs.view(len(outputs), n_chunks, self.n_subsets)
+
+    def _set_loss(self, logits: Tensor, targets: LabelRows, chunks: Tensor | None = None) -> Tensor:
+        """The mean over rows of the sum over chunks, all or some."""
+        codes, weights = self.codes_of(targets), torch.ones(targets.n_rows * self.n_chunks)
+        label_weights = self.weights_of(targets.labels)
+        if label_weights is not None:
+            places = targets.rows * self.n_chunks + self.chunk_of[targets.labels]
+            weights.scatter_reduce_(0, places, label_weights.float(), "amax", include_self=False)
+        weights = weights.view_as(codes)
+        if chunks is not None:
+            codes, weights = codes[:, chunks], weights[:, chunks]
+        terms = functional.cross_entropy(logits.transpose(1, 2), codes, reduction="none")
+        return (terms * weights).sum(1).mean()
+
+    @abstractmethod
+    def best_subsets(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """The codes of the subsets predicted, n_rows x n_chunks, and the probabilities they were chosen by."""
+
+    def predict_sets(self, features: Tensor) -> Any:
+        """The label set of each row, a csr_array of shape (n_rows, n_labels) whose stored values are 1."""
+        self.check_batch(features)
+        with torch.no_grad():
+            blocks = [self.best_subsets(rows)[0] for rows in self._blocks(features)]
+        return sparse.csr_array(self.chunks.decode(torch.cat(blocks).numpy()))
+
+    def marginals(self, features: Tensor) -> Tensor:
+        """The probability of every label, n_rows x n_labels: the sum over the subsets of its chunk that have it."""
+        with torch.no_grad():
+            probabilities = self.best_subsets(features)[1]
+            within = torch.arange(self.n_subsets)[:, None]
+            columns = []
+            for chunk, part in enumerate(probabilities.unbind(1)):
+                has = (within & self.worth[self.chunk_of == chunk]) > 0
+                columns.append(part @ has.float())
+            return torch.cat(columns, 1).clamp(max=1)
+
+    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        self.check_batch(features)
+        self.check_request(k, allowed)
+        blocks = [best_labels(self.marginals(rows), k, allowed) for rows in self._blocks(features)]
+        labels, scores = zip(*blocks, strict=True)
+        return torch.cat(labels), torch.cat(scores)
+
+    def _blocks(self, features: Tensor) -> tuple[Tensor, ...]:
+        return torch.split(features, max(1, SCORES_AT_ONCE // (self.n_chunks * self.n_subsets)))
+
+
+class PowersetProduct(PowersetHead):
+    """Chunks side by side (MHP): given the features, the subsets of different chunks are independent.
+
+    The most probable set is the most probable subset of every chunk, and the marginals are exact.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+    bits : int
+    label_weights : float tensor of n_labels or None
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> head = PowersetProduct(n_features=16, n_labels=101, bits=5)
+    >>> head.n_chunks, head.n_outputs
+    (21, 642)
+    >>> head.predict_sets(torch.randn(3, 16)).shape
+    (3, 101)
+    """
+
+    def __init__(self, n_features: int, n_labels: int, bits: int = 5, label_weights: Tensor | None = None) -> None:
+        super().__init__(n_features, n_labels, bits, label_weights)
+        self.linear = nn.Linear(n_features, self.n_outputs)
+
+    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        self.check_batch(features, targets)
+        return self._set_loss(self._by_chunk(self.linear(features)), targets)
+
+    def best_subsets(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        probabilities = self._by_chunk(self.linear(features)).softmax(-1)
+        return probabilities.argmax(-1), probabilities
+
+    def multiply_adds(self, n_rows: int, training: bool = True) -> int:
+        return n_rows * self.n_features * self.n_outputs * (3 if training else 1)
+
+
+class PowersetSampling(PowersetProduct):
+    """Chunks side by side, of which every training step takes some at random (MHS): only their weights are touched.
+
+    The loss is scaled to be that of all chunks on average. In evaluation mode it is of all chunks.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+    bits : int
+    sampled : int or None
+        Chunks of a step; half of them where None.
+    label_weights : float tensor of n_labels or None
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> head = PowersetSampling(n_features=16, n_labels=101, bits=5, sampled=4)
+    >>> head.multiply_adds(1) < PowersetProduct(n_features=16, n_labels=101, bits=5).multiply_adds(1)
+    True
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_labels: int,
+        bits: int = 5,
+        sampled: int | None = None,
+        label_weights: Tensor | None = None,
+    ) -> None:
+        super().__init__(n_features, n_labels, bits, label_weights)
+        self.sampled = -(-self.n_chunks // 2) if sampled is None else sampled
+        if not 1 <= self.sampled <= self.n_chunks:
+            raise InvalidInput(f"sampled is {sampled}; expected 1 to {self.n_chunks}, the number of chunks")
+
+    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        if not self.training or self.sampled == self.n_chunks:
+            return super().loss(features, targets)
+        self.check_batch(features, targets)
+        # Sorted, so that the short chunk comes last here too.
+        chunks = torch.randperm(self.n_chunks)[: self.sampled].sort().values
+        outputs = (chunks[:, None] * self.n_subsets + torch.arange(self.n_subsets)).flatten()
+        outputs = outputs[outputs < self.n_outputs]
+        logits = self._by_chunk(functional.linear(features, self.linear.weight[outputs], self.linear.bias[outputs]))
+        return self._set_loss(logits, targets, chunks) * (self.n_chunks / self.sampled)
+
+    def multiply_adds(self, n_rows: int, training: bool = True) -> int:
+        if not training:
+            return super().multiply_adds(n_rows, training)
+        return 3 * n_rows * self.n_features * min(self.n_outputs, self.sampled * self.n_subsets)
+
+
+class PowersetCascade(PowersetHead):
+    """Chunks in a row (MHC): a chunk sees the features and which subsets the chunks before it have.
+
+    In training these are the row's own, in prediction those predicted, chunk by chunk. A hidden layer of the features
+    and the embeddings of the subsets so far adds to the logits that the features alone give. Marginals are those of
+    each chunk given the predicted subsets before it.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+    bits : int
+    width : int
+        Width of the hidden layer.
+    label_weights : float tensor of n_labels or None
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> head = PowersetCascade(n_features=16, n_labels=101, bits=5, width=8)
+    >>> head.predict_sets(torch.randn(3, 16)).shape
+    (3, 101)
+    """
+
+    def __init__(
+        self, n_features: int, n_labels: int, bits: int = 5, width: int = 64, label_weights: Tensor | None = None
+    ) -> None:
+        super().__init__(n_features, n_labels, bits, label_weights)
+        if width < 1:
+            raise InvalidInput(f"width is {width}; expected at least 1")
+        self.width = width
+        self.linear = nn.Linear(n_features, self.n_outputs)
+        self.query = nn.Linear(n_features, width)
+        self.subsets = nn.Embedding(self.n_outputs, width)
+        self.answer = nn.Linear(width, self.n_outputs, bias=False)
+        nn.init.normal_(self.subsets.weight, std=width**-0.5)
+
+    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        self.check_batch(features, targets)
+        embeddings = self.subsets(self.codes_of(targets) + torch.arange(self.n_chunks) * self.n_subsets)
+        before = embeddings.cumsum(1) - embeddings
+        hidden = torch.relu(self.query(features)[:, None] + before)
+        short = self.n_chunks * self.n_subsets - self.n_outputs
+        answers = functional.pad(self.answer.weight, (0, 0, 0, short)).view(self.n_chunks, self.n_subsets, self.width)
+        logits = self._by_chunk(self.linear(features)) + torch.einsum("nhw,hsw->nhs", hidden, answers).float()
+        return self._set_loss(logits, targets)
+
+    def best_subsets(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        alone, query = self._by_chunk(self.linear(features)), self.query(features)
+        codes, probabilities = [], []
+        for chunk, answers in enumerate(torch.split(self.answer.weight, self.n_subsets)):
+            added = functional.linear(torch.relu(query), answers)
+            logits = alone[:, chunk] + functional.pad(added, (0, self.n_subsets - added.shape[1]))
+            probabilities.append(logits.softmax(-1))
+            codes.append(logits.argmax(-1))
+            query = query + self.subsets(codes[-1] + chunk * self.n_subsets)
+        return torch.stack(codes, 1), torch.stack(probabilities, 1)
+
+    def multiply_adds(self, n_rows: int, training: bool = True) -> int:
+        each = self.n_features * (self.n_outputs + self.width) + self.width * self.n_outputs
+        return n_rows * each * (3 if training else 1)

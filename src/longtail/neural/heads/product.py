@@ -1,0 +1,260 @@
+"""`Product`: a label's score is the product of what short layers give its digits (MHP, multi-head encoding).
+
+The layer is as wide as the sum of the radices where one output per label is as wide as their product. The best
+labels still come out exactly, without scoring all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from longtail.errors import InvalidInput
+from longtail.neural.heads.coded import SCORES_AT_ONCE, CodedHead, best_candidates, each_once
+from longtail.neural.heads.head import Task, best_labels
+from longtail.neural.heads.losses import binary_loss
+from longtail.neural.targets import LabelRows
+
+Loss = Literal["binary", "softmax"]
+LOSSES: tuple[Loss, ...] = ("binary", "softmax")
+
+
+class Product(CodedHead):
+    """Several short linear layers, one per digit of a label's code, whose outputs multiply.
+
+    The outputs are made probabilities first, without which the best digits would not be the digits of the best label
+    (Theorem 1 holds for non-negative outputs only). With more than one group a score is the mean of the groups'
+    products: the scores of a row, as a tensor of one axis per digit, have at most that CP rank (Eq. 16).
+
+    One group with ``loss="binary"`` is trained digit by digit, as the paper does: binary cross-entropy of all outputs
+    against the digits of the row's label, or against all digits of its labels. Everything else is trained on the score
+    S itself, by the Poisson likelihood: -log S of the row's labels plus the sum of S over all codes, which is the mean
+    of the groups' products of sums and so costs no more than the layer. Its minimum is where every S is the label's
+    probability, in either task. For softmax outputs the sum is 1 whatever the weights, and what is left is the
+    negative log-likelihood; one group gives each digit's cross-entropy. Groups that are trained together on a row's
+    several labels can each take one, where a single product mixes their digits up.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+    radices : sequence of int
+        Lengths of the digits, the first most significant; their product is at least n_labels.
+    groups : int
+    loss : {"binary", "softmax"}
+        Whether outputs are sigmoids or, per digit, a softmax.
+    task : {"multi-label", "single-label"}
+    label_weights : float tensor of n_labels or None
+        An output that several labels of a row share takes the largest of their weights.
+    order : int64 array of n_labels or None
+        The position of each label among the codes.
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> head = Product(n_features=16, n_labels=985, radices=(197, 5))
+    >>> head.n_parameters(), 985 * 17
+    (3434, 16745)
+    >>> labels, scores = head.predict_topk(torch.randn(2, 16), k=3)
+    >>> labels.shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_labels: int,
+        radices: Sequence[int],
+        groups: int = 1,
+        loss: Loss = "binary",
+        task: Task = "multi-label",
+        label_weights: Tensor | None = None,
+        order: Any = None,
+    ) -> None:
+        super().__init__(n_features, n_labels, radices, task, label_weights, order)
+        if groups < 1:
+            raise InvalidInput(f"groups is {groups}; expected at least 1")
+        if loss not in LOSSES:
+            raise InvalidInput(f"loss is {loss!r}; expected one of {', '.join(map(repr, LOSSES))}")
+        self.groups = groups
+        self.outputs = loss
+        self.width = sum(self.codes.radices)
+        self.linear = nn.Linear(n_features, groups * self.width)
+        if loss == "binary":
+            # One of each digit's outputs is expected to be on: from 1/2 each the sum of all scores would start huge.
+            start = torch.cat([torch.full((n,), -math.log(max(n - 1, 1))) for n in self.codes.radices])
+            with torch.no_grad():
+                self.linear.bias.copy_(start.repeat(groups))
+
+    def _logits(self, features: Tensor) -> Tensor:
+        return self.linear(features).float().view(-1, self.groups, self.width)
+
+    def _log_outputs(self, logits: Tensor) -> Tensor:
+        if self.outputs == "binary":
+            return functional.logsigmoid(logits)
+        return torch.cat([digit.log_softmax(-1) for digit in torch.split(logits, list(self.codes.radices), -1)], -1)
+
+    def _columns(self, labels: Tensor) -> Tensor:
+        """The outputs a label's digits stand at, as a last axis."""
+        positions = self.positions_of(labels)
+        columns, start = [], 0
+        for radix, stride in zip(self.codes.radices, self.codes.strides, strict=True):
+            columns.append(positions // stride % radix + start)
+            start += radix
+        return torch.stack(columns, -1)
+
+    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        self.check_batch(features, targets)
+        if self.task == "single-label":
+            targets.single()
+        logits = self._logits(features)
+        columns = self._columns(targets.labels)
+        weights = self.weights_of(targets.labels)
+        if self.groups == 1 and self.outputs == "binary":
+            return self._digit_loss(logits[:, 0], targets.rows[:, None].expand_as(columns), columns, weights)
+        return self._score_loss(self._log_outputs(logits), targets.rows, columns, weights)
+
+    def _digit_loss(self, logits: Tensor, rows: Tensor, columns: Tensor, weights: Tensor | None) -> Tensor:
+        if weights is not None and self.task == "single-label":
+            on = torch.zeros_like(logits).scatter(1, columns, 1)
+            terms = functional.binary_cross_entropy_with_logits(logits, on, reduction="none")
+            return (terms.mean(1) * weights).mean()
+        if weights is not None:
+            weights = weights[:, None].expand_as(columns).flatten()
+        return binary_loss(logits, *each_once(rows.flatten(), columns.flatten(), self.width, weights))
+
+    def _score_loss(self, log_outputs: Tensor, rows: Tensor, columns: Tensor, weights: Tensor | None) -> Tensor:
+        log_products = log_outputs[rows[:, None], :, columns].sum(1)
+        log_scores = log_products.logsumexp(-1) - math.log(self.groups)
+        if weights is not None:
+            log_scores = log_scores * weights
+        loss = -log_scores.sum() / len(log_outputs)
+        if self.outputs == "softmax":
+            return loss
+        digits = torch.split(log_outputs, list(self.codes.radices), -1)
+        totals = torch.stack([digit.logsumexp(-1) for digit in digits]).sum(0).exp().mean(1)
+        if weights is not None and self.task == "single-label":
+            totals = totals * weights
+        return loss + totals.mean()
+
+    def label_scores(self, features: Tensor, labels: Tensor | None = None) -> Tensor:
+        """The scores of labels, or of all: n_rows x n_labels, so for few labels or few rows.
+
+        Parameters
+        ----------
+        features : float tensor of shape (n_rows, n_features)
+        labels : int64 tensor of ids or None
+            The labels of the columns.
+        """
+        labels = torch.arange(self.n_labels) if labels is None else labels
+        with torch.no_grad():
+            return self._scores(self._probabilities(features), labels[None])
+
+    def _probabilities(self, features: Tensor) -> Tensor:
+        # In double precision: products of many small outputs would vanish in single precision before they are summed.
+        return self._log_outputs(self._logits(features)).double().exp()
+
+    def _scores(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Scores of each row's own labels; one row of labels serves all rows."""
+        columns = self._columns(labels).unbind(-1)
+        return self._mean(
+            [
+                reduce(torch.mul, (torch.take_along_dim(group, column, dim=1) for column in columns))
+                for group in outputs.unbind(1)
+            ]
+        )
+
+    def _mean(self, products: list[Tensor]) -> Tensor:
+        # Sums and products in one fixed order never decrease with any part, rounding included: the search relies on it.
+        return (reduce(torch.add, products) / self.groups).float()
+
+    @torch.no_grad()
+    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        self.check_batch(features)
+        self.check_request(k, allowed)
+        candidates = torch.arange(self.n_labels) if allowed is None else allowed.nonzero()[:, 0]
+        rows_at_once = max(1, SCORES_AT_ONCE // (self.groups * self.width))
+        blocks = [
+            self._predict(self._probabilities(rows), k, allowed, candidates)
+            for rows in torch.split(features, rows_at_once)
+        ]
+        labels, scores = zip(*blocks, strict=True)
+        return torch.cat(labels), torch.cat(scores)
+
+    def _predict(self, outputs: Tensor, k: int, allowed: Tensor | None, candidates: Tensor) -> tuple[Tensor, Tensor]:
+        """Search each row with twice as many codes as before until its k labels are certain."""
+        labels = torch.full((len(outputs), k), -1)
+        scores = torch.full((len(outputs), k), -torch.inf)
+        pending = torch.arange(len(outputs))
+        size, n_candidates = self.codes.size, len(candidates)
+        # A code seen is a candidate with chance n_candidates / size; one more than k shows that the last is no tie.
+        searched = size if n_candidates == 0 else -(-(k + 1) * size // n_candidates)
+        while len(pending):
+            cost = self.groups * searched * searched.bit_length()
+            direct = cost >= n_candidates
+            later = []
+            for rows in torch.split(pending, max(1, SCORES_AT_ONCE // max(1, min(cost, n_candidates)))):
+                if direct:
+                    columns, scores[rows] = best_labels(self._scores(outputs[rows], candidates[None]), k)
+                    labels[rows] = torch.where(columns < 0, -1, candidates[columns]) if n_candidates else columns
+                    continue
+                labels[rows], scores[rows], bound = self._search(outputs[rows], k, searched, allowed)
+                later.append(rows[scores[rows, k - 1] <= bound])
+            pending = torch.cat(later) if later else pending[:0]
+            searched *= 2
+        return labels, scores
+
+    def _search(self, outputs: Tensor, k: int, searched: int, allowed: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """The k best labels among the best codes of each group, and a score that no label beyond these exceeds."""
+        groups = [best_codes(torch.split(group, list(self.codes.radices), -1), searched) for group in outputs.unbind(1)]
+        codes = torch.cat([codes for codes, _ in groups], 1).sort(dim=1).values
+        labels = self.labels_at(codes)
+        labels[:, 1:].masked_fill_(codes[:, 1:] == codes[:, :-1], -1)
+        usable = labels >= 0 if allowed is None else (labels >= 0) & allowed[labels]
+        scores = torch.where(usable, self._scores(outputs, labels.clamp(min=0)), -torch.inf)
+        # Fagin's threshold: a code that no group has shown is at best worth the last that each has.
+        return *best_candidates(labels, scores, k), self._mean([products[:, -1] for _, products in groups])
+
+    def multiply_adds(self, n_rows: int, training: bool = True) -> int:
+        return n_rows * self.n_features * self.groups * self.width * (3 if training else 1)
+
+
+def best_codes(heads: Sequence[Tensor], k: int) -> tuple[Tensor, Tensor]:
+    """The k codes whose digits' outputs have the largest products, for many rows at once.
+
+    Head after head is joined to those before. Of two sorted lists the i-th and j-th, from 1, cannot make one of the k
+    best pairs if i times j is more than k: that many pairs are as good or better. About k log k products remain.
+
+    Parameters
+    ----------
+    heads : sequence of tensors of shape (n_rows, radix)
+        Non-negative outputs of each digit, the first most significant.
+    k : int
+
+    Returns
+    -------
+    codes : int64 tensor of shape (n_rows, k), or as many as there are
+        Best first; ties in any order.
+    products : tensor of the same shape
+
+    Examples
+    --------
+    >>> codes, products = best_codes([torch.tensor([[0.5, 1.0]]), torch.tensor([[0.25, 1.0, 0.75]])], k=3)
+    >>> codes.tolist(), products.tolist()
+    ([[4, 5, 1]], [[1.0, 0.75, 0.5]])
+    """
+    products, codes = torch.topk(heads[0], min(k, heads[0].shape[1]), dim=1)
+    for head in heads[1:]:
+        outputs, digits = torch.topk(head, min(k, head.shape[1]), dim=1)
+        partners = (k // torch.arange(1, products.shape[1] + 1)).clamp(max=outputs.shape[1])
+        left = torch.repeat_interleave(torch.arange(len(partners)), partners)
+        right = torch.arange(len(left)) - (partners.cumsum(0) - partners)[left]
+        joined = products[:, left] * outputs[:, right]
+        products, best = torch.topk(joined, min(k, joined.shape[1]), dim=1)
+        codes = codes.gather(1, left[best]) * head.shape[1] + digits.gather(1, right[best])
+    return codes, products

@@ -1,0 +1,254 @@
+"""The cascade against scoring every label: fact H7, and what training may touch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from torch import Tensor
+from torch.nn import functional
+
+from longtail.errors import InvalidInput
+from longtail.neural.heads.cascade import Cascade
+from longtail.neural.heads.head import Head, Task, best_labels
+from longtail.neural.targets import LabelRows
+from tests.neural.head_contract import N_LABELS, HeadContract, label_rows
+
+
+class TestCascade(HeadContract):
+    learning_rate = 2.0
+    sparse_gradients = False
+
+    def make(self, n_features: int, n_labels: int, task: Task, label_weights: Tensor | None = None) -> Head:
+        return Cascade(
+            n_features,
+            n_labels,
+            self.radices(n_labels),
+            width=8,
+            survivors=9,
+            task=task,
+            label_weights=label_weights,
+            sparse_gradients=self.sparse_gradients,
+        )
+
+    def radices(self, n_labels: int) -> tuple[int, ...]:
+        return (5, 3) if n_labels == N_LABELS else (n_labels,)
+
+    def label_scores(self, head: Head, features: Tensor) -> Tensor:
+        assert isinstance(head, Cascade)
+        return head.label_scores(features)
+
+
+class TestCascadeOfThreeStages(TestCascade):
+    def radices(self, n_labels: int) -> tuple[int, ...]:
+        return (3, 3, 2) if n_labels == N_LABELS else (1, n_labels, 1)
+
+
+class TestCascadeWithSparseGradients(TestCascade):
+    sparse_gradients = True
+
+
+@given(
+    plan=st.sampled_from([(7, (7,)), (20, (5, 4)), (18, (5, 4)), (60, (5, 4, 3)), (50, (5, 4, 3)), (15, (2, 2, 2, 2))]),
+    task=st.sampled_from(["multi-label", "single-label"]),
+    moved=st.booleans(),
+    share=st.sampled_from([None, 0.0, 0.2, 0.7]),
+    k=st.integers(1, 70),
+    seed=st.integers(0, 1000),
+)
+def test_search_that_drops_nothing_gives_what_scoring_every_label_gives(
+    plan: tuple[int, tuple[int, ...]], task: Any, moved: bool, share: float | None, k: int, seed: int
+) -> None:
+    n_labels, radices = plan
+    torch.manual_seed(seed)
+    order = torch.randperm(n_labels) if moved else None
+    head = Cascade(4, n_labels, radices, width=3, survivors=n_labels, task=task, order=order)
+    features = torch.randn(5, 4)
+    allowed = None if share is None else torch.rand(n_labels) < share
+    labels, scores = head.predict_topk(features, k, allowed)
+    everything = head.label_scores(features)
+    expected_labels, expected_scores = best_labels(everything, k, allowed)
+    torch.testing.assert_close(scores, expected_scores)
+    # The two add up dot products in orders of their own, so labels may change places where scores are all but equal.
+    there = expected_labels >= 0
+    assert torch.equal(labels >= 0, there)
+    torch.testing.assert_close(everything.gather(1, labels.clamp(min=0))[there], expected_scores[there])
+    assert all(len(set(row)) == len(row) for row in (labels * there - ~there * torch.arange(1, k + 1)).tolist())
+    if allowed is not None:
+        assert bool(allowed[labels[there]].all())
+
+
+@pytest.mark.parametrize(("n_labels", "radices"), [(18, (5, 4)), (50, (5, 4, 3))])
+def test_single_label_scores_are_a_distribution_and_the_loss_its_likelihood(n_labels: int, radices: Any) -> None:
+    torch.manual_seed(0)
+    head = Cascade(4, n_labels, radices, width=3, survivors=1, task="single-label")
+    features, labels = torch.randn(6, 4), torch.randint(n_labels, (6,))
+    scores = head.label_scores(features)
+    torch.testing.assert_close(scores.sum(1), torch.ones(6))
+    expected = -scores.gather(1, labels[:, None]).log().mean()
+    torch.testing.assert_close(head.loss(features, LabelRows(labels, torch.arange(7), n_labels)), expected)
+
+
+def test_one_survivor_is_the_greedy_search() -> None:
+    torch.manual_seed(0)
+    head = Cascade(4, 20, (5, 4), width=3, survivors=1, task="single-label")
+    features = torch.randn(50, 4)
+    labels, _ = head.predict_topk(features, 1)
+    assert torch.equal(labels[:, 0] // 4, head.first(features).argmax(1))
+
+
+@pytest.mark.parametrize("radices", [(5, 4), (3, 2, 4)])
+def test_loss_with_all_prefixes_is_the_sum_of_the_stages_means(radices: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    n_labels = torch.tensor(radices).prod().item() - 2
+    order = torch.randperm(int(n_labels))
+    head = Cascade(4, int(n_labels), radices, width=3, survivors=100, order=order)
+    features = torch.randn(3, 4)
+    sets = [[1, 7, 13], [], [0, 4]]
+    expected = torch.zeros(())
+    for stage, stride in enumerate(head.codes.strides):
+        on = torch.zeros(3, head.n_prefixes[stage])
+        for row, labels in enumerate(sets):
+            on[row, order[labels] // stride] = 1
+        if stage == 0:
+            logits = head.first(features)
+        else:
+            logits = head.queries[stage - 1](features) @ head.tables[stage - 1].weight.T
+        expected = expected + functional.binary_cross_entropy_with_logits(logits, on)
+    torch.testing.assert_close(head.loss(features, label_rows(sets, int(n_labels))), expected)
+
+
+def gradient_rows(head: Cascade, stage: int) -> set[int]:
+    gradient = head.tables[stage - 1].weight.grad
+    assert isinstance(gradient, Tensor)
+    return set(gradient.to_dense().abs().sum(1).nonzero()[:, 0].tolist())
+
+
+def test_only_candidates_are_scored_and_the_rows_labels_are_among_them() -> None:
+    torch.manual_seed(0)
+    head = Cascade(4, 100, (20, 5), width=3, survivors=2)
+    head.loss(torch.randn(1, 4), label_rows([[7, 93]], 100)).backward()
+    assert gradient_rows(head, 1) == {*range(5, 10), *range(90, 95)}
+
+
+def test_labels_of_more_groups_than_survive_take_the_places_of_others() -> None:
+    torch.manual_seed(0)
+    head = Cascade(4, 100, (20, 5), width=3, survivors=2)
+    labels = [3, 18, 42, 66, 71, 99]
+    head.loss(torch.randn(2, 4), label_rows([labels, [0]], 100)).backward()
+    touched = gradient_rows(head, 1)
+    assert touched >= {0, *labels}
+    assert len(touched) <= 2 * 10
+
+
+def test_labels_of_more_groups_than_survive_reach_the_last_of_three_stages() -> None:
+    torch.manual_seed(0)
+    head = Cascade(4, 120, (10, 4, 3), width=3, survivors=2)
+    labels = [3, 40, 62, 119]
+    head.loss(torch.randn(1, 4), label_rows([labels], 120)).backward()
+    assert gradient_rows(head, 1) >= {label // 3 for label in labels}
+    assert gradient_rows(head, 2) >= set(labels)
+
+
+def test_rows_with_more_labels_than_candidates_are_trained_on_as_many_as_fit() -> None:
+    torch.manual_seed(0)
+    head = Cascade(4, 12, (6, 2), width=3, survivors=1)
+    loss = head.loss(torch.randn(1, 4), label_rows([list(range(0, 12, 2))], 12))
+    loss.backward()
+    assert bool(loss.isfinite())
+    assert len(gradient_rows(head, 1)) == 2
+    assert all(label % 2 == 0 for label in gradient_rows(head, 1))
+
+
+def test_sparse_gradients_are_the_dense_ones() -> None:
+    heads = []
+    for sparse in (False, True):
+        torch.manual_seed(0)
+        heads.append(Cascade(4, 120, (10, 4, 3), width=3, survivors=2, sparse_gradients=sparse))
+        heads[-1].loss(torch.ones(2, 4), label_rows([[3, 40], [119]], 120)).backward()
+    dense, sparse_head = heads
+    assert dense.sparse_parameters() == []
+    assert len(sparse_head.sparse_parameters()) == 2
+    for stage in range(2):
+        gradient = sparse_head.tables[stage].weight.grad
+        assert gradient.is_sparse
+        torch.testing.assert_close(gradient.to_dense(), dense.tables[stage].weight.grad)
+
+
+@pytest.mark.parametrize("task", ["multi-label", "single-label"])
+def test_allowed_labels_are_found_in_groups_that_would_not_survive(task: Any) -> None:
+    torch.manual_seed(0)
+    head = Cascade(4, 120, (10, 4, 3), width=3, survivors=1, task=task)
+    features = torch.randn(3, 4)
+    worst = head.first(features).sum(0).argmin()
+    allowed = torch.zeros(120, dtype=torch.bool)
+    allowed[worst * 12 + 7] = True
+    labels, scores = head.predict_topk(features, 2, allowed)
+    assert labels.tolist() == [[int(worst) * 12 + 7, -1]] * 3
+    torch.testing.assert_close(scores[:, 0], head.label_scores(features)[:, int(worst) * 12 + 7])
+
+
+def test_there_are_k_labels_where_the_survivors_alone_have_fewer() -> None:
+    torch.manual_seed(0)
+    head = Cascade(4, 120, (10, 4, 3), width=3, survivors=1)
+    labels, scores = head.predict_topk(torch.randn(3, 4), 50)
+    assert bool((labels >= 0).all())
+    assert all(len(set(row)) == 50 for row in labels.tolist())
+    assert bool((scores.diff(dim=1) <= 0).all())
+
+
+def test_equal_scores_go_to_the_lowest_labels() -> None:
+    head = Cascade(4, 119, (10, 4, 3), width=3, survivors=2)
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.zero_()
+    labels, scores = head.predict_topk(torch.randn(2, 4), 5)
+    assert labels.tolist() == [[0, 1, 2, 3, 4]] * 2
+    assert scores.tolist() == [[0.125] * 5] * 2
+
+
+def test_shared_prefixes_take_the_largest_weight_of_their_labels() -> None:
+    torch.manual_seed(0)
+    weights = torch.ones(6)
+    weights[0], weights[1] = 0.5, 3
+    head = Cascade(4, 6, (2, 3), width=3, survivors=2, label_weights=weights)
+    features = torch.randn(1, 4)
+    first, last = head.first(features), head.queries[0](features) @ head.tables[0].weight.T
+    expected = functional.binary_cross_entropy_with_logits(
+        first, torch.tensor([[1.0, 0]]), torch.tensor([[3.0, 1]])
+    ) + functional.binary_cross_entropy_with_logits(
+        last, torch.tensor([[1.0, 1, 0, 0, 0, 0]]), torch.tensor([[0.5, 3, 1, 1, 1, 1]])
+    )
+    torch.testing.assert_close(head.loss(features, label_rows([[0, 1]], 6)), expected)
+
+
+def test_cascade_learns_the_labels_of_each_row() -> None:
+    torch.manual_seed(0)
+    Y = csr_array((torch.rand(20, 60) < 0.05).float().numpy())
+    targets = LabelRows.of(Y)
+    head = Cascade(20, 60, (12, 5), width=16, survivors=8)
+    optimiser = torch.optim.Adam(head.parameters(), lr=0.05)
+    for _ in range(150):
+        optimiser.zero_grad()
+        head.loss(torch.eye(20), targets).backward()
+        optimiser.step()
+    for row, labels in enumerate(head.predict_topk(torch.eye(20), 8)[0].tolist()):
+        own = Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist()
+        assert set(own) == set(labels[: len(own)])
+
+
+def test_costs_count_the_candidates_only() -> None:
+    head = Cascade(10, 3956, (172, 23), width=7, survivors=4)
+    assert head.n_parameters() == 172 * 11 + 7 * 11 + 3956 * 7
+    assert head.multiply_adds(2, training=False) == 2 * (10 * 172 + 10 * 7 + 4 * 23 * 7)
+    assert head.multiply_adds(2) == 3 * head.multiply_adds(2, training=False)
+
+
+@pytest.mark.parametrize("wrong", [{"width": 0}, {"survivors": 0}, {"radices": (2, 2)}])
+def test_arguments_that_do_not_fit_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="expected at least"):
+        Cascade(**{"n_features": 2, "n_labels": 10, "radices": (5, 2), **wrong})
