@@ -6,7 +6,6 @@ import numpy as np
 import torch
 
 from longtail.neural.encoders import BagOfWords, Dense
-
 from longtail.neural.heads import OneHot
 from longtail.neural.network import Network
 

@@ -43,6 +43,8 @@ class RowAdamW(torch.optim.Optimizer):
         gradient = (table.grad if table.grad.is_sparse else table.grad.to_sparse(1)).coalesce()  # type: ignore[union-attr]
         rows, slopes = gradient.indices()[0], gradient.values()
         state = self.state[table]
+        if not state:
+            state.update(_at_rest(table))
         state["step"] += 1
         step = int(state["step"])
         mean = state["exp_avg"].index_select(0, rows).lerp_(slopes, 1 - _BETAS[0])
@@ -98,11 +100,7 @@ class Optimiser:
         for optimiser in self._optimisers:
             for group in optimiser.param_groups:
                 for parameter in group["params"]:
-                    optimiser.state[parameter] = {
-                        "step": torch.zeros(()),
-                        "exp_avg": torch.zeros_like(parameter),
-                        "exp_avg_sq": torch.zeros_like(parameter),
-                    }
+                    optimiser.state[parameter] = _at_rest(parameter)
 
     def step(self, factor: float = 1.0, clip: float | None = None) -> None:
         """Move along the gradients at `factor` times the learning rate, then forget them.
@@ -164,6 +162,12 @@ def clip_gradients(parameters: Iterable[nn.Parameter], longest: float) -> float:
     if length > longest:
         torch._foreach_mul_(values, longest / length)
     return length
+
+
+def _at_rest(parameter: Tensor) -> dict[str, Tensor]:
+    """What AdamW carries from step to step, before the first."""
+    moments = {name: torch.zeros_like(parameter, requires_grad=False) for name in ("exp_avg", "exp_avg_sq")}
+    return {"step": torch.zeros(()), **moments}
 
 
 def _sparse_parameters(network: nn.Module) -> set[int]:

@@ -25,13 +25,13 @@ from longtail.neural.judge import Judge
 from longtail.neural.network import Network
 from longtail.neural.optimiser import Optimiser
 from longtail.neural.schedule import SCHEDULES, Schedule, learning_rate_factor
-from longtail.parameters import Choice, Number, check_parameters
+from longtail.parameters import Choice, Constraint, Number, check_parameters
 from longtail.progress import task
 from longtail.validation import as_labels
 
 # More snapshots make the mean no better, and each costs a pass over all weights.
 _SNAPSHOTS = 100
-_PARAMETERS = {
+_PARAMETERS: dict[str, Constraint] = {
     "epochs": Number(low=1, whole=True),
     "batch_size": Number(low=1, whole=True),
     "learning_rate": Number(above=0),
@@ -76,7 +76,8 @@ class Settings:
     average : float
         Share of the steps, the last ones, over which the weights are averaged; 0: not at all.
     autocast : {"bf16", None}
-        Compute products of matrices in bfloat16; pays on processors that have instructions for it.
+        Compute products of matrices in bfloat16. It pays on processors with instructions for it (AMX, AVX512-BF16) and
+        is an order of magnitude slower on others.
     seed : int
 
     Examples
@@ -310,12 +311,13 @@ def _diverged(found: str, epoch: int, settings: Settings) -> str:
 def _deterministic() -> Iterator[None]:
     """Have torch add up in a fixed order, as long as the block runs."""
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    fill = torch.utils.deterministic.fill_uninitialized_memory
+    memory: Any = torch.utils.deterministic
+    fill = memory.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True, warn_only=True)
     # Otherwise every new tensor is first filled with NaN, which costs time and finds nothing here.
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    memory.fill_uninitialized_memory = False
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(before[0], warn_only=before[1])
-        torch.utils.deterministic.fill_uninitialized_memory = fill
+        memory.fill_uninitialized_memory = fill

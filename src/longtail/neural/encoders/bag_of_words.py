@@ -72,14 +72,19 @@ class BagOfWords(nn.Module):
 
     def forward(self, batch: SparseBatch) -> Tensor:
         """Features of sparse rows."""
+        ids = batch.ids
+        table: Tensor = self.table
+        if self.sparse_gradients:
+            # An entry for each input of the batch, where embedding_bag would make one for each mention of it.
+            met, ids = torch.unique(batch.ids, return_inverse=True)
+            table = functional.embedding(met, self.table, sparse=True)
         sums = functional.embedding_bag(
-            batch.ids,
-            self.table,
+            ids,
+            table,
             batch.offsets,
             mode="sum",
             per_sample_weights=self.input_dropout(batch.values),
             include_last_offset=True,
-            sparse=self.sparse_gradients,
         )
         features: Tensor = self.layers(self.dropout(functional.relu(self.norm(sums + self.bias))))
         return features

@@ -64,7 +64,7 @@ class TextCNN(nn.Module):
 
     def sparse_parameters(self) -> list[nn.Parameter]:
         """Those whose gradients are sparse."""
-        return [self.embedding.weight] if self.embedding.sparse else []
+        return list(self.embedding.parameters()) if self.embedding.sparse else []
 
     def forward(self, batch: TokenBatch) -> Tensor:
         """Features of padded token ids."""
