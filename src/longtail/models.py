@@ -7,11 +7,10 @@ from typing import Any
 
 from longtail.aggregated import AggregatedClassifier
 from longtail.errors import ModelFormatError
-from longtail.linear import ESTIMATORS
 from longtail.store import read_model
-from longtail.tagger import FEATURES, Tagger
+from longtail.tagger import ESTIMATOR_KINDS, FEATURES, Tagger, estimator_class
 
-KINDS: dict[str, Any] = {"AggregatedClassifier": AggregatedClassifier, "Tagger": Tagger, **ESTIMATORS, **FEATURES}
+KINDS: dict[str, Any] = {"AggregatedClassifier": AggregatedClassifier, "Tagger": Tagger, **FEATURES}
 
 
 def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
@@ -42,8 +41,9 @@ def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
     [[0]]
     """
     state = read_model(directory, verify=verify)
+    if state.kind in ESTIMATOR_KINDS:
+        return estimator_class(state.kind).from_state(state)
     if state.kind not in KINDS:
-        raise ModelFormatError(
-            f"{os.fspath(directory)}: the model is a {state.kind!r}; this version knows {sorted(KINDS)}"
-        )
+        known = sorted([*KINDS, *ESTIMATOR_KINDS])
+        raise ModelFormatError(f"{os.fspath(directory)}: the model is a {state.kind!r}; this version knows {known}")
     return KINDS[state.kind].from_state(state)

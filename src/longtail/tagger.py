@@ -23,6 +23,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 FEATURES: dict[str, Any] = {"TextFeatures": TextFeatures, "RowScaling": RowScaling}
+_NEURAL = ("DeepMIML", "MultiHeadClassifier")  # imported where they are used: they bring torch along
+ESTIMATOR_KINDS = (*ESTIMATORS, *_NEURAL)
 
 _LABELS_NAMED = 3
 
@@ -102,7 +104,7 @@ class Tagger(BaseEstimator, Persistent):
     ----------
     features : TextFeatures, RowScaling or None
         How to make features; None makes `TextFeatures` for texts and `RowScaling` for rows of features.
-    estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
+    estimator : LabelTree, OneVsRest, Ridge, RidgeCV, MultiHeadClassifier or None
         What learns; None chooses by the size of the data, see `longtail.linear.choose_learner`.
 
     Attributes
@@ -324,10 +326,10 @@ class Tagger(BaseEstimator, Persistent):
     def from_state(cls, state: State) -> Self:
         """Build the fitted tagger again, or raise `ModelFormatError`."""
         features = state.part("features", *FEATURES)
-        estimator = state.part("estimator", *ESTIMATORS)
+        estimator = state.part("estimator", *ESTIMATOR_KINDS)
         model = cls()
         model.features_ = FEATURES[features.kind].from_state(features)
-        model.estimator_ = ESTIMATORS[estimator.kind].from_state(estimator)
+        model.estimator_ = estimator_class(estimator.kind).from_state(estimator)
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
         model.n_rows_ = state.fact("n_rows", int)
@@ -339,6 +341,21 @@ class Tagger(BaseEstimator, Persistent):
                 f"Tagger: the features are {width} wide and the estimator takes {model.estimator_.n_features_in_}"
             )
         return model
+
+
+def estimator_class(kind: str) -> Any:
+    """The estimator of the package that is saved under a name.
+
+    Examples
+    --------
+    >>> estimator_class("Ridge").__name__
+    'Ridge'
+    """
+    if kind in _NEURAL:
+        from longtail import neural
+
+        return getattr(neural, kind)
+    return ESTIMATORS[kind]
 
 
 def _inputs(corpus: Corpus | GroupedCorpus, features: Any) -> Any:

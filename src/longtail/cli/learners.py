@@ -13,7 +13,7 @@ from longtail.errors import InvalidInput
 if TYPE_CHECKING:
     from longtail.data import Corpus
 
-LEARNERS = ("auto", "tree", "one-vs-rest", "ridge")
+LEARNERS = ("auto", "tree", "one-vs-rest", "ridge", "network")
 # The options that only some learners have, and the parameter each sets.
 _PARAMETERS = {
     "trees": "n_trees",
@@ -33,6 +33,17 @@ _PARAMETERS = {
     "threshold": "threshold",
     "updatable": "updatable",
     "weighting": "weighting",
+}
+_OF_NETWORKS = {
+    "head": "head",
+    "heads": "n_heads",
+    "width": "width",
+    "epochs": "epochs",
+    "batch_size": "batch_size",
+    "learning_rate": "learning_rate",
+    "dropout": "dropout",
+    "networks": "n_networks",
+    "checkpoint": "checkpoint",
 }
 _WIDEST_CLASS = 100
 
@@ -99,7 +110,26 @@ def learner_options(function: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--weighting",
                 type=click.Choice(["none", "loss", "target", "score"]),
-                help="How to favour rare labels; target is of ridge, score of the others.",
+                help="How to favour rare labels; target is of ridge, score of trees and one-vs-rest.",
+            ),
+            click.option(
+                "--head",
+                type=click.Choice(["cascade", "one-hot", "product", "sampling", "bottleneck", "dft"]),
+                help="Network: the output layer.  [default: cascade]",
+            ),
+            click.option("--heads", type=click.IntRange(min=1), help="Network: heads of the layer.  [default: 2]"),
+            click.option("--width", type=click.IntRange(min=1), help="Network: of its layer.  [default: 512]"),
+            click.option("--epochs", type=click.IntRange(min=1), help="Network: passes over the rows.  [default: 20]"),
+            click.option("--batch-size", type=click.IntRange(min=1), help="Network: rows of a step.  [default: 128]"),
+            click.option(
+                "--learning-rate",
+                type=click.FloatRange(min=0, min_open=True),
+                help="Network: how far a step goes.  [default: 0.001]",
+            ),
+            click.option("--dropout", type=click.FloatRange(0, 0.95), help="Network: share left out.  [default: 0]"),
+            click.option("--networks", type=click.IntRange(min=1), help="Network: how many, to average.  [default: 1]"),
+            click.option(
+                "--checkpoint", metavar="DIR", help="Network: where an interrupted training can be taken up again."
             ),
         )
     ):
@@ -111,10 +141,17 @@ def check_learner_options(given: dict[str, Any]) -> None:
     """Refuse, before anything is read, options that do not belong to the learner or not to one another."""
     from longtail.linear.choice import learners_taking
 
-    left: list[str] = list(LEARNERS[1:]) if given["learner"] == "auto" else [given["learner"]]
+    of_networks = [name for name in _OF_NETWORKS if given[name] is not None]
+    if given["learner"] == "network":
+        _check_network_options(given)
+        return
+    if of_networks:
+        raise InvalidInput(f"{_flag(of_networks[0])} is for --learner network")
+    linear = [learner for learner in LEARNERS[1:] if learner != "network"]
+    left: list[str] = linear if given["learner"] == "auto" else [given["learner"]]
     decided = f"--learner {given['learner']}"
     for name, value in _settings(given).items():
-        flag = "--C" if name == "c" else f"--{name.replace('_', '-')}"
+        flag = _flag(name)
         if name == "weighting":
             flag += f" {value}"
         owners = learners_taking(_PARAMETERS[name], value)
@@ -125,6 +162,19 @@ def check_learner_options(given: dict[str, Any]) -> None:
             left, decided = fitting, flag
     if given["missing"] and not given["taxonomy"]:
         raise InvalidInput("--missing only has a meaning with --taxonomy")
+
+
+def _check_network_options(given: dict[str, Any]) -> None:
+    for name, value in _settings(given).items():
+        if name != "weighting":
+            raise InvalidInput(f"{_flag(name)} does not go with --learner network")
+        if value != "loss":
+            raise InvalidInput(f"--weighting {value} does not go with --learner network; loss does")
+    import longtail.neural  # noqa: F401 (says now, and not after reading, that torch is missing)
+
+
+def _flag(name: str) -> str:
+    return "--C" if name == "c" else f"--{name.replace('_', '-')}"
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
@@ -140,6 +190,8 @@ def learner(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -
     from longtail.linear import choose_learner
 
     settings = {_PARAMETERS[name]: value for name, value in _settings(given).items()}
+    if given["learner"] == "network":
+        return _network(given, settings, terminal)
     if given["taxonomy"]:
         settings["hierarchy"] = _hierarchy(given, X, corpus, terminal)
     choice = choose_learner(
@@ -148,6 +200,15 @@ def learner(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -
     for reason in choice.reasons:
         terminal.say(reason)
     return choice.estimator
+
+
+def _network(given: dict[str, Any], settings: dict[str, Any], terminal: Terminal) -> Any:
+    from longtail.neural import MultiHeadClassifier
+
+    settings |= {_OF_NETWORKS[name]: given[name] for name in _OF_NETWORKS if given[name] is not None}
+    network = MultiHeadClassifier(**settings, random_state=given["seed"], n_jobs=given["jobs"])
+    terminal.say(f"learning with a network: {network.head} head, width {network.width}, {network.epochs} epochs")
+    return network
 
 
 def _hierarchy(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -> Any:

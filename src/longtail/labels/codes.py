@@ -107,7 +107,7 @@ class MixedRadix:
             An array of Python integers where `size` is 2^63 or more.
         """
         digits = _as_codes(codes, self.radices)
-        labels = np.zeros(len(digits), dtype=self._number)
+        labels: Array = np.zeros(len(digits), dtype=self._number)
         for head, radix in enumerate(self.radices):
             labels = labels * radix + digits[:, head].astype(self._number, copy=False)
         return labels

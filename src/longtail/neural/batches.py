@@ -258,10 +258,14 @@ def blocks(ids: Array, size: int) -> Sequence[Array]:
 
 
 def label_rows(labels: Any, rows: Array) -> LabelRows:
-    """The labels of some rows of a csr_array."""
+    """The labels of some rows of a csr_array, and where its values are not all 1, the amounts."""
     places, offsets = entries_of(labels.indptr, rows)
+    amounts = labels.data[places].astype(np.float32, copy=False)
     return LabelRows(
-        torch.from_numpy(labels.indices[places].astype(np.int64)), torch.from_numpy(offsets), int(labels.shape[1])
+        torch.from_numpy(labels.indices[places].astype(np.int64)),
+        torch.from_numpy(offsets),
+        int(labels.shape[1]),
+        None if (amounts == 1).all() else torch.from_numpy(amounts),
     )
 
 

@@ -24,6 +24,8 @@ class LabelRows:
         Where the labels of each row begin; the last is the number of all.
     n_labels : int
         How many labels there are in the vocabulary.
+    amounts : float32 tensor or None
+        How much of each of `labels` a row has, above 0 and at most 1; None: all of it. For heads that say they take it.
 
     Examples
     --------
@@ -36,6 +38,7 @@ class LabelRows:
     labels: Tensor
     offsets: Tensor
     n_labels: int
+    amounts: Tensor | None = None
 
     @classmethod
     def of(cls, Y: Any) -> LabelRows:
@@ -60,7 +63,7 @@ class LabelRows:
         return self.labels
 
     def dense(self) -> Tensor:
-        """A 0/1 float matrix of all rows and labels: for heads that compute every logit anyway."""
+        """A float matrix of all rows and labels, 0 or the amount: for heads that compute every logit anyway."""
         matrix = torch.zeros(self.n_rows, self.n_labels)
-        matrix[self.rows, self.labels] = 1
+        matrix[self.rows, self.labels] = 1.0 if self.amounts is None else self.amounts
         return matrix

@@ -27,7 +27,7 @@ from longtail.neural.optimiser import Optimiser
 from longtail.neural.schedule import SCHEDULES, Schedule, learning_rate_factor
 from longtail.parameters import Choice, Constraint, Number, check_parameters
 from longtail.progress import task
-from longtail.validation import as_labels
+from longtail.validation import as_features, as_labels
 
 # More snapshots make the mean no better, and each costs a pass over all weights.
 _SNAPSHOTS = 100
@@ -152,6 +152,7 @@ def train(
     inputs : Rows, sparse matrix or array
         One row for each row of `Y`, of the kind the encoder takes.
     Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        For a head that takes amounts, with values up to 1.
     settings : Settings or None
         None for the defaults.
     validation : (inputs, Y) or None
@@ -181,7 +182,7 @@ def train(
     """
     settings = Settings() if settings is None else settings
     rows = as_rows(inputs)
-    labels = as_labels(Y, n_rows=len(rows))
+    labels = _checked_labels(Y, len(rows), network.head.takes_amounts)
     if labels.shape[1] != network.head.n_labels:
         raise InvalidInput(f"Y has {labels.shape[1]} labels; the head of the network has {network.head.n_labels}")
     chosen, judge = _held_out(rows, labels, settings, validation, metric)
@@ -214,6 +215,17 @@ def train(
         position.best_epoch or len(position.losses),
         len(position.losses) < settings.epochs,
     )
+
+
+def _checked_labels(Y: Any, n_rows: int, in_part: bool) -> Any:
+    if not in_part:
+        return as_labels(Y, n_rows=n_rows)
+    labels = as_features(Y, name="Y")
+    if labels.shape[0] != n_rows:
+        raise InvalidInput(f"Y has {labels.shape[0]} rows; the inputs have {n_rows}")
+    if labels.nnz and not (labels.data.min() > 0 and labels.data.max() <= 1):
+        raise InvalidInput("Y has amounts below 0 or above 1; expected the share of a label that a row has")
+    return labels
 
 
 def _epoch(
@@ -288,6 +300,7 @@ def _digest(labels: Any, chosen: Array, judge: Judge | None) -> str:
     for matrix, ids in parts:
         for array in (np.array(matrix.shape), matrix.indptr, matrix.indices, ids):
             digest.update(np.ascontiguousarray(array, dtype="<i8").data)
+        digest.update(np.ascontiguousarray(matrix.data, dtype="<f4").data)
     return digest.hexdigest()
 
 

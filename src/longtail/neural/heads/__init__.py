@@ -1,10 +1,25 @@
 """Output layers with one interface: what differs is how the labels share the work and the weights."""
 
 from longtail.neural.heads.bottleneck import Bottleneck
+from longtail.neural.heads.cascade import Cascade
 from longtail.neural.heads.dense import DenseHead
 from longtail.neural.heads.dft import DFT
 from longtail.neural.heads.head import Head
 from longtail.neural.heads.one_hot import OneHot
+from longtail.neural.heads.powerset import PowersetCascade, PowersetProduct, PowersetSampling
+from longtail.neural.heads.product import Product
 from longtail.neural.heads.sampling import Sampling
 
-__all__ = ["DFT", "Bottleneck", "DenseHead", "Head", "OneHot", "Sampling"]
+__all__ = [
+    "DFT",
+    "Bottleneck",
+    "Cascade",
+    "DenseHead",
+    "Head",
+    "OneHot",
+    "PowersetCascade",
+    "PowersetProduct",
+    "PowersetSampling",
+    "Product",
+    "Sampling",
+]

@@ -31,6 +31,7 @@ class Head(nn.Module, ABC):
         How much a row's having the label counts in the loss; 1 where None.
     """
 
+    takes_amounts = False  # whether the loss knows labels that a row has in part
     label_weights: Tensor | None
 
     def __init__(
@@ -46,7 +47,8 @@ class Head(nn.Module, ABC):
         self.n_features = n_features
         self.n_labels = n_labels
         self.task: Task = task
-        self.register_buffer("label_weights", label_weights)
+        # Of no use but for training, so not among what is saved.
+        self.register_buffer("label_weights", label_weights, persistent=False)
 
     @abstractmethod
     def loss(self, features: Tensor, targets: LabelRows) -> Tensor:

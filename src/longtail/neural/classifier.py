@@ -1,0 +1,378 @@
+"""`MultiHeadClassifier`: a network that learns its features, under any of the heads, as an estimator."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.labels.head_plan import plan_heads
+from longtail.labels.order import label_order
+from longtail.metrics.propensities import inverse_propensity
+from longtail.neural.batches import DenseRows, Rows, SparseRows
+from longtail.neural.encoders import BagOfWords, Dense
+from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling
+from longtail.neural.model import NeuralModel, checked_labels, seeded, threads, training_plan
+from longtail.neural.network import Network
+from longtail.neural.training import History, Settings, train
+from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
+from longtail.progress import stage
+from longtail.store import State
+from longtail.store.state import check_params, saved_params
+from longtail.validation import as_features, as_labels
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+HEADS = ("cascade", "one-hot", "product", "sampling", "bottleneck", "dft")
+_CODED = ("cascade", "product")
+_DENSE = 0.25  # share of non-zeros from which on rows are better taken as dense
+
+
+class MultiHeadClassifier(NeuralModel):
+    """A network over sparse or dense features, with the labels spread over several heads.
+
+    Parameters
+    ----------
+    head : {"cascade", "one-hot", "product", "sampling", "bottleneck", "dft"}
+        How features become labels, see `longtail.neural.heads`. cascade scores a few labels of each row only; product
+        has the fewest weights and is the least accurate for rows of several labels.
+    n_heads : int
+        Heads that cascade and product spread labels over, or blocks of sampling.
+    radices : sequence of int or None
+        Lengths of the heads; None plans them, see `longtail.labels.plan_heads`.
+    order : {"clustered", "frequency", "random", "given"}
+        Which labels share digits of their codes; dft takes it as the order of labels on its circle.
+    encoder : {"auto", "bag-of-words", "dense"}
+        What makes features; auto decides by the share of non-zeros.
+    width : int
+        Of the layers.
+    layers : int
+    dropout, input_dropout : float
+    head_width : int or None
+        Of cascade's queries and of the bottleneck; None is 300 and 100.
+    survivors : int
+        Groups whose members cascade scores.
+    groups : int
+        Of product.
+    sampled : int
+        Blocks that sampling adds to those of a batch.
+    active : int or None
+        Labels that dft can always give together; None is the most a training row has.
+    slack : int
+        Free columns of dft.
+    task : {"multi-label", "single-label"}
+    trim : float
+        Share of the labels, the rarest, that are left out and never given.
+    weighting : {"none", "loss"}
+        Whether labels count in the loss by their inverse propensity, which favours rare ones.
+    n_networks : int
+        Networks with other random starts whose probabilities are averaged.
+    epochs, batch_size, learning_rate, weight_decay, schedule, warmup, clip, patience, validation, average, autocast
+        See `longtail.neural.Settings`.
+    checkpoint : str or None
+        A directory: a training that is interrupted goes on from there, to the same result.
+    random_state : int
+    n_jobs : int or None
+        Threads; None means every core. Results are the same to the last bit for the same number of threads only.
+
+    Attributes
+    ----------
+    networks_ : list of Network
+    histories_ : list of History
+        What happened in training; not saved.
+    labels_ : int64 array
+        Labels that can be given: those with a training row that were not trimmed.
+    radices_ : tuple of int
+        Lengths of the heads; empty where there is only one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.neural import MultiHeadClassifier
+    >>> X = np.eye(6, dtype=np.float32)
+    >>> model = MultiHeadClassifier(radices=(3, 2), width=16, epochs=60, batch_size=2, learning_rate=0.02)
+    >>> model.fit(X, X).predict_topk(X, k=1)[0].ravel().tolist()
+    [0, 1, 2, 3, 4, 5]
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "head": Choice(HEADS),
+        "n_heads": Number(low=1, high=2**31, whole=True),
+        "radices": Sequence(Number(low=1, high=2**31, whole=True), optional=True),
+        "order": Choice(("clustered", "frequency", "random", "given")),
+        "encoder": Choice(("auto", "bag-of-words", "dense")),
+        "width": Number(low=1, high=2**20, whole=True),
+        "layers": Number(low=1, high=100, whole=True),
+        "dropout": Number(low=0, high=0.95),
+        "input_dropout": Number(low=0, high=0.95),
+        "head_width": Number(low=1, high=2**20, whole=True, optional=True),
+        "survivors": Number(low=1, high=2**31, whole=True),
+        "groups": Number(low=1, high=1000, whole=True),
+        "sampled": Number(low=1, high=2**31, whole=True),
+        "active": Number(low=1, high=2**31, whole=True, optional=True),
+        "slack": Number(low=0, high=2**20, whole=True),
+        "task": Choice(("multi-label", "single-label")),
+        "trim": Number(low=0, high=0.99),
+        "weighting": Choice(("none", "loss")),
+        "n_networks": Number(low=1, high=100, whole=True),
+        "random_state": Number(low=0, high=2**31, whole=True),
+        "n_jobs": Number(whole=True, optional=True),
+    }
+
+    histories_: list[History]
+    radices_: tuple[int, ...]
+    encoder_: str
+    active_: int
+
+    def __init__(
+        self,
+        head: str = "cascade",
+        n_heads: int = 2,
+        radices: Any = None,
+        order: str = "clustered",
+        encoder: str = "auto",
+        width: int = 512,
+        layers: int = 1,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+        head_width: int | None = None,
+        survivors: int = 10,
+        groups: int = 1,
+        sampled: int = 1,
+        active: int | None = None,
+        slack: int = 0,
+        task: str = "multi-label",
+        trim: float = 0.0,
+        weighting: str = "none",
+        n_networks: int = 1,
+        epochs: int = 20,
+        batch_size: int = 128,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.01,
+        schedule: str = "cosine",
+        warmup: float = 0.05,
+        clip: float | None = None,
+        patience: int | None = None,
+        validation: float = 0.0,
+        average: float = 0.0,
+        autocast: str | None = None,
+        checkpoint: str | None = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.head = head
+        self.n_heads = n_heads
+        self.radices = radices
+        self.order = order
+        self.encoder = encoder
+        self.width = width
+        self.layers = layers
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        self.head_width = head_width
+        self.survivors = survivors
+        self.groups = groups
+        self.sampled = sampled
+        self.active = active
+        self.slack = slack
+        self.task = task
+        self.trim = trim
+        self.weighting = weighting
+        self.n_networks = n_networks
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.schedule = schedule
+        self.warmup = warmup
+        self.clip = clip
+        self.patience = patience
+        self.validation = validation
+        self.average = average
+        self.autocast = autocast
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Train the networks.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        """
+        check_parameters(self, self._parameters)
+        X = as_features(X)
+        Y = as_labels(Y, n_rows=X.shape[0])
+        counts = np.bincount(Y.indices, minlength=Y.shape[1])
+        if X.shape[1] < 1 or not counts.any():
+            raise InvalidInput(f"nothing to learn from: {X.shape[1]} features, {int(counts.sum())} labels of rows")
+        self.n_features_in_, self.n_labels_ = int(X.shape[1]), int(Y.shape[1])
+        self.labels_ = _kept(counts, self.trim)
+        Y = Y[:, self.labels_]
+        per_row = np.diff(Y.indptr)
+        if self.task == "single-label":
+            X, Y = X[per_row > 0], Y[per_row > 0]  # whose label was trimmed
+        dense = X.nnz >= _DENSE * X.shape[0] * X.shape[1]
+        self.encoder_ = self.encoder if self.encoder != "auto" else "dense" if dense else "bag-of-words"
+        self.radices_ = self._planned(len(self.labels_))
+        self.active_ = self.active or int(per_row.max())
+        self.networks_, self.histories_ = [], []
+        rows = self._rows(X)
+        weights = self._label_weights(counts[self.labels_], X.shape[0])
+        with threads(self.n_jobs):
+            for i in range(self.n_networks):
+                seed = self.random_state + i
+                position = self._position(X, Y, seed)
+                network = seeded(lambda position=position: self._network(position, weights), seed)
+                training_plan(network, 4 * self.batch_size * (len(self.labels_) + 4 * self.width)).check()
+                settings = self._settings(seed)
+                name = f"network {i + 1} of {self.n_networks}"
+                with stage(name if self.n_networks > 1 else "training"):
+                    where = None if self.checkpoint is None else f"{self.checkpoint}-{i}"
+                    self.histories_.append(train(network, rows, Y, settings, checkpoint=where))
+                self.networks_.append(network.eval())
+        return self
+
+    def _planned(self, n_labels: int) -> tuple[int, ...]:
+        if self.head not in _CODED:
+            return ()
+        if self.radices is not None:
+            return tuple(int(radix) for radix in self.radices)
+        order = "descending" if self.head == "cascade" else "equal"
+        return plan_heads(n_labels, min(self.n_heads, max(1, n_labels.bit_length() - 1)), order=order).radices
+
+    def _is_ordered(self) -> bool:
+        return self.order != "given" and self.head in (*_CODED, "dft")
+
+    def _position(self, X: Any, Y: Any, seed: int) -> Array | None:
+        return label_order(self.order, Y.shape[1], X, Y, random_state=seed) if self._is_ordered() else None
+
+    def _label_weights(self, counts: Array, n_rows: int) -> torch.Tensor | None:
+        if self.weighting == "none":
+            return None
+        weights = inverse_propensity(counts, n_rows)
+        return torch.from_numpy((weights / np.average(weights, weights=counts)).astype(np.float32))
+
+    def _settings(self, seed: int) -> Settings:
+        return Settings(
+            *(self.epochs, self.batch_size, self.learning_rate),
+            weight_decay=self.weight_decay,
+            schedule=self.schedule,  # type: ignore[arg-type]
+            warmup=self.warmup,
+            clip=self.clip,
+            patience=self.patience,
+            validation=self.validation,
+            average=self.average,
+            autocast=self.autocast,  # type: ignore[arg-type]
+            seed=seed,
+        )
+
+    def _rows(self, X: Any) -> Rows:
+        return SparseRows(X) if self.encoder_ == "bag-of-words" else DenseRows(X.toarray())
+
+    def _network(self, position: Array | None = None, weights: torch.Tensor | None = None) -> Network:
+        """A network; without a position for each label, their own ids stand in for what is loaded into it."""
+        if position is None and self._is_ordered():
+            position = np.arange(len(self.labels_))
+        if self.encoder_ == "dense":
+            encoder: Any = Dense(self.n_features_in_, [self.width] * self.layers, self.dropout)
+        else:
+            encoder = BagOfWords(self.n_features_in_, self.width, self.layers, self.dropout, self.input_dropout)
+        return Network(encoder, self._head(position, weights))
+
+    def _head(self, position: Array | None, weights: torch.Tensor | None) -> Head:
+        sizes = (self.width, len(self.labels_))
+        common: dict[str, Any] = {"task": self.task, "label_weights": weights}
+        if self.head == "cascade":
+            width = self.head_width or 300
+            return Cascade(*sizes, self.radices_, width, self.survivors, order=position, **common)
+        if self.head == "product":
+            return Product(*sizes, self.radices_, self.groups, order=position, **common)
+        if self.head == "sampling":
+            return Sampling(*sizes, _filled(len(self.labels_), self.n_heads), sampled=self.sampled, **common)
+        if self.head == "bottleneck":
+            return Bottleneck(*sizes, self.head_width or 100, **common)
+        if self.head == "dft":
+            order = None if position is None else torch.from_numpy(position)
+            return DFT(*sizes, min(self.active_, (len(self.labels_) - 1) // 2), slack=self.slack, order=order, **common)
+        return OneHot(*sizes, **common)
+
+    def _table_sizes(self) -> list[int]:
+        n_labels = len(self.labels_)
+        sizes = [self.n_features_in_ * self.width, (self.layers - 1) * self.width**2]
+        if self.head == "cascade":
+            wide = (self.head_width or 300) * len(self.radices_[1:])
+            sizes += [self.radices_[0] if self.radices_ else 0, wide * self.width, n_labels * bool(wide)]
+        elif self.head == "product":
+            sizes.append(self.groups * sum(self.radices_) * self.width)
+        elif self.head == "bottleneck":
+            sizes += [(self.head_width or 100) * self.width, (self.head_width or 100) * n_labels]
+        elif self.head == "dft":
+            sizes += [self.slack * n_labels, self.slack * self.width]
+        else:
+            sizes.append(n_labels * self.width)
+        return sizes
+
+    def to_state(self) -> State:
+        """Take the fitted model apart."""
+        return State(
+            "MultiHeadClassifier",
+            params=saved_params(self),
+            facts={
+                "n_features": self.n_features_in_,
+                "n_labels": self.n_labels_,
+                "radices": list(self.radices_),
+                "encoder": self.encoder_,
+                "active": self.active_,
+                "n_networks": len(self.networks_),
+            },
+            arrays={"labels": self.labels_},
+            parts=self._network_parts(),
+        )
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Build the fitted model again, or raise `ModelFormatError`."""
+        model = cls(**check_params(state, cls))
+        try:
+            check_parameters(model, cls._parameters)
+        except InvalidInput as error:
+            raise ModelFormatError(f"{state.kind}: {error}") from None
+        model.n_features_in_, model.n_labels_ = state.fact("n_features", int), state.fact("n_labels", int)
+        model.labels_ = checked_labels(state, model.n_labels_)
+        radices = state.fact("radices", list)
+        if not all(isinstance(radix, int) and 1 <= radix <= 2**31 for radix in radices):
+            raise ModelFormatError(f"{state.kind}: the lengths of heads are {radices!r}")
+        model.radices_ = tuple(radices)
+        model.encoder_ = state.fact("encoder", str)
+        model.active_ = state.fact("active", int)
+        if model.encoder_ not in ("bag-of-words", "dense"):
+            raise ModelFormatError(f"{state.kind}: no encoder is called {model.encoder_!r}")
+        model.histories_ = []
+        model._load_networks(state, state.fact("n_networks", int))
+        if any(not _is_order(network.head) for network in model.networks_):
+            raise ModelFormatError(f"{state.kind}: the positions of labels are not a permutation")
+        return model
+
+
+def _kept(counts: Array, trim: float) -> Array:
+    """Ids of the labels that occur, without the rarest; of equally rare ones the last go first."""
+    found = np.flatnonzero(counts)
+    left_out = int(trim * len(found))
+    order = np.lexsort((-found, counts[found]))
+    return np.sort(found[order[left_out:]]).astype(np.int64)
+
+
+def _filled(n_labels: int, n_heads: int) -> int:
+    """The number of blocks, at most `n_heads`, that are all filled when labels go into blocks of one length."""
+    length = -(-n_labels // min(n_heads, n_labels))
+    return -(-n_labels // length)
+
+
+def _is_order(head: Head) -> bool:
+    position = getattr(head, "position", getattr(head, "order", None))
+    return position is None or torch.equal(position.sort().values, torch.arange(head.n_labels))

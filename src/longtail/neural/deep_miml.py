@@ -1,0 +1,274 @@
+"""`DeepMIML`: labels of bags and of single instances, learned from bags whose instances have no labels themselves."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from longtail.aggregated import GroupRobustLabelVectors
+from longtail.aggregated.aggregation import Aggregation
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.neural.batches import BagRows, DenseRows, Rows, SparseRows
+from longtail.neural.encoders import BagOfWords, Dense
+from longtail.neural.miml import BagLabels, BagScores, ConceptScores
+from longtail.neural.model import NeuralModel, checked_labels, seeded, threads, training_plan
+from longtail.neural.network import Network
+from longtail.neural.training import History, Settings, train
+from longtail.parameters import Choice, Constraint, Number, check_parameters
+from longtail.store import State
+from longtail.store.state import check_params, saved_params
+from longtail.validation import as_counts, as_features, as_label_mask, check_k
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_DENSE = 0.25
+
+
+class DeepMIML(NeuralModel):
+    """A network over bags of instances, with or without the co-attention of label vectors.
+
+    Parameters
+    ----------
+    hidden : int
+        Width of the layer over instances.
+    concepts : int
+        Scores that compete for each label of an instance.
+    tau : float
+        How hard instances are assigned to labels by their similarity to label vectors; 0 leaves that out, which is
+        the plain network.
+    n_iter, step
+        Of `longtail.aggregated.GroupRobustLabelVectors`; ``n_iter=0`` takes plain means.
+    targets : {"set", "proportion"}
+        Whether a bag has a label or not, or by how many of its instances.
+    loss : {"binary", "softmax"}
+    rectified : bool or None
+        Whether scores below 0 count as 0, as in the paper; None: for targets "set". A rectified score is never below
+        a probability of one half, where shares of a bag mostly are.
+    dropout : float
+    epochs, batch_size, learning_rate, weight_decay, schedule, warmup, patience, validation
+        See `longtail.neural.Settings`; batches are of bags.
+    random_state : int
+    n_jobs : int or None
+        Threads; None means every core.
+
+    Attributes
+    ----------
+    networks_ : list of one Network
+    label_vectors_ : csr_array of shape (n_labels, n_features)
+    history_ : History
+        What happened in training; not saved.
+
+    Notes
+    -----
+    Alone in its bag an instance stands for every label alike, so that `predict_topk`, which takes rows as bags of one,
+    never sees the mask.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.neural import DeepMIML
+    >>> X = np.eye(3, dtype=np.float32)[[0, 1, 0, 2, 1, 2]]
+    >>> groups = np.kron(np.eye(3), np.ones((2, 1)))
+    >>> model = DeepMIML(hidden=16, epochs=100, batch_size=3, learning_rate=0.02)
+    >>> model = model.fit(X, groups, [[1, 1, 0], [1, 0, 1], [0, 1, 1]])
+    >>> model.predict_topk(np.eye(3), k=1)[0].ravel().tolist()
+    [0, 1, 2]
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "hidden": Number(low=1, high=2**20, whole=True),
+        "concepts": Number(low=1, high=1000, whole=True),
+        "tau": Number(low=0, high=1e6),
+        "n_iter": Number(low=0, high=2**31, whole=True),
+        "step": Number(low=0, high=1e6),
+        "targets": Choice(("set", "proportion")),
+        "loss": Choice(("binary", "softmax")),
+        "rectified": Choice((None, True, False)),
+        "dropout": Number(low=0, high=0.95),
+        "random_state": Number(low=0, high=2**31, whole=True),
+        "n_jobs": Number(whole=True, optional=True),
+    }
+
+    history_: History | None
+    label_vectors_: Any
+    encoder_: str
+
+    def __init__(
+        self,
+        hidden: int = 256,
+        concepts: int = 5,
+        tau: float = 1.0,
+        n_iter: int = 20,
+        step: float = 0.1,
+        targets: str = "set",
+        loss: str = "binary",
+        rectified: bool | None = None,
+        dropout: float = 0.0,
+        epochs: int = 20,
+        batch_size: int = 64,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        schedule: str = "cosine",
+        warmup: float = 0.05,
+        patience: int | None = None,
+        validation: float = 0.0,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.hidden = hidden
+        self.concepts = concepts
+        self.tau = tau
+        self.n_iter = n_iter
+        self.step = step
+        self.targets = targets
+        self.loss = loss
+        self.rectified = rectified
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.schedule = schedule
+        self.warmup = warmup
+        self.patience = patience
+        self.validation = validation
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, groups: Any, group_labels: Any) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : sparse matrix or array-like of shape (n_rows, n_features)
+            The instances.
+        groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
+            The bags. Those without instances or labels are left out.
+        group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
+            How often a label is in a bag, or 1 where it is there at all.
+        """
+        check_parameters(self, self._parameters)
+        X = as_features(X)
+        aggregation = Aggregation.of(groups, group_labels, X.shape[0])
+        labels = as_counts(group_labels, name="group_labels")
+        sizes = np.diff(aggregation.group_indptr)
+        used = np.flatnonzero((sizes > 0) & (np.diff(labels.indptr) > 0))
+        if not len(used):
+            raise InvalidInput(f"nothing to learn from: {len(sizes)} groups, none of them with members and labels")
+        self.n_features_in_, self.n_labels_ = int(X.shape[1]), int(labels.shape[1])
+        self.labels_ = np.flatnonzero(np.bincount(labels[used].indices, minlength=self.n_labels_)).astype(np.int64)
+        vectors = GroupRobustLabelVectors(self.n_iter, self.step, n_jobs=self.n_jobs)
+        self.label_vectors_ = vectors.fit(X, groups, group_labels).label_vectors_
+        dense = X.nnz >= _DENSE * X.shape[0] * max(1, X.shape[1])
+        self.encoder_ = "dense" if dense else "bag-of-words"
+        bags = self._bags(X, groups, used)
+        network = seeded(self._network, self.random_state)
+        members = int(sizes[used].max()) * self.batch_size * (self.hidden + self.concepts * len(self.labels_))
+        training_plan(network, 16 * members).check()
+        with threads(self.n_jobs):
+            self.history_ = train(
+                network, bags, self._amounts(labels[used][:, self.labels_], sizes[used]), self._settings()
+            )
+        self.networks_ = [network.eval()]
+        return self
+
+    def _amounts(self, counts: Any, sizes: Array) -> Any:
+        """The target of each bag and label: 1, or the share of the bag's instances."""
+        amounts = sparse.csr_array(counts, dtype=np.float32)
+        if self.targets == "set":
+            amounts.data[:] = 1
+        else:
+            amounts.data = np.minimum(1, amounts.data / np.repeat(sizes, np.diff(amounts.indptr))).astype(np.float32)
+        return amounts
+
+    def _settings(self) -> Settings:
+        return Settings(
+            *(self.epochs, self.batch_size, self.learning_rate),
+            weight_decay=self.weight_decay,
+            schedule=self.schedule,  # type: ignore[arg-type]
+            warmup=self.warmup,
+            patience=self.patience,
+            validation=self.validation,
+            seed=self.random_state,
+        )
+
+    def _instances(self, X: Any) -> Rows:
+        return SparseRows(X) if self.encoder_ == "bag-of-words" else DenseRows(X.toarray())
+
+    def _bags(self, X: Any, groups: Any, chosen: Array | None = None) -> BagRows:
+        members = sparse.csr_array(as_counts(groups, name="groups").T)
+        return BagRows(self._instances(X), members if chosen is None else members[chosen])
+
+    def _rows(self, X: Any) -> Rows:
+        return BagRows(self._instances(X), sparse.eye_array(X.shape[0], format="csr", dtype=np.float32))
+
+    def _network(self) -> Network:
+        if self.encoder_ == "dense":
+            encoder: Any = Dense(self.n_features_in_, [self.hidden], self.dropout)
+        else:
+            encoder = BagOfWords(self.n_features_in_, self.hidden, 1, self.dropout)
+        n_labels = len(self.labels_)
+        rectified = self.targets == "set" if self.rectified is None else self.rectified
+        scores = ConceptScores(self.hidden, n_labels, self.concepts, rectified)
+        vectors = torch.from_numpy(self.label_vectors_[self.labels_].toarray()) if self.tau else None
+        return Network(BagScores(encoder, scores, vectors, self.tau), BagLabels(n_labels, self.loss))
+
+    def _table_sizes(self) -> list[int]:
+        return [self.n_features_in_ * self.hidden, self.hidden * self.concepts * len(self.labels_)]
+
+    def predict_bags(self, X: Any, groups: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
+        """The k best labels of each bag and their probabilities; parameters as of `fit` and `predict_topk`."""
+        X = self._check_features(X)
+        Aggregation.of(groups, sparse.csr_array((np.shape(groups)[1], 1)), X.shape[0])
+        return self._predict(self._bags(X, groups), check_k(k), as_label_mask(allow, deny, self.n_labels_))
+
+    def soft_assignments(self, X: Any, groups: Any) -> Any:
+        """How much each instance of a bag stands for each label, 1 on average over a bag.
+
+        Returns
+        -------
+        shares : list of float32 arrays (members x n_labels)
+            Bag by bag, members in the order of their rows; labels without training bags have 1 everywhere.
+        """
+        X = self._check_features(X)
+        bags = self._bags(X, groups)
+        encoder: Any = self.networks_[0].encoder
+        shares = []
+        for i in range(len(bags)):
+            with torch.inference_mode():
+                found = encoder.soft_assignments(bags.batch(np.array([i]))).numpy()
+            full = np.ones((len(found), self.n_labels_), dtype=np.float32)
+            full[:, self.labels_] = found
+            shares.append(full)
+        return shares
+
+    def to_state(self) -> State:
+        """Take the fitted model apart."""
+        return State(
+            "DeepMIML",
+            params=saved_params(self),
+            facts={"n_features": self.n_features_in_, "n_labels": self.n_labels_, "encoder": self.encoder_},
+            arrays={"labels": self.labels_, "label_vectors": self.label_vectors_},
+            parts=self._network_parts(),
+        )
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Build the fitted model again, or raise `ModelFormatError`."""
+        model = cls(**check_params(state, cls))
+        try:
+            check_parameters(model, cls._parameters)
+        except InvalidInput as error:
+            raise ModelFormatError(f"{state.kind}: {error}") from None
+        model.n_features_in_, model.n_labels_ = state.fact("n_features", int), state.fact("n_labels", int)
+        model.labels_ = checked_labels(state, model.n_labels_)
+        model.encoder_ = state.fact("encoder", str)
+        if model.encoder_ not in ("bag-of-words", "dense"):
+            raise ModelFormatError(f"{state.kind}: no encoder is called {model.encoder_!r}")
+        model.label_vectors_ = state.csr("label_vectors", np.float32, (model.n_labels_, model.n_features_in_))
+        model.history_ = None
+        model._load_networks(state, 1)
+        return model

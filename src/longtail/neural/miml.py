@@ -1,0 +1,164 @@
+"""Bags of instances to labels: the deep MIML network, and its co-attention with label vectors.
+
+Each instance gets several scores for a label, one per concept; the best concept counts, then the best instance (Feng
+and Zhou, AAAI 2017). The mask of Shen et al. (ICML 2020, section 6) first raises the instances that resemble the label.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from longtail.errors import InvalidInput
+from longtail.neural.batches import Bags, SparseBatch
+from longtail.neural.heads.head import Head, best_labels
+from longtail.neural.targets import LabelRows
+
+
+class ConceptScores(nn.Module):
+    """Scores of labels for one instance: the best of several concepts.
+
+    Parameters
+    ----------
+    n_features, n_labels : int
+    concepts : int
+        Scores that compete for each label.
+    rectified : bool
+        Whether scores below 0 count as 0, as in the paper.
+
+    Examples
+    --------
+    >>> ConceptScores(8, 3, concepts=2)(torch.zeros(5, 8)).shape
+    torch.Size([5, 3])
+    """
+
+    def __init__(self, n_features: int, n_labels: int, concepts: int, rectified: bool = True) -> None:
+        super().__init__()
+        if concepts < 1:
+            raise InvalidInput(f"concepts is {concepts}; expected at least 1")
+        self.n_labels = n_labels
+        self.concepts = concepts
+        self.rectified = rectified
+        self.linear = nn.Linear(n_features, concepts * n_labels)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Scores (n_instances x n_labels)."""
+        scores = self.linear(features).view(-1, self.concepts, self.n_labels).amax(dim=1)
+        return functional.relu(scores) if self.rectified else scores
+
+
+def soft_assignment(similarities: Tensor, present: Tensor, tau: float) -> Tensor:
+    """How much each instance of a bag stands for each label; 1 on average over the instances of a bag.
+
+    Parameters
+    ----------
+    similarities : float tensor of shape (n_bags, largest, n_labels)
+        Of instances and label vectors.
+    present : bool tensor of shape (n_bags, largest)
+        Where a bag has an instance and no padding.
+    tau : float
+        0 gives every instance 1; the larger, the more goes to the most similar.
+
+    Examples
+    --------
+    >>> two_instances = torch.tensor([[[1.0], [0.0]]])
+    >>> soft_assignment(two_instances, torch.tensor([[True, True]]), tau=2.0).flatten().tolist()
+    [1.76..., 0.23...]
+    """
+    inside = present.unsqueeze(2)
+    shares = torch.softmax(torch.where(inside, tau * similarities, -torch.inf), dim=1)
+    return torch.where(inside, shares * present.sum(dim=1)[:, None, None], 0.0)
+
+
+def products(instances: Tensor | SparseBatch, vectors: Tensor) -> Tensor:
+    """Similarities (n_instances x n_labels) of instances and label vectors, given as (n_inputs x n_labels)."""
+    if isinstance(instances, SparseBatch):
+        return functional.embedding_bag(
+            *(instances.ids, vectors, instances.offsets),
+            mode="sum",
+            per_sample_weights=instances.values,
+            include_last_offset=True,
+        )
+    return instances.flatten(1) @ vectors
+
+
+class BagScores(nn.Module):
+    """Scores of labels for bags: the best instance counts, after the mask.
+
+    Parameters
+    ----------
+    encoder : nn.Module
+        From the inputs of instances to features.
+    scores : ConceptScores
+    label_vectors : float tensor of shape (n_labels, n_inputs) or None
+        None leaves the mask out.
+    tau : float
+        See `soft_assignment`.
+    """
+
+    label_vectors: Tensor | None
+
+    def __init__(
+        self, encoder: nn.Module, scores: ConceptScores, label_vectors: Tensor | None = None, tau: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.scores = scores
+        self.tau = tau
+        # By feature, as rows read it; what it is made of is kept by the estimator.
+        self.register_buffer("label_vectors", None if label_vectors is None else label_vectors.T, persistent=False)
+
+    def forward(self, bags: Bags) -> Tensor:
+        """Scores (n_bags x n_labels); 0 for a bag without instances."""
+        scores, present = bags.padded(self.scores(self.encoder(bags.instances)))
+        if self.tau and self.label_vectors is not None:
+            scores = scores * self._mask(bags)
+        best = torch.where(present.unsqueeze(2), scores, -torch.inf).amax(dim=1)
+        return torch.where(present.any(dim=1, keepdim=True), best, 0.0)
+
+    def _mask(self, bags: Bags) -> Tensor:
+        assert self.label_vectors is not None
+        return soft_assignment(*bags.padded(products(bags.instances, self.label_vectors)), self.tau)
+
+    def soft_assignments(self, bags: Bags) -> Tensor:
+        """The mask, instance by instance (n_instances x n_labels)."""
+        if self.label_vectors is None:
+            return torch.ones(int(bags.offsets[-1]), self.scores.n_labels)
+        present = bags.padded(torch.zeros(int(bags.offsets[-1]), 1))[1]
+        return self._mask(bags)[present]
+
+
+class BagLabels(Head):
+    """A head that takes scores as they are: what comes in is one logit for each label.
+
+    Parameters
+    ----------
+    n_labels : int
+    loss : {"binary", "softmax"}
+        Each label by itself, or all in competition; amounts of targets (shares of a bag) count in both.
+    """
+
+    takes_amounts = True
+
+    def __init__(self, n_labels: int, loss: str = "binary", label_weights: Tensor | None = None) -> None:
+        super().__init__(n_labels, n_labels, "multi-label", label_weights)
+        self.kind = loss
+
+    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        logits = features.float()
+        wanted = targets.dense()
+        if self.label_weights is not None:
+            wanted = wanted * self.label_weights
+        if self.kind == "softmax":
+            shares = wanted / wanted.sum(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
+            return -(shares * torch.log_softmax(logits, dim=1)).sum(dim=1).mean()
+        positive = wanted * functional.logsigmoid(logits)
+        return -(positive + (1 - targets.dense()) * functional.logsigmoid(-logits)).mean()
+
+    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        scores = torch.softmax(features, dim=1) if self.kind == "softmax" else torch.sigmoid(features)
+        return best_labels(scores, k, allowed)
+
+    def multiply_adds(self, n_rows: int, training: bool = True) -> int:
+        return 0

@@ -1,0 +1,189 @@
+"""`NeuralModel`: what every estimator made of networks can do once they are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.memory import MemoryPlan
+from longtail.neural.averaging import Ensemble
+from longtail.neural.batches import Rows
+from longtail.neural.network import Network, predict_rows
+from longtail.neural.weights import load_weights, weights_state
+from longtail.parallel import resolve_jobs
+from longtail.store import Persistent, State
+from longtail.validation import as_features, as_label_mask, check_k
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_FIRST_CANDIDATES = 16
+
+
+class NeuralModel(BaseEstimator, Persistent):
+    """Prediction, saving and loading for estimators with ``networks_`` over the labels ``labels_``.
+
+    A class says how rows become inputs (`_rows`) and how one of its networks is made (`_network`).
+    """
+
+    n_jobs: int | None
+    networks_: list[Network]
+    labels_: Array
+    n_labels_: int
+    n_features_in_: int
+
+    def _rows(self, X: Any) -> Rows:
+        """The rows of checked features as the networks take them."""
+        raise NotImplementedError
+
+    def _network(self) -> Network:
+        """An untrained network of the fitted sizes."""
+        raise NotImplementedError
+
+    def _table_sizes(self) -> list[int]:
+        """Numbers in each of the large tables of such a network."""
+        raise NotImplementedError
+
+    def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
+        """The k best labels of each row and their probabilities.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        k : int
+        allow, deny : sequence of label ids, or mask over all labels, or None
+            Labels that may, or may not, be given; applied before labels compete for the k places.
+
+        Returns
+        -------
+        labels : int64 array of shape (n_rows, k)
+            Best first, ties to the lowest label; -1 where there are fewer than k.
+        scores : float32 array of shape (n_rows, k)
+            -inf where there is no label.
+        """
+        rows = self._rows(self._check_features(X))
+        mask = as_label_mask(allow, deny, self.n_labels_)
+        return self._predict(rows, check_k(k), mask)
+
+    def _predict(self, rows: Rows, k: int, mask: Array | None) -> tuple[Array, Array]:
+        places = min(k, max(1, len(self.labels_)))
+        allowed = None if mask is None else mask[self.labels_]
+        network: nn.Module = self.networks_[0] if len(self.networks_) == 1 else Ensemble(self.networks_)
+        with threads(self.n_jobs):
+            found, scores = predict_rows(network, rows, places, allowed=allowed)
+        labels = np.where(found >= 0, self.labels_[np.maximum(found, 0)] if len(self.labels_) else -1, -1)
+        beyond = ((0, 0), (0, k - places))
+        return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
+
+    def decision_function(self, X: Any) -> Array:
+        """Probabilities of every label for every row, as one dense matrix: for small vocabularies.
+
+        0 for labels that a head did not come to score.
+        """
+        X = self._check_features(X)
+        MemoryPlan(
+            "decision_function",
+            {"scores, three times": 24 * X.shape[0] * self.n_labels_},
+            "Use predict_topk, which never holds all scores, or fewer rows at a time.",
+        ).check()
+        labels, values = self._predict(self._rows(X), max(1, self.n_labels_), None)
+        scores = np.zeros((X.shape[0], self.n_labels_), dtype=np.float32)
+        rows, places = np.nonzero(labels >= 0)
+        scores[rows, labels[rows, places]] = values[rows, places]
+        return scores
+
+    def predict(self, X: Any) -> Any:
+        """Labels with a probability of at least one half, as a sparse 0/1 matrix (n_rows x n_labels)."""
+        X = self._check_features(X)
+        left = np.arange(X.shape[0])
+        rows, columns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        k = _FIRST_CANDIDATES
+        while len(left):
+            labels, scores = self._predict(self._rows(X[left]), k, None)
+            full = (scores[:, -1] >= 0.5) & (k < self.n_labels_)
+            given = (scores >= 0.5) & ~full[:, None]
+            rows.append(np.repeat(left, given.sum(axis=1)))
+            columns.append(labels[given])
+            left, k = left[full], 4 * k
+        ones = np.ones(sum(map(len, rows)), dtype=np.int8)
+        found = sparse.csr_array(
+            (ones, (np.concatenate(rows), np.concatenate(columns))), shape=(X.shape[0], self.n_labels_)
+        )
+        found.sort_indices()
+        return found
+
+    def explain(self, x: Any, label: int) -> NoReturn:
+        """Refused: contributions of features add up to a score in linear models only."""
+        raise InvalidInput(
+            f"{type(self).__name__} is not linear, so that no feature has a part of the score to itself; "
+            "explain a LabelTree, OneVsRest or Ridge model"
+        )
+
+    def _check_features(self, X: Any) -> Any:
+        check_is_fitted(self, "networks_")
+        return as_features(X, n_features=self.n_features_in_, owner=type(self).__name__)
+
+    def _network_parts(self) -> dict[str, State]:
+        return {f"network{i}": weights_state(network) for i, network in enumerate(self.networks_)}
+
+    def _load_networks(self, state: State, n_networks: int) -> None:
+        """Make the networks of `state`, after a look at whether its arrays are as large: what it says are claims."""
+        if not 1 <= n_networks <= len(state.parts):
+            raise ModelFormatError(f"{state.kind}: {n_networks} networks in {len(state.parts)} parts")
+        parts = [state.part(f"network{i}", "Weights") for i in range(n_networks)]
+        stored = min(sum(array.size for array in part.arrays.values()) for part in parts)
+        claimed = max(self._table_sizes())
+        if claimed > stored:
+            raise ModelFormatError(f"{state.kind}: a table of {claimed} numbers in arrays that hold {stored}")
+        try:
+            self.networks_ = [self._network() for _ in parts]
+        except InvalidInput as error:
+            raise ModelFormatError(f"{state.kind}: the parameters make no network: {error}") from None
+        for network, part in zip(self.networks_, parts, strict=True):
+            load_weights(network, part)
+            network.eval()
+
+
+def checked_labels(state: State, n_labels: int) -> Array:
+    """The ascending ids of the labels that networks give, or `ModelFormatError`."""
+    labels: Array = np.array(state.array("labels", np.int64, (None,)))
+    if n_labels < 1 or not len(labels) or labels[0] < 0 or labels[-1] >= n_labels or (np.diff(labels) <= 0).any():
+        raise ModelFormatError(f"{state.kind}: the ids of labels do not rise within 0 to {n_labels - 1}")
+    return labels
+
+
+@contextmanager
+def threads(n_jobs: int | None) -> Iterator[None]:
+    """Let torch use that many threads inside the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(resolve_jobs(n_jobs))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def seeded(build: Any, seed: int) -> Any:
+    """What `build` makes when torch's random numbers start from `seed`; the caller's are not disturbed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build()
+
+
+def training_plan(networks: Sequence[nn.Module] | nn.Module, batch_bytes: int) -> MemoryPlan:
+    """What training holds: weights, gradients and two moments, and what a batch makes on the way."""
+    modules = [networks] if isinstance(networks, nn.Module) else list(networks)
+    size = sum(4 * parameter.numel() for module in modules for parameter in module.parameters())
+    return MemoryPlan(
+        "training a network",
+        {"weights": size, "gradients": size, "moments of gradients": 2 * size, "a batch": batch_bytes},
+        "Use fewer features (--max-features), a smaller width, a smaller batch_size, or head='product'.",
+    )

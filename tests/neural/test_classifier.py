@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import longtail
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.neural import MultiHeadClassifier
+from longtail.neural.classifier import HEADS
+from tests.linear.contract import EstimatorContract, planted
+
+QUICK = {"width": 16, "epochs": 3, "batch_size": 16, "head_width": 8, "n_jobs": 1}
+
+
+class TestMultiHeadClassifier(EstimatorContract):
+    gives_unseen_labels = False
+
+    def make(self, **params):
+        return MultiHeadClassifier(**{**QUICK, **params})
+
+    def test_one_thread_and_many_agree(self, data):
+        X, Y = data
+        one = self.make(n_jobs=1).fit(X, Y).decision_function(X)
+        many = self.make(n_jobs=3).fit(X, Y).decision_function(X)
+        np.testing.assert_allclose(one, many, atol=1e-4)
+
+    def test_explanations_add_up_to_the_score(self, fitted, data):
+        with pytest.raises(InvalidInput, match="not linear"):
+            fitted.explain(data[0][[0]], 0)
+
+    def test_topk_agrees_with_the_decision_function(self, fitted, data):
+        labels, scores = fitted.predict_topk(data[0], k=4)
+        full = fitted.decision_function(data[0])
+        np.testing.assert_allclose(np.take_along_axis(full, labels, axis=1), scores, atol=1e-5)
+        np.testing.assert_allclose(scores, -np.sort(-full, axis=1)[:, :4], atol=1e-5)
+
+
+class TestEnsemble(TestMultiHeadClassifier):
+    def make(self, **params):
+        return MultiHeadClassifier(**{**QUICK, "n_networks": 2, **params})
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("task", ["multi-label", "single-label"])
+def test_every_head_learns_saves_and_loads(head: str, task: str, tmp_path) -> None:
+    X = np.eye(12, dtype=np.float32)[np.arange(48) % 12]
+    Y = X[:, :9].copy()
+    Y[np.arange(48) % 12 >= 9, 3] = 1
+    model = MultiHeadClassifier(
+        head, n_heads=3, task=task, width=32, head_width=8, epochs=60, batch_size=8, learning_rate=0.02, n_jobs=1
+    ).fit(X, Y)
+    labels, scores = model.predict_topk(X, k=2)
+    assert (labels[:, 0] == Y.argmax(axis=1)).mean() >= (0.9 if head != "product" else 0.7)
+    assert ((scores >= 0) & (scores <= 1)).all()
+    model.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_topk(X, k=2)[0], labels)
+    np.testing.assert_array_equal(again.predict_topk(X, k=2)[1], scores)
+
+
+def test_dense_rows_and_sparse_ones_choose_their_encoder(rng) -> None:
+    X, Y = planted(rng)
+    assert MultiHeadClassifier(**QUICK).fit(X, Y).encoder_ == "dense"
+    assert MultiHeadClassifier(**QUICK).fit(X * (X.toarray() > 0.8), Y).encoder_ == "bag-of-words"
+
+
+def test_trimmed_labels_are_the_rarest_and_are_never_given(rng) -> None:
+    X, Y = planted(rng, n_rows=200)
+    Y = sparse.csr_array(Y.toarray() * (rng.random(Y.shape) < np.linspace(0.1, 1, 12)))
+    counts = np.asarray(Y.sum(axis=0)).ravel()
+    model = MultiHeadClassifier(trim=0.5, **QUICK).fit(X, Y)
+    left_out = np.setdiff1d(np.flatnonzero(counts), model.labels_)
+    assert len(left_out) == np.count_nonzero(counts) // 2
+    assert counts[left_out].max() <= counts[model.labels_].min()
+    assert not np.isin(model.predict_topk(X, k=12)[0], left_out).any()
+
+
+def test_weighting_the_loss_raises_rare_labels(rng) -> None:
+    X, _ = planted(rng, n_rows=200)
+    Y = np.zeros((200, 4), np.float32)
+    Y[:, 0] = 1
+    Y[:4, 1] = 1
+    options = {**QUICK, "head": "one-hot", "epochs": 20}
+    plain = MultiHeadClassifier(**options).fit(X, Y).decision_function(X)
+    weighted = MultiHeadClassifier(weighting="loss", **options).fit(X, Y).decision_function(X)
+    assert weighted[:, 1].mean() > 1.2 * plain[:, 1].mean()
+
+
+def test_an_interrupted_training_goes_on_to_the_same_result(rng, tmp_path, monkeypatch) -> None:
+    X, Y = planted(rng)
+    whole = MultiHeadClassifier(**QUICK).fit(X, Y).predict_topk(X)
+    model = MultiHeadClassifier(**QUICK, checkpoint=str(tmp_path / "checkpoint"))
+    from longtail.neural import training
+
+    write = training.write_checkpoint
+
+    def interrupt(*arguments, **options):
+        write(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "write_checkpoint", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    monkeypatch.setattr(training, "write_checkpoint", write)
+    resumed = model.fit(X, Y)
+    assert len(resumed.histories_[0].losses) == 3
+    for one, other in zip(whole, resumed.predict_topk(X), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_state_that_claims_more_than_it_holds_is_refused(rng) -> None:
+    X, Y = planted(rng)
+    state = MultiHeadClassifier(**QUICK).fit(X, Y).to_state()
+    for name, value in (("n_features", 10**9), ("radices", [2**31, 2**31]), ("radices", []), ("n_networks", 7)):
+        with pytest.raises(ModelFormatError):
+            MultiHeadClassifier.from_state(
+                type(state)(state.kind, state.params, {**state.facts, name: value}, state.arrays, state.parts)
+            )
+    for name, value in (("width", 2**20), ("head_width", 2**20), ("layers", 100), ("head", "none")):
+        with pytest.raises(ModelFormatError):
+            MultiHeadClassifier.from_state(
+                type(state)(state.kind, {**state.params, name: value}, state.facts, state.arrays, state.parts)
+            )
+
+
+def test_positions_that_are_no_permutation_are_refused(rng) -> None:
+    X, Y = planted(rng)
+    model = MultiHeadClassifier(**QUICK).fit(X, Y)
+    model.networks_[0].head.position[0] = model.networks_[0].head.position[1]
+    with pytest.raises(ModelFormatError, match="permutation"):
+        MultiHeadClassifier.from_state(model.to_state())
+
+
+def test_labels_without_any_row_leave_nothing_to_learn() -> None:
+    with pytest.raises(InvalidInput, match="nothing to learn from"):
+        MultiHeadClassifier().fit([[1.0]], [[0]])
