@@ -116,9 +116,7 @@ def _assignment(given: dict[str, Any], corpus: GroupedCorpus, X: Any) -> Assignm
     if given["strategy"] == "iterate":
         model = AggregatedClassifier(strategy="iterate", rule=given["rule"], random_state=given["seed"], **settings)
         with quiet_about("longtail.linear", "longtail.aggregated"):
-            found = model.fit(X, *labels).assignment_
-        assert found is not None
-        return found
+            return model.assign_labels(X, *labels)
     if given["strategy"] == "eagle-0":
         settings["n_iter"] = 0
     vectors = GroupRobustLabelVectors(**settings).fit(X, *labels).label_vectors_
