@@ -8,8 +8,9 @@ from typing import Any
 from longtail.aggregated import AggregatedClassifier
 from longtail.errors import ModelFormatError
 from longtail.linear import ESTIMATORS
-from longtail.store import read_model
+from longtail.store import inspect_model, read_model
 from longtail.tagger import FEATURES, Tagger
+from longtail.version import __version__
 
 KINDS: dict[str, Any] = {"AggregatedClassifier": AggregatedClassifier, "Tagger": Tagger, **ESTIMATORS, **FEATURES}
 
@@ -46,4 +47,12 @@ def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
         raise ModelFormatError(
             f"{os.fspath(directory)}: the model is a {state.kind!r}; this version knows {sorted(KINDS)}"
         )
-    return KINDS[state.kind].from_state(state)
+    try:
+        return KINDS[state.kind].from_state(state)
+    except ModelFormatError as error:
+        about = inspect_model(directory)
+        writer = about["written_by"].get("longtail", "of an unknown version")
+        raise ModelFormatError(
+            f"{os.fspath(directory)}: {error} (a model of format {about['format_version']}, written by longtail "
+            f"{writer}; this is longtail {__version__})"
+        ) from None

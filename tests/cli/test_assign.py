@@ -171,7 +171,16 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
     ("content", "arguments", "error"),
     [
         (None, ["absent.jsonl"], "there is no file absent.jsonl"),
-        (None, ["notes.jsonl"], "notes.jsonl:1: no key 'texts'; the keys are 'id', 'labels', 'text'"),
+        (
+            None,
+            ["notes.jsonl"],
+            "notes.jsonl:1: no key 'texts'; the keys are 'id', 'labels', 'text'; these are rows, not ",
+        ),
+        (
+            None,
+            ["vectors.txt", "--groups", "vectors.txt"],
+            "vectors.txt:2: '0:1' is no row; expected row numbers with blanks between them; is it a file ",
+        ),
         (None, ["vectors.txt"], "vectors.txt holds rows; give their groups as --groups FILE, or groups in JSON lines"),
         (None, ["vectors.txt", "--groups", "absent.txt"], "there is no file absent.txt"),
         (None, ["rows.txt", "--groups", "groups.txt"], "groups.txt:1: the header says 6 rows, but there are 4"),

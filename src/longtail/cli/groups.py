@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longtail.cli.inputs import GROUPS, STANDARD_INPUT, ReaderOptions, check_exists, check_stdin, read
+from longtail.cli.inputs import GROUPS, STANDARD_INPUT, ReaderOptions, advice, check_exists, check_stdin, read
 from longtail.cli.learners import learner
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
@@ -58,7 +58,8 @@ def read_grouped(data: str, groups: str | None, options: ReaderOptions) -> Group
         return read_groups(groups, read(data, "train", options, labelled=False))
     if data == STANDARD_INPUT:
         check_stdin(options)
-        return read_grouped_jsonl(sys.stdin.buffer, **options.for_format(GROUPS, labelled=True))
+        with advice(data, GROUPS):
+            return read_grouped_jsonl(sys.stdin.buffer, **options.for_format(GROUPS, labelled=True))
     if not Path(data).is_file() and data.lower() == EMBEDDED:
         return _paragraphs()
     check_exists(data)
@@ -67,7 +68,8 @@ def read_grouped(data: str, groups: str | None, options: ReaderOptions) -> Group
             f"{data} holds rows; give their groups as --groups FILE, or groups in JSON lines: "
             f'{{"texts": [...], "labels": [...]}}'
         )
-    return read_grouped_jsonl(data, **options.for_format(GROUPS, labelled=True))
+    with advice(data, GROUPS):
+        return read_grouped_jsonl(data, **options.for_format(GROUPS, labelled=True))
 
 
 def _paragraphs() -> GroupedCorpus:

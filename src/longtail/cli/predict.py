@@ -77,9 +77,10 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
             raise InvalidInput(f"{model} takes features, not texts; give a file of features")
         rows = batches(data, reader, given["plain"], tagger.takes_texts)
 
-    lowest = given["min_score"]
+    lowest, tagged = given["min_score"], 0
     with output(given["out"]) as write:
         for batch in rows:
+            tagged += len(batch.names)
             found = tagger.predict(batch.rows, given["k"], **options)
             for number, (name, tags) in enumerate(zip(batch.names, found, strict=True)):
                 tags = [tag for tag in tags if tag.score and (lowest is None or tag.score >= lowest)]
@@ -88,6 +89,8 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
                 else:
                     write(_line(name, tags))
             sys.stdout.flush()
+    if not tagged:
+        terminal.say(f"{'standard input' if data == STANDARD_INPUT else data} has no rows; there is nothing to tag")
 
 
 def _line(name: str | int, tags: list[Tag]) -> bytes:
