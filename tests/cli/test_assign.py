@@ -182,6 +182,18 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
             "vectors.txt:2: '0:1' is no row; expected row numbers with blanks between them; is it a file ",
         ),
         (None, ["vectors.txt"], "vectors.txt holds rows; give their groups as --groups FILE, or groups in JSON lines"),
+        (
+            None,
+            ["groups.txt"],
+            "groups.txt is a groups file: give the file of its rows as DATA, and this one as --groups",
+        ),
+        (None, ["bibtex"], "bibtex has labels of rows; give their groups as --groups FILE, or take python-api"),
+        (None, ["pages.jsonl", "--out", "."], ". is a folder; give the name of a file to write to"),
+        (
+            b"[]",
+            ["bad.jsonl"],
+            "bad.jsonl:1: expected an object {...}, found a list; JSON lines have an object in each",
+        ),
         (None, ["vectors.txt", "--groups", "absent.txt"], "there is no file absent.txt"),
         (None, ["rows.txt", "--groups", "groups.txt"], "groups.txt:1: the header says 6 rows, but there are 4"),
         (None, ["pages.jsonl", "--groups", "groups.txt"], "pages.jsonl:1: no key 'text'; the keys are"),

@@ -97,7 +97,7 @@ def test_predictions_in_a_file(longtail: Callable, model: str) -> None:
 def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> None:
     result = longtail("predict", model, "-", "--out", "tags.jsonl", stdin=b'{"text": "a"}\n[]\n')
     assert result.code == 1
-    assert result.err.endswith(":2: expected an object {...}, found a list\n")
+    assert ":2: expected an object {...}, found a list; JSON lines have" in result.err
     assert sorted(path.name for path in Path().iterdir()) == ["model", "notes.jsonl", "rows.txt"]
 
 
@@ -139,6 +139,10 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
             ["evaluate", "model", "plain.txt"],
             "plain.txt:1: expected the header, three whole numbers 'rows features labels', but found 'a red rose'; "
             "a .txt file holds features; texts with labels go into .jsonl, .csv or .tsv",
+        ),
+        (
+            ["predict", "model", "--text", "a", "--out", "model"],
+            "model is a folder; give the name of a file to write to",
         ),
         (["evaluate", "model", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to measure on"),
         (["predict", "model", "rows.txt"], "the model takes texts; rows.txt holds features"),

@@ -51,7 +51,8 @@ def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
 
 def read_grouped(data: str, groups: str | None, options: ReaderOptions) -> GroupedCorpus:
     """The groups that DATA holds, or that a groups file makes of its rows."""
-    from longtail.data import format_of, read_grouped_jsonl, read_groups
+    from longtail.data import CATALOGUE, format_of, read_grouped_jsonl, read_groups
+    from longtail.data.grouped_file import looks_like_groups
 
     if groups is not None:
         check_exists(groups)
@@ -62,8 +63,14 @@ def read_grouped(data: str, groups: str | None, options: ReaderOptions) -> Group
             return read_grouped_jsonl(sys.stdin.buffer, **options.for_format(GROUPS, labelled=True))
     if not Path(data).is_file() and data.lower() == EMBEDDED:
         return _paragraphs()
+    if not Path(data).is_file() and data.lower() in CATALOGUE:
+        raise InvalidInput(f"{data} has labels of rows; give their groups as --groups FILE, or take {EMBEDDED}")
     check_exists(data)
     if (options.format or format_of(data)) != "jsonl":
+        if looks_like_groups(data):
+            raise InvalidInput(
+                f"{data} is a groups file: give the file of its rows as DATA, and this one as --groups {data}"
+            )
         raise InvalidInput(
             f"{data} holds rows; give their groups as --groups FILE, or groups in JSON lines: "
             f'{{"texts": [...], "labels": [...]}}'

@@ -120,6 +120,10 @@ def advice(data: str, format: str | None, plain: str = "") -> Iterator[None]:
             hint = "these are groups, not rows: `longtail assign` and `longtail train` take them, without --groups"
         elif reason.startswith("no key 'texts'; ") and "'text'" in reason:
             hint = "these are rows, not groups: `longtail train` takes them, or give their groups as --groups FILE"
+        elif "choose those of text and labels" in reason:
+            hint = "say --text-column and --label-column"
+        elif reason.startswith("expected an object"):
+            hint = "JSON lines have an object in each line, not one list of all"
         elif "not JSON" in reason:
             hint = plain
         elif format == "repository" and data != STANDARD_INPUT:

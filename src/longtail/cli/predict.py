@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longtail.cli.inputs import STANDARD_INPUT, Batch, ReaderOptions, batches, load_tagger, reader_options
-from longtail.cli.outputs import check_not_input, output
+from longtail.cli.outputs import check_out, output
 from longtail.cli.terminal import Terminal, on_terminal
 from longtail.errors import InvalidInput
 
@@ -50,8 +50,7 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
     as_table = given["output"] == "table" or (given["output"] is None and given["out"] is None and on_terminal())
     if as_table and given["out"]:
         raise click.UsageError("a table goes to the terminal; --out takes JSON lines")
-    if data is not None:
-        check_not_input(given["out"], data)
+    check_out(given["out"], data)
     terminal.hide_progress("predicting")
     if given["out"] is None and on_terminal():
         terminal.hide_progress()
