@@ -252,8 +252,8 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         (
             b"body,tags\na,b\n",
             ["bad.csv"],
-            "bad.csv:1: no column is named 'text'; the columns are 'body', 'tags': choose those of text and labels; say "
-            "--text-column and --label-column",
+            "bad.csv:1: no column is named 'text'; the columns are 'body', 'tags': choose those of text and labels; "
+            "say --text-column and --label-column",
         ),
         (b"1", ["bad.xyz"], "the extension '.xyz' of bad.xyz is not known here; known are .txt (repository), "),
         (
