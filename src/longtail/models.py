@@ -7,10 +7,11 @@ from typing import Any
 
 from longtail.aggregated import AggregatedClassifier
 from longtail.errors import ModelFormatError
-from longtail.store import read_model
+from longtail.store import inspect_model, read_model
 from longtail.tagger import ESTIMATOR_KINDS, FEATURES, Tagger, estimator_class
+from longtail.version import __version__
 
-KINDS: dict[str, Any] = {"AggregatedClassifier": AggregatedClassifier, "Tagger": Tagger, **FEATURES}
+_KINDS: dict[str, Any] = {"AggregatedClassifier": AggregatedClassifier, "Tagger": Tagger, **FEATURES}
 
 
 def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
@@ -41,9 +42,15 @@ def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
     [[0]]
     """
     state = read_model(directory, verify=verify)
-    if state.kind in ESTIMATOR_KINDS:
-        return estimator_class(state.kind).from_state(state)
-    if state.kind not in KINDS:
-        known = sorted([*KINDS, *ESTIMATOR_KINDS])
+    known = sorted([*_KINDS, *ESTIMATOR_KINDS])
+    if state.kind not in known:
         raise ModelFormatError(f"{os.fspath(directory)}: the model is a {state.kind!r}; this version knows {known}")
-    return KINDS[state.kind].from_state(state)
+    try:
+        return (_KINDS.get(state.kind) or estimator_class(state.kind)).from_state(state)
+    except ModelFormatError as error:
+        about = inspect_model(directory)
+        writer = about["written_by"].get("longtail", "of an unknown version")
+        raise ModelFormatError(
+            f"{os.fspath(directory)}: {error} (a model of format {about['format_version']}, written by longtail "
+            f"{writer}; this is longtail {__version__})"
+        ) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from scipy import sparse
 
 from longtail.aggregated import GroupRobustLabelVectors, assign_labels, random_groups
 from longtail.aggregated.aggregation import Aggregation
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, NotEnoughMemory
 from tests.aggregated.examples import grouped_problem, overlapping_groups, planted_problem, unit_rows
 
 RULES = ("argmax", "count", "joint")
@@ -144,10 +146,30 @@ def test_bad_input_is_refused_with_reasons():
 
 
 def test_thousands_of_groups_and_labels_stay_sparse(rng):
-    n_rows, n_labels = 20_000, 50_000
-    X = sparse.random_array((n_rows, 500), density=0.01, rng=rng, format="csr", dtype=np.float32)
+    n_rows, n_labels, n_features = 20_000, 50_000, 4_000
+    X = sparse.random_array((n_rows, n_features), density=1e-3, rng=rng, format="csr", dtype=np.float32)
     groups = random_groups(n_rows, 5)
     labels = sparse.random_array((groups.shape[1], n_labels), density=3e-4, rng=rng, format="csr")
     labels.data[:] = 1
-    found = assigned(X, groups, labels, "count", n_iter=2)
+    tracemalloc.start()
+    try:
+        found = assigned(X, groups, labels, "count", n_iter=2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
     assert found.row_labels.nnz == labels.nnz
+    # A byte for each cell of the smallest matrix that should not be dense: rows x features, groups x labels and labels
+    # x features are larger.
+    assert peak < n_rows * n_features
+    union = Aggregation.of(groups, labels).union()
+    assert union.nnz == 5 * labels.nnz
+
+
+def test_memory_is_planned_before_it_is_taken(rng, monkeypatch):
+    X, _, groups, labels = grouped_problem(rng)
+    vectors = unit_rows(rng, labels.shape[1], X.shape[1])
+    monkeypatch.setenv("LONGTAIL_MEMORY", "1K")
+    with pytest.raises(NotEnoughMemory, match=r"assigning labels to rows needs .*\(members of groups "):
+        assign_labels(X, groups, labels, vectors)
+    with pytest.raises(NotEnoughMemory, match=r"every label of a group to every member needs .*such as 'eagle'"):
+        Aggregation.of(groups, labels).union()

@@ -86,6 +86,34 @@ def test_auto_places_labels_where_members_differ(noisy):
     assert model.evidence_[model.strategy_] == max(model.evidence_.values())
 
 
+def test_auto_compares_nothing_by_a_few_groups(rng, caplog):
+    # Members alike, so that by any comparison giving every label to everyone would be as good as placing it.
+    X = np.repeat(np.eye(19, dtype=np.float32), 2, axis=0)
+    groups = np.kron(np.eye(20), np.ones((2, 1)))
+    with caplog.at_level("INFO", logger="longtail.aggregated"):
+        few = make(strategy="auto").fit(X, groups[:38, :19], np.eye(19))
+    assert (few.strategy_, few.evidence_) == ("iterate", {})
+    assert "19 groups are too few to compare strategies by; taking iterate" in caplog.text
+    enough = make(strategy="auto").fit(np.vstack([X, X[:2]]), groups, np.eye(20))
+    assert set(enough.evidence_) == set(STRATEGIES)
+
+
+@pytest.mark.parametrize("strategy", ["iterate", "eagle", "eagle-0", "auto"])
+def test_labels_are_assigned_as_in_training_without_a_final_training(noisy, strategy, monkeypatch):
+    X, _, groups, labels = noisy
+    fitted = make(strategy=strategy).fit(X, groups, labels)
+    model = make(strategy=strategy)
+    # Two rounds of two parts; auto tries each strategy before, iterate among them.
+    trainings = 4 * (fitted.strategy_ == "iterate") + (4 + 4) * (strategy == "auto")
+    trained = []
+    monkeypatch.setattr(model, "_train", lambda X, Y: trained.append(1) or LabelTree(leaf_size=5).fit(X, Y))
+    found = model.assign_labels(X, groups, labels)
+    for one, other in zip(found[1:], fitted.assignment_[1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert len(trained) == trainings
+    assert not hasattr(model, "estimator_")
+
+
 def test_the_evidence_is_the_share_of_labels_that_members_predict():
     class Fixed:
         def predict_topk(self, X, k):
@@ -164,8 +192,10 @@ def test_bad_input_is_refused_with_reasons(rng):
     X, _, groups, labels = grouped_problem(rng)
     with pytest.raises(InvalidInput, match="nothing to learn from: 15 groups, none of them with members and labels"):
         make().fit(X, groups, np.zeros(labels.shape))
-    with pytest.raises(InvalidInput, match=r"holdout=0\.2 of 2 groups"):
-        make(strategy="auto").fit(X[:4], np.eye(2)[[0, 0, 1, 1]], labels[:2])
+    with pytest.raises(InvalidInput, match=r"holdout=0\.01 of 20 groups"):
+        make(strategy="auto", holdout=0.01).fit(X[:20], np.eye(20), np.ones((20, 1)))
+    with pytest.raises(InvalidInput, match="'all' gives every label to every member; there is nothing to assign"):
+        make(strategy="all").assign_labels(X, groups, labels)
     for name, constraint in AggregatedClassifier._parameters.items():
         for bad in constraint.bad_values():
             with pytest.raises(LongtailError, match=name):

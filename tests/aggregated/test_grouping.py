@@ -48,6 +48,12 @@ def test_rows_of_zeros_are_spread_over_clusters(rng):
     assert sizes.max() - sizes.min() <= 2
 
 
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_rows_without_features_are_spread_over_clusters(noise):
+    sizes = clustered_groups(np.zeros((6, 0), dtype=np.float32), 1, noise=noise).sum(axis=0)
+    assert np.asarray(sizes).tolist() == [3, 3]
+
+
 def test_labels_of_groups_are_those_of_their_members():
     Y, groups = [[1, 0, 0], [1, 1, 0], [0, 0, 0]], [[1, 0, 0], [1, 1, 0], [0, 1, 0]]
     assert aggregate_labels(Y, groups).toarray().tolist() == [[2, 1, 0], [1, 1, 0], [0, 0, 0]]

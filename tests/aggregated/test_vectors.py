@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from longtail.aggregated import GroupRobustLabelVectors, aggregate_labels
+from longtail.aggregated import GroupRobustLabelVectors, aggregate_labels, vectors
 from longtail.errors import InvalidInput, LongtailError
 from longtail.labels import label_vectors
 from tests.aggregated.examples import grouped_problem, overlapping_groups, planted_problem, unit_rows
@@ -146,6 +146,22 @@ def test_repeated_membership_counts_once():
 def test_contradictions_name_the_group(groups, labels, words):
     with pytest.raises(InvalidInput, match=words):
         fit(np.eye(3, dtype=np.float32), groups, labels)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_rows_are_counted_in_64_bits_where_32_are_too_few(rng, monkeypatch, index):
+    X = unit_rows(rng, 6, 10)
+    X.indptr, X.indices = X.indptr.astype(index), X.indices.astype(index)
+    seen = []
+    plain = sparse.csr_array.__getitem__
+    monkeypatch.setattr(sparse.csr_array, "__getitem__", lambda X, rows: seen.append(X.indptr.dtype) or plain(X, rows))
+    rows = np.repeat(np.arange(6), 4)
+    for limit, wide in ((4 * X.nnz, index), (4 * X.nnz - 1, np.int64)):
+        monkeypatch.setattr(vectors, "LARGEST_INDEX", limit)
+        found = vectors.take_rows(X, rows)
+        assert seen.pop() == wide
+        np.testing.assert_array_equal(found.toarray(), np.repeat(X.toarray(), 4, axis=0))
+    assert X.indices.dtype == index
 
 
 def test_rows_too_long_to_add_up_are_refused():

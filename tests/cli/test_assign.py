@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -170,8 +171,29 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
     ("content", "arguments", "error"),
     [
         (None, ["absent.jsonl"], "there is no file absent.jsonl"),
-        (None, ["notes.jsonl"], "notes.jsonl:1: no key 'texts'; the keys are 'id', 'labels', 'text'"),
+        (
+            None,
+            ["notes.jsonl"],
+            "notes.jsonl:1: no key 'texts'; the keys are 'id', 'labels', 'text'; these are rows, not ",
+        ),
+        (
+            None,
+            ["vectors.txt", "--groups", "vectors.txt"],
+            "vectors.txt:2: '0:1' is no row; expected row numbers with blanks between them; is it a file ",
+        ),
         (None, ["vectors.txt"], "vectors.txt holds rows; give their groups as --groups FILE, or groups in JSON lines"),
+        (
+            None,
+            ["groups.txt"],
+            "groups.txt is a groups file: give the file of its rows as DATA, and this one as --groups",
+        ),
+        (None, ["bibtex"], "bibtex has labels of rows; give their groups as --groups FILE, or take python-api"),
+        (None, ["pages.jsonl", "--out", "."], ". is a folder; give the name of a file to write to"),
+        (
+            b"[]",
+            ["bad.jsonl"],
+            "bad.jsonl:1: expected an object {...}, found a list; JSON lines have an object in each",
+        ),
         (None, ["vectors.txt", "--groups", "absent.txt"], "there is no file absent.txt"),
         (None, ["rows.txt", "--groups", "groups.txt"], "groups.txt:1: the header says 6 rows, but there are 4"),
         (None, ["pages.jsonl", "--groups", "groups.txt"], "pages.jsonl:1: no key 'text'; the keys are"),
@@ -277,7 +299,11 @@ def test_a_model_of_groups_is_a_model_of_rows(longtail: Callable) -> None:
 def test_training_chooses_a_strategy_and_says_why(longtail: Callable) -> None:
     result = longtail("train", "pages.jsonl", "--out", "model", "--alpha", "0.1")
     assert result.code == 0
-    assert "strategy: 1 groups to compare strategies by are few; choose one with --strategy" in result.err
+    assert "5 groups are too few to compare strategies by; taking iterate\n" in result.err
+    assert result.err.count("learner: ") == 1
+    Path("more.jsonl").write_text(re.sub('"id": "p[0-9]", ', "", PAGES) * 4, encoding="utf-8")
+    result = longtail("train", "more.jsonl", "--out", "other", "--alpha", "0.1")
+    assert "strategy: 4 groups to compare strategies by are few; choose one with --strategy" in result.err
     assert "labels of held-out groups explained: all " in result.err
     assert result.err.count("learner: ") == 1
 
@@ -316,12 +342,10 @@ def test_training_takes_groups_from_standard_input_when_told(longtail: Callable)
         (["absent.jsonl", "--rule", "argmax"], "there is no file absent.jsonl"),
         (["pages.jsonl", "--no-normalize"], "--no-normalize is for features; pages.jsonl holds texts"),
         (["empty.jsonl"], "there is nothing to learn from: 2 groups, none of them with rows and labels"),
-        (["one.jsonl"], "AggregatedClassifier: holdout=0.2 of 1 groups with members and labels leaves none for one of"),
     ],
 )
 def test_training_refuses_what_makes_no_sense(longtail: Callable, arguments: list[str], error: str) -> None:
     Path("empty.jsonl").write_text('{"texts": [], "labels": ["x"]}\n{"texts": ["a"], "labels": []}\n', encoding="utf-8")
-    Path("one.jsonl").write_text('{"texts": ["red sky", "red sea"], "labels": ["x"]}\n', encoding="utf-8")
     result = longtail("--quiet", "train", *arguments, "--out", "model")
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith(f"error: {error}")

@@ -239,6 +239,22 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         ),
         (b"\x1f\x8b\x08\x00", ["bad.jsonl"], "bad.jsonl: the gzip stream ends early"),
         (b"2 2 2\n0 0:1\n", ["bad.txt"], "bad.txt:2: "),
+        (
+            b"2 4 2\n0,1 0 1\n0 2 3\n",
+            ["bad.txt"],
+            "bad.txt:2: feature '0' has no colon; expected index:value; this is a groups file: ",
+        ),
+        (
+            b"a red rose\n",
+            ["bad.txt"],
+            "bad.txt:1: expected the header, three whole numbers 'rows features lab",
+        ),
+        (
+            b"body,tags\na,b\n",
+            ["bad.csv"],
+            "bad.csv:1: no column is named 'text'; the columns are 'body', 'tags': choose those of text and labels; "
+            "say --text-column and --label-column",
+        ),
         (b"1", ["bad.xyz"], "the extension '.xyz' of bad.xyz is not known here; known are .txt (repository), "),
         (
             b"1 1 1\n0 0:1\n",

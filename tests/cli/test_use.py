@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import longtail as library
 from longtail.data import read_corpus
+from longtail.store import read_model, write_model
 
 
 def lines(text: str) -> list[dict]:
@@ -95,7 +97,7 @@ def test_predictions_in_a_file(longtail: Callable, model: str) -> None:
 def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> None:
     result = longtail("predict", model, "-", "--out", "tags.jsonl", stdin=b'{"text": "a"}\n[]\n')
     assert result.code == 1
-    assert result.err.endswith(":2: expected an object {...}, found a list\n")
+    assert ":2: expected an object {...}, found a list; JSON lines have" in result.err
     assert sorted(path.name for path in Path().iterdir()) == ["model", "notes.jsonl", "rows.txt"]
 
 
@@ -108,6 +110,41 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
             ["predict", "model", "absent.jsonl"],
             "there is no file absent.jsonl",
         ),
+        (
+            ["predict", "notes.jsonl", "--text", "a"],
+            "notes.jsonl: there is no model here (this is a file; ",
+        ),
+        (
+            ["predict", "model/manifest.json", "--text", "a"],
+            "model/manifest.json: there is no model here (this is a f",
+        ),
+        (
+            ["predict", "model", "pages.jsonl"],
+            "pages.jsonl:1: no key 'text'; the keys are 'labels', 'texts'; these are groups, not rows: ",
+        ),
+        (
+            ["evaluate", "model", "pages.jsonl"],
+            "pages.jsonl:1: no key 'text'; the keys are 'labels', 'texts'; these are groups, not rows: ",
+        ),
+        (
+            ["evaluate", "model", "groups.txt"],
+            "groups.txt:2: feature '0' has no colon; expected index:value; this is a groups file: ",
+        ),
+        (
+            ["predict", "model", "plain.txt"],
+            "plain.txt:1: expected the header, three whole numbers 'rows features labels', but found 'a red rose'; "
+            "a .txt file holds features; for one text per line say --plain",
+        ),
+        (
+            ["evaluate", "model", "plain.txt"],
+            "plain.txt:1: expected the header, three whole numbers 'rows features labels', but found 'a red rose'; "
+            "a .txt file holds features; texts with labels go into .jsonl, .csv or .tsv",
+        ),
+        (
+            ["predict", "model", "--text", "a", "--out", "model"],
+            "model is a folder; give the name of a file to write to",
+        ),
+        (["evaluate", "model", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to measure on"),
         (["predict", "model", "rows.txt"], "the model takes texts; rows.txt holds features"),
         (
             ["predict", "feature-model", "--text", "a"],
@@ -134,10 +171,44 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
 def test_errors_are_one_line(
     longtail: Callable, model: str, feature_model: str, arguments: list[str], error: str
 ) -> None:
+    Path("pages.jsonl").write_text('{"texts": ["a", "b"], "labels": ["x"]}\n', encoding="utf-8")
+    Path("groups.txt").write_text("2 4 2\n0,1 0 1\n0 2 3\n", encoding="utf-8")
+    Path("plain.txt").write_text("a red rose\n", encoding="utf-8")
+    Path("empty.jsonl").touch()
     result = longtail(*arguments)
     assert result.code == 1
     assert result.err.startswith(f"error: {error}")
     assert result.err.count("\n") == 1
+
+
+def test_a_file_without_rows_gets_no_tags_and_a_word(longtail: Callable, model: str) -> None:
+    Path("blank.jsonl").write_text("\n", encoding="utf-8")
+    result = longtail("predict", model, "blank.jsonl")
+    assert (result.code, result.out) == (0, "")
+    assert result.err == "blank.jsonl has no rows; there is nothing to tag\n"
+
+
+def test_a_model_of_another_version_says_so(longtail: Callable, model: str) -> None:
+    manifest = Path(model, "manifest.json")
+    content = manifest.read_bytes()
+    manifest.write_bytes(content.replace(b'"version": 1', b'"version": 7', 1))
+    assert longtail("predict", model, "--text", "a").err == (
+        "error: model: the model has format version 7; this longtail reads 1. Load it with a newer longtail\n"
+    )
+    state = read_model(without_counts(content, manifest))
+    assert "label_counts" not in state.arrays
+    told = longtail("predict", model, "--text", "a").err
+    assert told.startswith("error: model: Tagger: array 'label_counts' is missing (a model of format 1, written by ")
+    assert told.endswith(f"; this is longtail {library.__version__})\n")
+
+
+def without_counts(content: bytes, manifest: Path) -> Path:
+    """The model once more, saved as a version that did not know of counts would have."""
+    manifest.write_bytes(content)
+    state = library.load(manifest.parent).to_state()
+    arrays = {name: array for name, array in state.arrays.items() if name != "label_counts"}
+    write_model(replace(state, arrays=arrays), manifest.parent)
+    return manifest.parent
 
 
 def test_a_model_without_label_names_is_refused(longtail: Callable) -> None:

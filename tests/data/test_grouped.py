@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from longtail.aggregated import aggregate_labels
 from longtail.data import Corpus, GroupedCorpus, load_python_api
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, NotEnoughMemory
 
 PAGES = GroupedCorpus.from_lists(
     [["a", "b"], [], ["c"]], [["x", "y", "x"], ["z"], []], group_names=["first", "second", "third"]
@@ -101,6 +101,12 @@ def test_the_union_gives_a_row_every_label_of_its_groups(corpus):
     expected = (corpus.groups.toarray() @ corpus.group_labels.toarray()) > 0
     assert (union.labels.toarray() == expected).all()
     assert (union.groups != corpus.groups).nnz == 0
+
+
+def test_the_memory_of_the_union_is_planned(monkeypatch):
+    monkeypatch.setenv("LONGTAIL_MEMORY", "10")
+    with pytest.raises(NotEnoughMemory, match="giving every label of a group to every row of it needs"):
+        PAGES.union()
 
 
 def test_labelled_rows_are_a_corpus_with_the_groups():

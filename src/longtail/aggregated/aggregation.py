@@ -14,9 +14,11 @@ import numpy as np
 from scipy import sparse
 
 from longtail.errors import InvalidInput
+from longtail.memory import MemoryPlan
 from longtail.validation import as_counts
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_UNION_BYTES = 24  # of a label of a row: a value and its column, once more while they are brought into order
 _log = logging.getLogger(__name__)
 
 
@@ -117,6 +119,11 @@ class Aggregation:
 
     def union(self) -> Any:
         """Every member with every label of its groups: the labels of rows if nothing is known of who carries which."""
+        MemoryPlan(
+            "giving every label of a group to every member",
+            {"rows with labels": _UNION_BYTES * min(self.n_members, self.n_rows * self.n_labels)},
+            "Take a strategy that places labels, such as 'eagle', or divide the groups into parts.",
+        ).check()
         groups = sparse.csr_array(
             (np.ones(len(self.group_rows), np.float32), self.group_rows, self.group_indptr),
             shape=(self.n_groups, self.n_rows),

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linear_sum_assignment
 
 from longtail import progress
 from longtail.aggregated.aggregation import Aggregation
-from longtail.aggregated.vectors import label_blocks
+from longtail.aggregated.sharing import shared_out
+from longtail.aggregated.vectors import MEMBER_BYTES, label_blocks
 from longtail.errors import InvalidInput
+from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import map_blocks
 from longtail.validation import as_features
@@ -19,6 +20,7 @@ from longtail.validation import as_features
 Array = np.ndarray[Any, np.dtype[Any]]
 
 RULES = ("argmax", "count", "joint")
+_ENTRY_BYTES = 8  # a feature of a label vector, as the kernels take it
 
 
 class Assignment(NamedTuple):
@@ -63,7 +65,7 @@ def assign_labels(
         members. joint: as count, but the labels of a group are shared out among its members together, so that the sum
         of similarities is large while none gets more than its share; a label that is there c times takes part in c
         turns. It keeps rows that resemble everything from taking every label, and is by far the best where rows have
-        about as many labels each. A group with thousands of labels for few members takes seconds.
+        about as many labels each. A group with thousands of labels may take seconds.
     n_jobs : int or None
         Threads; None means every core.
 
@@ -81,6 +83,14 @@ def assign_labels(
     aggregation = Aggregation.of(groups, group_labels, X.shape[0])
     if vectors.shape[0] != aggregation.n_labels:
         raise InvalidInput(f"{vectors.shape[0]} label vectors for {aggregation.n_labels} labels of groups")
+    MemoryPlan(
+        "assigning labels to rows",
+        {
+            "members of groups": MEMBER_BYTES * aggregation.n_members,
+            "label vectors": _ENTRY_BYTES * vectors.nnz,
+        },
+        "Divide the groups into parts and place the labels of each part.",
+    ).check()
     return place_labels(aggregation, similarities_to(X, aggregation, vectors, n_jobs), rule)
 
 
@@ -148,32 +158,9 @@ def _jointly(aggregation: Aggregation, similarities: Array) -> Array:
             if len(pairs):
                 size = int(aggregation.pair_sizes[pairs[0]])
                 cells = aggregation.pair_indptr[pairs][:, None] + np.arange(size)
-                chosen[cells[_shared_out(similarities[cells], aggregation.counts[pairs])]] = True
+                chosen[cells[shared_out(similarities[cells], aggregation.counts[pairs])]] = True
             advance(1)
     return chosen
-
-
-def _shared_out(values: Array, counts: Array) -> Array:
-    """A mask of cells of a labels x members matrix: `counts` of each label, about as many of each member."""
-    n_members = values.shape[1]
-    if n_members == 1:
-        return np.ones(values.shape, dtype=bool)
-    room = np.full(n_members, -(-int(counts.sum()) // n_members))
-    taken = np.zeros(values.shape, dtype=bool)
-    refused = 4 * (len(values) + 1) * float(np.abs(values).max(initial=1))
-    for turn in range(int(counts.max(initial=0))):
-        labels = np.flatnonzero(counts > turn)
-        places = np.repeat(np.arange(n_members), room)
-        costs = np.where(taken[labels], refused, -values[labels])[:, places]
-        rows, columns = linear_sum_assignment(costs)
-        members = np.full(len(labels), -1)
-        members[rows] = np.where(costs[rows, columns] < refused, places[columns], -1)
-        # Where all that have room have the label already, the best of the others takes it all the same.
-        for i in np.flatnonzero(members < 0):
-            members[i] = np.argmax(np.where(taken[labels[i]], -np.inf, values[labels[i]]))
-        taken[labels, members] = True
-        room = np.maximum(0, room - np.bincount(members, minlength=n_members))
-    return taken
 
 
 def _assignment(aggregation: Aggregation, similarities: Array, chosen: Array) -> Assignment:

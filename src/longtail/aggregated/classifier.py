@@ -28,6 +28,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 STRATEGIES = ("iterate", "eagle", "eagle-0", "all", "auto")
+_DEFAULT = "iterate"
+# Groups with members and labels from which on a fifth of them says something about strategies.
+FEWEST_GROUPS = 20
 
 
 class AggregatedClassifier(BaseEstimator, Persistent):
@@ -41,7 +44,8 @@ class AggregatedClassifier(BaseEstimator, Persistent):
         eagle: labels go to the rows most similar to vectors found by `GroupRobustLabelVectors`; eagle-0: to vectors
         that are plain means (`n_iter` does not count). iterate: as eagle, and from there on models are trained and
         place the labels of the groups they did not see, `rounds` times. all: every member gets every label of its
-        groups. auto: trains each on four fifths of the groups and takes the one that explains the other groups best.
+        groups. auto: trains each on four fifths of the groups and takes the one that explains the other groups best;
+        iterate where fewer than 20 groups have members and labels, which tell too little.
     rule : {"joint", "count", "argmax"}
         How a label that is in a group finds its members, see `assign_labels`.
     n_iter, step
@@ -63,7 +67,8 @@ class AggregatedClassifier(BaseEstimator, Persistent):
     strategy_ : str
         The strategy followed: that of auto, or `strategy`.
     evidence_ : dict
-        Strategies that auto tried, and the share of the labels of held-out groups each explained.
+        Strategies that auto tried, and the share of the labels of held-out groups each explained; empty where it
+        tried none.
     row_labels_ : csr_array of shape (n_rows, n_labels)
         What the estimator was trained on. Rows without labels were left out.
     label_vectors_ : csr_array of shape (n_labels, n_features) or None
@@ -109,7 +114,7 @@ class AggregatedClassifier(BaseEstimator, Persistent):
     def __init__(
         self,
         estimator: Any = None,
-        strategy: str = "iterate",
+        strategy: str = _DEFAULT,
         rule: str = "joint",
         n_iter: int = 20,
         step: float = 0.1,
@@ -142,6 +147,27 @@ class AggregatedClassifier(BaseEstimator, Persistent):
         group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
             How often a label is in a group, or 1 where it is there at all.
         """
+        X, aggregation, seed = self._checked(X, groups, group_labels)
+        self.__dict__.pop("estimator_", None)
+        self.strategy_, self.evidence_ = self._chosen_strategy(X, aggregation, seed)
+        self.row_labels_, self.label_vectors_, self.assignment_ = self._label_rows(X, aggregation, self.strategy_, seed)
+        self.estimator_ = self._train_on_labelled(X, self.row_labels_)
+        return self
+
+    def assign_labels(self, X: Any, groups: Any, group_labels: Any) -> Assignment:
+        """Only find the rows of the labels, as `fit` does, and train no estimator on them.
+
+        Strategy iterate trains those that it places labels by. Strategy all places none, and is refused.
+        """
+        X, aggregation, seed = self._checked(X, groups, group_labels)
+        strategy, _ = self._chosen_strategy(X, aggregation, seed)
+        found = self._label_rows(X, aggregation, strategy, seed)[2]
+        if found is None:
+            raise InvalidInput("strategy 'all' gives every label to every member; there is nothing to assign")
+        return found
+
+    def _checked(self, X: Any, groups: Any, group_labels: Any) -> tuple[Any, Aggregation, int]:
+        """What there is to learn from, and a seed."""
         check_parameters(self, self._parameters)
         X = as_features(X)
         aggregation = Aggregation.of(groups, group_labels, X.shape[0])
@@ -149,16 +175,21 @@ class AggregatedClassifier(BaseEstimator, Persistent):
             raise InvalidInput(
                 f"nothing to learn from: {aggregation.n_groups} groups, none of them with members and labels"
             )
-        self.__dict__.pop("estimator_", None)
-        seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
-        self.evidence_ = self._try_strategies(X, aggregation, seed) if self.strategy == "auto" else {}
-        self.strategy_ = max(self.evidence_, key=self.evidence_.__getitem__) if self.evidence_ else self.strategy
-        if self.evidence_:
-            shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in self.evidence_.items())
-            _log.info("labels of held-out groups explained: %s; taking %s", shares, self.strategy_)
-        self.row_labels_, self.label_vectors_, self.assignment_ = self._label_rows(X, aggregation, self.strategy_, seed)
-        self.estimator_ = self._train_on_labelled(X, self.row_labels_)
-        return self
+        return X, aggregation, secrets.randbits(30) if self.random_state is None else int(self.random_state)
+
+    def _chosen_strategy(self, X: Any, aggregation: Aggregation, seed: int) -> tuple[str, dict[str, float]]:
+        """The strategy to follow and, where several were tried for that, what each explained."""
+        if self.strategy != "auto":
+            return self.strategy, {}
+        usable = np.unique(aggregation.label_groups)
+        if len(usable) < FEWEST_GROUPS:
+            _log.info("%d groups are too few to compare strategies by; taking %s", len(usable), _DEFAULT)
+            return _DEFAULT, {}
+        evidence = self._try_strategies(X, aggregation, usable, seed)
+        best = max(evidence, key=evidence.__getitem__)
+        shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in evidence.items())
+        _log.info("labels of held-out groups explained: %s; taking %s", shares, best)
+        return best, evidence
 
     def _label_rows(
         self, X: Any, aggregation: Aggregation, strategy: str, seed: int
@@ -188,17 +219,16 @@ class AggregatedClassifier(BaseEstimator, Persistent):
         labelled = np.flatnonzero(np.diff(row_labels.indptr))
         return self._train(X[labelled], row_labels[labelled])
 
-    def _try_strategies(self, X: Any, aggregation: Aggregation, seed: int) -> dict[str, float]:
+    def _try_strategies(self, X: Any, aggregation: Aggregation, usable: Array, seed: int) -> dict[str, float]:
         """What a model of each strategy explains of the labels of groups that it did not see."""
-        useful = np.unique(aggregation.label_groups)
-        count = round(self.holdout * len(useful))
-        if not 0 < count < len(useful):
+        count = round(self.holdout * len(usable))
+        if not 0 < count < len(usable):
             raise InvalidInput(
-                f"AggregatedClassifier: holdout={self.holdout} of {len(useful)} groups with members and labels leaves "
+                f"AggregatedClassifier: holdout={self.holdout} of {len(usable)} groups with members and labels leaves "
                 f"none for one of the parts; choose a strategy other than 'auto'"
             )
         held = np.zeros(aggregation.n_groups, dtype=bool)
-        held[np.random.default_rng(seed).permutation(useful)[:count]] = True
+        held[np.random.default_rng(seed).permutation(usable)[:count]] = True
         seen, unseen = aggregation.restricted_to(~held), aggregation.restricted_to(held)
         evidence = {}
         # The first of equals is taken: the cheapest.

@@ -70,7 +70,7 @@ def clustered_groups(
     if not 0 <= depth <= _DEEPEST or 2**depth > max(1, n_rows):
         raise InvalidInput(f"depth is {depth}: {n_rows} rows cannot be put into 2^{depth} groups")
     rows = _unit(X)
-    if noise:
+    if noise and n_features:
         MemoryPlan(
             "noise for clustering",
             {"rows x features": 16 * n_rows * n_features},

@@ -25,10 +25,11 @@ from longtail.validation import as_features
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+LARGEST_INDEX = int(np.iinfo(np.int32).max)
 _BLOCK_ENTRIES = 2**22
 _LONGEST = 1e18  # of a sum of members, whose square must be a 32-bit float
 _ENTRY_BYTES = 16  # a value and its feature, and once more while rows are brought into order
-_MEMBER_BYTES = 64  # weight, similarity, row, and what placing labels takes on the way
+MEMBER_BYTES = 64  # weight, similarity, row, and what placing labels takes on the way
 
 
 class Search(NamedTuple):
@@ -128,14 +129,14 @@ def search_rows(X: Any, aggregation: Aggregation, n_iter: int, step: float, n_jo
     MemoryPlan(
         "the search for the rows of labels",
         {
-            "members of groups": _MEMBER_BYTES * aggregation.n_members,
-            "their rows": _ENTRY_BYTES * int(np.diff(X.indptr)[aggregation.group_rows].sum()),
+            "members of groups": MEMBER_BYTES * aggregation.n_members,
+            "their rows": _ENTRY_BYTES * count_entries(X, aggregation.group_rows),
         },
         "Divide the groups into parts and place the labels of each part.",
     ).check()
     blocks = label_blocks(X, aggregation, n_jobs)
     # Members of a group one after the other: what is read together lies together.
-    X = X[aggregation.group_rows]
+    X = take_rows(X, aggregation.group_rows)
     members = np.arange(X.shape[0])
     norms = np.sqrt(np.bincount(np.repeat(members, np.diff(X.indptr)), X.data.astype(np.float64) ** 2, len(members)))
     if norms.max(initial=0) * np.diff(aggregation.pair_indptr[aggregation.label_indptr]).max(initial=0) > _LONGEST:
@@ -160,6 +161,21 @@ def search_rows(X: Any, aggregation: Aggregation, n_iter: int, step: float, n_jo
             parts.append(found)
             advance(done)
     return Search(*(np.concatenate([np.zeros(0), *each]) for each in zip(*parts, strict=True))) if parts else _EMPTY
+
+
+def count_entries(X: Any, rows: Array) -> int:
+    """Entries of some rows together, however often each is among them."""
+    return int(np.diff(X.indptr)[rows].sum(dtype=np.int64))
+
+
+def take_rows(X: Any, rows: Array) -> Any:
+    """Rows of a CSR matrix, which may be far more than the matrix has, and more than 32-bit indices can count."""
+    if count_entries(X, rows) > LARGEST_INDEX and X.indices.dtype != np.int64:
+        wide = X.copy()
+        # The constructor would take 64 bits for unnecessary.
+        wide.indptr, wide.indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
+        X = wide
+    return X[rows]
 
 
 _EMPTY = Search(np.zeros(0), np.zeros(0), np.zeros(0))

@@ -13,7 +13,7 @@ import click
 from longtail.cli.features import check_feature_options, feature_options, make_features
 from longtail.cli.groups import PLACING, RULES, describe_groups, quiet_about, read_grouped, without_empty_groups
 from longtail.cli.inputs import ReaderOptions, reader_options
-from longtail.cli.outputs import check_not_input, output, write_through
+from longtail.cli.outputs import check_out, output, write_through
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
@@ -77,7 +77,7 @@ def command(terminal: Terminal, /, **given: Any) -> None:
     if given["strategy"] == "eagle-0" and (given["iterations"] is not None or given["step"] is not None):
         raise click.UsageError("--strategy eagle-0 makes no sweeps: --iterations and --step mean nothing with it")
     options = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
-    check_not_input(given["out"], given["data"])
+    check_out(given["out"], given["data"])
     corpus = read_grouped(given["data"], given["groups"], options)
     terminal.say(describe_groups(given["data"], corpus))
     check_feature_options(given, corpus)
@@ -116,9 +116,7 @@ def _assignment(given: dict[str, Any], corpus: GroupedCorpus, X: Any) -> Assignm
     if given["strategy"] == "iterate":
         model = AggregatedClassifier(strategy="iterate", rule=given["rule"], random_state=given["seed"], **settings)
         with quiet_about("longtail.linear", "longtail.aggregated"):
-            found = model.fit(X, *labels).assignment_
-        assert found is not None
-        return found
+            return model.assign_labels(X, *labels)
     if given["strategy"] == "eagle-0":
         settings["n_iter"] = 0
     vectors = GroupRobustLabelVectors(**settings).fit(X, *labels).label_vectors_

@@ -8,6 +8,7 @@ import click
 
 from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
 from longtail.cli.terminal import Terminal
+from longtail.errors import InvalidInput
 
 
 def _read_cutoffs(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
@@ -60,6 +61,8 @@ def command(
 
     tagger = load_tagger(model)
     corpus = read(data, "test", ReaderOptions(**given))
+    if corpus.n_rows == 0:
+        raise InvalidInput(f"{data} has no rows; there is nothing to measure on")
     a, b = propensity or propensity_constants(data)
     report = tagger.evaluate(corpus, ks=ks, a=a, b=b)
     click.echo(report.to_json() if as_json else report.to_text())

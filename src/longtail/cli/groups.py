@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longtail.cli.inputs import GROUPS, STANDARD_INPUT, ReaderOptions, check_exists, check_stdin, read
+from longtail.cli.inputs import GROUPS, STANDARD_INPUT, ReaderOptions, advice, check_exists, check_stdin, read
 from longtail.cli.learners import learner
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from longtail.data import Corpus, GroupedCorpus
+    from longtail.data import GroupedCorpus
     from longtail.tagger import Tagger
 
 # As in `longtail.aggregated`, which would take long to load for a page of help.
@@ -51,23 +51,32 @@ def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
 
 def read_grouped(data: str, groups: str | None, options: ReaderOptions) -> GroupedCorpus:
     """The groups that DATA holds, or that a groups file makes of its rows."""
-    from longtail.data import format_of, read_grouped_jsonl, read_groups
+    from longtail.data import CATALOGUE, format_of, read_grouped_jsonl, read_groups
+    from longtail.data.grouped_file import looks_like_groups
 
     if groups is not None:
         check_exists(groups)
         return read_groups(groups, read(data, "train", options, labelled=False))
     if data == STANDARD_INPUT:
         check_stdin(options)
-        return read_grouped_jsonl(sys.stdin.buffer, **options.for_format(GROUPS, labelled=True))
+        with advice(data, GROUPS):
+            return read_grouped_jsonl(sys.stdin.buffer, **options.for_format(GROUPS, labelled=True))
     if not Path(data).is_file() and data.lower() == EMBEDDED:
         return _paragraphs()
+    if not Path(data).is_file() and data.lower() in CATALOGUE:
+        raise InvalidInput(f"{data} has labels of rows; give their groups as --groups FILE, or take {EMBEDDED}")
     check_exists(data)
     if (options.format or format_of(data)) != "jsonl":
+        if looks_like_groups(data):
+            raise InvalidInput(
+                f"{data} is a groups file: give the file of its rows as DATA, and this one as --groups {data}"
+            )
         raise InvalidInput(
             f"{data} holds rows; give their groups as --groups FILE, or groups in JSON lines: "
             f'{{"texts": [...], "labels": [...]}}'
         )
-    return read_grouped_jsonl(data, **options.for_format(GROUPS, labelled=True))
+    with advice(data, GROUPS):
+        return read_grouped_jsonl(data, **options.for_format(GROUPS, labelled=True))
 
 
 def _paragraphs() -> GroupedCorpus:
@@ -102,15 +111,15 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
     import numpy as np
 
     from longtail.aggregated import AggregatedClassifier
+    from longtail.aggregated.classifier import FEWEST_GROUPS
     from longtail.cli.features import make_features
     from longtail.tagger import Tagger
 
     corpus = without_empty_groups(corpus, terminal)
-    union = _with_labels_that_occur(corpus, terminal)
-    corpus = corpus.with_label_names(union.label_names)
+    corpus = _with_labels_that_occur(corpus, terminal)
     features, X = make_features(given, corpus, terminal)
     model = AggregatedClassifier(
-        learner(given, X, union, terminal),
+        learner(given, X, corpus.union(), terminal),
         strategy=given["strategy"] or "auto",
         rule=given["rule"] or "joint",
         random_state=given["seed"],
@@ -119,8 +128,9 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
     if model.strategy != "auto":
         terminal.say(f"strategy: {model.strategy}, as asked for")
     else:
-        held_out = round(model.holdout * int(np.count_nonzero(np.diff(corpus.group_labels.indptr))))
-        if held_out < _FEW:
+        usable = int(np.count_nonzero((np.diff(corpus.group_labels.indptr) > 0) & (corpus.group_sizes > 0)))
+        held_out = round(model.holdout * usable)
+        if usable >= FEWEST_GROUPS and held_out < _FEW:
             terminal.say(f"strategy: {held_out} groups to compare strategies by are few; choose one with --strategy")
     with quiet_about("longtail.linear"):
         model.fit(X, corpus.groups, corpus.group_labels)
@@ -133,19 +143,21 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
     return Tagger.from_fitted(features, model.estimator_, labelled.select(learnt_from))
 
 
-def _with_labels_that_occur(corpus: GroupedCorpus, terminal: Terminal) -> Corpus:
-    """Every row with every label of its groups, without the labels that no row can have."""
-    union = corpus.union()
-    counts = union.label_counts
+def _with_labels_that_occur(corpus: GroupedCorpus, terminal: Terminal) -> GroupedCorpus:
+    """The same groups, without the labels that no row can have."""
+    import numpy as np
+
+    occupied = np.repeat(corpus.group_sizes > 0, np.diff(corpus.group_labels.indptr))
+    counts = np.bincount(corpus.group_labels.indices[occupied], minlength=corpus.n_labels)
     if not counts.any():
         raise InvalidInput(
             f"there is nothing to learn from: {corpus.n_groups} groups, none of them with rows and labels"
         )
     if counts.all():
-        return union
-    names = [name for name, count in zip(union.label_names, counts.tolist(), strict=True) if count]
-    terminal.say(f"{union.n_labels - len(names):,} labels are in no group that has rows and are left out")
-    return union.with_label_names(names)
+        return corpus
+    names = [name for name, count in zip(corpus.label_names, counts.tolist(), strict=True) if count]
+    terminal.say(f"{corpus.n_labels - len(names):,} labels are in no group that has rows and are left out")
+    return corpus.with_label_names(names)
 
 
 def without_empty_groups(corpus: GroupedCorpus, terminal: Terminal) -> GroupedCorpus:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,6 +22,7 @@ STANDARD_INPUT = "-"
 FORMATS = ("jsonl", "delimited", "repository", "scipy", "arff")
 GROUPS = "groups in JSON lines"
 _ROWS_AT_ONCE = 512
+_PLAIN = "for one text per line say --plain"
 
 
 @dataclass(frozen=True)
@@ -76,18 +78,64 @@ def reader_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def read(data: str, split: Literal["train", "test"], options: ReaderOptions, labelled: bool = True) -> Corpus:
-    """The corpus that an argument DATA means: standard input, a file, or a part of a named data set."""
+def read(
+    data: str, split: Literal["train", "test"], options: ReaderOptions, labelled: bool = True, plain: str = ""
+) -> Corpus:
+    """The corpus that an argument DATA means: standard input, a file, or a part of a named data set.
+
+    Where `plain` says what to do with a file of plain texts, that is told where DATA is one.
+    """
     from longtail.data import CATALOGUE, format_of, load_data_set, read_corpus, read_jsonl
 
     if data == STANDARD_INPUT:
         check_stdin(options)
-        return read_jsonl(sys.stdin.buffer, **options.for_format("jsonl", labelled))
+        with advice(data, "jsonl"):
+            return read_jsonl(sys.stdin.buffer, **options.for_format("jsonl", labelled))
     if not Path(data).is_file() and data.lower() in CATALOGUE:
         return load_data_set(data, split)
     check_exists(data)
     format = options.format or format_of(data)
-    return read_corpus(data, options.format, **options.for_format(format, labelled))
+    with advice(data, format, plain):
+        return read_corpus(data, options.format, **options.for_format(format, labelled))
+
+
+@contextmanager
+def advice(data: str, format: str | None, plain: str = "") -> Iterator[None]:
+    """Where reading fails since the file is of another kind, say of which, and what takes it.
+
+    Parameters
+    ----------
+    data, format : str
+        The file, and what it is read as.
+    plain : str
+        What to do with a file of plain texts.
+    """
+    from longtail.data.grouped_file import looks_like_groups
+
+    try:
+        yield
+    except DataFormatError as error:
+        reason, hint = error.reason, ""
+        if reason.startswith("no key 'text'; ") and "'texts'" in reason:
+            hint = "these are groups, not rows: `longtail assign` and `longtail train` take them, without --groups"
+        elif reason.startswith("no key 'texts'; ") and "'text'" in reason:
+            hint = "these are rows, not groups: `longtail train` takes them, or give their groups as --groups FILE"
+        elif "choose those of text and labels" in reason:
+            hint = "say --text-column and --label-column"
+        elif reason.startswith("expected an object"):
+            hint = "JSON lines have an object in each line, not one list of all"
+        elif "not JSON" in reason:
+            hint = plain
+        elif format == "repository" and data != STANDARD_INPUT:
+            # Of the library's own advice nothing can be followed here.
+            reason, _, no_header = reason.partition("; if the file has no header")
+            if no_header:
+                hint = "a .txt file holds features; " + (plain or "texts with labels go into .jsonl, .csv or .tsv")
+            elif looks_like_groups(data):
+                hint = "this is a groups file: give the file of its rows as DATA, and this one as --groups"
+        if not hint:
+            raise
+        raise DataFormatError(error.path, error.line, f"{reason}; {hint}") from None
 
 
 def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -> Iterator[Batch]:
@@ -107,16 +155,10 @@ def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -
         if not takes_texts:
             raise InvalidInput(f"the model takes features; {data} holds texts")
         records = iter_jsonl(sys.stdin.buffer if is_stream else data, **options.for_format("jsonl", False))
-        try:
+        with advice(data, "jsonl", _PLAIN):
             yield from _in_batches((record.row_name, record.text) for record in records)
-        except DataFormatError as error:
-            if "not JSON" not in error.reason:
-                raise
-            raise DataFormatError(
-                error.path, error.line, f"{error.reason}; for one text per line say --plain"
-            ) from None
         return
-    corpus = read(data, "test", options, labelled=False)
+    corpus = read(data, "test", options, labelled=False, plain=_PLAIN)
     rows: Any = corpus.texts if takes_texts else corpus.features
     if rows is None:
         wanted, found = ("texts", "features") if takes_texts else ("features", "texts")

@@ -12,9 +12,13 @@ from typing import Any
 from longtail.errors import InvalidInput
 
 
-def check_not_input(out: str | None, data: str) -> None:
-    """Refuse to write over the file that is read."""
-    if out is not None and Path(out).exists() and Path(data).exists() and Path(out).samefile(data):
+def check_out(out: str | None, data: str | None) -> None:
+    """Refuse to write to a folder, and over the file that is read."""
+    if out is None or not Path(out).exists():
+        return
+    if Path(out).is_dir():
+        raise InvalidInput(f"{out} is a folder; give the name of a file to write to")
+    if data is not None and Path(data).exists() and Path(out).samefile(data):
         raise InvalidInput(f"{out} is what is read; write to another file")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longtail.cli.inputs import STANDARD_INPUT, Batch, ReaderOptions, batches, load_tagger, reader_options
-from longtail.cli.outputs import check_not_input, output
+from longtail.cli.outputs import check_out, output
 from longtail.cli.terminal import Terminal, on_terminal
 from longtail.errors import InvalidInput
 
@@ -50,8 +50,7 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
     as_table = given["output"] == "table" or (given["output"] is None and given["out"] is None and on_terminal())
     if as_table and given["out"]:
         raise click.UsageError("a table goes to the terminal; --out takes JSON lines")
-    if data is not None:
-        check_not_input(given["out"], data)
+    check_out(given["out"], data)
     terminal.hide_progress("predicting")
     if given["out"] is None and on_terminal():
         terminal.hide_progress()
@@ -77,9 +76,10 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
             raise InvalidInput(f"{model} takes features, not texts; give a file of features")
         rows = batches(data, reader, given["plain"], tagger.takes_texts)
 
-    lowest = given["min_score"]
+    lowest, tagged = given["min_score"], 0
     with output(given["out"]) as write:
         for batch in rows:
+            tagged += len(batch.names)
             found = tagger.predict(batch.rows, given["k"], **options)
             for number, (name, tags) in enumerate(zip(batch.names, found, strict=True)):
                 tags = [tag for tag in tags if tag.score and (lowest is None or tag.score >= lowest)]
@@ -88,6 +88,8 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
                 else:
                     write(_line(name, tags))
             sys.stdout.flush()
+    if not tagged:
+        terminal.say(f"{'standard input' if data == STANDARD_INPUT else data} has no rows; there is nothing to tag")
 
 
 def _line(name: str | int, tags: list[Tag]) -> bytes:

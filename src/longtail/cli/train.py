@@ -13,7 +13,7 @@ import click
 
 from longtail.cli.features import check_feature_options, feature_options, make_features
 from longtail.cli.groups import RULES, STRATEGIES, describe_groups, fit_groups, holds_group_labels, read_grouped
-from longtail.cli.inputs import ReaderOptions, read, reader_options
+from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, read, reader_options
 from longtail.cli.learners import check_learner_options, learner, learner_options
 from longtail.cli.terminal import Terminal
 from longtail.errors import DataFormatError, InvalidInput, ModelFormatError
@@ -97,9 +97,11 @@ def _train_on_rows(given: dict[str, Any], options: ReaderOptions, terminal: Term
     try:
         corpus = read(given["data"], "train", options)
     except DataFormatError as error:
-        if not error.reason.startswith("no key 'text'; ") or "'texts'" not in error.reason:
+        # What is in a stream cannot be seen beforehand, as it is of a file.
+        if given["data"] != STANDARD_INPUT or "these are groups" not in error.reason:
             raise
-        raise DataFormatError(error.path, error.line, f"{error.reason}; for groups say --strategy auto") from None
+        reason = error.reason.partition("; these are groups")[0]
+        raise DataFormatError(error.path, error.line, f"{reason}; for groups say --strategy auto") from None
     check_feature_options(given, corpus)
     if given["no_refit"] and given["validate"] is None:
         raise InvalidInput("--no-refit only has a meaning with --validate")

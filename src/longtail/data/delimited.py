@@ -93,7 +93,8 @@ def _doubt_separator(path: PathName, corpus: Corpus, separator: str) -> None:
     for other in {",", "|", ";", " / "} - {separator}:
         if 2 * sum(other in name for name in corpus.label_names) > corpus.n_labels:
             warnings.warn(
-                f"{path}: no {separator!r} in the label column, but {other!r} in most labels; is that the separator?",
+                f"{path}: no {separator!r} in the label column, but {other!r} in most labels; is that the separator? "
+                f"Then say so: label_separator={other!r}, on the command line --label-separator {other!r}",
                 stacklevel=3,
             )
 

@@ -103,7 +103,9 @@ def _choose(known: dict[str, Callable[..., Result]], path: PathName, format: str
     if chosen is None or chosen not in known:
         extensions = ", ".join(f"{end} ({name})" for end, name in _EXTENSIONS.items() if name in known)
         what = f"the extension {_suffix(path)!r} of {path}" if format is None else f"the format {format!r}"
-        raise InvalidInput(f"{what} is not known here; known are {extensions}. Or give format=")
+        raise InvalidInput(
+            f"{what} is not known here; known are {extensions}. Or give format= (--format on the command line)"
+        )
     return known[chosen]
 
 

@@ -11,7 +11,10 @@ from scipy import sparse
 
 from longtail.data.corpus import Corpus, column_places, encode_labels
 from longtail.errors import InvalidInput
+from longtail.memory import MemoryPlan
 from longtail.validation import as_counts, as_features, as_labels
+
+_UNION_BYTES = 24  # of a label of a row: a value and its column, once more while they are checked
 
 
 @dataclass(frozen=True)
@@ -181,7 +184,13 @@ class GroupedCorpus:
 
     def union(self) -> Corpus:
         """Every row with every label of its groups: all that is possible, though not all of it is true."""
-        union = sparse.csr_array(self.groups.astype(np.int64) @ self.group_labels)
+        pairs = int(self.group_sizes @ np.diff(self.group_labels.indptr).astype(np.int64))
+        MemoryPlan(
+            "giving every label of a group to every row of it",
+            {"rows with labels": _UNION_BYTES * min(pairs, self.n_rows * self.n_labels)},
+            "Divide the groups into parts.",
+        ).check()
+        union = sparse.csr_array(self.groups @ (self.group_labels > 0).astype(np.float32))
         union.data[:] = 1
         return self.labelled(union)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -79,6 +80,18 @@ def read_groups(path: PathName, rows: Corpus, *, label_names: LabelNames = None)
     )
 
 
+def looks_like_groups(path: PathName) -> bool:
+    """Whether a file begins as a groups file does: with a header, then labels and at least one row."""
+    try:
+        first = list(islice(read_lines(path, _LINE_LIMIT), 2))
+    except DataFormatError:
+        return False
+    if len(first) < 2 or not _HEADER.fullmatch(first[0][1]):
+        return False
+    labels, _, rows = first[1][1].rstrip(b"\r\n").partition(b" ")
+    return bool(rows.strip() and _LABELS.fullmatch(labels) and _ROWS.fullmatch(b" " + rows))
+
+
 class _Reader:
     """The header, then groups, line by line; what can be checked of all at once is checked at the end."""
 
@@ -117,7 +130,8 @@ class _Reader:
             self.fail(number, f"{_shown(bad)} is no label; expected labels such as 3 or 3:2, with commas between them")
         if not _ROWS.fullmatch(rest):
             bad = next(row for row in rest.split(b" ") if row and not re.fullmatch(_NUMBER, row))
-            self.fail(number, f"{_shown(bad)} is no row; expected row numbers with blanks between them")
+            hint = "; is it a file of rows rather than of groups?" if b":" in bad else ""
+            self.fail(number, f"{_shown(bad)} is no row; expected row numbers with blanks between them{hint}")
         if labels:
             parts = [label.partition(b":") for label in labels.split(b",")]
             self.labels.extend(int(label) for label, _, _ in parts)

@@ -28,6 +28,8 @@ from longtail.data.rows import GroupCollector
 from longtail.data.streams import LINE_LIMIT, PathName, read_text_lines, source_name, writing
 from longtail.errors import DataFormatError, InvalidInput
 
+LISTED_LIMIT = 2**20  # labels of a group, with repetitions
+
 
 class GroupRecord(NamedTuple):
     """One line of a JSON lines file of groups.
@@ -149,11 +151,13 @@ def write_grouped_jsonl(
             f"row {row} is in {homes[row]} groups, but JSON lines hold each text once; use a groups file: write_groups"
         )
     members, counts = sparse.csr_array(corpus.groups.T), corpus.group_labels
-    if counts.nnz and counts.data.max() > LINE_LIMIT:
-        at = int(np.searchsorted(counts.indptr, int(np.argmax(counts.data)), side="right")) - 1
+    few = np.minimum(counts.data, LISTED_LIMIT + 1)  # whose sums cannot overflow
+    listed = np.diff(np.concatenate([[0], np.cumsum(few)])[counts.indptr])
+    if (listed > LISTED_LIMIT).any():
+        group = int(np.argmax(listed > LISTED_LIMIT))
         raise InvalidInput(
-            f"{corpus.describe_group(at)} has a label {counts.data.max()} times, more than a line can list; "
-            f"use a groups file: write_groups"
+            f"{corpus.describe_group(group)} has more labels, each as often as it is there, than the {LISTED_LIMIT:,} "
+            f"that a line may list; use a groups file: write_groups"
         )
     with writing(path) as stream:
         for group in range(corpus.n_groups):

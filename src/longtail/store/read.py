@@ -125,7 +125,10 @@ def inspect_model(directory: str | os.PathLike[str]) -> dict[str, Any]:
 def _manifest_content(path: Path) -> bytes:
     try:
         if not path.is_dir():
-            found = "this is a file; a model is a directory" if path.parent.is_file() else "no such directory"
+            is_file = path.is_file() or path.parent.is_file()
+            found = "this is a file; a model is a directory" if is_file else "no such directory"
+            if path.name == MANIFEST and path.is_file():
+                found = "this is a file of a model; give the directory that it is in"
             raise ModelFormatError(f"there is no model here ({found})")
         with open_plain(path / MANIFEST) as file:
             return file.read(MAX_BYTES + 1)

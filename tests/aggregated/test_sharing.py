@@ -1,0 +1,75 @@
+"""Sharing out the labels of one group among its members."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longtail.aggregated import sharing
+from longtail.aggregated.sharing import by_moving, cheapest_members, shared_out
+from longtail.errors import NotEnoughMemory
+
+
+def problem(seed, n_labels, n_members, kind):
+    """Costs and room: of any kind, with many ties, or such that all labels want the same members."""
+    rng = np.random.default_rng(seed)
+    costs = rng.normal(size=(n_labels, n_members))
+    if kind == "ties":
+        costs = np.round(costs)
+    if kind == "crowded":
+        costs -= 5 * np.arange(n_members)
+    room = rng.multinomial(n_labels, rng.dirichlet(np.ones(n_members))) + rng.integers(0, 2, n_members)
+    return costs, room
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_labels=st.integers(1, 25),
+    n_members=st.integers(2, 7),
+    kind=st.sampled_from(["any", "ties", "crowded"]),
+)
+def test_moving_labels_costs_as_little_as_a_column_for_each_place(seed, n_labels, n_members, kind):
+    costs, room = problem(seed, n_labels, n_members, kind)
+    rows = np.arange(n_labels)
+    moved, placed = by_moving(costs, room), cheapest_members(costs, room)
+    for members in (moved, placed):
+        assert (np.bincount(members, minlength=n_members) <= room).all()
+    assert costs[rows, moved].sum() == pytest.approx(costs[rows, placed].sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("merge", ["set", "list"])
+def test_a_large_group_is_shared_out_as_a_small_one_is(rng, monkeypatch, merge):
+    values = rng.normal(size=(90, 4))
+    counts = np.ones(90, dtype=np.int64) if merge == "set" else rng.integers(1, 4, size=90)
+    usual = shared_out(values, counts)
+    monkeypatch.setattr(sharing, "LARGE", 0)
+    monkeypatch.setattr(sharing, "_MANY_PLACES", 0)
+    monkeypatch.setattr(sharing, "linear_sum_assignment", None)
+    assert len(np.unique(values)) == values.size  # so that there is one best way
+    np.testing.assert_array_equal(shared_out(values, counts), usual)
+    np.testing.assert_array_equal(usual.sum(axis=1), counts)
+
+
+def test_thousands_of_labels_that_all_want_the_same_member_are_shared_out():
+    rng = np.random.default_rng(0)
+    values = rng.random((5000, 8))
+    values[:, 3] += 1
+    chosen = shared_out(values, np.ones(5000, dtype=np.int64))
+    assert chosen.sum(axis=0).tolist() == [625] * 8
+    # The prices that the labels pay: nobody would rather be elsewhere.
+    owners = chosen.argmax(axis=1)
+    gains = np.array(
+        [[(values[owners == i, j] - values[owners == i, i]).max() if i != j else 0 for j in range(8)] for i in range(8)]
+    )
+    for middle in range(8):  # the best gain of any chain of moves
+        gains = np.maximum(gains, gains[:, [middle]] + gains[[middle]])
+    assert gains.diagonal().max() < 1e-9
+
+
+def test_places_that_do_not_fit_into_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(sharing, "LARGE", 100)
+    monkeypatch.setenv("LONGTAIL_MEMORY", "1K")
+    with pytest.raises(NotEnoughMemory, match=r"20 labels x 20 places .*Take rule 'count', or divide the group"):
+        shared_out(np.zeros((20, 20)), np.ones(20, dtype=np.int64))
