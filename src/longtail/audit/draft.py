@@ -198,8 +198,8 @@ class Draft:
                 if self._only_at_ties[place] or self.verdicts[place] == UNARGMAXABLE:
                     self.radii[place] = np.nan
                     self.reasons.append(
-                        f"The set of row {int(self.sets.first_row[place]) + 1} goes to the input of zeros, whose scores "
-                        f"are equal or at the threshold."
+                        f"The set of row {int(self.sets.first_row[place]) + 1} goes to the input of zeros, whose "
+                        f"scores are equal or at the threshold."
                     )
                 self.verdicts[place], self.certificates[place] = ARGMAXABLE, None
                 self._only_at_ties[place] = False
@@ -207,7 +207,7 @@ class Draft:
     def finish(self, rank: int | None) -> Findings:
         if self._only_at_ties.any():
             self.reasons.append(
-                f"{np.count_nonzero(self._only_at_ties):,} sets could be had only by inputs with scores that are equal, "
+                f"{np.count_nonzero(self._only_at_ties):,} sets could be had only by inputs with scores that are equal "
                 f"or at the very threshold; they count as not known."
             )
         return Findings(
