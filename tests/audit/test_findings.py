@@ -15,7 +15,8 @@ from longtail import LabelTree, OneVsRest, Ridge
 from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, count_argmaxable, verify
 from longtail.audit.findings import LabelSets, describe_conflict
 from longtail.audit.layer_audit import audit_layer
-from longtail.audit.models import OutputLayer, Rule, output_layer
+from longtail.audit.models import output_layer
+from longtail.audit.output import OutputLayer, Rule
 from longtail.audit.trees import audit_tree
 from longtail.errors import InvalidInput
 
@@ -31,7 +32,7 @@ def gives(scores: np.ndarray, members: np.ndarray, rule: str, at_least: bool) ->
     if rule == "topk":
         order = np.argsort(-scores, axis=1, kind="stable")[:, : members.sum()]
         return np.isin(order, np.flatnonzero(members)).all(axis=1)
-    return ((scores >= 0 if at_least else scores > 0) == members).all(axis=1)
+    return np.asarray(((scores >= 0 if at_least else scores > 0) == members).all(axis=1))
 
 
 def test_different_sets_are_counted_once(rng: np.random.Generator) -> None:
@@ -294,6 +295,19 @@ def test_a_tree_says_which_sets_its_beam_cannot_reach(rng: np.random.Generator) 
     assert found.example(7, "abcdefg")["says"].endswith("together")
     assert "no linear output layer" in found.reasons[0]
     assert audit_tree(model.set_params(beam=10), sets).verdicts.tolist() == [0] * 6 + [-1, 0]
+
+
+def test_a_tree_says_which_labels_never_reach_their_threshold() -> None:
+    X = sparse.csr_array(np.tile(np.eye(6), (20, 1)))
+    Y = np.tile(np.eye(6, dtype=np.int8), (20, 1))
+    model = LabelTree(leaf_size=3, n_trees=2).fit(X, Y)
+    sets = LabelSets.of(np.eye(6, dtype=np.int8))
+    assert not audit_tree(model, sets).verdicts.any()
+    model.thresholds_ = np.array([0.5, 1.5, 0.5, 0.5, 0.5, 1.01], dtype=np.float32)
+    found = audit_tree(model, sets)
+    assert found.verdicts.tolist() == [0, -1, 0, 0, 0, -1]
+    assert not model.predict(X).toarray()[:, [1, 5]].any()
+    assert "threshold is above the best score they can have are never given; there are 2" in found.reasons[-1]
 
 
 def test_a_model_that_learned_twins_says_that_they_come_together() -> None:

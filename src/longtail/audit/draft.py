@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.audit.findings import Findings, LabelSets
-from longtail.audit.models import OutputLayer
+from longtail.audit.output import OutputLayer
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
 from longtail.audit.twins import first_twins
 

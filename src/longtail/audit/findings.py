@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from longtail.audit.models import Rule
+from longtail.audit.output import Rule
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
 from longtail.validation import as_labels
 

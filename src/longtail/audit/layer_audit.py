@@ -13,7 +13,7 @@ from scipy import linalg
 
 from longtail.audit.draft import Array, Draft
 from longtail.audit.findings import Findings, LabelSets
-from longtail.audit.models import OutputLayer, row_lengths
+from longtail.audit.output import OutputLayer, row_lengths
 from longtail.audit.program import require_highspy
 from longtail.audit.result import ARGMAXABLE
 from longtail.audit.verification import verify
@@ -60,7 +60,7 @@ def audit_layer(
 
     Examples
     --------
-    >>> from longtail.audit.models import OutputLayer
+    >>> from longtail.audit.output import OutputLayer
     >>> W = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> found = audit_layer(OutputLayer(W, np.zeros(3), "predict", ""), LabelSets.of([[1, 1, 0], [1, 0, 1]]))
     >>> found.verdicts.tolist(), found.examples("ABC", 1)[0]["says"]

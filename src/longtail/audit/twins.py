@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
@@ -33,6 +34,7 @@ def first_twins(weights: Any, offsets: Array | None = None) -> Array:
     """
     added = np.zeros(weights.shape[0]) if offsets is None else offsets + 0.0  # -0 becomes 0
     seen: dict[bytes, int] = {}
+    rows: Iterator[tuple[Array, ...]]
     first = np.empty(len(added), dtype=np.int64)
     if sparse.issparse(weights):
         plain = sparse.csr_array(weights, copy=True)

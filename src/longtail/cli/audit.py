@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longtail.cli.audit_report import draw, show_layer, show_tree
 from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
 from longtail.cli.terminal import Terminal
 from longtail.errors import DataFormatError, InvalidInput
@@ -126,13 +127,13 @@ def command(
         facts["ranks"] = [{"rank": rank, **cut.to_dict(names, 0)} for rank, cut in sweep]
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
     elif layer is None:
-        _show_tree(found, names, unknown, examples)
+        show_tree(found, names, unknown, examples)
     else:
-        _show(found, names, unknown, examples, layer.description, sweep)
+        show_layer(found, names, unknown, examples, layer.description, sweep)
     if exact_radii and found.smallest_radius() is None:
         terminal.say("--exact-radii found no set with a radius: no linear program was needed")
     if picture is not None:
-        drew = _draw(picture, found, sweep)
+        drew = draw(picture, found, sweep)
         terminal.say(f"drew {picture}" if drew else "there are no radii to draw: no linear program was needed")
 
 
@@ -255,7 +256,7 @@ def _label_sets(corpus: Corpus, names: Sequence[str], limit: int, seed: int) -> 
 def _sweep(
     layer: OutputLayer, sets: LabelSets, ranks: Sequence[int], exact_radii: bool, seed: int
 ) -> list[tuple[int, Findings]]:
-    from longtail.audit import OutputLayer, audit_layer
+    from longtail.audit import audit_layer
     from longtail.progress import stage
 
     if not ranks:
@@ -263,99 +264,10 @@ def _sweep(
     truncate = layer.truncations(ranks[-1])
     found = []
     for rank in ranks:
-        cut = OutputLayer(truncate(rank), layer.offsets, layer.rule, layer.description)
+        cut = replace(layer, weights=truncate(rank))
         with stage(f"rank {rank}"):
             found.append((rank, audit_layer(cut, sets, exact_radii=exact_radii, random_state=seed)))
     return found
-
-
-def _show_layer(found: Findings, unknown: int, description: str | None) -> None:
-    """What there is to say before anything is said of single label sets."""
-    n_sets, n_rows = len(found.sets), int(found.sets.rows.sum())
-    click.echo(f"{n_sets:,} different label sets of {n_rows:,} rows; {found.n_labels:,} labels")
-    if description is not None:
-        click.echo(f"A label is given where {description}.")
-    for reason in found.reasons:
-        click.echo(reason)
-    if unknown:
-        click.echo(f"{unknown:,} rows have labels that the model does not know; it never gives these sets.")
-    click.echo()
-
-
-def _show_tree(found: Findings, names: Sequence[str], unknown: int, examples: int) -> None:
-    """What a label tree never gives, if anything; of all else there is nothing to count."""
-    from longtail.audit import UNARGMAXABLE
-
-    _show_layer(found, unknown, None)
-    never = found.count(UNARGMAXABLE)
-    if not never:
-        click.echo("There is no reason known why any of these sets should never be given.")
-        return
-    click.echo(f"{never:,} of these sets, of {found.count_rows(UNARGMAXABLE):,} rows, are never given.")
-    _show_examples(found, names, examples)
-
-
-def _show(
-    found: Findings,
-    names: Sequence[str],
-    unknown: int,
-    examples: int,
-    description: str,
-    sweep: Sequence[tuple[int, Findings]],
-) -> None:
-    from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED
-    from longtail.cli.tables import show, simple_table
-
-    _show_layer(found, unknown, description)
-    n_sets = len(found.sets)
-    rows = [
-        [
-            word,
-            f"{found.count(verdict):,}",
-            f"{100 * found.count(verdict) / n_sets:.1f}%",
-            f"{found.count_rows(verdict):,}",
-        ]
-        for word, verdict in (
-            ("some input gets it", ARGMAXABLE),
-            ("no input gets it", UNARGMAXABLE),
-            ("not known", UNDETERMINED),
-        )
-    ]
-    show(simple_table(["label sets", "sets", "share", "rows"], rows, right=["sets", "share", "rows"]))
-    smallest = found.smallest_radius()
-    if smallest is not None:
-        bound = "" if found.radii_are_exact else "at least "
-        click.echo(f"smallest radius of a set that some input gets: {bound}{smallest:.2g}")
-    _show_examples(found, names, examples)
-    if sweep:
-        click.echo()
-        table = [
-            [
-                str(rank),
-                f"{100 * cut.count(UNARGMAXABLE) / n_sets:.1f}%",
-                f"{100 * cut.count(UNDETERMINED) / n_sets:.1f}%",
-                "-" if (radius := cut.smallest_radius()) is None else f"{radius:.2g}",
-            ]
-            for rank, cut in sweep
-        ]
-        columns = ["rank", "no input gets", "not known", "smallest radius"]
-        show(simple_table(columns, table, right=columns))
-        cut_down = [(rank, cut) for rank, cut in sweep if cut.count(UNARGMAXABLE)]
-        if cut_down and not found.count(UNARGMAXABLE):
-            rank, cut = cut_down[-1]
-            click.echo()
-            click.echo(f"at rank {rank}:", nl=False)
-            _show_examples(cut, names, examples)
-
-
-def _show_examples(found: Findings, names: Sequence[str], most: int) -> None:
-    from longtail.cli.tables import printable
-
-    for example in found.examples(names, most):
-        click.echo()
-        labels = ", ".join(printable(name) for name in example["labels"]) or "(no label)"
-        click.echo(f"row {example['row']}: {labels}")
-        click.echo(f"  {printable(example['says'])}")
 
 
 def _check_picture(path: str) -> None:
@@ -366,37 +278,3 @@ def _check_picture(path: str) -> None:
         raise Unavailable("drawing needs matplotlib, which is not installed; install it: pip install 'longtail[plots]'")
     if Path(path).suffix.lower() != ".png":
         raise InvalidInput(f"the picture is a PNG, but the path is {path!r}; end it in .png")
-
-
-def _draw(path: str, found: Findings, sweep: Sequence[tuple[int, Findings]]) -> bool:
-    """Write the picture; False where there is nothing to draw."""
-    from longtail.audit import UNARGMAXABLE
-    from longtail.data.cache import written_whole
-    from longtail.reproduce.pictures import Line, Panel, Picture, draw
-
-    layers = [("whole layer", found), *((f"rank {rank}", cut) for rank, cut in sweep)]
-    lines = [
-        Line(name, radii, shares, style=style, marked=False)
-        for style, (name, each) in enumerate(layers)
-        for radii, shares in [_distribution(each)]
-        if radii
-    ]
-    panels = [Panel("Radii", "radius", "percent of label sets, cumulative", lines, log_x=True)] if lines else []
-    if sweep:
-        shares = [100 * cut.count(UNARGMAXABLE) / len(cut.sets) for _, cut in sweep]
-        line = Line("label sets that no input gets", [rank for rank, _ in sweep], shares, style=6)
-        panels.insert(0, Panel("Cut down to a rank", "rank", "percent of label sets", [line], log_x=True))
-    if not panels:
-        return False
-    with written_whole(Path(path)) as file:
-        draw(Picture(path, "", [panels]), file)
-    return True
-
-
-def _distribution(found: Findings) -> tuple[list[float], list[float]]:
-    """Radii, ascending, and the percentage of sets whose radius is at most that; those without any count as 0."""
-    import numpy as np
-
-    radii = np.sort(found.radii[found.radii > 0])
-    below = len(found.sets) - len(radii)
-    return radii.tolist(), (100 * (below + np.arange(1, len(radii) + 1)) / len(found.sets)).tolist()
