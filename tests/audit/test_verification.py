@@ -16,7 +16,7 @@ from scipy.spatial import ConvexHull
 from longtail.audit import ARGMAXABLE, UNARGMAXABLE, Audit, verify, verify_classes
 from longtail.audit.layer import Array, make_layer
 from longtail.audit.screens import match_inputs, reflect
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, NotEnoughMemory
 
 
 def every_set(n_labels: int) -> Array:
@@ -267,6 +267,13 @@ def test_many_labels_are_compared_with_few_inputs_at_a_time(rng: np.random.Gener
     tracemalloc.stop()
     assert match.tolist() == [150]
     assert peak < 2**28
+
+
+def test_sparse_weights_that_do_not_fit_when_dense_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    W = sparse.eye_array(4000, format="csr")
+    monkeypatch.setenv("LONGTAIL_MEMORY", "100M")
+    with pytest.raises(NotEnoughMemory, match="weights and their system 366"):
+        verify(W, sparse.csr_array((1, 4000), dtype=np.int8))
 
 
 def test_zero_rows_bar_their_own_label_and_no_other() -> None:
