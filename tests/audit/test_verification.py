@@ -193,7 +193,7 @@ def test_reflections_find_the_corners_of_a_hull() -> None:
     audit = verify_classes(W)
     assert ((audit.verdicts == ARGMAXABLE) == corners).all()
     # Where drawing inputs has no hope, even a few classes are settled so.
-    assert verify_classes(random_layer(300, 8), classes=[0, 1, 2]).methods.tolist() == ["reflection"] * 3
+    assert verify_classes(random_layer(300, 8), classes=[1, 2, 5]).methods.tolist() == ["reflection"] * 3
 
 
 @pytest.mark.parametrize("scale", [1e-250, 1e250])
