@@ -7,12 +7,16 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
-from longtail import LabelTree, Ridge
-from longtail.audit import ARGMAXABLE, UNARGMAXABLE, count_argmaxable, verify
-from longtail.audit.findings import LabelSets, audit_layer, describe_conflict
-from longtail.audit.models import OutputLayer, output_layer
+from longtail import LabelTree, OneVsRest, Ridge
+from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, count_argmaxable, verify
+from longtail.audit.findings import LabelSets, describe_conflict
+from longtail.audit.layer_audit import audit_layer
+from longtail.audit.models import output_layer
+from longtail.audit.output import OutputLayer, Rule
 from longtail.audit.trees import audit_tree
 from longtail.errors import InvalidInput
 
@@ -21,6 +25,14 @@ ALL_SETS = LabelSets.of(np.array(list(product((0, 1), repeat=6))))
 
 def layer_of(W: np.ndarray, offsets: np.ndarray | None = None) -> OutputLayer:
     return OutputLayer(W, np.zeros(len(W)) if offsets is None else offsets, "predict", "")
+
+
+def gives(scores: np.ndarray, members: np.ndarray, rule: str, at_least: bool) -> np.ndarray:
+    """Which rows of scores give exactly the labels of a set, as models do: ties to the lowest label."""
+    if rule == "topk":
+        order = np.argsort(-scores, axis=1, kind="stable")[:, : members.sum()]
+        return np.isin(order, np.flatnonzero(members)).all(axis=1)
+    return np.asarray(((scores >= 0 if at_least else scores > 0) == members).all(axis=1))
 
 
 def test_different_sets_are_counted_once(rng: np.random.Generator) -> None:
@@ -48,10 +60,15 @@ def test_independent_labels_leave_every_set_in_reach(rng: np.random.Generator) -
 
 def test_a_narrow_layer_has_as_many_sets_as_counting_says(rng: np.random.Generator) -> None:
     for d in (1, 2, 4):
-        found = audit_layer(layer_of(rng.normal(size=(6, d))), ALL_SETS)
-        assert found.count(ARGMAXABLE) == count_argmaxable(6, d)
-        assert found.count(UNARGMAXABLE) == 64 - count_argmaxable(6, d)
-        assert found.rank == d
+        offsets = rng.normal(size=6)
+        for layer, count in (
+            (layer_of(rng.normal(size=(6, d)), offsets), count_argmaxable(6, d, bias=True)),
+            (layer_of(np.abs(rng.normal(size=(6, d)))), count_argmaxable(6, d)),
+        ):
+            found = audit_layer(layer, ALL_SETS)
+            assert found.count(ARGMAXABLE) == count
+            assert found.count(UNARGMAXABLE) == 64 - count
+            assert found.rank == d
 
 
 def test_offsets_much_larger_than_weights_leave_nothing_open(rng: np.random.Generator) -> None:
@@ -62,7 +79,7 @@ def test_offsets_much_larger_than_weights_leave_nothing_open(rng: np.random.Gene
 
 
 def test_wide_weights_of_low_rank_are_a_narrow_layer(rng: np.random.Generator) -> None:
-    W = rng.normal(size=(6, 3)) @ rng.normal(size=(3, 40))
+    W = np.abs(rng.normal(size=(6, 3))) @ rng.normal(size=(3, 40))
     found = audit_layer(layer_of(W), ALL_SETS)
     assert found.rank == 3
     assert found.count(ARGMAXABLE) == count_argmaxable(6, 3)
@@ -82,6 +99,64 @@ def test_labels_without_weights_decide_by_their_offset(rng: np.random.Generator)
         "1 label has no weights and is never given.",
         "1 label has no weights and is always given.",
     )
+
+
+def test_a_score_at_the_very_threshold_counts_as_the_model_counts_it() -> None:
+    """Features that are all alike: ridge with an intercept fits one half, and gives what is at least one half."""
+    model = Ridge(1.0, fit_intercept=True).fit(np.ones((4, 1)), [[1, 0], [0, 0], [1, 0], [0, 1]])
+    assert model.coef_.ravel().tolist() == [0, 0]
+    assert model.predict(np.ones((1, 1))).toarray().tolist() == [[1, 0]]
+    found = audit_layer(output_layer(model), LabelSets.of([[1, 0], [0, 0]]))
+    assert found.verdicts.tolist() == [ARGMAXABLE, UNARGMAXABLE]
+    assert found.examples("ab", 1)[0]["says"] == "every input has a"
+    bare = audit_layer(layer_of(np.zeros((2, 1)), np.array([0.0, -1.0])), LabelSets.of([[1, 0], [0, 0]]))
+    assert bare.verdicts.tolist() == [UNARGMAXABLE, ARGMAXABLE]
+
+
+def test_a_one_vs_rest_model_whose_labels_lost_their_weights_gives_them_or_not(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(40, 3))
+    model = OneVsRest(prune=1000.0, loss="logistic").fit(X, np.arange(40)[:, None] % 4 < [3, 1])
+    scores = model.decision_function(X[:1]).ravel()
+    for cut, given_labels in (
+        (0.5, [1, 0]),
+        (float(scores.min()) * 0.999, [1, 1]),
+        (float(scores.max()) * 1.001, [0, 0]),
+    ):
+        model.thresholds_ = np.full(2, cut, dtype=np.float32)
+        assert model.predict(X[:1]).toarray().tolist() == [given_labels]
+        layer = output_layer(model)
+        assert layer.at_least
+        assert layer.constant_labels().tolist() == [0, 1]
+        found = audit_layer(layer, LabelSets.of([[0, 0], [1, 0], [0, 1], [1, 1]]))
+        assert (found.verdicts == ARGMAXABLE).tolist() == (found.sets.members.toarray() == given_labels).all(
+            axis=1
+        ).tolist()
+
+
+def test_inputs_exactly_at_a_threshold_are_not_ruled_out_by_proofs_about_others() -> None:
+    """Opposite labels: at x = 0 both score 0, which is at least 0 and not above it."""
+    W = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+    sets = LabelSets.of([[1, 1, 1], [0, 0, 1], [1, 0, 0], [0, 0, 0]])
+    strict = audit_layer(OutputLayer(W, np.zeros(3), "predict", ""), sets)
+    assert strict.verdicts.tolist() == [UNARGMAXABLE, UNDETERMINED, ARGMAXABLE, ARGMAXABLE]
+    assert "1 sets could be had only by inputs with scores that are equal" in " ".join(strict.reasons)
+    loose = audit_layer(OutputLayer(W, np.zeros(3), "predict", "", at_least=True), sets)
+    assert loose.verdicts.tolist() == [ARGMAXABLE, UNARGMAXABLE, ARGMAXABLE, UNARGMAXABLE]
+    assert "row 1 goes to the input of zeros" in " ".join(loose.reasons)
+
+
+@given(st.integers(1, 3), st.booleans(), st.sampled_from(["predict", "topk"]), st.integers(0, 2**20))
+def test_no_input_gets_what_no_input_is_said_to_get(d: int, at_least: bool, rule: Rule, seed: int) -> None:
+    """Small whole numbers, where scores are often equal, and labels with the same weights among them."""
+    rng = np.random.default_rng(seed)
+    W, offsets = rng.integers(-1, 2, size=(6, d)).astype(float), rng.integers(-1, 2, size=6).astype(float)
+    offsets *= rng.integers(0, 2)
+    found = audit_layer(OutputLayer(W, offsets, rule, "", at_least), ALL_SETS)
+    scores = np.array(list(product(np.arange(-4, 5) / 2, repeat=d))) @ W.T + offsets
+    members = ALL_SETS.members.toarray() > 0
+    for place in range(len(ALL_SETS)):
+        given_here = gives(scores, members[place], rule, at_least)
+        assert found.verdicts[place] != UNARGMAXABLE or not given_here.any()
 
 
 def test_a_layer_of_constants_gives_one_set() -> None:
@@ -109,7 +184,7 @@ def test_examples_name_labels_that_do_conflict(rng: np.random.Generator) -> None
 
 
 def test_the_dictionary_is_plain(rng: np.random.Generator) -> None:
-    found = audit_layer(layer_of(rng.normal(size=(6, 2))), ALL_SETS)
+    found = audit_layer(layer_of(np.abs(rng.normal(size=(6, 2)))), ALL_SETS)
     facts = json.loads(json.dumps(found.to_dict("abcdef", 2), allow_nan=False))
     assert facts["argmaxable"] == 12
     assert facts["rows"] == 64
@@ -126,6 +201,77 @@ def test_top_places_need_only_differences() -> None:
     assert found.verdicts.tolist() == [1, -1, 1, 1, -1]
     said = [example["says"] for example in found.examples(["low", "middle", "high"], 2)]
     assert said == ["no input ranks middle above low and high", "no input ranks low and high above middle"]
+
+
+def test_of_labels_that_rank_alike_the_lowest_comes_first() -> None:
+    """Labels 0, 2 and 3 are one kind: they come one after the other, and the last place may part them."""
+    W = np.array([[1.0], [-1.0], [1.0], [1.0], [0.5]])
+    sets = LabelSets.of(
+        [[1, 0, 0, 0, 0], [0, 0, 1, 0, 0], [1, 0, 1, 0, 0], [1, 0, 0, 1, 0], [1, 0, 1, 0, 1], [1, 1, 0, 0, 1]]
+    )
+    found = audit_layer(OutputLayer(W, np.zeros(5), "topk", ""), sets)
+    assert found.verdicts.tolist() == [1, -1, 1, -1, -1, 1]
+    assert "3 labels have the same weights as another one: the lowest always comes first." in found.reasons
+    said = {example["row"]: example["says"] for example in found.examples("abcde", 9)}
+    assert said[2] == "no input ranks c above a"
+    assert said[4] == "no input ranks d above c"
+    assert said[5] == "no input ranks e above b and d"
+
+
+def test_first_places_follow_the_rule_of_models(rng: np.random.Generator) -> None:
+    """Every set that a ridge model puts first for some row is found to have an input, labels alike included."""
+    X = rng.normal(size=(300, 3))
+    Y = (X @ rng.normal(size=(3, 5)) > 0.3).astype(np.int8)
+    model = Ridge(1.0).fit(X, Y[:, [0, 1, 2, 0, 3, 4, 1]])
+    for k in (1, 2, 3, 4):
+        given = np.zeros((300, 7), dtype=np.int8)
+        np.put_along_axis(given, model.predict_topk(X, k)[0], 1, axis=1)
+        found = audit_layer(output_layer(model, "topk"), LabelSets.of(given))
+        assert (found.verdicts == ARGMAXABLE).all()
+    every = LabelSets.of(np.array(list(product((0, 1), repeat=7))))
+    verdicts = audit_layer(output_layer(model, "topk"), every).verdicts
+    members = every.members.toarray() > 0
+    assert (verdicts[(members[:, 3] & ~members[:, 0]) | (members[:, 6] & ~members[:, 1])] == UNARGMAXABLE).all()
+
+
+def test_without_any_weights_the_lowest_labels_are_the_first() -> None:
+    for d in (1, 4):
+        found = audit_layer(OutputLayer(np.zeros((6, d)), np.zeros(6), "topk", ""), ALL_SETS)
+        members = ALL_SETS.members.toarray()
+        lowest = (np.diff(members, axis=1) <= 0).all(axis=1)
+        assert ((found.verdicts == ARGMAXABLE) == lowest).all()
+        assert found.count(UNARGMAXABLE) == 64 - 7
+    offsets = np.array([0.0, 3.0, 1.0, 3.0, 2.0, 5.0])
+    found = audit_layer(OutputLayer(np.zeros((6, 2)), offsets, "topk", ""), ALL_SETS)
+    assert found.count(ARGMAXABLE) == 7
+    assert found.verdicts[(ALL_SETS.members.toarray() == [0, 1, 0, 0, 0, 1]).all(axis=1)].tolist() == [ARGMAXABLE]
+
+
+def test_rankings_need_one_dimension_less_than_there_are_labels(rng: np.random.Generator) -> None:
+    """The sentence about the rank says what counting says: with 5 dimensions any of 6 labels can come first."""
+    full = audit_layer(OutputLayer(rng.normal(size=(6, 5)), np.zeros(6), "topk", ""), ALL_SETS)
+    assert full.count(ARGMAXABLE) == 64
+    assert "every set of these labels can come first" in full.reasons[0]
+    assert full.rank == 5
+    W = rng.normal(size=(6, 4))
+    narrow = audit_layer(OutputLayer(W, np.zeros(6), "topk", ""), ALL_SETS)
+    assert narrow.count(UNARGMAXABLE) > 0
+    assert "have rank 4: not every label set can come first" in narrow.reasons[0]
+    strict = verify(W, ALL_SETS.members, semantics="topk").verdicts
+    lowest = (np.diff(ALL_SETS.members.toarray(), axis=1) <= 0).all(axis=1)  # to the input of zeros
+    assert (narrow.verdicts == np.where(lowest, ARGMAXABLE, strict)).all()
+
+
+def test_short_rows_are_not_lost_beside_long_ones(rng: np.random.Generator) -> None:
+    """Verdicts do not depend on the lengths of rows, below full rank neither."""
+    for scale in (1e-15, 1e-200):
+        W, offsets = rng.normal(size=(6, 3)) @ rng.normal(size=(3, 40)), rng.normal(size=6)
+        expected = audit_layer(layer_of(W, offsets), ALL_SETS)
+        lengths = np.array([1.0, scale, 1.0, scale, scale, 1 / scale])
+        found = audit_layer(layer_of(W * lengths[:, None], offsets * lengths), ALL_SETS)
+        assert (found.verdicts == expected.verdicts).all()
+        assert found.rank == expected.rank == 3
+        assert found.count(ARGMAXABLE) == count_argmaxable(6, 3, bias=True)
 
 
 def test_conflicts_in_words() -> None:
@@ -149,6 +295,19 @@ def test_a_tree_says_which_sets_its_beam_cannot_reach(rng: np.random.Generator) 
     assert found.example(7, "abcdefg")["says"].endswith("together")
     assert "no linear output layer" in found.reasons[0]
     assert audit_tree(model.set_params(beam=10), sets).verdicts.tolist() == [0] * 6 + [-1, 0]
+
+
+def test_a_tree_says_which_labels_never_reach_their_threshold() -> None:
+    X = sparse.csr_array(np.tile(np.eye(6), (20, 1)))
+    Y = np.tile(np.eye(6, dtype=np.int8), (20, 1))
+    model = LabelTree(leaf_size=3, n_trees=2).fit(X, Y)
+    sets = LabelSets.of(np.eye(6, dtype=np.int8))
+    assert not audit_tree(model, sets).verdicts.any()
+    model.thresholds_ = np.array([0.5, 1.5, 0.5, 0.5, 0.5, 1.01], dtype=np.float32)
+    found = audit_tree(model, sets)
+    assert found.verdicts.tolist() == [0, -1, 0, 0, 0, -1]
+    assert not model.predict(X).toarray()[:, [1, 5]].any()
+    assert "threshold is above the best score they can have are never given; there are 2" in found.reasons[-1]
 
 
 def test_a_model_that_learned_twins_says_that_they_come_together() -> None:
@@ -183,9 +342,9 @@ def test_wide_layers_too_large_for_programs_are_searched_by_algebra(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An input found is one that linear programs find too; what is not found stays open, and is said to."""
-    W = rng.normal(size=(6, 5)) @ rng.normal(size=(5, 9))
+    W = np.abs(rng.normal(size=(6, 5))) @ rng.normal(size=(5, 9))
     proved = verify(W, ALL_SETS.members).verdicts
-    monkeypatch.setattr("longtail.audit.findings.MOST_DIMENSIONS", 3)
+    monkeypatch.setattr("longtail.audit.layer_audit.MOST_DIMENSIONS", 3)
     found = audit_layer(layer_of(W), ALL_SETS)
     assert (proved[found.verdicts == ARGMAXABLE] == ARGMAXABLE).all()
     assert found.count(ARGMAXABLE) > 0.9 * np.count_nonzero(proved == ARGMAXABLE)

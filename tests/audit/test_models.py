@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from longtail import LabelTree, OneVsRest, Ridge
-from longtail.audit.models import OutputLayer, output_layer
+from longtail.audit.models import output_layer
+from longtail.audit.output import OutputLayer
 from longtail.errors import InvalidInput, NotEnoughMemory
 
 
@@ -102,12 +103,41 @@ def test_a_truncation_is_the_nearest_matrix_of_its_rank(rng: np.random.Generator
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_a_truncation_keeps_equal_rows_equal_and_empty_rows_empty(make: Any, rng: np.random.Generator) -> None:
+    """Rounding would tell labels apart that nothing tells apart, and give weights to those that have none."""
+    W = rng.normal(size=(12, 9))
+    W[5], W[7], W[8] = 0, W[2], -0.0
+    W[[3, 9]] = 0
+    W[[3, 9], 8] = [1e-20, 1e-22]
+    for rank in (2, 5):
+        cut = OutputLayer(make(W), np.zeros(12), "predict", "").truncations(6)(rank)
+        assert (cut[7] == cut[2]).all()
+        assert cut[2].any()
+        assert not cut[[3, 5, 8, 9]].any()
+
+
+def test_rows_of_length_1_and_a_cut_change_no_label(rng: np.random.Generator) -> None:
+    W, offsets, x = rng.normal(size=(8, 4)), rng.normal(size=8), rng.normal(size=4)
+    lengths = 10.0 ** rng.integers(-200, 200, size=8)
+    for make in (np.asarray, sparse.csr_array):
+        layer = OutputLayer(make(W * lengths[:, None]), offsets * lengths, "predict", "").unit()
+        assert ((layer.weights @ x + layer.offsets > 0) == (W @ x + offsets > 0)).all()
+        dense = layer.weights.toarray() if sparse.issparse(layer.weights) else layer.weights
+        assert np.linalg.norm(dense, axis=1) == pytest.approx(1)
+        ranked = OutputLayer(make(W), offsets, "topk", "").with_cut()
+        scores = W @ x + offsets
+        at = -(np.sort(scores)[-3] + np.sort(scores)[-4]) / 2 / ranked.weights[[0], [4]][0]
+        given = ranked.weights @ np.append(x, at) + ranked.offsets > 0
+        assert set(np.flatnonzero(given)) == set(np.argsort(-scores)[:3])
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_truncations_of_large_layers_are_those_of_small_ones(
     make: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layer = OutputLayer(make(rng.normal(size=(30, 20))), np.zeros(30), "predict", "")
     small = layer.truncations(4)(4)
-    monkeypatch.setattr("longtail.audit.models.MOST_DENSE", 100)
+    monkeypatch.setattr("longtail.audit.output.MOST_DENSE", 100)
     large = layer.truncations(4)(4)
     assert np.allclose(np.abs(large), np.abs(small), atol=1e-8)
 
@@ -116,6 +146,13 @@ def test_weights_too_large_to_be_dense_are_refused_before_they_are(monkeypatch: 
     monkeypatch.setenv("LONGTAIL_MEMORY", "1K")
     with pytest.raises(NotEnoughMemory, match="dense weights"):
         OutputLayer(np.ones((30, 20)), np.zeros(30), "predict", "").dense()
+
+
+def test_a_dense_model_that_does_not_fit_is_refused(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Ridge(0.1).fit(*made_up(rng))
+    monkeypatch.setenv("LONGTAIL_MEMORY", "1K")
+    with pytest.raises(NotEnoughMemory, match="weights in 64 bits"):
+        output_layer(model)
 
 
 def test_models_without_a_linear_layer_are_refused(rng: np.random.Generator) -> None:

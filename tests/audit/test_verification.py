@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.spatial import ConvexHull
 
 from longtail.audit import ARGMAXABLE, UNARGMAXABLE, Audit, verify, verify_classes
 from longtail.audit.layer import Array, make_layer
-from longtail.errors import InvalidInput
+from longtail.audit.screens import match_inputs, reflect
+from longtail.errors import InvalidInput, NotEnoughMemory
 
 
 def every_set(n_labels: int) -> Array:
@@ -157,6 +160,50 @@ def test_classes_inside_the_hull_of_others_never_win(rng: np.random.Generator) -
     assert verify_classes(np.vstack([corners, inside]), [0] * 4 + [9.0] + [0] * 4).verdicts[4] == ARGMAXABLE
 
 
+@given(st.integers(2, 25), st.integers(1, 4), st.booleans(), st.integers(0, 2**20))
+def test_reflections_find_winners_and_change_no_verdict(n_classes: int, d: int, biased: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(n_classes, d))
+    bias = rng.normal(size=n_classes) if biased else None
+    audit = verify_classes(W, bias)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "longtail.audit.verification.reflect",
+            lambda layer, classes: (layer.W[classes], np.zeros(len(classes), bool)),
+        )
+        without = verify_classes(W, bias)
+    assert "reflection" not in without.methods
+    assert (audit.verdicts == without.verdicts).all()
+    assert holds(audit)
+    # Whoever wins somewhere in a large sample can win.
+    sample = rng.normal(scale=3, size=(3000, d)) @ W.T + (0 if bias is None else bias)
+    assert (audit.verdicts[np.unique(sample.argmax(axis=1))] == ARGMAXABLE).all()
+
+
+def test_reflections_find_the_corners_of_a_hull() -> None:
+    """In the plane the classes that can win are known: the corners of the convex hull of their weights."""
+    W = random_layer(200, 2)
+    corners = np.zeros(200, dtype=bool)
+    corners[ConvexHull(W).vertices] = True
+    layer = make_layer(W, semantics="topk")
+    inputs, wins = reflect(layer, np.arange(200))
+    assert not wins[~corners].any()
+    assert np.count_nonzero(wins) > 0.7 * np.count_nonzero(corners)
+    assert ((inputs[wins] @ W.T).argmax(axis=1) == np.flatnonzero(wins)).all()
+    audit = verify_classes(W)
+    assert ((audit.verdicts == ARGMAXABLE) == corners).all()
+    # Where drawing inputs has no hope, even a few classes are settled so.
+    assert verify_classes(random_layer(300, 8), classes=[1, 2, 5]).methods.tolist() == ["reflection"] * 3
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e250])
+def test_classes_with_nearly_the_same_weights_do_not_stop_reflections(scale: float) -> None:
+    W = np.array([[1.0, 0.0], [1.0, 1e-160], [1.0, 1e-160], [-1.0, 0.0], [0.0, 0.0]]) * scale
+    audit = verify_classes(W)
+    assert audit.verdicts[2:].tolist() == [-1, 1, -1]
+    assert holds(audit)
+
+
 def test_the_certificate_of_a_class_writes_it_as_a_mixture_of_others() -> None:
     W = np.array([[0.5, 0.5], [2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]])
     [certificate] = verify_classes(W, classes=[0]).certificates
@@ -208,6 +255,25 @@ def test_candidates_serve_top_k_sets_too(rng: np.random.Generator) -> None:
     audit = verify(W, sets, semantics="topk", candidates=inputs)
     assert set(audit.methods) == {"candidates"}
     assert holds(audit)
+
+
+def test_many_labels_are_compared_with_few_inputs_at_a_time(rng: np.random.Generator) -> None:
+    layer = make_layer(rng.normal(size=(200_000, 2)), semantics="sign")
+    inputs = rng.normal(size=(200, 2))
+    members = inputs[[150]] @ layer.W.T > 0
+    tracemalloc.start()
+    match = match_inputs(layer, members, inputs)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert match.tolist() == [150]
+    assert peak < 2**28
+
+
+def test_sparse_weights_that_do_not_fit_when_dense_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    W = sparse.eye_array(4000, format="csr")
+    monkeypatch.setenv("LONGTAIL_MEMORY", "100M")
+    with pytest.raises(NotEnoughMemory, match="weights and their system 366"):
+        verify(W, sparse.csr_array((1, 4000), dtype=np.int8))
 
 
 def test_zero_rows_bar_their_own_label_and_no_other() -> None:

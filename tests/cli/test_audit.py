@@ -70,13 +70,123 @@ def test_a_sweep_over_ranks_and_its_picture(longtail: Callable, model: str) -> N
     assert facts["ranks"][0]["unargmaxable"] >= facts["ranks"][1]["unargmaxable"]
 
 
-def test_a_tree_is_explained_instead(longtail: Callable, tree_model: str) -> None:
+def test_a_tree_is_explained_instead(longtail: Callable, tree_model: str, check_golden: Callable) -> None:
     found = longtail("audit", tree_model, "notes.jsonl", "--picture", "tree.png")
     assert found.code == 0, found.err
-    assert "no linear output layer" in found.out
+    assert "not known" not in found.out
+    check_golden("audit-tree", found.out)
     assert "no radii to draw" in found.err
     assert not Path("tree.png").exists()
-    assert longtail("audit", tree_model, "notes.jsonl", "--ranks", "1").code == 2
+    for option in (["--ranks", "1"], ["--exact-radii"], ["--rule", "predict"]):
+        refused = longtail("audit", tree_model, "notes.jsonl", *option)
+        assert refused.code == 2
+        assert "a label tree has none" in refused.err
+
+
+def test_a_tree_tells_the_sets_it_never_gives(longtail: Callable) -> None:
+    """With a beam of 1 a single tree gives the labels of one leaf only."""
+    arguments = ["--trees", "1", "--leaf-size", "1", "--beam", "1", "--min-df", "1"]
+    assert longtail("train", "notes.jsonl", "--out", "narrow", *arguments).code == 0
+    found = longtail("audit", "narrow", "notes.jsonl")
+    assert found.code == 0, found.err
+    assert "of these sets, of" in found.out
+    assert "A wider beam reaches them." in found.out
+    assert "not known" not in found.out
+
+
+def test_exact_radii_that_no_program_gives_are_told(longtail: Callable, model: str, plane: list[str]) -> None:
+    assert "no linear program was needed" in longtail("audit", model, "notes.jsonl", "--exact-radii").err
+    found = longtail(*plane, "--exact-radii")
+    assert "smallest radius of a set that some input gets: 0." in found.out
+    assert "no linear program" not in found.err
+
+
+def test_a_ranking_of_labels_without_weights_goes_by_their_order(longtail: Callable, plane: list[str]) -> None:
+    np.save("zeros.npy", np.zeros((3, 2)))
+    facts = json.loads(longtail("audit", "--weights", "zeros.npy", *plane[3:], "--rule", "topk", "--json").out)
+    assert (facts["argmaxable"], facts["unargmaxable"], facts["undetermined"]) == (3, 1, 0)
+    assert facts["examples"][0]["says"] == "no input ranks C above B"
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        np.asfortranarray(PLANE),
+        PLANE.astype(">f8"),
+        PLANE.astype("<f2"),
+        PLANE.astype(">i4"),
+        np.repeat(PLANE, 2, axis=1)[:, ::2],
+    ],
+    ids=["fortran", "big-endian", "half", "whole", "strided"],
+)
+def test_any_layout_of_numbers_is_read(longtail: Callable, plane: list[str], stored: np.ndarray) -> None:
+    expected = longtail(*plane).out
+    np.save("plane.npy", stored)
+    assert longtail(*plane).out == expected
+
+
+def test_arrays_that_are_no_weights_are_named(longtail: Callable, plane: list[str]) -> None:
+    np.save("plane.npy", PLANE)
+    whole = Path("plane.npy").read_bytes()
+    cases: list[tuple[bytes | np.ndarray, str]] = [
+        (b"", "an empty file"),
+        (whole[:6], "as numpy.save writes it"),
+        (whole[:40], "as numpy.save writes it"),
+        (whole[:-8], "as numpy.save writes it"),
+        (whole.replace(b"(3, 2)", b"(3, -2)"), "as numpy.save writes it"),
+        (whole.replace(b"(3, 2), }      ", b"(99999999, 99999999), }"), "as numpy.save writes it"),
+        (np.array([[1, None]], dtype=object), "as numpy.save writes it"),
+        (PLANE.astype(complex), "dtype complex128"),
+        (PLANE.astype(bool), "dtype bool"),
+        (np.zeros((3, 2), dtype=[("a", "f8")]), "expected real numbers"),
+        (np.array([["a", "b"]]), "expected real numbers"),
+        (np.zeros((3, 2, 1)), "expected a matrix"),
+        (np.zeros(()), "expected a matrix"),
+        (np.zeros((0, 2)), "expected a matrix"),
+        (np.zeros((3, 0)), "expected a matrix"),
+        (np.full((3, 2), np.finfo(np.longdouble).max), "NaN or infinity"),
+    ]
+    for content, message in cases:
+        if isinstance(content, bytes):
+            Path("plane.npy").write_bytes(content)
+        else:
+            np.save("plane.npy", content, allow_pickle=True)
+        found = longtail(*plane)
+        assert found.code == 1, message
+        assert found.err.startswith("error: plane.npy: "), found.err
+        assert message in found.err
+    np.savez("archive.npz", PLANE)
+    assert "an .npz archive" in longtail("audit", "--weights", "archive.npz", *plane[3:]).err
+    assert "cannot be opened" in longtail("audit", "--weights", "missing.npy", *plane[3:]).err
+
+
+def test_a_names_file_in_another_encoding_is_named(longtail: Callable, plane: list[str]) -> None:
+    Path("names.txt").write_bytes("C\nB\nÄ\n".encode("latin-1"))
+    assert "names.txt:3: byte 1 of the line is not UTF-8" in longtail(*plane, "--label-names", "names.txt").err
+    Path("names.txt").write_text("C\nB\nB\n", encoding="utf-8")
+    assert "names.txt:3: the name 'B' is already in line 2" in longtail(*plane, "--label-names", "names.txt").err
+
+
+def test_files_of_another_kind_are_told(longtail: Callable, model: str) -> None:
+    Path("groups.jsonl").write_text('{"texts": ["a", "b"], "labels": ["fruit"]}\n', encoding="utf-8")
+    Path("empty.jsonl").write_bytes(b"")
+    Path("empty.txt").write_bytes(b"")
+    np.save("array.npy", PLANE)
+    for data, message in (
+        ("groups.jsonl", "groups.jsonl has labels of groups of texts"),
+        ("empty.jsonl", "empty.jsonl"),
+        ("empty.txt", "empty.txt"),
+        ("array.npy", "the extension '.npy' of array.npy is not known here"),
+        ("model", "model is a folder"),
+        ("missing.jsonl", "there is no file missing.jsonl"),
+    ):
+        found = longtail("audit", model, data)
+        assert found.code == 1, data
+        assert message in found.err
+        assert "unexpected" not in found.err
+    swapped = longtail("audit", "notes.jsonl", "notes.jsonl")
+    assert swapped.code == 1
+    assert "notes.jsonl" in swapped.err
 
 
 def test_rows_with_labels_that_the_model_does_not_know_are_told(longtail: Callable, model: str) -> None:
@@ -107,7 +217,15 @@ def test_rows_of_weights_can_be_named(longtail: Callable, plane: list[str]) -> N
         (["audit", "--weights", "nan.npy", "--labels", "sets.jsonl"], "NaN or infinity"),
         (["audit", "--weights", "four.npy", "--labels", "sets.jsonl"], "the weights have 4 rows"),
         (["audit", "--weights", "plane.npy", "--bias", "four.npy", "--labels", "sets.jsonl"], "expected 3 numbers"),
-        (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--ranks", "3"], "rank 3 of a layer"),
+        (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--ranks", "3"], "a rank of at most 2"),
+        (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--ranks", "1,²"], "expected ranks such as"),
+        (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--ranks", "9" * 5000], "expected ranks such"),
+        (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--ranks", "0"], "expected ranks such as"),
+        (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--threshold", "nan"], "a finite number"),
+        (
+            ["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--rule", "topk", "--threshold", "0"],
+            "a ranking has no threshold",
+        ),
         (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--ranks", "x"], "expected ranks such as"),
         (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--picture", "a.jpg"], "end it in .png"),
     ],

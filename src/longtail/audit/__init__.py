@@ -2,8 +2,10 @@
 
 from longtail.audit.counting import count_argmaxable, dimensions_needed, share_argmaxable
 from longtail.audit.dft import dft_matrix, dft_product, dft_witness, initial_bias
-from longtail.audit.findings import Findings, LabelSets, audit_layer, describe_conflict
-from longtail.audit.models import OutputLayer, output_layer
+from longtail.audit.findings import Findings, LabelSets, describe_conflict
+from longtail.audit.layer_audit import audit_layer
+from longtail.audit.models import output_layer
+from longtail.audit.output import OutputLayer
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
 from longtail.audit.trees import audit_tree

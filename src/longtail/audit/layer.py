@@ -6,6 +6,7 @@ top-k set and the others is one more coordinate too, of either sign. Rows are sc
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from longtail.errors import InvalidInput, WrongType
+from longtail.memory import MemoryPlan
 
 Array = np.ndarray[Any, np.dtype[Any]]
 SEMANTICS = ("sign", "topk")
@@ -110,9 +112,14 @@ def make_layer(W: Any, bias: Any = None, threshold: Any = 0.0, semantics: str = 
     ------
     InvalidInput
         Where weights, bias and threshold are not finite numbers or contradict each other.
+    NotEnoughMemory
+        Where the system does not fit.
     """
     if semantics not in SEMANTICS:
         raise InvalidInput(f"semantics is {semantics!r}; expected one of {', '.join(map(repr, SEMANTICS))}")
+    # Weights may come sparse, and are dense from here on; so is the system, and once more while it is built.
+    entries = math.prod(np.shape(W))
+    MemoryPlan("verifying an output layer", {"weights and their system": 24 * entries}, "Use fewer dimensions.").check()
     W = _numbers(W, "W")
     if W.ndim != 2:
         raise InvalidInput(f"W has {W.ndim} dimensions; expected a matrix of one row per label")

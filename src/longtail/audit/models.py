@@ -1,145 +1,22 @@
-"""The linear output layer inside a fitted model, and what its rank alone says about the label sets it can give.
-
-A layer gives a label where ``weights @ x + offset > 0``. Where the weights of the labels are linearly independent every
-set is given to some `x`; only below that rank is there something to look for.
-"""
+"""The linear output layer inside a fitted model, with the rule by which the model gives labels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
-from scipy.sparse.linalg import svds
+from scipy import sparse
 
+from longtail.audit.output import Array, OutputLayer, Rule, check_memory
 from longtail.errors import InvalidInput
 from longtail.linear.model import LinearModel
 from longtail.linear.one_vs_rest import OneVsRest
 from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.tree_model import TreeModel
 from longtail.linear.tree_weights import BLOCK_CHILDREN, TreeWeights
-from longtail.memory import MemoryPlan
 from longtail.native.tree_search import block_entries, log_probability
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Rule = Literal["predict", "topk"]
-
-MOST_FOR_RANK = 5_000  # rows of the Gram matrix whose eigenvalues are still cheap: under a minute on one core
-MOST_FOR_SINGULAR_VALUES = 2_000
-MOST_DENSE = 50_000_000  # entries of weights that are still made dense
 _FARTHEST_MARGIN = 1e3
-
-
-@dataclass(frozen=True)
-class OutputLayer:
-    """Labels as half-spaces of inputs.
-
-    Parameters
-    ----------
-    weights : float64 array or csr_array of shape (n_labels, n_features)
-    offsets : float64 array of n_labels
-        Intercepts, less the score from which on a label is given.
-    rule : {"predict", "topk"}
-        Whether labels are given by a score of their own, or as the best of all; then only differences count.
-    description : str
-        When the model gives a label, in words.
-    """
-
-    weights: Any
-    offsets: Array
-    rule: Rule
-    description: str
-
-    @property
-    def n_labels(self) -> int:
-        return int(self.weights.shape[0])
-
-    @property
-    def n_features(self) -> int:
-        """Features that have a weight for some label; others change nothing."""
-        return len(self.used_features())
-
-    def used_features(self) -> Array:
-        """The ids of the features that have a weight for some label."""
-        return np.flatnonzero(_column_maxima(self.weights))
-
-    def constant_labels(self) -> Array:
-        """Labels without any weight: no input changes whether they are given."""
-        return np.flatnonzero(_column_maxima(self.weights.T) == 0)
-
-    def rank(self) -> int | None:
-        """The numerical rank of the weights, or None where it would take long.
-
-        From the eigenvalues of the smaller Gram matrix, which tell singular values apart from 0 down to about one
-        millionth of the largest; where that leaves some in doubt, and the matrix is not too large, from the singular
-        values themselves.
-        """
-        used = self.used_features()
-        size = min(self.n_labels, len(used))
-        if size == 0:
-            return 0
-        if size > MOST_FOR_RANK:
-            return None
-        weights = self.weights[:, used]
-        gram = weights @ weights.T if self.n_labels <= len(used) else weights.T @ weights
-        values = linalg.eigvalsh(gram.toarray() if sparse.issparse(gram) else gram)
-        precision = np.finfo(np.float64).eps
-        above = int(np.count_nonzero(values > values[-1] * size * precision))
-        if above == size or size > MOST_FOR_SINGULAR_VALUES or self.n_labels * len(used) > MOST_DENSE:
-            return above
-        singular = linalg.svdvals(self.dense())
-        return int(np.count_nonzero(singular > singular[0] * max(self.n_labels, len(used)) * precision))
-
-    def dense(self) -> Array:
-        """The weights of the features used, as a matrix."""
-        weights = self.weights[:, self.used_features()]
-        MemoryPlan(
-            "the audit of an output layer",
-            {"dense weights, twice": 16 * weights.shape[0] * weights.shape[1]},
-            "Audit a layer with fewer labels or features.",
-        ).check()
-        return np.asarray(weights.toarray() if sparse.issparse(weights) else weights, dtype=np.float64)
-
-    def truncations(self, most: int) -> Callable[[int], Array]:
-        """A function from a rank to the weights of that rank nearest to the layer's: its largest singular directions.
-
-        Their columns are orthogonal, so a rank-d layer has d of them and the offsets are those of the whole layer.
-
-        Parameters
-        ----------
-        most : int
-            The largest rank that will be asked for.
-
-        Examples
-        --------
-        >>> layer = OutputLayer(np.diag([3.0, 2.0, 1.0]), np.zeros(3), "predict", "")
-        >>> np.abs(layer.truncations(2)(2)).round(6).tolist()
-        [[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]]
-        """
-        size = min(self.n_labels, self.n_features)
-        if not 1 <= most <= size:
-            raise InvalidInput(f"rank {most} of a layer whose rank is at most {size}")
-        if (size <= MOST_FOR_SINGULAR_VALUES and self.n_labels * self.n_features <= MOST_DENSE) or most == size:
-            left, values, _ = linalg.svd(self.dense(), full_matrices=False, lapack_driver="gesdd")
-        else:
-            start = np.random.default_rng(0).normal(size=min(self.weights.shape))
-            left, values, _ = svds(self.weights, k=most, v0=start)
-            left, values = left[:, ::-1], values[::-1]
-        scaled = left * values
-
-        def truncate(rank: int) -> Array:
-            if not 1 <= rank <= most:
-                raise InvalidInput(f"rank {rank} of truncations to a rank of 1 to {most}")
-            return np.ascontiguousarray(scaled[:, :rank])
-
-        return truncate
-
-
-def _column_maxima(matrix: Any) -> Array:
-    found = abs(matrix).max(axis=0)
-    return np.asarray(found.toarray() if sparse.issparse(found) else found).ravel()
 
 
 def output_layer(estimator: Any, rule: Rule = "predict") -> OutputLayer:
@@ -150,6 +27,10 @@ def output_layer(estimator: Any, rule: Rule = "predict") -> OutputLayer:
     estimator : Ridge, RidgeCV or OneVsRest
     rule : {"predict", "topk"}
         Label sets as ``predict`` gives them, or as the first places of ``predict_topk``.
+
+    Returns
+    -------
+    OutputLayer
 
     Raises
     ------
@@ -181,6 +62,8 @@ def output_layer(estimator: Any, rule: Rule = "predict") -> OutputLayer:
 
 def _ridge_layer(model: LinearModel, rule: Rule) -> OutputLayer:
     coefficients = model.coef_.T
+    if not sparse.issparse(coefficients):
+        check_memory({"weights in 64 bits, twice": 16 * coefficients.size})
     weights = (
         sparse.csr_array(coefficients, dtype=np.float64)
         if sparse.issparse(coefficients)
@@ -188,7 +71,7 @@ def _ridge_layer(model: LinearModel, rule: Rule) -> OutputLayer:
     )
     intercepts = model.intercept_.astype(np.float64)
     if rule == "predict":
-        return OutputLayer(weights, intercepts - 0.5, rule, "its fitted value is at least 0.5")
+        return OutputLayer(weights, intercepts - 0.5, rule, "its fitted value is at least 0.5", at_least=True)
     scale = model._label_scale()
     if scale is not None:
         weights = (
@@ -214,14 +97,14 @@ def _one_vs_rest_layer(model: OneVsRest, rule: Rule) -> OutputLayer:
             untrained = int(np.count_nonzero(~trained))
             raise InvalidInput(f"{untrained} labels were never trained and have no score; audit what `predict` gives")
         return OutputLayer(weights, intercepts, rule, "its score is among the highest")
-    thresholds = np.broadcast_to(np.asarray(model._thresholds(), dtype=np.float64), model.n_labels_)
+    thresholds = np.broadcast_to(np.asarray(model._thresholds(), dtype=np.float32), model.n_labels_)
     needed = _margins_needed(model, thresholds, factors)
     # A label that no margin brings over its threshold, or that was never trained, is one without weights.
     possible = trained & np.isfinite(needed)
     weights = sparse.csr_array(sparse.diags_array(possible.astype(np.float64)) @ weights)
     weights.eliminate_zeros()
     offsets = np.where(possible, intercepts - np.where(possible, needed, 0.0), -1.0)
-    return OutputLayer(weights, offsets, rule, "its score reaches its threshold")
+    return OutputLayer(weights, offsets, rule, "its score reaches its threshold", at_least=True)
 
 
 def _tree_layer(tree: TreeWeights) -> tuple[Any, Array, Array]:
@@ -257,7 +140,8 @@ def _margins_needed(model: OneVsRest, thresholds: Array, factors: Array | None) 
     def reaches(margins: Array) -> Array:
         logs = log_probability(margins, model.loss == "logistic")
         scores = model.calibrations_[0].probability(logs) if model.calibrations_ else np.exp(logs)
-        return np.asarray((scores if factors is None else scores * factors) >= thresholds)
+        scores = np.asarray(scores if factors is None else scores * factors, dtype=np.float32)
+        return np.asarray((scores >= thresholds) & (scores > 0))
 
     low, high = np.full(len(thresholds), -_FARTHEST_MARGIN), np.full(len(thresholds), _FARTHEST_MARGIN)
     never = ~reaches(high)

@@ -59,7 +59,7 @@ class Audit:
         An input that gives the set; nan where there is none.
     certificates : tuple of `Certificate` or None
     methods : array of str
-        Which step decided: "candidates", "samples", "perceptron", "zero", "alternation", "nearest",
+        Which step decided: "candidates", "samples", "reflection", "perceptron", "zero", "alternation", "nearest",
         "rows" or "program" (linear programs); "none" where undetermined.
     """
 

@@ -1,4 +1,7 @@
-"""Cheap witnesses for many label sets at once: points given or drawn, then a perceptron, all by matrix products."""
+"""Cheap witnesses for many label sets at once, all by matrix products.
+
+Points given or drawn, reflections for sets of one label that is to come first, then a perceptron.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import numpy as np
 
 from longtail.audit.layer import Array, Layer
 
-_BLOCK = 512
+_MOST_INPUTS = 512
+_CELLS = 2**23  # scores held at a time: 64 MiB
 
 
 def match_inputs(layer: Layer, members: Array, inputs: Array) -> Array:
@@ -20,8 +24,11 @@ def match_inputs(layer: Layer, members: Array, inputs: Array) -> Array:
     match = np.full(len(members), -1, dtype=np.intp)
     signs = np.where(members, np.float32(1), np.float32(-1))
     sizes = members.sum(axis=1)
-    for begin in range(0, len(inputs), _BLOCK):
-        scores = inputs[begin : begin + _BLOCK] @ layer.W.T + layer.offsets
+    at_once = min(_MOST_INPUTS, max(1, _CELLS // layer.n_labels))
+    for begin in range(0, len(inputs), at_once):
+        if (match >= 0).all():
+            break
+        scores = inputs[begin : begin + at_once] @ layer.W.T + layer.offsets
         if layer.semantics == "sign":
             _compare(signs, scores > 0, match, np.arange(len(members)), begin)
             continue
@@ -58,6 +65,49 @@ def sample_inputs(layer: Layer, count: int, rng: np.random.Generator) -> Array:
     if layer.has_offsets:
         points[:, layer.n_features] = np.abs(points[:, layer.n_features])
     return layer.to_inputs(points)
+
+
+def reflect(layer: Layer, classes: Array, patience: int = 100) -> tuple[Array, Array]:
+    """An input for each class that is to have the highest score of all, and whether it has.
+
+    Begins at the class's own weights. While another class wins, the input is reflected in the plane on which the two
+    score alike, to where the class is as far above the other as it was below (Grivas et al., ACL 2022).
+
+    Parameters
+    ----------
+    layer : Layer
+    classes : int array
+    patience : int
+        Reflections before a class is given up.
+    """
+    # Scores are only compared, so they may be scaled until squares of weights stay in the range of floats.
+    largest = float(np.abs(layer.W).max()) or 1.0
+    weights = layer.W / largest
+    inputs = weights[classes]
+    wins = np.zeros(len(classes), dtype=bool)
+    at_once = max(1, _CELLS // layer.n_labels)
+    # Beside a class of nearly the same weights an input may go beyond the range of floats, and wins nothing there.
+    with np.errstate(over="ignore", invalid="ignore"):
+        offsets = layer.offsets / largest
+        for begin in range(0, len(classes), at_once):
+            left = np.arange(begin, min(begin + at_once, len(classes)))
+            for _ in range(patience + 1):
+                scores = inputs[left] @ weights.T + offsets
+                each = np.arange(len(left))
+                own = scores[each, classes[left]]
+                scores[each, classes[left]] = -np.inf
+                best = scores.argmax(axis=1)
+                behind = scores[each, best] - own
+                wins[left[behind < 0]] = True
+                across = weights[classes[left]] - weights[best]
+                lengths = np.einsum("ij,ij->i", across, across)
+                # Between two classes with the same weights there is no plane to be reflected in.
+                losing = (behind >= 0) & (lengths > 0)
+                left, steps = left[losing], 2 * behind[losing] / lengths[losing]
+                if len(left) == 0:
+                    break
+                inputs[left] += steps[:, None] * across[losing]
+    return inputs, wins
 
 
 def perceptron(rows: Array, signs: Array, rounds: int = 16) -> tuple[Array, Array]:

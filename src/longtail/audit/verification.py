@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +12,7 @@ from longtail.audit.decision import Finding, Settings, as_witness, decide
 from longtail.audit.layer import Array, Layer, make_layer
 from longtail.audit.program import require_highspy
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, Audit, block_of_sets, dense_members
-from longtail.audit.screens import has_few_regions, match_inputs, perceptron, sample_inputs
+from longtail.audit.screens import has_few_regions, match_inputs, perceptron, reflect, sample_inputs
 from longtail.errors import InvalidInput
 from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
 from longtail.validation import as_labels
@@ -58,7 +58,8 @@ def verify(
         What a score must exceed.
     semantics : {"sign", "topk"}
         "topk" asks instead whether the labels of the set can all score above all others: a threshold common to all
-        labels, that may be anything.
+        labels, that may be anything. Above means above: labels that always score alike are never told apart, whatever
+        a model does with them; `audit_layer` asks what it does.
     candidates : array-like of shape (n_inputs, d) or None
         Inputs to try first, such as the ones a model has met.
     alternating : bool
@@ -80,6 +81,7 @@ def verify(
     Returns
     -------
     Audit
+        Verdicts, radii and proofs in the order of `label_sets`.
 
     Raises
     ------
@@ -166,6 +168,9 @@ def _screen(
         points = layer.to_points(inputs[match], members[left])
         for place, point in zip(left.tolist(), points, strict=True):
             known[place] = as_witness(layer, members[place], signs[place], point, method, exact=False)
+    for place, x in _winners(layer, members, known):
+        point = layer.to_points(x[None, :], members[place : place + 1])[0]
+        known[place] = as_witness(layer, members[place], signs[place], point, "reflection", exact=False)
     left = np.flatnonzero([finding is None for finding in known])
     # For a few sets alone the nearest point is found in the time that the start of the perceptron takes.
     if not shared or len(left) == 0:
@@ -175,6 +180,16 @@ def _screen(
     for place in left[right].tolist():
         known[place] = as_witness(layer, members[place], signs[place], guesses[place], "perceptron", exact=False)
     return guesses
+
+
+def _winners(layer: Layer, members: Array, known: list[Finding | None]) -> list[tuple[int, Array]]:
+    """Inputs that reflections found, for sets of one label that is to come first."""
+    single = (members.sum(axis=1) == 1) & [finding is None for finding in known]
+    if layer.semantics != "topk" or not single.any():
+        return []
+    places = np.flatnonzero(single)
+    inputs, wins = reflect(layer, members[places].argmax(axis=1))
+    return list(zip(places[wins].tolist(), inputs[wins], strict=True))
 
 
 def _check_claim(layer: Layer, members: Array, findings: list[Finding]) -> None:
@@ -206,36 +221,46 @@ def _audit(layer: Layer, sets: Any, findings: list[Finding]) -> Audit:
     )
 
 
-def verify_classes(
-    W: Any,
-    bias: Any = None,
-    classes: Any = None,
-    *,
-    candidates: Any = None,
-    tolerance: float = 1e-12,
-    exact: bool = False,
-    exact_radii: bool = False,
-    n_jobs: int | None = None,
-    random_state: int = 0,
-) -> Audit:
+class Options(TypedDict, total=False):
+    """What may be said to `verify` of any question; it says what is meant where nothing is."""
+
+    candidates: Any
+    tolerance: float
+    exact: bool
+    exact_radii: bool
+    n_jobs: int | None
+    random_state: int
+
+
+def verify_classes(W: Any, bias: Any = None, classes: Any = None, **options: Unpack[Options]) -> Audit:
     """Decide which classes of a softmax layer can ever win: class c has the highest score for some input.
 
     The same as `verify` with ``semantics="topk"`` and one label in each set. A class that cannot win lies in the convex
-    hull of others, and its certificate names them.
+    hull of others, and its certificate names them. To win is to score above every other class: of classes with the same
+    weights and bias none does.
 
     Parameters
     ----------
     W : array-like of shape (n_classes, d)
+        A row of weights per class.
     bias : array-like of shape (n_classes,), float or None
+        What is added to the score of each class.
     classes : array-like of int or None
         The classes to ask about; all of them unless told.
-    candidates, tolerance, exact, exact_radii, n_jobs, random_state
-        As in `verify`.
+    **options
+        `candidates`, `tolerance`, `exact`, `exact_radii`, `n_jobs` and `random_state`, as in `verify`.
 
     Returns
     -------
     Audit
         In the order of `classes`.
+
+    Raises
+    ------
+    InvalidInput
+        Where weights are not as described, or there is no such class.
+    Unavailable
+        Where exact radii are asked for and highspy is not installed.
 
     Examples
     --------
@@ -251,15 +276,4 @@ def verify_classes(
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or np.any((chosen < 0) | (chosen >= n)):
         raise InvalidInput(f"classes must be class ids from 0 to {n - 1}, in one list")
     sets = sparse.csr_array((np.ones(len(chosen)), (np.arange(len(chosen)), chosen)), shape=(len(chosen), n))
-    return verify(
-        W,
-        sets,
-        bias,
-        semantics="topk",
-        candidates=candidates,
-        tolerance=tolerance,
-        exact=exact,
-        exact_radii=exact_radii,
-        n_jobs=n_jobs,
-        random_state=random_state,
-    )
+    return verify(W, sets, bias, semantics="topk", **options)

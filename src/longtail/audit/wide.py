@@ -1,47 +1,22 @@
 """Wide layers: label sets settled by linear algebra alone, where features are many and linear programs too large.
 
-Labels with the very same weights come together or not at all. For the others an input is looked for that leads to
-scores of the right signs; scores in reach are a linear space, all of it where the weights are linearly independent.
+An input is looked for that leads to scores of the right signs; scores in reach are a linear space, all of it where the
+weights are linearly independent.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
-from longtail.audit.models import OutputLayer
+from longtail.audit.output import OutputLayer, row_lengths
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _ROUNDS = 100
 _MARGIN = 0.1  # of the score of a label that counts as right while scores are moved; 1 is aimed at
-
-
-def first_twins(layer: OutputLayer) -> Array:
-    """For each label the first one that has the same weights and the same offset: mostly itself.
-
-    Examples
-    --------
-    >>> first_twins(OutputLayer(np.array([[1.0], [2.0], [1.0]]), np.zeros(3), "predict", "")).tolist()
-    [0, 1, 0]
-    """
-    seen: dict[tuple[bytes, ...], int] = {}
-    offsets, weights = layer.offsets, layer.weights
-    if sparse.issparse(weights):
-        bounds = list(pairwise(weights.indptr.tolist()))
-        keys = [(weights.indices[a:b].tobytes(), weights.data[a:b].tobytes()) for a, b in bounds]
-    else:
-        keys = [(row.tobytes(), b"") for row in np.ascontiguousarray(weights)]
-    return np.array(
-        [
-            seen.setdefault((*key, offset.tobytes()), label)
-            for label, (key, offset) in enumerate(zip(keys, offsets, strict=True))
-        ],
-        dtype=np.int64,
-    )
 
 
 class WideLayer:
@@ -74,22 +49,29 @@ class WideLayer:
         Parameters
         ----------
         wanted : array of shape (n_labels, n_sets)
-            1 for labels in the set and -1 for the others.
+            1 for labels in the set and -1 for the others. A 0, at most one in a set, is a label whose score the others
+            are compared with, instead of 0.
         """
         layer = self._layer
         inputs = layer.weights.T @ self._weigh(self._scores(wanted))
         scores = layer.weights @ inputs
         rounding = (
-            (layer.n_features + 6) * np.finfo(np.float64).eps * np.outer(_lengths(layer.weights), _lengths(inputs.T))
+            (layer.n_features + 6)
+            * np.finfo(np.float64).eps
+            * np.outer(row_lengths(layer.weights), row_lengths(inputs.T))
         )
-        return np.asarray((wanted * (scores + layer.offsets[:, None]) > rounding).all(axis=0))
+        scores = scores + layer.offsets[:, None]
+        pivot = wanted == 0
+        margins = wanted * (scores - np.where(pivot, scores, 0.0).sum(axis=0))
+        return np.asarray((pivot | (margins > rounding + np.where(pivot, rounding, 0.0).sum(axis=0))).all(axis=0))
 
     def _scores(self, wanted: Array) -> Array:
         """Scores in reach, without offsets: moved to the right signs and back into reach, again and again."""
         offsets = self._layer.offsets[:, None]
         scores = self._into_reach(wanted - offsets)
         for _ in range(_ROUNDS if self._out_of_reach.shape[1] else 0):
-            wrong = wanted * (scores + offsets) < _MARGIN
+            there = scores + offsets
+            wrong = np.where(wanted == 0, np.abs(there) > _MARGIN / 2, wanted * there < _MARGIN)
             moving = np.flatnonzero(wrong.any(axis=0))
             if not len(moving):
                 break
@@ -104,8 +86,3 @@ class WideLayer:
         if self._factor is not None:
             return np.asarray(linalg.cho_solve(self._factor, scores))
         return np.asarray(self._vectors @ ((self._vectors.T @ scores) / self._values[:, None]))
-
-
-def _lengths(rows: Any) -> Array:
-    squares = rows.multiply(rows) if sparse.issparse(rows) else np.square(rows)
-    return np.sqrt(np.asarray(squares.sum(axis=1)).ravel())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longtail.cli.audit_report import draw, show_layer, show_tree
 from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
 from longtail.cli.terminal import Terminal
 from longtail.errors import DataFormatError, InvalidInput
@@ -19,11 +21,17 @@ if TYPE_CHECKING:
     from longtail.data import Corpus
 
 
+_NPY = b"\x93NUMPY"
+_NPZ = b"PK"
+_DIGITS = 10
+
+
 def _read_ranks(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...]:
     if value is None:
         return ()
-    ranks = value.split(",")
-    if not all(rank.strip().isdigit() and int(rank) > 0 for rank in ranks):
+    ranks = [rank.strip() for rank in value.split(",")]
+    # Other scripts have digits too, and superscripts that are none; nor has a layer a rank of ten digits.
+    if not all(rank.isascii() and rank.isdigit() and len(rank) < _DIGITS and int(rank) > 0 for rank in ranks):
         raise click.BadParameter("expected ranks such as 5,10,20")
     return tuple(sorted({int(rank) for rank in ranks}))
 
@@ -79,30 +87,37 @@ def command(
     """
     from longtail.audit import audit_layer, audit_tree, output_layer
 
+    asked = _asked("threshold", "rule")
     if (weights is None) == (model is None) or (weights is None) != (labels_file is None):
         raise click.UsageError("give MODEL and DATA, or --weights and --labels")
     if weights is None and data is None:
         raise click.UsageError("give the DATA whose label sets to look at")
+    if not math.isfinite(threshold):
+        raise click.UsageError(f"--threshold is {threshold}; expected a finite number")
     if picture is not None:
         _check_picture(picture)
     options = ReaderOptions(**given)
     layer: OutputLayer | None
     if weights is not None:
-        corpus = read(str(labels_file), "test", options)
+        if "threshold" in asked and rule == "topk":
+            raise click.UsageError("--threshold goes with --rule predict; a ranking has no threshold")
+        corpus = _rows(str(labels_file), options)
         layer = _layer(weights, bias, threshold, rule)
         names = _names(label_names, corpus, layer.n_labels)
         estimator: Any = None
     else:
-        if bias is not None or threshold or label_names is not None:
+        if bias is not None or "threshold" in asked or label_names is not None:
             raise click.UsageError("--bias, --threshold and --label-names go with --weights")
         tagger = load_tagger(str(model))
-        corpus = read(str(data), "test", options)
         estimator, names = tagger.estimator_, list(tagger.label_names_)
         layer = None if _is_tree(estimator) else output_layer(estimator, rule)
+        if layer is None:
+            _check_tree(ranks, exact_radii, "rule" in asked)
+        corpus = _rows(str(data), options)
+    if layer is not None and ranks:
+        _check_ranks(layer, ranks)
     sets, unknown = _label_sets(corpus, names, limit, seed)
     if layer is None:
-        if ranks:
-            raise click.UsageError("--ranks cuts down a linear layer; a label tree has none")
         found = audit_tree(estimator, sets)
     else:
         found = audit_layer(layer, sets, exact_radii=exact_radii, random_state=seed)
@@ -111,11 +126,56 @@ def command(
         facts = {**found.to_dict(names), "rows_with_unknown_labels": unknown}
         facts["ranks"] = [{"rank": rank, **cut.to_dict(names, 0)} for rank, cut in sweep]
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
+    elif layer is None:
+        show_tree(found, names, unknown, examples)
     else:
-        _show(found, names, unknown, examples, None if layer is None else layer.description, sweep)
+        show_layer(found, names, unknown, examples, layer.description, sweep)
+    if exact_radii and found.smallest_radius() is None:
+        terminal.say("--exact-radii found no set with a radius: no linear program was needed")
     if picture is not None:
-        drew = _draw(picture, found, sweep)
+        drew = draw(picture, found, sweep)
         terminal.say(f"drew {picture}" if drew else "there are no radii to draw: no linear program was needed")
+
+
+def _asked(*names: str) -> set[str]:
+    """The options that were given, whatever their values."""
+    ctx = click.get_current_context()
+    return {name for name in names if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
+
+
+def _check_tree(ranks: Sequence[int], exact_radii: bool, rule: bool) -> None:
+    """Refuse what means nothing for a label tree."""
+    for given, what in (
+        (ranks, "--ranks cuts down a linear layer"),
+        (exact_radii, "--exact-radii measures sets of a linear layer"),
+        (rule, "--rule says how a linear layer is read"),
+    ):
+        if given:
+            raise click.UsageError(f"{what}; a label tree has none")
+
+
+def _check_ranks(layer: OutputLayer, ranks: Sequence[int]) -> None:
+    largest = min(layer.n_labels, layer.n_features)
+    if ranks[-1] > largest:
+        raise click.UsageError(
+            f"--ranks has {ranks[-1]}, but {layer.n_labels:,} labels over {layer.n_features:,} features have a rank of "
+            f"at most {largest:,}"
+        )
+
+
+def _rows(data: str, options: ReaderOptions) -> Corpus:
+    """The rows of an argument DATA, whose labels are their own."""
+    from longtail.data import format_of, holds_groups
+
+    if (options.format or format_of(data)) == "jsonl" and Path(data).is_file() and holds_groups(data):
+        raise InvalidInput(
+            f"{data} has labels of groups of texts; an audit looks at the label sets of rows, so give a file with the "
+            f"labels of each text (`longtail assign` writes one)"
+        )
+    corpus = read(data, "test", options)
+    if not corpus.n_rows:
+        raise InvalidInput(f"{data} holds no rows; an audit looks at the label sets of rows")
+    return corpus
 
 
 def _is_tree(estimator: Any) -> bool:
@@ -142,25 +202,40 @@ def _layer(weights: str, bias: str | None, threshold: float, rule: Any) -> Outpu
 def _array(path: str) -> Any:
     import numpy as np
 
+    from longtail.memory import MemoryPlan
+
+    expected = "expected an array of numbers as numpy.save writes it"
     try:
-        array = np.load(path, allow_pickle=False)
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
-            raise ValueError("not an array of real numbers")
-    except ValueError as error:
-        raise DataFormatError(path, None, f"expected an array of numbers as numpy.save writes it: {error}") from None
+        with open(path, "rb") as file:
+            start = file.read(len(_NPY))
+    except OSError as error:
+        raise DataFormatError(path, None, f"cannot be opened: {error.strerror or error}") from None
+    if start != _NPY:
+        found = "an empty file" if not start else "an .npz archive" if start.startswith(_NPZ) else "no .npy file"
+        raise DataFormatError(path, None, f"{found}; {expected}")
+    try:
+        # Mapped, so that a header that promises more than there is cannot make anything be allocated.
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OverflowError) as error:
+        raise DataFormatError(path, None, f"{expected}: {str(error).partition(chr(10))[0]}") from None
+    if stored.dtype.kind not in "iuf":
+        raise DataFormatError(path, None, f"an array of dtype {stored.dtype}; expected real numbers")
+    MemoryPlan("reading an array", {str(path): 16 * stored.size}, "Give a smaller matrix.").check()
+    with np.errstate(over="ignore"):
+        array = np.array(stored, dtype=np.float64, order="C")
     if not np.isfinite(array).all():
         raise DataFormatError(path, None, "the array contains NaN or infinity")
-    return array.astype(np.float64)
+    return array
 
 
 def _names(path: str | None, corpus: Corpus, n_labels: int) -> list[str]:
     """What to call each row of bare weights."""
-    names = list(corpus.label_names) if path is None else Path(path).read_text(encoding="utf-8").splitlines()
+    from longtail.data.streams import read_names
+
+    names = list(corpus.label_names) if path is None else read_names(path)
     if len(names) != n_labels:
         where, advice = ("the file of label sets", "; name the rows with --label-names") if path is None else (path, "")
         raise InvalidInput(f"the weights have {n_labels} rows, {where} has {len(names)} labels{advice}")
-    if len(set(names)) != len(names):
-        raise InvalidInput(f"{path}: label names repeat; each row needs a name of its own")
     return names
 
 
@@ -181,7 +256,7 @@ def _label_sets(corpus: Corpus, names: Sequence[str], limit: int, seed: int) -> 
 def _sweep(
     layer: OutputLayer, sets: LabelSets, ranks: Sequence[int], exact_radii: bool, seed: int
 ) -> list[tuple[int, Findings]]:
-    from longtail.audit import OutputLayer, audit_layer
+    from longtail.audit import audit_layer
     from longtail.progress import stage
 
     if not ranks:
@@ -189,80 +264,10 @@ def _sweep(
     truncate = layer.truncations(ranks[-1])
     found = []
     for rank in ranks:
-        cut = OutputLayer(truncate(rank), layer.offsets, layer.rule, layer.description)
+        cut = replace(layer, weights=truncate(rank))
         with stage(f"rank {rank}"):
             found.append((rank, audit_layer(cut, sets, exact_radii=exact_radii, random_state=seed)))
     return found
-
-
-def _show(
-    found: Findings,
-    names: Sequence[str],
-    unknown: int,
-    examples: int,
-    description: str | None,
-    sweep: Sequence[tuple[int, Findings]],
-) -> None:
-    from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED
-    from longtail.cli.tables import show, simple_table
-
-    n_sets, n_rows = len(found.sets), int(found.sets.rows.sum())
-    click.echo(f"{n_sets:,} different label sets of {n_rows:,} rows; {found.n_labels:,} labels")
-    if description is not None:
-        click.echo(f"A label is given where {description}.")
-    for reason in found.reasons:
-        click.echo(reason)
-    if unknown:
-        click.echo(f"{unknown:,} rows have labels that the model does not know; it never gives these sets.")
-    click.echo()
-    rows = [
-        [
-            word,
-            f"{found.count(verdict):,}",
-            f"{100 * found.count(verdict) / n_sets:.1f}%",
-            f"{found.count_rows(verdict):,}",
-        ]
-        for word, verdict in (
-            ("some input gets it", ARGMAXABLE),
-            ("no input gets it", UNARGMAXABLE),
-            ("not known", UNDETERMINED),
-        )
-    ]
-    show(simple_table(["label sets", "sets", "share", "rows"], rows, right=["sets", "share", "rows"]))
-    smallest = found.smallest_radius()
-    if smallest is not None:
-        bound = "" if found.radii_are_exact else "at least "
-        click.echo(f"smallest radius of a set that some input gets: {bound}{smallest:.2g}")
-    _show_examples(found, names, examples)
-    if sweep:
-        click.echo()
-        table = [
-            [
-                str(rank),
-                f"{100 * cut.count(UNARGMAXABLE) / n_sets:.1f}%",
-                f"{100 * cut.count(UNDETERMINED) / n_sets:.1f}%",
-                "-" if (radius := cut.smallest_radius()) is None else f"{radius:.2g}",
-            ]
-            for rank, cut in sweep
-        ]
-        columns = ["rank", "no input gets", "not known", "smallest radius"]
-        show(simple_table(columns, table, right=columns))
-        cut_down = [(rank, cut) for rank, cut in sweep if cut.count(UNARGMAXABLE)]
-        if cut_down and not found.count(UNARGMAXABLE):
-            rank, cut = cut_down[-1]
-            click.echo()
-            click.echo(f"at rank {rank}:", nl=False)
-            _show_examples(cut, names, examples)
-
-
-def _show_examples(found: Findings, names: Sequence[str], most: int) -> None:
-    from longtail.cli.tables import printable
-
-    for example in found.examples(names, most):
-        click.echo()
-        labels = ", ".join(printable(name) for name in example["labels"]) or "(no label)"
-        click.echo(f"row {example['row']}: {labels}")
-        click.echo(f"  {printable(example['says'])}")
 
 
 def _check_picture(path: str) -> None:
@@ -273,37 +278,3 @@ def _check_picture(path: str) -> None:
         raise Unavailable("drawing needs matplotlib, which is not installed; install it: pip install 'longtail[plots]'")
     if Path(path).suffix.lower() != ".png":
         raise InvalidInput(f"the picture is a PNG, but the path is {path!r}; end it in .png")
-
-
-def _draw(path: str, found: Findings, sweep: Sequence[tuple[int, Findings]]) -> bool:
-    """Write the picture; False where there is nothing to draw."""
-    from longtail.audit import UNARGMAXABLE
-    from longtail.data.cache import written_whole
-    from longtail.reproduce.pictures import Line, Panel, Picture, draw
-
-    layers = [("whole layer", found), *((f"rank {rank}", cut) for rank, cut in sweep)]
-    lines = [
-        Line(name, radii, shares, style=style, marked=False)
-        for style, (name, each) in enumerate(layers)
-        for radii, shares in [_distribution(each)]
-        if radii
-    ]
-    panels = [Panel("Radii", "radius", "percent of label sets, cumulative", lines, log_x=True)] if lines else []
-    if sweep:
-        shares = [100 * cut.count(UNARGMAXABLE) / len(cut.sets) for _, cut in sweep]
-        line = Line("label sets that no input gets", [rank for rank, _ in sweep], shares, style=6)
-        panels.insert(0, Panel("Cut down to a rank", "rank", "percent of label sets", [line], log_x=True))
-    if not panels:
-        return False
-    with written_whole(Path(path)) as file:
-        draw(Picture(path, "", [panels]), file)
-    return True
-
-
-def _distribution(found: Findings) -> tuple[list[float], list[float]]:
-    """Radii, ascending, and the percentage of sets whose radius is at most that; those without any count as 0."""
-    import numpy as np
-
-    radii = np.sort(found.radii[found.radii > 0])
-    below = len(found.sets) - len(radii)
-    return radii.tolist(), (100 * (below + np.arange(1, len(radii) + 1)) / len(found.sets)).tolist()
