@@ -1,7 +1,7 @@
 """How many outputs each head gets: lengths whose product covers the labels and whose sum is small.
 
 Codes beyond the last label are padding: outputs that are never right. A plan without padding is preferred while it is
-not much wider than the narrowest plan; section 4.4 of the paper on multi-head encoding says what else makes a plan good.
+not much wider than the narrowest plan; section 4.4 of the paper on multi-head encoding says what else is good.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def plan_heads(n_labels: int, n_heads: int = 2, first: int | None = None, order:
         the others; with two heads that leaves less padding than the second head is long, none if it divides
         `n_labels`. The other heads follow the rules above, for the labels that share an output of the first.
     order : {"descending", "equal"}
-        "descending" for heads of which each refines the one before: the longest first, and long heads may be much longer
-        than short ones. "equal" for heads side by side, which are to be about as long as each other.
+        "descending" for heads of which each refines the one before: the longest first, and it may be much longer
+        than the others. "equal" for heads side by side, which are to be about as long as each other.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def plan_heads(n_labels: int, n_heads: int = 2, first: int | None = None, order:
 
 
 def confusion_degree(radices: tuple[int, ...], order: str = "given") -> float:
-    """How much is mixed up because labels share outputs, after Eq. 15: the product over h >= 2 of prod_{k>=h} n_k / n_{h-1}.
+    """How much is mixed up because labels share outputs: the product over h >= 2 of prod_{k>=h} n_k / n_{h-1} (Eq. 15).
 
     Parameters
     ----------
