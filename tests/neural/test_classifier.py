@@ -81,7 +81,7 @@ def test_weighting_the_loss_raises_rare_labels(rng) -> None:
     Y = np.zeros((200, 4), np.float32)
     Y[:, 0] = 1
     Y[:4, 1] = 1
-    options = {**QUICK, "head": "one-hot", "epochs": 20}
+    options = {**QUICK, "head": "one-hot", "epochs": 20, "learning_rate": 0.02}
     plain = MultiHeadClassifier(**options).fit(X, Y).decision_function(X)
     weighted = MultiHeadClassifier(weighting="loss", **options).fit(X, Y).decision_function(X)
     assert weighted[:, 1].mean() > 1.2 * plain[:, 1].mean()

@@ -128,3 +128,15 @@ def test_sizes_and_orders_that_cannot_be_are_refused() -> None:
         DFT(5, 9, 3, slack=-1)
     with pytest.raises(InvalidInput, match="permutation"):
         DFT(5, 9, 3, order=torch.zeros(9, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("form", ["fft", "matrix"])
+def test_a_loaded_order_of_labels_counts_in_either_form(form: str) -> None:
+    order = torch.tensor([3, 0, 4, 1, 2])
+    saved = DFT(2, 5, k=1, order=order, form=form)
+    with torch.no_grad():
+        saved.projection.weight.normal_(generator=torch.Generator().manual_seed(0))
+    loaded = DFT(2, 5, k=1, order=torch.arange(5), form=form)
+    loaded.load_state_dict(saved.state_dict())
+    features = torch.tensor([[0.5, -1.0], [2.0, 0.25]])
+    torch.testing.assert_close(loaded.logits(features), saved.logits(features))

@@ -216,7 +216,7 @@ class MultiHeadClassifier(NeuralModel):
         per_row = np.diff(Y.indptr)
         if self.task == "single-label":
             X, Y = X[per_row > 0], Y[per_row > 0]  # whose label was trimmed
-        dense = X.nnz >= _DENSE * X.shape[0] * X.shape[1]
+        dense = np.count_nonzero(X.data) >= _DENSE * X.shape[0] * X.shape[1]
         self.encoder_ = self.encoder if self.encoder != "auto" else "dense" if dense else "bag-of-words"
         self.radices_ = self._planned(len(self.labels_))
         self.active_ = self.active or int(per_row.max())

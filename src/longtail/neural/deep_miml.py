@@ -162,7 +162,7 @@ class DeepMIML(NeuralModel):
         self.labels_ = np.flatnonzero(np.bincount(labels[used].indices, minlength=self.n_labels_)).astype(np.int64)
         vectors = GroupRobustLabelVectors(self.n_iter, self.step, n_jobs=self.n_jobs)
         self.label_vectors_ = vectors.fit(X, groups, group_labels).label_vectors_
-        dense = X.nnz >= _DENSE * X.shape[0] * max(1, X.shape[1])
+        dense = np.count_nonzero(X.data) >= _DENSE * X.shape[0] * X.shape[1]
         self.encoder_ = "dense" if dense else "bag-of-words"
         bags = self._bags(X, groups, used)
         network = seeded(self._network, self.random_state)

@@ -7,7 +7,7 @@ regions of label sets larger (Grivas et al., AAAI 2024).
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -101,6 +101,11 @@ class DFT(DenseHead):
         in_matrix = form == "matrix" or (form == "auto" and _matrix_is_faster(n_labels, k))
         matrix = torch.from_numpy(self._fixed_columns()).float() if in_matrix else None
         self.register_buffer("matrix", matrix, persistent=False)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+        if self.matrix is not None and self.order is not None:
+            self.matrix = torch.from_numpy(self._fixed_columns()).float()
 
     def logits(self, features: Tensor) -> Tensor:
         # b_0 is of the size of sqrt(n_labels): with 8 bits of it every probability would be off.
