@@ -1,9 +1,9 @@
 // Labels known only for groups of rows: vectors of labels that look for one row in each of their groups, and what the
 // members of groups have in common with the vectors of their labels.
 //
-// A label's vector is a weighted sum of the members of its groups, so it need not be written out while it moves: kept are
-// the weight of each member and its product with the vector. A sweep then reads the members once, and only if another
-// member than before was the best of its group.
+// A sweep moves the vector by a multiple of the sum of the best members. While these stay much the same, so does what it
+// adds to each product; their change bounds how wrong that is. A sweep therefore reads the best member of each group, and
+// of the others only those that may have become better. All are read again where the sum has changed too much.
 #include "kernels.h"
 
 #include <algorithm>
@@ -27,20 +27,25 @@ struct SparseRows {
     float product(int64_t row, const float *dense) const {
         return dot(features + starts[row], values + starts[row], length(row), dense);
     }
-    void add_to(int64_t row, float *dense) const {
-        for (I e = starts[row]; e < starts[row + 1]; ++e) dense[features[e]] += values[e];
+    void add_to(int64_t row, float *dense, float factor = 1.0f) const {
+        for (I e = starts[row]; e < starts[row + 1]; ++e) dense[features[e]] += factor * values[e];
     }
     void clear_in(int64_t row, float *dense) const {
         for (I e = starts[row]; e < starts[row + 1]; ++e) dense[features[e]] = 0.0f;
     }
 };
 
+// Products are sums of rounded floats: how far off one may be, for a member of length 1.
+constexpr double rounding = 1e-6;
+// By how much of its length the sum of the best members may differ from the one that products were computed with.
+constexpr double most_away = 0.3;
+
 // The vector of one label, on its way.
 template <typename I>
 class LabelVector {
   public:
     LabelVector(const SparseRows<I> &rows, const double *norms, size_t n_features)
-        : rows_(rows), norms_(norms), sum_(n_features, 0.0f) {}
+        : rows_(rows), norms_(norms), vector_(n_features, 0.0f), sum_(n_features, 0.0f) {}
 
     // Take up the members of the label's groups; `ends` says where each group ends.
     void begin(int64_t label, const std::vector<int64_t> &members, const std::vector<size_t> &ends, double *weights,
@@ -50,68 +55,134 @@ class LabelVector {
         weights_ = weights;
         products_ = products;
         picks_.clear();
-        moves_.resize(members.size());
-        double lengths = 0.0;
-        for (const int64_t row : members) lengths += norms_[row];
+        computed_.assign(members.size(), 0);
+        sure_.assign(members.size(), 0.0);
+        known_.resize(members.size());
+        lengths_ = doubt_ = 0.0;
+        shrunk_ = 1.0;
+        sweep_ = 0;
+        for (const int64_t row : members) lengths_ += norms_[row];
         std::fill(weights, weights + members.size(), 0.0);
         std::fill(products, products + members.size(), 0.0);
-        if (lengths == 0.0) return;
+        if (lengths_ == 0.0) return;
         start_.resize(members.size());
         for (size_t i = 0; i < members.size(); ++i) start_[i] = i;
-        double length = project(start_, products);
-        if (length <= nothing_left * lengths) {
+        double length = add_up(start_);
+        if (length <= nothing_left * lengths_) {
             // Members cancel out: start from one of them, another one for each label.
+            for (const int64_t row : members) rows_.clear_in(row, vector_.data());
             start_.clear();
             for (size_t i = 0; i < members.size(); ++i)
                 if (norms_[members[i]] > 0.0) start_.push_back(i);
             start_ = {start_[static_cast<size_t>(label) % start_.size()]};
-            length = project(start_, products);
+            length = add_up(start_);
         }
-        for (const size_t i : start_) weights[i] = 1.0 / length;
-        for (size_t i = 0; i < members.size(); ++i) products[i] /= length;
+        scale_ = 1.0 / length;
+        for (const size_t i : start_) weights[i] = scale_;
+        for (size_t i = 0; i < members.size(); ++i) products[i] *= scale_;
     }
 
     // One step of the given size towards the best members; false where it leads nowhere.
     bool move(double step) {
-        best_.clear();
-        double objective = 0.0;
-        for (size_t group = 0, i = 0; group < ends_->size(); ++group) {
-            size_t best = i;
-            for (; i < (*ends_)[group]; ++i)
-                if (products_[i] > products_[best]) best = i;
-            best_.push_back(best);
-            objective += products_[best];
-        }
-        if (best_ != picks_) {
-            picks_ = best_;
-            length_ = project(picks_, moves_.data());
-        }
+        if (lengths_ == 0.0) return false;
+        const double objective = find_best();
+        if (best_ != picks_) sum_up_best();
         if (!(length_ > 0.0)) return false;
-        const double square = 1.0 + 2.0 * step * objective / length_ + step * step;
+        const double share = step / length_;
+        const double square = 1.0 + 2.0 * share * objective + step * step;
         if (!(square > nothing_left)) return false;
-        const double norm = std::sqrt(square), share = step / length_;
-        for (size_t i = 0; i < moves_.size(); ++i) products_[i] = (products_[i] + share * moves_[i]) / norm;
-        for (size_t i = 0; i < moves_.size(); ++i) weights_[i] /= norm;
+        const double norm = std::sqrt(square);
+        const float factor = static_cast<float>(share / scale_);
+        if (entries_ > vector_.size() / 8) {
+            for (size_t f = 0; f < vector_.size(); ++f) vector_[f] += factor * sum_[f];
+        } else {
+            for (const size_t i : picks_) rows_.add_to((*members_)[i], vector_.data(), factor);
+        }
+        for (size_t i = 0; i < members_->size(); ++i) products_[i] = (products_[i] + share * known_[i]) / norm;
+        for (size_t i = 0; i < members_->size(); ++i) weights_[i] /= norm;
         for (const size_t i : picks_) weights_[i] += share / norm;
+        scale_ /= norm;
+        if (scale_ < 1e-6) {  // after many sweeps or long steps, before floats run out
+            for (float &entry : vector_) entry *= static_cast<float>(scale_);
+            scale_ = 1.0;
+        }
+        doubt_ += share * away_ * shrunk_;
+        shrunk_ *= norm;
+        ++sweep_;
         return true;
     }
 
-    double objective() const {
-        double sum = 0.0;
+    // Compute all products, leave nothing behind for the next label; the objective.
+    double finish() {
+        for (size_t i = 0; i < members_->size(); ++i)
+            if (computed_[i] != sweep_) compute(i);
+        for (const int64_t row : *members_) rows_.clear_in(row, vector_.data());
+        for (const int64_t row : *members_) rows_.clear_in(row, sum_.data());
+        double objective = 0.0;
         for (size_t group = 0, i = 0; group < ends_->size(); i = (*ends_)[group++])
-            sum += *std::max_element(products_ + i, products_ + (*ends_)[group]);
-        return sum;
+            objective += *std::max_element(products_ + i, products_ + (*ends_)[group]);
+        return objective;
     }
 
   private:
-    // Products of all members with the sum of the chosen ones; the length of that sum.
-    double project(const std::vector<size_t> &chosen, double *products) {
-        for (const size_t i : chosen) rows_.add_to((*members_)[i], sum_.data());
-        for (size_t i = 0; i < members_->size(); ++i) products[i] = rows_.product((*members_)[i], sum_.data());
+    // Make the vector the sum of the chosen members, not yet scaled, and all products with it; the length of that sum.
+    double add_up(const std::vector<size_t> &chosen) {
+        for (const size_t i : chosen) rows_.add_to((*members_)[i], vector_.data());
+        for (size_t i = 0; i < members_->size(); ++i) products_[i] = rows_.product((*members_)[i], vector_.data());
         double square = 0.0;
-        for (const size_t i : chosen) square += products[i];
-        for (const size_t i : chosen) rows_.clear_in((*members_)[i], sum_.data());
+        for (const size_t i : chosen) square += products_[i];
         return std::sqrt(std::max(0.0, square));
+    }
+
+    void compute(size_t i) {
+        products_[i] = scale_ * rows_.product((*members_)[i], vector_.data());
+        computed_[i] = sweep_;
+        sure_[i] = doubt_;
+    }
+
+    // The best member of each group into `best_`, the first of equals; the sum of their products.
+    double find_best() {
+        best_.resize(ends_->size());
+        double objective = 0.0;
+        for (size_t group = 0, first = 0; group < ends_->size(); first = (*ends_)[group++]) {
+            size_t best = picks_.empty() ? first : picks_[group];
+            if (computed_[best] != sweep_) compute(best);
+            for (size_t i = first; i < (*ends_)[group]; ++i) {
+                if (i == best) continue;
+                const double most =
+                    products_[i] + norms_[(*members_)[i]] * ((doubt_ - sure_[i]) / shrunk_ + rounding);
+                if (most < products_[best]) continue;
+                if (computed_[i] != sweep_) compute(i);
+                if (products_[i] > products_[best] || (products_[i] == products_[best] && i < best)) best = i;
+            }
+            best_[group] = best;
+            objective += products_[best];
+        }
+        return objective;
+    }
+
+    // The sum of the best members, and how far it is from the one that `known_` was computed with.
+    void sum_up_best() {
+        const bool first = picks_.empty();
+        for (size_t group = 0; group < best_.size(); ++group) {
+            if (!first && picks_[group] == best_[group]) continue;
+            if (!first) rows_.add_to((*members_)[picks_[group]], sum_.data(), -1.0f);
+            rows_.add_to((*members_)[best_[group]], sum_.data());
+        }
+        picks_ = best_;
+        entries_ = 0;
+        for (const size_t i : picks_) entries_ += rows_.length((*members_)[i]);
+        double square = 0.0, shared = 0.0;
+        for (const size_t i : picks_) square += rows_.product((*members_)[i], sum_.data());
+        length_ = std::sqrt(std::max(0.0, square));
+        if (!first) {
+            for (const size_t i : picks_) shared += known_[i];
+            away_ = std::sqrt(std::max(0.0, square + known_length_ * known_length_ - 2.0 * shared));
+            if (away_ <= most_away * length_) return;
+        }
+        for (size_t i = 0; i < members_->size(); ++i) known_[i] = rows_.product((*members_)[i], sum_.data());
+        known_length_ = length_;
+        away_ = 0.0;
     }
 
     const SparseRows<I> &rows_;
@@ -119,10 +190,15 @@ class LabelVector {
     const std::vector<int64_t> *members_ = nullptr;
     const std::vector<size_t> *ends_ = nullptr;
     double *weights_ = nullptr, *products_ = nullptr;
-    std::vector<float> sum_;
+    std::vector<float> vector_, sum_;  // the vector before scaling; the sum of the best members
     std::vector<size_t> start_, best_, picks_;
-    std::vector<double> moves_;
-    double length_ = 0.0;
+    std::vector<int64_t> computed_;  // the sweep in which a product was last computed, and not carried on
+    std::vector<double> known_;      // products with a sum of best members, not always the last
+    std::vector<double> sure_;       // the doubt there was when a product was computed
+    double scale_ = 0.0, length_ = 0.0, lengths_ = 0.0, known_length_ = 0.0, away_ = 0.0;
+    double doubt_ = 0.0, shrunk_ = 1.0;  // how wrong a product may be, for a member of length 1, times `shrunk_`
+    size_t entries_ = 0;                 // of the best members together
+    int64_t sweep_ = 0;
 };
 
 // The members of a label's groups, one group after the other; groups without members are passed over.
@@ -161,7 +237,7 @@ void find_members(Vector<const int64_t> label_indptr, Vector<const int64_t> labe
         if (members.size() > ends.size())
             for (int64_t sweep = 0; sweep < n_iter && vector.move(step); ++sweep) {
             }
-        to_objectives[label] = vector.objective();
+        to_objectives[label] = vector.finish();
         to_weights += members.size();
         to_products += members.size();
     }
