@@ -160,6 +160,34 @@ def test_options_of_another_learner_are_refused_before_anything_is_read(
     assert (result.code, result.err) == (1, f"error: {error}\n")
 
 
+def test_a_network_is_trained_saved_and_read_like_any_model(longtail: Callable) -> None:
+    arguments = ["--learner", "network", "--width", "16", "--epochs", "60", "--batch-size", "2", "--head", "one-hot"]
+    trained = longtail("train", "notes.jsonl", "--out", "model", "--min-df", "1", "--learning-rate", "0.02", *arguments)
+    assert trained.code == 0, trained.err
+    assert "learning with a network: one-hot head, width 16, 60 epochs" in trained.err
+    predicted = longtail("predict", "model", "-", "-k", "1", stdin=b'{"text": "clear blue sky"}\n')
+    assert '"weather"' in predicted.out
+    assert "P@1" in longtail("evaluate", "model", "notes.jsonl").out
+    assert "not linear" in longtail("explain", "model", "--text", "clear blue sky").err
+    assert longtail("info", "model").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epochs", "3"], "--epochs is for --learner network"),
+        (["--learner", "tree", "--head", "dft"], "--head is for --learner network"),
+        (["--learner", "network", "--alpha", "1"], "--alpha does not go with --learner network"),
+        (["--learner", "network", "--weighting", "score"], "--weighting score does not go with --learner network"),
+    ],
+)
+def test_options_of_networks_are_theirs(longtail: Callable, arguments: list[str], message: str) -> None:
+    result = longtail("train", "notes.jsonl", "--out", "model", *arguments)
+    assert result.code != 0
+    assert message in result.err
+    assert not Path("model").exists()
+
+
 @pytest.mark.parametrize("value", ["-1", "few", "nan", "inf"])
 def test_prune_is_a_magnitude_or_a_count(longtail: Callable, value: str) -> None:
     result = longtail("train", "notes.jsonl", "--out", "model", "--prune", value)

@@ -115,6 +115,11 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
     from longtail.cli.features import make_features
     from longtail.tagger import Tagger
 
+    if given["learner"] == "network":
+        raise InvalidInput(
+            "--learner network does not learn from groups; longtail.neural.DeepMIML does, in Python, or place the "
+            "labels first: longtail assign"
+        )
     corpus = without_empty_groups(corpus, terminal)
     corpus = _with_labels_that_occur(corpus, terminal)
     features, X = make_features(given, corpus, terminal)

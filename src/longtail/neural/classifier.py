@@ -228,6 +228,7 @@ class MultiHeadClassifier(NeuralModel):
                 seed = self.random_state + i
                 position = self._position(X, Y, seed)
                 network = seeded(lambda position=position: self._network(position, weights), seed)
+                network.head.start_from(torch.from_numpy(counts[self.labels_]), X.shape[0])
                 training_plan(network, 4 * self.batch_size * (len(self.labels_) + 4 * self.width)).check()
                 settings = self._settings(seed)
                 name = f"network {i + 1} of {self.n_networks}"

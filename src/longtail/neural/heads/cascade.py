@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from longtail.errors import InvalidInput
 from longtail.neural.heads.coded import SCORES_AT_ONCE, CodedHead, best_candidates, each_once
-from longtail.neural.heads.head import Task, best_labels
+from longtail.neural.heads.head import Task, best_labels, label_shares, starting_offsets
 from longtail.neural.heads.losses import binary_loss
 from longtail.neural.targets import LabelRows
 
@@ -82,6 +82,18 @@ class Cascade(CodedHead):
         self.tables = nn.ModuleList(nn.Embedding(n, width, sparse=sparse_gradients) for n in self.n_prefixes[1:])
         for table in self._weights():
             nn.init.normal_(table, std=width**-0.5)
+
+    def start_from(self, label_counts: Tensor, n_rows: int) -> None:
+        """Only the first stage has offsets: groups start at the share of rows with any of their labels."""
+        shares = label_shares(label_counts, n_rows)
+        groups = self.positions_of(torch.arange(self.n_labels)) // self.codes.strides[0]
+        sums = torch.zeros(self.n_prefixes[0])
+        if self.task == "multi-label":
+            shares = 1 - torch.exp(sums.index_add(0, groups, torch.log1p(-shares)))
+        else:
+            shares = sums.index_add(0, groups, shares)
+        with torch.no_grad():
+            self.first.bias.copy_(starting_offsets(shares.clamp(1e-6, 1 - 1e-6), self.task))
 
     def sparse_parameters(self) -> list[nn.Parameter]:
         """The parameters whose gradients are sparse."""

@@ -87,6 +87,18 @@ class Head(nn.Module, ABC):
         """
         raise InvalidInput(f"{type(self).__name__} is not one linear layer over labels: nothing to audit")
 
+    def start_from(self, label_counts: Tensor, n_rows: int) -> None:
+        """Let untrained offsets give each label the share of rows that have it, where the head has offsets.
+
+        Without it sigmoids start at one half, and the first epochs do little but learn that most labels are rare.
+
+        Parameters
+        ----------
+        label_counts : tensor of n_labels
+            Rows that have each label.
+        n_rows : int
+        """
+
     def n_parameters(self) -> int:
         """Trained numbers."""
         return sum(parameter.numel() for parameter in self.parameters())
@@ -118,6 +130,22 @@ class Head(nn.Module, ABC):
                 f"allowed is of type {allowed.dtype} and shape {tuple(allowed.shape)}; "
                 f"expected torch.bool and ({self.n_labels},)"
             )
+
+
+def starting_offsets(shares: Tensor, task: Task) -> Tensor:
+    """Logits that come to these probabilities by themselves: of a sigmoid, or of a softmax over all labels.
+
+    Examples
+    --------
+    >>> starting_offsets(torch.tensor([0.5]), "multi-label")
+    tensor([0.])
+    """
+    return torch.logit(shares) if task == "multi-label" else torch.log(shares)
+
+
+def label_shares(label_counts: Tensor, n_rows: int) -> Tensor:
+    """Shares of rows, neither 0 nor 1 even for labels that no row has or all have."""
+    return (label_counts.float() + 0.5) / (n_rows + 1)
 
 
 def best_labels(scores: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from longtail.neural.heads.dense import DenseHead
-from longtail.neural.heads.head import Array, Task
+from longtail.neural.heads.head import Array, Task, label_shares, starting_offsets
 
 
 class OneHot(DenseHead):
@@ -46,6 +47,11 @@ class OneHot(DenseHead):
     def logits(self, features: Tensor) -> Tensor:
         found: Tensor = self.output(features)
         return found
+
+    def start_from(self, label_counts: Tensor, n_rows: int) -> None:
+        if isinstance(self.output.bias, Tensor):
+            with torch.no_grad():
+                self.output.bias.copy_(starting_offsets(label_shares(label_counts, n_rows), self.task))
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         return (3 if training else 1) * n_rows * self.n_features * self.n_labels

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from longtail.errors import InvalidInput
 from longtail.neural.heads.dense import DenseHead
-from longtail.neural.heads.head import Array, Task
+from longtail.neural.heads.head import Array, Task, label_shares, starting_offsets
 from longtail.neural.heads.losses import binary_loss, softmax_loss
 from longtail.neural.heads.margin import cosines, with_margin
 from longtail.neural.targets import LabelRows
@@ -105,6 +105,11 @@ class Sampling(DenseHead):
         # A table of one column: rows of it can be gathered, and have sparse gradients, as those of the weights.
         offset = nn.Parameter(torch.zeros(n_labels, 1)) if bias and margin is None else None
         self.register_parameter("offset", offset)
+
+    def start_from(self, label_counts: Tensor, n_rows: int) -> None:
+        if self.offset is not None:
+            with torch.no_grad():
+                self.offset[:, 0] = starting_offsets(label_shares(label_counts, n_rows), self.task)
 
     def logits(self, features: Tensor) -> Tensor:
         return self._logits(features, self.weight, self.offset)
