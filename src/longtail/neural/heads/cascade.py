@@ -19,12 +19,16 @@ from longtail.neural.heads.head import Task, best_labels, label_shares, starting
 from longtail.neural.heads.losses import binary_loss
 from longtail.neural.targets import LabelRows
 
+# A row of a table that is gathered costs about as much as this many in a matrix product.
+_PREFIXES_PER_CANDIDATE = 10
+
 
 class Cascade(CodedHead):
     """Stages that each add a digit: a linear layer scores the first, tables of embeddings the prefixes after it.
 
     Stage s asks with a query, a linear map of the features, and answers with the dot products of the embeddings of the
-    candidates: the children of the prefixes that survived the stage before. Embeddings of others are never read.
+    candidates: the children of the prefixes that survived the stage before. Where candidates are many and the table is
+    small, all of it is multiplied at once, which is faster; results do not depend on that.
 
     Multi-label rows are trained with the prefixes of their labels among the survivors, ahead of those that score
     better; a label still missing takes the place of a candidate that is none. The loss is the sum over stages of the
@@ -110,9 +114,17 @@ class Cascade(CodedHead):
 
     def _candidate_logits(self, stage: int, features: Tensor, candidates: Tensor, exist: Tensor) -> Tensor:
         query = self.queries[stage - 1](features)
-        embeddings = self.tables[stage - 1](candidates.where(exist, 0))
-        logits = torch.bmm(embeddings.to(query.dtype), query[:, :, None])[:, :, 0]
+        if self._scores_all(stage, candidates.shape[1]):
+            table: Tensor = self.tables[stage - 1].weight  # type: ignore[assignment]
+            logits = (query @ table.to(query.dtype).T).gather(1, candidates.where(exist, 0))
+        else:
+            embeddings = self.tables[stage - 1](candidates.where(exist, 0))
+            logits = torch.bmm(embeddings.to(query.dtype), query[:, :, None])[:, :, 0]
         return logits.float().masked_fill(~exist, -torch.inf)
+
+    def _scores_all(self, stage: int, n_candidates: int) -> bool:
+        """Whether the candidates are cheaper had out of one product with the whole table than gathered."""
+        return not self.sparse_gradients and self.n_prefixes[stage] <= _PREFIXES_PER_CANDIDATE * n_candidates
 
     def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         self.check_batch(features, targets)
@@ -218,10 +230,11 @@ class Cascade(CodedHead):
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         total, parents = self.n_features * self.n_prefixes[0], self.n_prefixes[0]
-        for radix in self.codes.radices[1:]:
+        for stage, radix in enumerate(self.codes.radices[1:], start=1):
             parents = 1 if training and self.task == "single-label" else min(self.survivors, parents)
-            total += (self.n_features + parents * radix) * self.width
             parents *= radix
+            scored = self.n_prefixes[stage] if self._scores_all(stage, parents) else parents
+            total += (self.n_features + scored) * self.width
         return n_rows * total * (3 if training else 1)
 
 
