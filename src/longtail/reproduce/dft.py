@@ -17,7 +17,7 @@ _LEARNING_RATES = (3e-3, 1e-2, 3e-2)
 # The largest data set is trained on at fewer widths: an epoch takes several times as long.
 _PLANS = {
     "bibtex": Plan(_WIDTHS, 50, _LEARNING_RATES, n_sets=500),
-    "delicious": Plan(_WIDTHS, 50, _LEARNING_RATES, n_sets=300),
+    "delicious": Plan(_WIDTHS, 50, _LEARNING_RATES, n_sets=200),
     "eurlex-4k": Plan((5, 20, 50, 200), 50, _LEARNING_RATES, epochs=12, patience=2, n_sets=200),
 }
 _INTRODUCTION = (

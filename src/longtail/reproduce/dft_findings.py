@@ -79,17 +79,18 @@ class Findings:
         return {width: Summary(runs) for width, runs in by_width.items() if runs}
 
     def section(self) -> Section:
-        split, plan = self.split, self.plan
+        split = self.split
         seeds = len({run.seed for run in self.runs})
         failed = sum(run.failed for run in self.runs)
         larger = int(np.count_nonzero(np.diff(split.test[1].indptr) > split.k))
         text = (
             f"{split.train[0].shape[0]:,} rows to train on, {split.validation[0].shape[0]:,} others to choose the "
-            f"learning rate and the epoch by, {split.test[0].shape[0]:,} test rows; {split.n_labels:,} labels. Rows for "
-            f"training and validation have at most k = {split.k} labels, so that the DFT has {2 * split.k + 1} fixed "
-            f"columns beside the trained ones; {larger or 'no'} test rows have more labels. Means over {seeds} seeds, ± "
-            f"their standard deviation. {split.sets.shape[0]} label sets of random test rows were audited, of labels "
-            f"that training rows have; "
+            f"learning rate and the epoch by, {split.test[0].shape[0]:,} test rows; {split.n_labels:,} labels. Rows "
+            f"for training and validation have at most k = {split.k} labels, so that the DFT has {2 * split.k + 1} "
+            f"fixed columns beside the trained ones; {larger or 'no'} test rows have more labels. Trainings had at "
+            f"most {self.plan.epochs} epochs and ended after {self.plan.patience} that were no better. Means over "
+            f"{seeds} seeds, ± their standard deviation. {split.sets.shape[0]} label sets of random test rows were "
+            "audited, of labels that training rows have; "
             + (f"{failed} proofs fail when checked again." if failed else "all proofs stand when checked again.")
         )
         return Section(split.title, text, [self._results(), self._rates()], [self._picture()])
@@ -183,7 +184,7 @@ class Findings:
         sizes = [each.parameters for each in narrow.values()]
         means = [each.f1 for each in narrow.values()]
         within = [each for each in fixed.values() if min(sizes) <= each.parameters <= max(sizes)]
-        return sum(each.f1 > np.interp(each.parameters, sizes, means) for each in within), len(within)
+        return sum(each.f1 > float(np.interp(each.parameters, sizes, means)) for each in within), len(within)
 
 
 def epochs_near_the_best(run: Run) -> float:

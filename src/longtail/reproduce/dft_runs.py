@@ -56,7 +56,7 @@ class Plan:
     learning_rates: tuple[float, ...]
     seeds: tuple[int, ...] = (0, 1, 2)
     epochs: int = 40
-    patience: int = 4
+    patience: int = 3
     batch_size: int = 128
     features: int = 256
     n_sets: int = 100
