@@ -13,6 +13,7 @@ NAMES: dict[str, str] = {
     "eagle": "labels known only for groups of rows: EAGLE on random and clustered groups, simulations, cost",
     "miml": "labels of single images from labels of bags of images: deep MIML, with and without label vectors",
     "argmaxable": "label sets that no input gets: counts, narrow layers on real label sets, radii, guarantees",
+    "dft": "narrow output layers, trained: bottleneck against sines and cosines, F1, label sets out of reach",
 }
 
 
