@@ -355,3 +355,21 @@ def test_wide_layers_too_large_for_programs_are_searched_by_algebra(
 def test_sets_of_other_labels_are_refused() -> None:
     with pytest.raises(InvalidInput, match="the label sets have 6 labels, the layer has 2"):
         audit_layer(layer_of(np.eye(2)), ALL_SETS)
+
+
+def test_a_direction_too_small_for_the_rank_rules_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Labels 0 and 1 differ by a hair, in a column that the rank of a large layer does not see.
+    monkeypatch.setattr("longtail.audit.output.MOST_FOR_SINGULAR_VALUES", 4)
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(40, 5))
+    base[1] = base[0]
+    hair = np.zeros((40, 1))
+    hair[0], hair[1] = 2e-8, -2e-8
+    W = np.hstack([np.tile(base, 6), hair])
+    wanted = (rng.normal(size=5) @ base.T > 0).astype(int)
+    wanted[0], wanted[1] = 1, 0
+    found = audit_layer(OutputLayer(W, np.zeros(40), "predict", ""), LabelSets.of([wanted]))
+    assert found.verdicts.tolist() == [0]
+    assert any("taken for rounding" in reason for reason in found.reasons)
+    W[:, -1] = 0
+    assert audit_layer(OutputLayer(W, np.zeros(40), "predict", ""), LabelSets.of([wanted])).verdicts.tolist() == [-1]

@@ -57,8 +57,14 @@ class Draft:
     def refuse(self, place: int, labels: Array, weights: Array, residual: float = 0.0) -> None:
         """Note a set that no input gets, and why."""
         order = np.argsort(labels)
+        self._only_at_ties[place] = False
         self.verdicts[place], self.radii[place] = UNARGMAXABLE, 0.0
         self.certificates[place] = Certificate(np.asarray(labels)[order], weights[order], residual)
+
+    def reopen(self, place: int) -> None:
+        """Take a refusal back."""
+        self.verdicts[place], self.radii[place] = UNDETERMINED, np.nan
+        self.certificates[place] = None
 
     def ids(self, place: int) -> Array:
         """The labels of a set."""

@@ -15,7 +15,7 @@ from longtail.audit.draft import Array, Draft
 from longtail.audit.findings import Findings, LabelSets
 from longtail.audit.output import OutputLayer, row_lengths
 from longtail.audit.program import require_highspy
-from longtail.audit.result import ARGMAXABLE
+from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE
 from longtail.audit.verification import verify
 from longtail.audit.wide import WideLayer
 from longtail.errors import InvalidInput
@@ -24,6 +24,7 @@ from longtail.progress import task
 
 MOST_DIMENSIONS = 1_500  # beyond it a single linear program may take minutes
 _SETS_AT_ONCE = 100  # between two reports of progress
+_CANCELLED = 1e-10  # what rows of length 1 may leave of each other where they cancel but for rounding
 
 
 def audit_layer(
@@ -116,7 +117,10 @@ def _settle(draft: Draft, exact_radii: bool, n_jobs: int | None, random_state: i
     )
     if dimensions <= MOST_DIMENSIONS:
         weights = part.dense() if dimensions == width else part.truncations(dimensions)(dimensions)
+        settled = draft.open()
         _settle_by_programs(draft, weights, part.offsets, exact_radii, n_jobs, random_state)
+        if dimensions < width:
+            _doubt_what_truncation_made(draft, settled, float(part.dense()[0, -1]) if ranked else 0.0)
         return known_rank
     if rank is not None and width >= n_kinds:
         _settle_by_algebra(draft, part, rank)
@@ -126,6 +130,30 @@ def _settle(draft: Draft, exact_radii: bool, n_jobs: int | None, random_state: i
             f"remain not known."
         )
     return known_rank
+
+
+def _doubt_what_truncation_made(draft: Draft, places: Array, cut: float) -> None:
+    """Take back refusals whose rows cancel only without the directions that were taken for rounding.
+
+    An input that is found needs no such check: the largest directions of the weights are directions of inputs.
+    """
+    layer, doubted = draft.layer, 0
+    for place in places[draft.verdicts[places] == UNARGMAXABLE].tolist():
+        found = draft.certificates[place]
+        assert found is not None
+        some = replace(layer, weights=layer.weights[found.labels], offsets=layer.offsets[found.labels])
+        some = some if layer.rule == "topk" else some.unit()
+        rows = np.column_stack([some.dense(), np.full(len(found.labels), cut)])
+        lengths = np.hypot(row_lengths(rows), some.offsets)
+        signs = np.where(np.isin(found.labels, draft.ids(place)), 1.0, -1.0)
+        if np.abs((found.weights * signs / lengths) @ rows).sum() > _CANCELLED:
+            draft.reopen(place)
+            doubted += 1
+    if doubted:
+        draft.reasons.append(
+            f"For {doubted:,} sets the weights rule inputs out only without directions so small that they were taken "
+            f"for rounding: they count as not known."
+        )
 
 
 def _settle_by_algebra(draft: Draft, part: OutputLayer, rank: int) -> None:
