@@ -160,10 +160,13 @@ class AggregatedClassifier(BaseEstimator, Persistent):
         Strategy iterate trains those that it places labels by. Strategy all places none, and is refused.
         """
         X, aggregation, seed = self._checked(X, groups, group_labels)
-        strategy, _ = self._chosen_strategy(X, aggregation, seed)
-        found = self._label_rows(X, aggregation, strategy, seed)[2]
-        if found is None:
+        if self.strategy == "all":
             raise InvalidInput("strategy 'all' gives every label to every member; there is nothing to assign")
+        strategy, tried = self._chosen_strategy(X, aggregation, seed)
+        if strategy == "all":  # the best for training places nothing: the best of the others
+            strategy = max((name for name in tried if name != "all"), key=lambda name: tried[name])
+        found = self._label_rows(X, aggregation, strategy, seed)[2]
+        assert found is not None
         return found
 
     def _checked(self, X: Any, groups: Any, group_labels: Any) -> tuple[Any, Aggregation, int]:

@@ -131,10 +131,10 @@ def command(
     else:
         show_layer(found, names, unknown, examples, layer.description, sweep)
     if exact_radii and found.smallest_radius() is None:
-        terminal.say("--exact-radii found no set with a radius: no linear program was needed")
+        terminal.say("--exact-radii found no set with a radius: none was proved to have an input by a linear program")
     if picture is not None:
         drew = draw(picture, found, sweep)
-        terminal.say(f"drew {picture}" if drew else "there are no radii to draw: no linear program was needed")
+        terminal.say(f"drew {picture}" if drew else "there are no radii to draw: no set was proved to have an input by a linear program")
 
 
 def _asked(*names: str) -> set[str]:

@@ -93,6 +93,7 @@ class LabelVector {
         if (!(square > nothing_left)) return false;
         const double norm = std::sqrt(square);
         const float factor = static_cast<float>(share / scale_);
+        if (!std::isfinite(factor)) return false;
         if (entries_ > vector_.size() / 8) {
             for (size_t f = 0; f < vector_.size(); ++f) vector_[f] += factor * sum_[f];
         } else {
@@ -177,7 +178,9 @@ class LabelVector {
         length_ = std::sqrt(std::max(0.0, square));
         if (!first) {
             for (const size_t i : picks_) shared += known_[i];
-            away_ = std::sqrt(std::max(0.0, square + known_length_ * known_length_ - 2.0 * shared));
+            // Two nearly equal sums: what is left of the difference may be rounding, or have been lost to it.
+            const double both = square + known_length_ * known_length_;
+            away_ = std::sqrt(std::max(0.0, both - 2.0 * shared) + rounding * both);
             if (away_ <= most_away * length_) return;
         }
         for (size_t i = 0; i < members_->size(); ++i) known_[i] = rows_.product((*members_)[i], sum_.data());
