@@ -11,6 +11,7 @@ from longtail.errors import InvalidInput
 NAMES: dict[str, str] = {
     "ridge": "closed-form ridge: accuracy, choice of alpha, sparsification, cost of the solvers",
     "eagle": "labels known only for groups of rows: EAGLE on random and clustered groups, simulations, cost",
+    "multi-head": "heads of a few digits for many labels: images, texts, label sets, cost of the last layer",
     "argmaxable": "label sets that no input gets: counts, narrow layers on real label sets, radii, guarantees",
 }
 
@@ -42,6 +43,6 @@ def run(name: str, out_directory: str | PathLike[str], *, quick: bool = False) -
     """
     if name not in NAMES:
         raise InvalidInput(f"no experiment is called {name!r}; known are {', '.join(NAMES)}")
-    module = import_module(f"longtail.reproduce.{name}")
+    module = import_module(f"longtail.reproduce.{name.replace('-', '_')}")
     paths: list[Path] = module.run(Path(out_directory), quick=quick)
     return paths
