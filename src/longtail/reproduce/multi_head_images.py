@@ -108,7 +108,7 @@ class SideBySide(nn.Module):
         self.n_features = width
 
     def forward(self, images: Tensor) -> Tensor:
-        squares = torch.stack(images.split(self.side, dim=2), 1)
+        squares = torch.stack(torch.split(images, self.side, dim=2), 1)
         features: Tensor = self.all(self.square(squares.flatten(0, 1)).view(len(images), -1))
         return features
 
@@ -234,7 +234,7 @@ def _head(variant: Variant, width: int, n_classes: int, order: Array | None) -> 
         return Cascade(width, n_classes, variant.radices, _EMBEDDING, task="single-label", order=order)
     if variant.head == "MHS":
         # Candidates of each row's own are gathered row by row, which for many classes takes longer than all logits.
-        own = {"sampled": _BLOCKS, "fast": False} if n_classes <= _FEW else {}
+        own: dict[str, Any] = {"sampled": _BLOCKS, "fast": False} if n_classes <= _FEW else {}
         return Sampling(width, n_classes, variant.radices[0], task="single-label", **own)
     return OneHot(width, n_classes, task="single-label")
 

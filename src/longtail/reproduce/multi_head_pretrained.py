@@ -55,7 +55,7 @@ class Documents:
         for features, dense in zip(kinds, pretrained, strict=True):
             features["MiniLM"] = sparse.csr_array(dense)
             features["both"] = sparse.hstack([features["tf-idf"], features["MiniLM"]], format="csr")
-        return cls(*kinds, training.labels, test.with_label_names(training.label_names).labels)
+        return cls(kinds[0], kinds[1], training.labels, test.with_label_names(training.label_names).labels)
 
 
 def pretrained_folder() -> Path | None:

@@ -65,7 +65,7 @@ def course(loss: Loss, seeds: Sequence[int], n: int = _N, n_epochs: int = _EPOCH
                 accuracies.append(100 * (outputs.argmax(2) == classes).double().mean(1).numpy())
                 ranks.append(torch.linalg.matrix_rank(probabilities, rtol=1e-6).numpy())
             optimiser.zero_grad()
-            value.backward()
+            value.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
             advance(1)
