@@ -95,7 +95,10 @@ def test_a_tree_tells_the_sets_it_never_gives(longtail: Callable) -> None:
 
 
 def test_exact_radii_that_no_program_gives_are_told(longtail: Callable, model: str, plane: list[str]) -> None:
-    assert "none was proved to have an input by a linear program" in longtail("audit", model, "notes.jsonl", "--exact-radii").err
+    assert (
+        "none was proved to have an input by a linear program"
+        in longtail("audit", model, "notes.jsonl", "--exact-radii").err
+    )
     found = longtail(*plane, "--exact-radii")
     assert "smallest radius of a set that some input gets: 0." in found.out
     assert "no linear program" not in found.err

@@ -134,7 +134,11 @@ def command(
         terminal.say("--exact-radii found no set with a radius: none was proved to have an input by a linear program")
     if picture is not None:
         drew = draw(picture, found, sweep)
-        terminal.say(f"drew {picture}" if drew else "there are no radii to draw: no set was proved to have an input by a linear program")
+        terminal.say(
+            f"drew {picture}"
+            if drew
+            else "there are no radii to draw: no set was proved to have an input by a linear program"
+        )
 
 
 def _asked(*names: str) -> set[str]:
