@@ -11,23 +11,22 @@ from longtail.errors import InvalidInput, ModelFormatError
 from longtail.labels.head_plan import plan_heads
 from longtail.labels.order import label_order
 from longtail.metrics.propensities import inverse_propensity
-from longtail.neural.batches import DenseRows, Rows, SparseRows
+from longtail.neural.batches import Rows
 from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling
-from longtail.neural.model import NeuralModel, checked_labels, seeded, threads, training_plan
+from longtail.neural.model import ENCODERS, NeuralModel, encoder_for, seeded, threads, training_plan
 from longtail.neural.network import Network
-from longtail.neural.training import History, Settings, train
+from longtail.neural.training import History, train
 from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
 from longtail.progress import stage
 from longtail.store import State
-from longtail.store.state import check_params, saved_params
+from longtail.store.state import saved_params
 from longtail.validation import as_features, as_labels
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 HEADS = ("cascade", "one-hot", "product", "sampling", "bottleneck", "dft")
 _CODED = ("cascade", "product")
-_DENSE = 0.25  # share of non-zeros from which on rows are better taken as dense
 
 
 class MultiHeadClassifier(NeuralModel):
@@ -102,7 +101,7 @@ class MultiHeadClassifier(NeuralModel):
         "n_heads": Number(low=1, high=2**31, whole=True),
         "radices": Sequence(Number(low=1, high=2**31, whole=True), optional=True),
         "order": Choice(("clustered", "frequency", "random", "given")),
-        "encoder": Choice(("auto", "bag-of-words", "dense")),
+        "encoder": Choice(("auto", *ENCODERS)),
         "width": Number(low=1, high=2**20, whole=True),
         "layers": Number(low=1, high=100, whole=True),
         "dropout": Number(low=0, high=0.95),
@@ -123,7 +122,6 @@ class MultiHeadClassifier(NeuralModel):
 
     histories_: list[History]
     radices_: tuple[int, ...]
-    encoder_: str
     active_: int
 
     def __init__(
@@ -216,8 +214,7 @@ class MultiHeadClassifier(NeuralModel):
         per_row = np.diff(Y.indptr)
         if self.task == "single-label":
             X, Y = X[per_row > 0], Y[per_row > 0]  # whose label was trimmed
-        dense = np.count_nonzero(X.data) >= _DENSE * X.shape[0] * X.shape[1]
-        self.encoder_ = self.encoder if self.encoder != "auto" else "dense" if dense else "bag-of-words"
+        self.encoder_ = encoder_for(X) if self.encoder == "auto" else self.encoder
         self.radices_ = self._planned(len(self.labels_))
         self.active_ = self.active or int(per_row.max())
         self.networks_, self.histories_ = [], []
@@ -258,22 +255,8 @@ class MultiHeadClassifier(NeuralModel):
         weights = inverse_propensity(counts, n_rows)
         return torch.from_numpy((weights / np.average(weights, weights=counts)).astype(np.float32))
 
-    def _settings(self, seed: int) -> Settings:
-        return Settings(
-            *(self.epochs, self.batch_size, self.learning_rate),
-            weight_decay=self.weight_decay,
-            schedule=self.schedule,  # type: ignore[arg-type]
-            warmup=self.warmup,
-            clip=self.clip,
-            patience=self.patience,
-            validation=self.validation,
-            average=self.average,
-            autocast=self.autocast,  # type: ignore[arg-type]
-            seed=seed,
-        )
-
     def _rows(self, X: Any) -> Rows:
-        return SparseRows(X) if self.encoder_ == "bag-of-words" else DenseRows(X.toarray())
+        return self._encoded(X)
 
     def _network(self, position: Array | None = None, weights: torch.Tensor | None = None) -> Network:
         """A network; without a position for each label, their own ids stand in for what is loaded into it."""
@@ -338,21 +321,12 @@ class MultiHeadClassifier(NeuralModel):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted model again, or raise `ModelFormatError`."""
-        model = cls(**check_params(state, cls))
-        try:
-            check_parameters(model, cls._parameters)
-        except InvalidInput as error:
-            raise ModelFormatError(f"{state.kind}: {error}") from None
-        model.n_features_in_, model.n_labels_ = state.fact("n_features", int), state.fact("n_labels", int)
-        model.labels_ = checked_labels(state, model.n_labels_)
+        model = cls._restored(state)
         radices = state.fact("radices", list)
         if not all(isinstance(radix, int) and 1 <= radix <= 2**31 for radix in radices):
             raise ModelFormatError(f"{state.kind}: the lengths of heads are {radices!r}")
         model.radices_ = tuple(radices)
-        model.encoder_ = state.fact("encoder", str)
         model.active_ = state.fact("active", int)
-        if model.encoder_ not in ("bag-of-words", "dense"):
-            raise ModelFormatError(f"{state.kind}: no encoder is called {model.encoder_!r}")
         model.histories_ = []
         model._load_networks(state, state.fact("n_networks", int))
         if any(not _is_order(network.head) for network in model.networks_):

@@ -10,21 +10,19 @@ from scipy import sparse
 
 from longtail.aggregated import GroupRobustLabelVectors
 from longtail.aggregated.aggregation import Aggregation
-from longtail.errors import InvalidInput, ModelFormatError
-from longtail.neural.batches import BagRows, DenseRows, Rows, SparseRows
+from longtail.errors import InvalidInput
+from longtail.neural.batches import BagRows, Rows
 from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
-from longtail.neural.model import NeuralModel, checked_labels, seeded, threads, training_plan
+from longtail.neural.model import NeuralModel, encoder_for, seeded, threads, training_plan
 from longtail.neural.network import Network
-from longtail.neural.training import History, Settings, train
+from longtail.neural.training import History, train
 from longtail.parameters import Choice, Constraint, Number, check_parameters
 from longtail.store import State
-from longtail.store.state import check_params, saved_params
+from longtail.store.state import saved_params
 from longtail.validation import as_counts, as_features, as_label_mask, check_k
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-_DENSE = 0.25
 
 
 class DeepMIML(NeuralModel):
@@ -94,7 +92,6 @@ class DeepMIML(NeuralModel):
 
     history_: History | None
     label_vectors_: Any
-    encoder_: str
 
     def __init__(
         self,
@@ -162,15 +159,17 @@ class DeepMIML(NeuralModel):
         self.labels_ = np.flatnonzero(np.bincount(labels[used].indices, minlength=self.n_labels_)).astype(np.int64)
         vectors = GroupRobustLabelVectors(self.n_iter, self.step, n_jobs=self.n_jobs)
         self.label_vectors_ = vectors.fit(X, groups, group_labels).label_vectors_
-        dense = np.count_nonzero(X.data) >= _DENSE * X.shape[0] * X.shape[1]
-        self.encoder_ = "dense" if dense else "bag-of-words"
+        self.encoder_ = encoder_for(X)
         bags = self._bags(X, groups, used)
         network = seeded(self._network, self.random_state)
         members = int(sizes[used].max()) * self.batch_size * (self.hidden + self.concepts * len(self.labels_))
         training_plan(network, 16 * members).check()
         with threads(self.n_jobs):
             self.history_ = train(
-                network, bags, self._amounts(labels[used][:, self.labels_], sizes[used]), self._settings()
+                network,
+                bags,
+                self._amounts(labels[used][:, self.labels_], sizes[used]),
+                self._settings(self.random_state),
             )
         self.networks_ = [network.eval()]
         return self
@@ -184,26 +183,12 @@ class DeepMIML(NeuralModel):
             amounts.data = np.minimum(1, amounts.data / np.repeat(sizes, np.diff(amounts.indptr))).astype(np.float32)
         return amounts
 
-    def _settings(self) -> Settings:
-        return Settings(
-            *(self.epochs, self.batch_size, self.learning_rate),
-            weight_decay=self.weight_decay,
-            schedule=self.schedule,  # type: ignore[arg-type]
-            warmup=self.warmup,
-            patience=self.patience,
-            validation=self.validation,
-            seed=self.random_state,
-        )
-
-    def _instances(self, X: Any) -> Rows:
-        return SparseRows(X) if self.encoder_ == "bag-of-words" else DenseRows(X.toarray())
-
     def _bags(self, X: Any, groups: Any, chosen: Array | None = None) -> BagRows:
         members = sparse.csr_array(as_counts(groups, name="groups").T)
-        return BagRows(self._instances(X), members if chosen is None else members[chosen])
+        return BagRows(self._encoded(X), members if chosen is None else members[chosen])
 
     def _rows(self, X: Any) -> Rows:
-        return BagRows(self._instances(X), sparse.eye_array(X.shape[0], format="csr", dtype=np.float32))
+        return BagRows(self._encoded(X), sparse.eye_array(X.shape[0], format="csr", dtype=np.float32))
 
     def _network(self) -> Network:
         if self.encoder_ == "dense":
@@ -258,16 +243,7 @@ class DeepMIML(NeuralModel):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted model again, or raise `ModelFormatError`."""
-        model = cls(**check_params(state, cls))
-        try:
-            check_parameters(model, cls._parameters)
-        except InvalidInput as error:
-            raise ModelFormatError(f"{state.kind}: {error}") from None
-        model.n_features_in_, model.n_labels_ = state.fact("n_features", int), state.fact("n_labels", int)
-        model.labels_ = checked_labels(state, model.n_labels_)
-        model.encoder_ = state.fact("encoder", str)
-        if model.encoder_ not in ("bag-of-words", "dense"):
-            raise ModelFormatError(f"{state.kind}: no encoder is called {model.encoder_!r}")
+        model = cls._restored(state)
         model.label_vectors_ = state.csr("label_vectors", np.float32, (model.n_labels_, model.n_features_in_))
         model.history_ = None
         model._load_networks(state, 1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from dataclasses import fields
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import torch
@@ -16,15 +18,20 @@ from torch import nn
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.memory import MemoryPlan
 from longtail.neural.averaging import Ensemble
-from longtail.neural.batches import Rows
+from longtail.neural.batches import DenseRows, Rows, SparseRows
 from longtail.neural.network import Network, predict_rows
+from longtail.neural.training import Settings
 from longtail.neural.weights import load_weights, weights_state
 from longtail.parallel import resolve_jobs
+from longtail.parameters import Constraint, check_parameters
 from longtail.store import Persistent, State
+from longtail.store.state import check_params
 from longtail.validation import as_features, as_label_mask, check_k
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+ENCODERS = ("bag-of-words", "dense")
+_DENSE = 0.25
 _FIRST_CANDIDATES = 16
 
 
@@ -34,23 +41,35 @@ class NeuralModel(BaseEstimator, Persistent):
     A class says how rows become inputs (`_rows`) and how one of its networks is made (`_network`).
     """
 
+    _parameters: ClassVar[dict[str, Constraint]]
+
     n_jobs: int | None
     networks_: list[Network]
     labels_: Array
+    encoder_: str
     n_labels_: int
     n_features_in_: int
 
+    @abstractmethod
     def _rows(self, X: Any) -> Rows:
         """The rows of checked features as the networks take them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _network(self) -> Network:
         """An untrained network of the fitted sizes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _table_sizes(self) -> list[int]:
         """Numbers in each of the large tables of such a network."""
-        raise NotImplementedError
+
+    def _encoded(self, X: Any) -> Rows:
+        """Rows as the encoder takes them."""
+        return SparseRows(X) if self.encoder_ == "bag-of-words" else DenseRows(X.toarray())
+
+    def _settings(self, seed: int) -> Settings:
+        """How to train, from the parameters that are named as those of `Settings`."""
+        names = {field.name for field in fields(Settings)} & set(self.get_params(deep=False))
+        return Settings(**{name: getattr(self, name) for name in names}, seed=seed)
 
     def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
         """The k best labels of each row and their probabilities.
@@ -134,6 +153,21 @@ class NeuralModel(BaseEstimator, Persistent):
     def _network_parts(self) -> dict[str, State]:
         return {f"network{i}": weights_state(network) for i, network in enumerate(self.networks_)}
 
+    @classmethod
+    def _restored(cls, state: State) -> Self:
+        """A model with the parameters and sizes of `state`, not yet with networks."""
+        model = cls(**check_params(state, cls))
+        try:
+            check_parameters(model, cls._parameters)
+        except InvalidInput as error:
+            raise ModelFormatError(f"{state.kind}: {error}") from None
+        model.n_features_in_, model.n_labels_ = state.fact("n_features", int), state.fact("n_labels", int)
+        model.labels_ = _checked_labels(state, model.n_labels_)
+        model.encoder_ = state.fact("encoder", str)
+        if model.encoder_ not in ENCODERS:
+            raise ModelFormatError(f"{state.kind}: no encoder is called {model.encoder_!r}")
+        return model
+
     def _load_networks(self, state: State, n_networks: int) -> None:
         """Make the networks of `state`, after a look at whether its arrays are as large: what it says are claims."""
         if not 1 <= n_networks <= len(state.parts):
@@ -152,7 +186,20 @@ class NeuralModel(BaseEstimator, Persistent):
             network.eval()
 
 
-def checked_labels(state: State, n_labels: int) -> Array:
+def encoder_for(X: Any) -> str:
+    """The encoder that suits rows: by the share of non-zeros from which on dense rows are better.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array, eye_array
+    >>> encoder_for(csr_array(np.ones((2, 3)))), encoder_for(csr_array(eye_array(9)))
+    ('dense', 'bag-of-words')
+    """
+    dense = np.count_nonzero(X.data) >= _DENSE * X.shape[0] * X.shape[1]
+    return "dense" if dense else "bag-of-words"
+
+
+def _checked_labels(state: State, n_labels: int) -> Array:
     """The ascending ids of the labels that networks give, or `ModelFormatError`."""
     labels: Array = np.array(state.array("labels", np.int64, (None,)))
     if n_labels < 1 or not len(labels) or labels[0] < 0 or labels[-1] >= n_labels or (np.diff(labels) <= 0).any():
@@ -178,10 +225,9 @@ def seeded(build: Any, seed: int) -> Any:
         return build()
 
 
-def training_plan(networks: Sequence[nn.Module] | nn.Module, batch_bytes: int) -> MemoryPlan:
+def training_plan(network: nn.Module, batch_bytes: int) -> MemoryPlan:
     """What training holds: weights, gradients and two moments, and what a batch makes on the way."""
-    modules = [networks] if isinstance(networks, nn.Module) else list(networks)
-    size = sum(4 * parameter.numel() for module in modules for parameter in module.parameters())
+    size = sum(4 * parameter.numel() for parameter in network.parameters())
     return MemoryPlan(
         "training a network",
         {"weights": size, "gradients": size, "moments of gradients": 2 * size, "a batch": batch_bytes},
