@@ -16,7 +16,6 @@ from longtail.data import Corpus
 from longtail.errors import InvalidInput, Unavailable
 from longtail.neural.batches import DenseRows
 from longtail.neural.encoders import Dense
-from longtail.neural.heads import Cascade, OneHot
 from longtail.neural.training import Settings
 from longtail.reproduce import (
     multi_head,
@@ -32,7 +31,7 @@ from longtail.reproduce.multi_head_images import Images, Mosaics, SideBySide, Va
 from longtail.reproduce.multi_head_pretrained import Documents
 from longtail.reproduce.multi_head_rank_one import course
 from longtail.reproduce.multi_head_runs import Claim, Records, statements
-from longtail.reproduce.multi_head_texts import Texts, start_from_priors
+from longtail.reproduce.multi_head_texts import Texts
 
 
 @pytest.fixture(autouse=True)
@@ -150,16 +149,6 @@ def test_classes_in_another_order_are_learned(order: str) -> None:
     images = Images("Blots", 10, lambda: Dense(10, [32]), *((DenseRows(X), Y) for X, Y in parts))
     settings = Settings(epochs=12, batch_size=32, learning_rate=0.01)
     assert multi_head_images._trained(images, Variant("MHC", (5, 2), order), settings)["accuracy"] > 70
-
-
-def test_sigmoids_start_at_the_shares_of_labels() -> None:
-    Y = sparse.csr_array(np.array([[1, 1, 0, 0], [1, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]], dtype=np.float32))
-    plain, cascade = OneHot(3, 4), Cascade(3, 4, (2, 2), order=[2, 0, 3, 1])
-    start_from_priors(plain, Y)
-    assert plain.output.bias.sigmoid().tolist() == pytest.approx([0.75, 0.25, 0.25, 0.25])
-    start_from_priors(cascade, Y)
-    # Labels 1 and 3 share the first group, 0 and 2 the second.
-    assert cascade.first.bias.sigmoid().tolist() == pytest.approx([1 - 0.75**2, 1 - 0.25 * 0.75])
 
 
 def test_trimmed_labels_are_never_given() -> None:

@@ -255,7 +255,11 @@ def _section(images: Images, found: dict[Variant, list[Figures]], rate: float, n
         difference = None if variant == _ONE_HOT else mean - plain
         rows.append((variant.name, variant.order, mean, deviation, difference, int(runs[0]["weights"]), paper, gap))
     other = "CIFAR-10, 400 epochs of a ResNet" if images.n_classes == 10 else "ImageNet"
-    sampled = f"{_BLOCKS} blocks for each row" if images.n_classes <= _FEW else f"the blocks of a batch of {_BATCH}"
+    sampled = (
+        f"{_BLOCKS} blocks for each row"
+        if images.n_classes <= _FEW
+        else (f"the blocks of a batch of {_BATCH}, which are nearly all: that is close to one-hot")
+    )
     text = (
         f"{len(images.train[0]):,} images to train on, {len(images.validation[0]):,} others that choose the learning "
         f"rate (by the one-hot head, for all: {rate:g}) and the epoch, {len(images.test[0]):,} of the test part. "

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from scipy import sparse
 
 from longtail.data import Corpus, data_set, load_data_set
@@ -21,7 +22,7 @@ from longtail.neural.network import predict_rows
 from longtail.neural.training import Settings, train
 from longtail.reproduce.benchmarks import KS
 from longtail.reproduce.multi_head_runs import SEEDS, Claim, Figures, Records, Spread, seeded_network
-from longtail.reproduce.multi_head_texts import PRECISIONS, start_from_priors
+from longtail.reproduce.multi_head_texts import PRECISIONS
 from longtail.reproduce.tables import Cell, Column, Section, Table
 from longtail.text import TextFeatures
 
@@ -161,7 +162,7 @@ def trained(documents: Documents, kind: str, settings: Settings, *, held_out: bo
         lambda: BagOfWords(X.shape[1], _WIDTH, dropout=_DROPOUT, input_dropout=_INPUT_DROPOUT),
         lambda width: OneHot(width, Y.shape[1]),
     )
-    start_from_priors(network.head, Y)
+    network.head.start_from(torch.from_numpy(np.bincount(Y.indices, minlength=Y.shape[1])), Y.shape[0])
     train(network, X, Y, settings)
     top = predict_rows(network, judged, max(KS))[0]
     return {f"P@{k}": 100 * precision_at_k(truth, top, k) for k in KS}
@@ -181,7 +182,7 @@ def _section(documents: Documents, found: dict[str, list[Figures]], rates: dict[
     n_train, n_test = documents.labels.shape[0], documents.truth.shape[0]
     text = (
         f"{n_train:,} of the training and {n_test:,} of the test documents of {title}, drawn at random: to encode all "
-        f"would take hours on a processor. MiniLM ({_PACKAGE}, not trained further) reads the first {_TOKENS} tokens "
+        f"takes too long for this run. MiniLM ({_PACKAGE}, not trained further) reads the first {_TOKENS} tokens "
         f"of a document, tf-idf all of it; both are the columns side by side. The same network of one layer of "
         f"{_WIDTH} and the one-hot head each time; learning rates are chosen on {min(_HELD, n_train // 5):,} training "
         f"documents. Test documents, percent, mean of {n_seeds} seeds, ± their standard deviation."

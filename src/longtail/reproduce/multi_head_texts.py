@@ -117,7 +117,7 @@ def trained(texts: Texts, variant: Variant, settings: Settings) -> Figures:
         lambda: BagOfWords(X.shape[1], _WIDTH, dropout=_DROPOUT, input_dropout=_INPUT_DROPOUT),
         head,
     )
-    start_from_priors(network.head, Y)
+    network.head.start_from(torch.from_numpy(np.bincount(Y.indices, minlength=Y.shape[1])), Y.shape[0])
     train(network, X, Y, settings)
     top = predict_rows(network, texts.test[0], max(KS))[0]
     given = np.where(top < 0, -1, labels[top])
@@ -136,23 +136,6 @@ def kept_labels(counts: Array, trim: float) -> Array:
     found = np.flatnonzero(counts)
     order = np.lexsort((-found, counts[found]))
     return np.sort(found[order[int(trim * len(found)) :]])
-
-
-def start_from_priors(head: Head, Y: Any) -> None:
-    """Offsets of the first outputs at the log-odds of their labels, or of any of their labels, in the training rows."""
-    counts = torch.from_numpy(np.bincount(Y.indices, minlength=Y.shape[1]))
-    shares = counts.clamp(min=0.5).double() / Y.shape[0]
-    layer = None
-    if isinstance(head, OneHot):
-        layer = head.output
-    elif isinstance(head, Cascade):
-        layer = head.first
-        groups = head.positions_of(torch.arange(head.n_labels)) // head.codes.strides[0]
-        none = torch.zeros(layer.out_features, dtype=torch.double).index_add(0, groups, torch.log1p(-shares))
-        shares = -torch.expm1(none)
-    if layer is not None:
-        with torch.no_grad():
-            layer.bias.copy_(torch.logit(shares, eps=1e-6))
 
 
 def _radices(first: int, n_labels: int) -> tuple[int, ...]:
@@ -212,7 +195,7 @@ def _trimming_section(texts: Texts, found: dict[Variant, list[Figures]]) -> Sect
     text = (
         "The same cascade without the labels of the fewest training rows, which it then never gives; they stay in the "
         "truth of the test rows. Precision counts labels of rows, of which the rarest half of the labels has a few "
-        "percent; the paper's fall at a half (table 10) has to have another cause."
+        "percent, which by itself does not explain the paper's fall at a half (table 10)."
     )
     percents = [100 * trim for trim in means]
     lines = []
