@@ -135,3 +135,11 @@ def test_positions_that_are_no_permutation_are_refused(rng) -> None:
 def test_labels_without_any_row_leave_nothing_to_learn() -> None:
     with pytest.raises(InvalidInput, match="nothing to learn from"):
         MultiHeadClassifier().fit([[1.0]], [[0]])
+
+
+def test_few_rows_are_taken_in_small_steps(rng) -> None:
+    X, Y = planted(rng)
+    options = {"width": 16, "epochs": 1, "n_jobs": 1}
+    by_itself = MultiHeadClassifier(**options).fit(X, Y).decision_function(X)
+    told = MultiHeadClassifier(**options, batch_size=4).fit(X, Y).decision_function(X)
+    np.testing.assert_array_equal(by_itself, told)  # 80 rows in twenty steps

@@ -95,6 +95,9 @@ def _learner(parts: dict[str, str], params: dict[str, Any], arrays: list[dict[st
     trees = [name for name, part in parts.items() if part == "TreeWeights"]
     if kind == "LabelTree":
         facts |= {"trees": len(trees), "nodes": sum(entries.get(f"{tree}.pointers", 1) - 1 for tree in trees)}
+    networks = tuple(f"{name}." for name, part in parts.items() if part == "Weights")
+    if networks:
+        return {**facts, "weights": sum(count for name, count in entries.items() if name.startswith(networks))}
     weights = [f"{tree}.weights" for tree in trees] or ["estimator.coef"]
     return {**facts, "weights": sum(entries.get(name, 0) for name in weights)}
 

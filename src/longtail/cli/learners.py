@@ -120,11 +120,15 @@ def learner_options(function: Callable[..., None]) -> Callable[..., None]:
             click.option("--heads", type=click.IntRange(min=1), help="Network: heads of the layer.  [default: 2]"),
             click.option("--width", type=click.IntRange(min=1), help="Network: of its layer.  [default: 512]"),
             click.option("--epochs", type=click.IntRange(min=1), help="Network: passes over the rows.  [default: 20]"),
-            click.option("--batch-size", type=click.IntRange(min=1), help="Network: rows of a step.  [default: 128]"),
+            click.option(
+                "--batch-size",
+                type=click.IntRange(min=1),
+                help="Network: rows of a step.  [default: 128, fewer for few]",
+            ),
             click.option(
                 "--learning-rate",
                 type=click.FloatRange(min=0, min_open=True),
-                help="Network: how far a step goes.  [default: 0.001]",
+                help="Network: how far a step goes.  [default: 0.005]",
             ),
             click.option("--dropout", type=click.FloatRange(0, 0.95), help="Network: share left out.  [default: 0]"),
             click.option("--networks", type=click.IntRange(min=1), help="Network: how many, to average.  [default: 1]"),

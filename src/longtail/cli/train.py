@@ -208,7 +208,8 @@ def _summary(out: str, tagger: Tagger, seconds: float) -> str:
 def _learnt(estimator: Any) -> str:
     if hasattr(estimator, "networks_"):
         weights = sum(parameter.numel() for network in estimator.networks_ for parameter in network.parameters())
-        return f"{weights:,} weights"
+        losses = ", ".join(f"{history.losses[0]:.3g} to {history.losses[-1]:.3g}" for history in estimator.histories_)
+        return f"{weights:,} weights, loss from {losses}"
     if not hasattr(estimator, "trees_"):
         alpha = getattr(estimator, "alpha_", None) or estimator.alpha
         return f"alpha {alpha:.4g}, solver {estimator.solver_}"

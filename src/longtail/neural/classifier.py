@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,6 +28,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 HEADS = ("cascade", "one-hot", "product", "sampling", "bottleneck", "dft")
 _CODED = ("cascade", "product")
+_ROWS_OF_A_STEP = 128
+_STEPS_OF_AN_EPOCH = 20
 
 
 class MultiHeadClassifier(NeuralModel):
@@ -68,7 +71,9 @@ class MultiHeadClassifier(NeuralModel):
         Whether labels count in the loss by their inverse propensity, which favours rare ones.
     n_networks : int
         Networks with other random starts whose probabilities are averaged.
-    epochs, batch_size, learning_rate, weight_decay, schedule, warmup, clip, patience, validation, average, autocast
+    batch_size : int or None
+        Rows of a step; None is 128, or fewer where an epoch of so many rows would have less than twenty steps.
+    epochs, learning_rate, weight_decay, schedule, warmup, clip, patience, validation, average, autocast
         See `longtail.neural.Settings`.
     checkpoint : str or None
         A directory: a training that is interrupted goes on from there, to the same result.
@@ -116,6 +121,7 @@ class MultiHeadClassifier(NeuralModel):
         "trim": Number(low=0, high=0.99),
         "weighting": Choice(("none", "loss")),
         "n_networks": Number(low=1, high=100, whole=True),
+        "batch_size": Number(low=1, high=2**31, whole=True, optional=True),
         "random_state": Number(low=0, high=2**31, whole=True),
         "n_jobs": Number(whole=True, optional=True),
     }
@@ -146,8 +152,8 @@ class MultiHeadClassifier(NeuralModel):
         weighting: str = "none",
         n_networks: int = 1,
         epochs: int = 20,
-        batch_size: int = 128,
-        learning_rate: float = 1e-3,
+        batch_size: int | None = None,
+        learning_rate: float = 5e-3,
         weight_decay: float = 0.01,
         schedule: str = "cosine",
         warmup: float = 0.05,
@@ -219,6 +225,7 @@ class MultiHeadClassifier(NeuralModel):
         self.active_ = self.active or int(per_row.max())
         self.networks_, self.histories_ = [], []
         rows = self._rows(X)
+        batch_size = self.batch_size or max(1, min(_ROWS_OF_A_STEP, X.shape[0] // _STEPS_OF_AN_EPOCH))
         weights = self._label_weights(counts[self.labels_], X.shape[0])
         with threads(self.n_jobs):
             for i in range(self.n_networks):
@@ -226,8 +233,8 @@ class MultiHeadClassifier(NeuralModel):
                 position = self._position(X, Y, seed)
                 network = seeded(lambda position=position: self._network(position, weights), seed)
                 network.head.start_from(torch.from_numpy(counts[self.labels_]), X.shape[0])
-                training_plan(network, 4 * self.batch_size * (len(self.labels_) + 4 * self.width)).check()
-                settings = self._settings(seed)
+                settings = replace(self._settings(seed), batch_size=batch_size)
+                training_plan(network, 4 * batch_size * (len(self.labels_) + 4 * self.width)).check()
                 name = f"network {i + 1} of {self.n_networks}"
                 with stage(name if self.n_networks > 1 else "training"):
                     where = None if self.checkpoint is None else f"{self.checkpoint}-{i}"

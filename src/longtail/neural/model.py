@@ -68,8 +68,9 @@ class NeuralModel(BaseEstimator, Persistent):
 
     def _settings(self, seed: int) -> Settings:
         """How to train, from the parameters that are named as those of `Settings`."""
-        names = {field.name for field in fields(Settings)} & set(self.get_params(deep=False))
-        return Settings(**{name: getattr(self, name) for name in names}, seed=seed)
+        given = self.get_params(deep=False)
+        known = {field.name: given[field.name] for field in fields(Settings) if field.name in given}
+        return Settings(**{name: value for name, value in known.items() if value is not None}, seed=seed)
 
     def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
         """The k best labels of each row and their probabilities.
