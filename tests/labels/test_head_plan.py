@@ -142,7 +142,7 @@ def test_heads_side_by_side_are_about_as_long_as_each_other():
 
 @pytest.mark.parametrize("order", ["descending", "equal"])
 @pytest.mark.parametrize(
-    "n_labels", [963_761_198_400, 999_999_999_989, 2 * 499_999_999_979, 10**12, 720_720 * 1_299_709]
+    "n_labels", [963_761_198_400, 999_999_999_989, 2 * 499_999_999_979, 10**12, 720_720 * 1_299_709, 735_134_400 * 1361]
 )
 def test_large_numbers_of_labels_have_plans_whatever_their_divisors(n_labels, order):
     for n_heads in range(1, 9):

@@ -61,9 +61,8 @@ def test_frequent_labels_come_first_and_ties_go_to_the_lowest_label(n_labels, n_
 def test_labels_of_a_topic_are_neighbours_in_the_clustered_order(seed):
     X, Y, topic_of = rows_of_topics(seed)
     position = label_order("clustered", Y.shape[1], X, Y, random_state=seed)
-    found, chance = (
-        topic_of[np.argsort(places)] for places in (position, label_order("random", Y.shape[1], random_state=99))
-    )
+    by_chance = label_order("random", Y.shape[1], random_state=99)
+    found, chance = (topic_of[np.argsort(places)] for places in (position, by_chance))
     assert np.mean(found[1:] == found[:-1]) > 3 * np.mean(chance[1:] == chance[:-1])
 
 

@@ -1,14 +1,15 @@
 """How many outputs each head gets: lengths whose product covers the labels and whose sum is small.
 
-Codes beyond the last label are padding: outputs that are never right. A plan without padding is preferred while it is
-not much wider than the narrowest plan; section 4.4 of the paper on multi-head encoding says what else is good.
+Codes beyond the last label are padding: never right. A plan without padding is preferred while it is not much wider
+than the narrowest plan; section 4.4 of the paper on multi-head encoding says what else makes a plan good.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -105,8 +106,8 @@ def plan_heads(n_labels: int, n_heads: int = 2, first: int | None = None, order:
         the others; with two heads that leaves less padding than the second head is long, none if it divides
         `n_labels`. The other heads follow the rules above, for the labels that share an output of the first.
     order : {"descending", "equal"}
-        "descending" for heads of which each refines the one before: the longest first, and it may be much longer
-        than the others. "equal" for heads side by side, which are to be about as long as each other.
+        "descending" for heads of which each refines the one before: the longest first, and it may be much longer than
+        the others. "equal" for heads side by side, which are to be about as long as each other.
 
     Examples
     --------
@@ -135,7 +136,9 @@ def plan_heads(n_labels: int, n_heads: int = 2, first: int | None = None, order:
 
 
 def confusion_degree(radices: tuple[int, ...], order: str = "given") -> float:
-    """How much is mixed up because labels share outputs: the product over h >= 2 of prod_{k>=h} n_k / n_{h-1} (Eq. 15).
+    """How much is mixed up because labels share outputs: the product over h >= 2 of prod_{k>=h} n_k / n_{h-1}.
+
+    This is Eq. 15 of the paper on multi-head encoding, whose denominator has a wrong index in print.
 
     Parameters
     ----------
@@ -181,10 +184,10 @@ def _lengths(n_labels: int, n_heads: int, order: str) -> tuple[int, ...]:
     padded = _balanced_cover(n_labels, n_useful)
     limit = math.floor(_WIDEST_EXACT[order] * sum(padded))
     ranking = "given" if order == "descending" else "worst"
-    choices = _narrowest_products(n_labels, n_useful, 2 if n_labels > 1 else 1, limit, _divisors(n_labels))
+    choices = _narrowest_products(n_labels, n_useful, limit)
     if not choices:
         choices = list(_covers(sum(padded), n_labels, n_useful, n_labels)) if order == "descending" else [padded]
-    best = min(choices, key=lambda lengths: confusion_degree(lengths, ranking))
+    best = min(choices, key=lambda lengths: (confusion_degree(lengths, ranking), lengths))
     return best + (1,) * (n_heads - n_useful)
 
 
@@ -229,33 +232,49 @@ def _covers(width: int, n_labels: int, n_heads: int, longest: int) -> Iterator[t
                 yield first, *rest
 
 
-def _divisors(number: int) -> list[int]:
-    """All divisors, descending."""
-    tried = np.arange(1, math.isqrt(number) + 1, dtype=np.int64)
-    small = tried[number % tried == 0]
-    return np.unique(np.concatenate([small, number // small])).tolist()[::-1]
+def _narrowest_products(number: int, n_heads: int, limit: int) -> Collection[tuple[int, ...]]:
+    """The descending lengths of at least 2 with this product and the smallest sum, if it is at most `limit`.
 
-
-def _narrowest_products(
-    number: int, n_heads: int, shortest: int, width: int, divisors: list[int]
-) -> list[tuple[int, ...]]:
-    """The descending lengths of at least `shortest` with this product and the smallest sum, if it is at most `width`.
-
-    There may be several with the same sum. `divisors` are those of `number` or more, descending.
+    There may be several with the same sum. Some head is a multiple of the largest prime: its length is tried first.
     """
     if n_heads == 1:
-        return [(number,)] if shortest <= number <= width else []
-    found: list[tuple[int, ...]] = []
-    root = _root(number, n_heads)
-    for last in divisors:
-        if last > root or number % last:
-            continue
-        # The others are narrowest when they are equal, and the wider the shorter the last one is.
-        if last < shortest or last + (n_heads - 1) * (number / last) ** (1 / (n_heads - 1)) > width + 1e-6:
-            break
-        for others in _narrowest_products(number // last, n_heads - 1, last, width - last, divisors):
-            lengths = (*others, last)
-            if sum(lengths) < width:
-                width, found = sum(lengths), []
-            found.append(lengths)
-    return found
+        return [(number,)]
+    divisors = _divisors(number)
+    primes: list[int] = []
+    for divisor in divisors[1:]:
+        if all(divisor % prime for prime in primes):
+            primes.append(divisor)
+    lengths = [divisor for divisor in divisors[1:] if divisor <= limit]
+
+    @cache
+    def narrowest(rest: int, n_others: int) -> Collection[tuple[int, ...]]:
+        if n_others == 0:
+            return [(rest,)]
+        largest = next(prime for prime in reversed(primes) if rest % prime == 0)
+        # The other heads are narrowest when they are equal.
+        bounds = sorted(
+            (length + n_others * (rest / length) ** (1 / n_others), length)
+            for length in lengths
+            if length % largest == 0 and rest % length == 0 and rest // length >= 2**n_others
+        )
+        width = limit
+        found: set[tuple[int, ...]] = set()
+        for bound, length in bounds:
+            if bound > width + 1e-6:
+                break
+            for others in narrowest(rest // length, n_others - 1):
+                found_width = length + sum(others)
+                if found_width < width:
+                    width, found = found_width, set()
+                if found_width == width:
+                    found.add(tuple(sorted((length, *others), reverse=True)))
+        return found
+
+    return narrowest(number, n_heads - 1)
+
+
+def _divisors(number: int) -> list[int]:
+    """All divisors, ascending."""
+    tried = np.arange(1, math.isqrt(number) + 1, dtype=np.int64)
+    small = tried[number % tried == 0]
+    return np.unique(np.concatenate([small, number // small])).tolist()

@@ -43,8 +43,8 @@ def label_order(kind: str, n_labels: int, X: Any = None, Y: Any = None, random_s
     Returns
     -------
     int64 array of n_labels
-        ``position[label]`` is the place of `label`, each place from 0 to ``n_labels - 1`` once;
-        ``np.argsort(position)`` is the label at each place.
+        ``position[label]`` is the place of `label`, each place from 0 to ``n_labels - 1`` once, and
+        ``np.argsort(position)`` the label at each place.
 
     Examples
     --------
