@@ -265,6 +265,26 @@ def test_savers_in_two_threads_leave_one_whole_model(tmp_path):
     assert os.listdir(tmp_path) == ["model"]
 
 
+def test_a_model_that_appears_while_another_is_saved_is_saved_over(tmp_path, monkeypatch):
+    target, other = tmp_path / "model", tmp_path / "other"
+    write_model(example_state(1), other)
+
+    def look_then_let_the_other_in(look):
+        def looked(path):
+            seen = look(path)
+            if Path(path) == target and other.exists():
+                other.rename(target)
+            return seen
+
+        return looked
+
+    monkeypatch.setattr(os.path, "lexists", look_then_let_the_other_in(os.path.lexists))
+    monkeypatch.setattr(Path, "is_dir", look_then_let_the_other_in(Path.is_dir))
+    write_model(example_state(2), target)
+    assert not other.exists()
+    assert same(read_model(target), example_state(2))
+
+
 def test_saving_is_one_call_for_an_estimator(tmp_path):
     class Mean(Persistent):
         def __init__(self, mean):

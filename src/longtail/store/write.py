@@ -78,12 +78,13 @@ def write_model(state: State, directory: str | os.PathLike[str]) -> None:
     # An absolute path, so that every path has a parent to rename in and a name to derive others from.
     target = Path(os.path.abspath(directory))
     try:
-        if not target.is_dir():
-            if os.path.lexists(target):
-                raise InvalidInput(f"{target} is not a directory; give the model a directory of its own")
+        # Asked once: another process may create the model between two questions.
+        if not os.path.lexists(target):
             _create(target, encoded, plan.payloads)
-        else:
+        elif target.is_dir():
             _save_over(target, encoded, plan.payloads)
+        else:
+            raise InvalidInput(f"{target} is not a directory; give the model a directory of its own")
         files.remove_siblings(target)
     except OSError as error:
         raise Unavailable(f"the model could not be saved to {target}: {error}") from error
