@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
@@ -101,12 +101,20 @@ def test_one_survivor_is_the_greedy_search() -> None:
     assert torch.equal(labels[:, 0] // 4, head.first(features).argmax(1))
 
 
+def stage_logits(head: Cascade, stage: int, features: Tensor) -> Tensor:
+    embeddings, offsets = head.tables[stage - 1].weight.split([head.width, 1], dim=1)  # type: ignore[operator]
+    logits: Tensor = head.queries[stage - 1](features) @ embeddings.T + offsets.T
+    return logits
+
+
 @pytest.mark.parametrize("radices", [(5, 4), (3, 2, 4)])
 def test_loss_with_all_prefixes_is_the_sum_of_the_stages_means(radices: tuple[int, ...]) -> None:
     torch.manual_seed(0)
     n_labels = torch.tensor(radices).prod().item() - 2
     order = torch.randperm(int(n_labels))
     head = Cascade(4, int(n_labels), radices, width=3, survivors=100, order=order)
+    for parameter in head.tables.parameters():
+        nn.init.normal_(parameter)
     features = torch.randn(3, 4)
     sets = [[1, 7, 13], [], [0, 4]]
     expected = torch.zeros(())
@@ -117,7 +125,7 @@ def test_loss_with_all_prefixes_is_the_sum_of_the_stages_means(radices: tuple[in
         if stage == 0:
             logits = head.first(features)
         else:
-            logits = head.queries[stage - 1](features) @ head.tables[stage - 1].weight.T
+            logits = stage_logits(head, stage, features)
         expected = expected + functional.binary_cross_entropy_with_logits(logits, on)
     torch.testing.assert_close(head.loss(features, label_rows(sets, int(n_labels))), expected)
 
@@ -217,7 +225,7 @@ def test_shared_prefixes_take_the_largest_weight_of_their_labels() -> None:
     weights[0], weights[1] = 0.5, 3
     head = Cascade(4, 6, (2, 3), width=3, survivors=2, label_weights=weights)
     features = torch.randn(1, 4)
-    first, last = head.first(features), head.queries[0](features) @ head.tables[0].weight.T
+    first, last = head.first(features), stage_logits(head, 1, features)
     expected = functional.binary_cross_entropy_with_logits(
         first, torch.tensor([[1.0, 0]]), torch.tensor([[3.0, 1]])
     ) + functional.binary_cross_entropy_with_logits(
@@ -243,8 +251,8 @@ def test_cascade_learns_the_labels_of_each_row() -> None:
 
 def test_costs_count_the_candidates_only() -> None:
     head = Cascade(10, 3956, (172, 23), width=7, survivors=4)
-    assert head.n_parameters() == 172 * 11 + 7 * 11 + 3956 * 7
-    assert head.multiply_adds(2, training=False) == 2 * (10 * 172 + 10 * 7 + 4 * 23 * 7)
+    assert head.n_parameters() == 172 * 11 + 7 * 11 + 3956 * 8
+    assert head.multiply_adds(2, training=False) == 2 * (10 * 172 + 10 * 7 + 4 * 23 * 8)
     assert head.multiply_adds(2) == 3 * head.multiply_adds(2, training=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from longtail.neural.heads import Cascade, OneHot, Sampling
 from longtail.neural.heads.head import Task
@@ -19,16 +20,21 @@ def test_untrained_probabilities_are_the_shares_of_rows(task: Task) -> None:
         torch.testing.assert_close(probabilities, (COUNTS + 0.5) / 101, rtol=0.05, atol=0.005)
 
 
+@pytest.mark.parametrize("radices", [(3, 2), (2, 2, 2)])
 @pytest.mark.parametrize("task", ["multi-label", "single-label"])
-def test_groups_of_a_cascade_start_at_the_share_of_rows_with_any_of_their_labels(task: Task) -> None:
-    head = Cascade(4, 6, radices=(3, 2), task=task, order=torch.tensor([0, 1, 4, 2, 3, 5]))
+def test_a_cascade_starts_at_the_shares_at_every_stage(task: Task, radices: tuple[int, ...]) -> None:
+    head = Cascade(4, 6, radices, task=task, order=torch.tensor([0, 1, 4, 2, 3, 5]))
     head.start_from(COUNTS, n_rows=100)
-    logits = head.first(torch.zeros(1, 4))[0]
-    found = torch.sigmoid(logits) if task == "multi-label" else torch.softmax(logits, dim=0)
+    for query in head.queries:
+        nn.init.zeros_(query.bias)  # type: ignore[arg-type]
     shares = (COUNTS + 0.5) / 101
-    pairs = shares[[0, 3, 2]], shares[[1, 4, 5]]
-    expected = 1 - (1 - pairs[0]) * (1 - pairs[1]) if task == "multi-label" else pairs[0] + pairs[1]
-    torch.testing.assert_close(found, expected, rtol=0.05, atol=0.005)
+    torch.testing.assert_close(head.label_scores(torch.zeros(1, 4))[0], shares, rtol=0.05, atol=0.005)
+    groups = head.first(torch.zeros(1, 4))[0]
+    found = torch.sigmoid(groups) if task == "multi-label" else torch.softmax(groups, dim=0)
+    members = [[0, 1], [3, 4], [2, 5]] if len(radices) == 2 else [[0, 1, 3, 4], [2, 5]]
+    for group, labels in enumerate(members):
+        share = shares[labels].sum() if task == "single-label" else 1 - (1 - shares[labels]).prod()
+        torch.testing.assert_close(found[group], share, rtol=0.05, atol=0.005)
 
 
 def test_heads_without_offsets_are_left_alone() -> None:

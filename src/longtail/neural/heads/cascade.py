@@ -27,7 +27,7 @@ class Cascade(CodedHead):
     """Stages that each add a digit: a linear layer scores the first, tables of embeddings the prefixes after it.
 
     Stage s asks with a query, a linear map of the features, and answers with the dot products of the embeddings of the
-    candidates: the children of the prefixes that survived the stage before. Where candidates are many and the table is
+    candidates, and an offset of each: the children of the prefixes that survived the stage before. Where candidates are many and the table is
     small, all of it is multiplied at once, which is faster; results do not depend on that.
 
     Multi-label rows are trained with the prefixes of their labels among the survivors, ahead of those that score
@@ -83,21 +83,30 @@ class Cascade(CodedHead):
         self.n_prefixes = tuple(-(-n_labels // stride) for stride in self.codes.strides)
         self.first = nn.Linear(n_features, self.n_prefixes[0])
         self.queries = nn.ModuleList(nn.Linear(n_features, width) for _ in self.n_prefixes[1:])
-        self.tables = nn.ModuleList(nn.Embedding(n, width, sparse=sparse_gradients) for n in self.n_prefixes[1:])
+        # The last column holds the offsets, so that one gather brings both.
+        self.tables = nn.ModuleList(nn.Embedding(n, width + 1, sparse=sparse_gradients) for n in self.n_prefixes[1:])
         for table in self._weights():
-            nn.init.normal_(table, std=width**-0.5)
+            nn.init.normal_(table[:, :-1], std=width**-0.5)
+            nn.init.zeros_(table[:, -1])
 
     def start_from(self, label_counts: Tensor, n_rows: int) -> None:
-        """Only the first stage has offsets: groups start at the share of rows with any of their labels."""
+        """Prefixes start at the share of rows with any of their labels, among those with any of their parent's."""
         shares = label_shares(label_counts, n_rows)
-        groups = self.positions_of(torch.arange(self.n_labels)) // self.codes.strides[0]
-        sums = torch.zeros(self.n_prefixes[0])
+        positions = self.positions_of(torch.arange(self.n_labels))
+        parents = None
+        for stage, (n_prefixes, stride) in enumerate(zip(self.n_prefixes, self.codes.strides, strict=True)):
+            inside = self._shares_of_prefixes(shares, positions // stride, n_prefixes)
+            among = inside if parents is None else inside / parents[torch.arange(n_prefixes) // self.codes.radices[stage]]
+            offsets = self.first.bias if stage == 0 else self._weights()[stage - 1][:, -1]
+            with torch.no_grad():
+                offsets.copy_(starting_offsets(among.clamp(1e-6, 1 - 1e-3), self.task))
+            parents = inside
+
+    def _shares_of_prefixes(self, shares: Tensor, prefixes: Tensor, n_prefixes: int) -> Tensor:
+        sums = torch.zeros(n_prefixes)
         if self.task == "multi-label":
-            shares = 1 - torch.exp(sums.index_add(0, groups, torch.log1p(-shares)))
-        else:
-            shares = sums.index_add(0, groups, shares)
-        with torch.no_grad():
-            self.first.bias.copy_(starting_offsets(shares.clamp(1e-6, 1 - 1e-6), self.task))
+            return -torch.expm1(sums.index_add(0, prefixes, torch.log1p(-shares)))
+        return sums.index_add(0, prefixes, shares)
 
     def sparse_parameters(self) -> list[nn.Parameter]:
         """The parameters whose gradients are sparse."""
@@ -113,7 +122,7 @@ class Cascade(CodedHead):
         return children, (children >= 0) & (children < self.n_prefixes[stage])
 
     def _candidate_logits(self, stage: int, features: Tensor, candidates: Tensor, exist: Tensor) -> Tensor:
-        query = self.queries[stage - 1](features)
+        query = self._query(stage, features)
         if self._scores_all(stage, candidates.shape[1]):
             table: Tensor = self.tables[stage - 1].weight  # type: ignore[assignment]
             logits = (query @ table.to(query.dtype).T).gather(1, candidates.where(exist, 0))
@@ -121,6 +130,9 @@ class Cascade(CodedHead):
             embeddings = self.tables[stage - 1](candidates.where(exist, 0))
             logits = torch.bmm(embeddings.to(query.dtype), query[:, :, None])[:, :, 0]
         return logits.float().masked_fill(~exist, -torch.inf)
+
+    def _query(self, stage: int, features: Tensor) -> Tensor:
+        return functional.pad(self.queries[stage - 1](features), (0, 1), value=1.0)
 
     def _scores_all(self, stage: int, n_candidates: int) -> bool:
         """Whether the candidates are cheaper had out of one product with the whole table than gathered."""
@@ -179,7 +191,7 @@ class Cascade(CodedHead):
                 if stage == 0:
                     logits = self.first(features)
                 else:
-                    logits = self.queries[stage - 1](features) @ self.tables[stage - 1].weight.T
+                    logits = self._query(stage, features) @ self.tables[stage - 1].weight.T
                 padded = functional.pad(logits.float(), (0, chances.shape[1] * radix - n_prefixes), value=-torch.inf)
                 chances = self._chances(padded, chances)[:, :n_prefixes]
             return chances if self.position is None else chances[:, self.position]
@@ -234,7 +246,7 @@ class Cascade(CodedHead):
             parents = 1 if training and self.task == "single-label" else min(self.survivors, parents)
             parents *= radix
             scored = self.n_prefixes[stage] if self._scores_all(stage, parents) else parents
-            total += (self.n_features + scored) * self.width
+            total += self.n_features * self.width + scored * (self.width + 1)
         return n_rows * total * (3 if training else 1)
 
 
