@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
+from longtail.neural.heads import OneHot
 from longtail.neural.heads.cascade import Cascade
 from longtail.neural.heads.head import Head, Task, best_labels
 from longtail.neural.targets import LabelRows
@@ -108,7 +109,7 @@ def stage_logits(head: Cascade, stage: int, features: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("radices", [(5, 4), (3, 2, 4)])
-def test_loss_with_all_prefixes_is_the_sum_of_the_stages_means(radices: tuple[int, ...]) -> None:
+def test_loss_with_all_prefixes_is_the_cross_entropy_of_the_chances_of_all_stages(radices: tuple[int, ...]) -> None:
     torch.manual_seed(0)
     n_labels = torch.tensor(radices).prod().item() - 2
     order = torch.randperm(int(n_labels))
@@ -117,17 +118,42 @@ def test_loss_with_all_prefixes_is_the_sum_of_the_stages_means(radices: tuple[in
         nn.init.normal_(parameter)
     features = torch.randn(3, 4)
     sets = [[1, 7, 13], [], [0, 4]]
-    expected = torch.zeros(())
-    for stage, stride in enumerate(head.codes.strides):
-        on = torch.zeros(3, head.n_prefixes[stage])
+    expected, chances, n_scored = torch.zeros(()), torch.ones(3, 1), 0
+    for stage, (stride, n_prefixes) in enumerate(zip(head.codes.strides, head.n_prefixes, strict=True)):
+        on = torch.zeros(3, n_prefixes)
         for row, labels in enumerate(sets):
             on[row, order[labels] // stride] = 1
-        if stage == 0:
-            logits = head.first(features)
-        else:
-            logits = stage_logits(head, stage, features)
-        expected = expected + functional.binary_cross_entropy_with_logits(logits, on)
-    torch.testing.assert_close(head.loss(features, label_rows(sets, int(n_labels))), expected)
+        logits = head.first(features) if stage == 0 else stage_logits(head, stage, features)
+        chances = logits.sigmoid() * chances.repeat_interleave(radices[stage], 1)[:, :n_prefixes]
+        expected = expected + functional.binary_cross_entropy(chances, on, reduction="sum")
+        n_scored += on.numel()
+    torch.testing.assert_close(head.loss(features, label_rows(sets, int(n_labels))), expected / n_scored)
+
+
+def test_a_cascade_of_one_head_has_the_loss_of_an_output_for_every_label() -> None:
+    torch.manual_seed(0)
+    head, plain = Cascade(4, 9, (9,)), OneHot(4, 9)
+    plain.output.load_state_dict(head.first.state_dict())
+    features, targets = torch.randn(3, 4), label_rows([[1, 7], [], [0]], 9)
+    torch.testing.assert_close(head.loss(features, targets), plain.loss(features, targets))
+
+
+def test_chances_beyond_what_rounds_to_one_still_have_a_gradient() -> None:
+    head = Cascade(2, 6, (3, 2), width=None, survivors=3)
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.zero_()
+        head.first.bias.fill_(40)
+        head.tables[0].weight[:, -1] = 40  # type: ignore[index,operator]
+    head.loss(torch.ones(1, 2), label_rows([[]], 6)).backward()
+    for gradient in (head.first.bias.grad, head.tables[0].weight.grad[:, -1]):  # type: ignore[index,union-attr]
+        assert bool((gradient > 0.01).all())  # type: ignore[operator]
+
+
+def test_without_a_width_the_features_are_the_queries() -> None:
+    head = Cascade(5, 6, (3, 2), width=None)
+    assert head.width == 5
+    assert head.n_parameters() == 3 * 6 + 6 * 6
 
 
 def gradient_rows(head: Cascade, stage: int) -> set[int]:
@@ -226,12 +252,15 @@ def test_shared_prefixes_take_the_largest_weight_of_their_labels() -> None:
     head = Cascade(4, 6, (2, 3), width=3, survivors=2, label_weights=weights)
     features = torch.randn(1, 4)
     first, last = head.first(features), stage_logits(head, 1, features)
-    expected = functional.binary_cross_entropy_with_logits(
-        first, torch.tensor([[1.0, 0]]), torch.tensor([[3.0, 1]])
-    ) + functional.binary_cross_entropy_with_logits(
-        last, torch.tensor([[1.0, 1, 0, 0, 0, 0]]), torch.tensor([[0.5, 3, 1, 1, 1, 1]])
+    expected = functional.binary_cross_entropy(
+        first.sigmoid(), torch.tensor([[1.0, 0]]), torch.tensor([[3.0, 1]]), reduction="sum"
+    ) + functional.binary_cross_entropy(
+        last.sigmoid() * first.sigmoid().repeat_interleave(3, 1),
+        torch.tensor([[1.0, 1, 0, 0, 0, 0]]),
+        torch.tensor([[0.5, 3, 1, 1, 1, 1]]),
+        reduction="sum",
     )
-    torch.testing.assert_close(head.loss(features, label_rows([[0, 1]], 6)), expected)
+    torch.testing.assert_close(head.loss(features, label_rows([[0, 1]], 6)), expected / 8)
 
 
 def test_cascade_learns_the_labels_of_each_row() -> None:

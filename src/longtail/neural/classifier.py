@@ -53,7 +53,7 @@ class MultiHeadClassifier(NeuralModel):
     layers : int
     dropout, input_dropout : float
     head_width : int or None
-        Of cascade's queries and of the bottleneck; None is 300 and 100.
+        Of cascade's queries and of the bottleneck; None asks with the features as they are, and is 100.
     survivors : int
         Groups whose members cascade scores.
     groups : int
@@ -279,8 +279,7 @@ class MultiHeadClassifier(NeuralModel):
         sizes = (self.width, len(self.labels_))
         common: dict[str, Any] = {"task": self.task, "label_weights": weights}
         if self.head == "cascade":
-            width = self.head_width or 300
-            return Cascade(*sizes, self.radices_, width, self.survivors, order=position, **common)
+            return Cascade(*sizes, self.radices_, self.head_width, self.survivors, order=position, **common)
         if self.head == "product":
             return Product(*sizes, self.radices_, self.groups, order=position, **common)
         if self.head == "sampling":
@@ -296,8 +295,8 @@ class MultiHeadClassifier(NeuralModel):
         n_labels = len(self.labels_)
         sizes = [self.n_features_in_ * self.width, (self.layers - 1) * self.width**2]
         if self.head == "cascade":
-            wide = (self.head_width or 300) * len(self.radices_[1:])
-            sizes += [self.radices_[0] if self.radices_ else 0, wide * self.width, n_labels * bool(wide)]
+            sizes += [self.radices_[0] if self.radices_ else 0, (self.head_width or 0) * self.width]
+            sizes += [n_labels * (self.head_width or self.width)] * (len(self.radices_) > 1)
         elif self.head == "product":
             sizes.append(self.groups * sum(self.radices_) * self.width)
         elif self.head == "bottleneck":

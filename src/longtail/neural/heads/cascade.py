@@ -16,7 +16,6 @@ from torch.nn import functional
 from longtail.errors import InvalidInput
 from longtail.neural.heads.coded import SCORES_AT_ONCE, CodedHead, best_candidates, each_once
 from longtail.neural.heads.head import Task, best_labels, label_shares, starting_offsets
-from longtail.neural.heads.losses import binary_loss
 from longtail.neural.targets import LabelRows
 
 # A row of a table that is gathered costs about as much as this many in a matrix product.
@@ -27,22 +26,23 @@ class Cascade(CodedHead):
     """Stages that each add a digit: a linear layer scores the first, tables of embeddings the prefixes after it.
 
     Stage s asks with a query, a linear map of the features, and answers with the dot products of the embeddings of the
-    candidates, and an offset of each: the children of the prefixes that survived the stage before. Where candidates are many and the table is
-    small, all of it is multiplied at once, which is faster; results do not depend on that.
+    candidates, and an offset of each: the children of the prefixes that survived the stage before. Where candidates
+    are many and the table is small, all of it is multiplied at once, which is faster; results do not depend on that.
 
     Multi-label rows are trained with the prefixes of their labels among the survivors, ahead of those that score
-    better; a label still missing takes the place of a candidate that is none. The loss is the sum over stages of the
-    mean binary cross-entropy of the candidates, a score the product of the sigmoids along the code. Single-label rows
-    take a softmax over siblings: the scores of all labels sum to 1, the loss is the label's negative log-likelihood,
-    for which only the siblings along its code are scored, and one survivor is the greedy search of the paper.
+    better; a label still missing takes the place of a candidate that is none. A score is the product of the sigmoids
+    along the code, and the loss is the binary cross-entropy of these scores, the mean over the candidates of all
+    stages: what is trained is what ranks. Single-label rows take a softmax over siblings: the scores of all labels sum
+    to 1, the loss is the label's negative log-likelihood, for which only the siblings along its code are scored, and
+    one survivor is the greedy search of the paper.
 
     Parameters
     ----------
     n_features, n_labels : int
     radices : sequence of int
         Lengths of the digits; long first ones lose least (the confusion degree of a `longtail.labels.HeadPlan`).
-    width : int
-        Width of queries and embeddings.
+    width : int or None
+        Width of queries and embeddings; None asks with the features as they are.
     survivors : int
         Prefixes kept of every row after each stage. Prediction keeps more where these might not have k labels.
     task : {"multi-label", "single-label"}
@@ -66,7 +66,7 @@ class Cascade(CodedHead):
         n_features: int,
         n_labels: int,
         radices: Sequence[int],
-        width: int = 300,
+        width: int | None = 300,
         survivors: int = 10,
         task: Task = "multi-label",
         label_weights: Tensor | None = None,
@@ -74,19 +74,23 @@ class Cascade(CodedHead):
         sparse_gradients: bool = False,
     ) -> None:
         super().__init__(n_features, n_labels, radices, task, label_weights, order)
-        if width < 1 or survivors < 1:
+        if (width is not None and width < 1) or survivors < 1:
             raise InvalidInput(f"width is {width} and survivors {survivors}; expected at least 1 of each")
-        self.width = width
+        self.width = n_features if width is None else width
         self.survivors = survivors
         self.sparse_gradients = sparse_gradients
         # Prefixes of padding alone have no row.
         self.n_prefixes = tuple(-(-n_labels // stride) for stride in self.codes.strides)
         self.first = nn.Linear(n_features, self.n_prefixes[0])
-        self.queries = nn.ModuleList(nn.Linear(n_features, width) for _ in self.n_prefixes[1:])
+        self.queries = nn.ModuleList(
+            nn.Identity() if width is None else nn.Linear(n_features, width) for _ in self.n_prefixes[1:]
+        )
         # The last column holds the offsets, so that one gather brings both.
-        self.tables = nn.ModuleList(nn.Embedding(n, width + 1, sparse=sparse_gradients) for n in self.n_prefixes[1:])
+        self.tables = nn.ModuleList(
+            nn.Embedding(n, self.width + 1, sparse=sparse_gradients) for n in self.n_prefixes[1:]
+        )
         for table in self._weights():
-            nn.init.normal_(table[:, :-1], std=width**-0.5)
+            nn.init.normal_(table[:, :-1], std=self.width**-0.5)
             nn.init.zeros_(table[:, -1])
 
     def start_from(self, label_counts: Tensor, n_rows: int) -> None:
@@ -96,7 +100,9 @@ class Cascade(CodedHead):
         parents = None
         for stage, (n_prefixes, stride) in enumerate(zip(self.n_prefixes, self.codes.strides, strict=True)):
             inside = self._shares_of_prefixes(shares, positions // stride, n_prefixes)
-            among = inside if parents is None else inside / parents[torch.arange(n_prefixes) // self.codes.radices[stage]]
+            among = (
+                inside if parents is None else inside / parents[torch.arange(n_prefixes) // self.codes.radices[stage]]
+            )
             offsets = self.first.bias if stage == 0 else self._weights()[stage - 1][:, -1]
             with torch.no_grad():
                 offsets.copy_(starting_offsets(among.clamp(1e-6, 1 - 1e-3), self.task))
@@ -124,8 +130,7 @@ class Cascade(CodedHead):
     def _candidate_logits(self, stage: int, features: Tensor, candidates: Tensor, exist: Tensor) -> Tensor:
         query = self._query(stage, features)
         if self._scores_all(stage, candidates.shape[1]):
-            table: Tensor = self.tables[stage - 1].weight  # type: ignore[assignment]
-            logits = (query @ table.to(query.dtype).T).gather(1, candidates.where(exist, 0))
+            logits = (query @ self._weights()[stage - 1].to(query.dtype).T).gather(1, candidates.where(exist, 0))
         else:
             embeddings = self.tables[stage - 1](candidates.where(exist, 0))
             logits = torch.bmm(embeddings.to(query.dtype), query[:, :, None])[:, :, 0]
@@ -156,15 +161,16 @@ class Cascade(CodedHead):
         return loss.mean() if weights is None else (loss * weights).mean()
 
     def _tree_loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        losses = []
+        total, n_scored = torch.zeros(()), 0
         candidates = survivors = torch.arange(self.n_prefixes[0]).expand(len(features), -1)
-        chances = torch.ones(len(features), 1)
+        # Logarithms of the chance that a row has a prefix and that it has not, which no rounding brings to 0.
+        has, lacks = torch.zeros(len(features), 1), torch.full((len(features), 1), -torch.inf)
         for stage, radix in enumerate(self.codes.radices):
             prefixes = self.positions_of(targets.labels) // self.codes.strides[stage]
             weights = self.weights_of(targets.labels)
             owners, prefixes, weights = each_once(targets.rows, prefixes, self.n_prefixes[stage], weights)
             if stage == 0:
-                logits, places = self.first(features).float(), prefixes
+                logits, places, exist = self.first(features).float(), prefixes, torch.ones((), dtype=torch.bool)
             else:
                 below = survivors[owners] == (prefixes // radix)[:, None]
                 candidates, exist = self._children(stage, survivors)
@@ -174,14 +180,19 @@ class Cascade(CodedHead):
                 owners, places, weights = owners[placed], places[placed], None if weights is None else weights[placed]
                 candidates[owners, places], exist[owners, places] = prefixes[placed], True
                 logits = self._candidate_logits(stage, features, candidates, exist)
-                chances = chances.repeat_interleave(radix, 1)
-            there = logits.detach() > -torch.inf
-            losses.append(binary_loss(logits, owners, places, weights) * (there.numel() / there.sum()))
-            chances = chances * logits.detach().sigmoid()
-            standing = chances.where(there, -1).index_put((owners, places), torch.ones(()), accumulate=True)
+                has, lacks = has.repeat_interleave(radix, 1), lacks.repeat_interleave(radix, 1)
+            exist = exist.expand_as(logits)
+            lacks = torch.logaddexp(lacks, has + functional.logsigmoid(-logits)).where(exist, 0)
+            has = has + functional.logsigmoid(logits)
+            found = has[owners, places]
+            positive = (found if weights is None else found * weights).sum()
+            total = total + lacks[owners, places].sum() - lacks.sum() - positive
+            n_scored += int(exist.sum())
+            standing = has.detach().exp().where(exist, -1)
+            standing = standing.index_put((owners, places), torch.ones(()), accumulate=True)
             kept = torch.topk(standing, min(self.survivors, standing.shape[1]), dim=1).indices
-            survivors, chances = candidates.gather(1, kept), chances.gather(1, kept)
-        return torch.stack(losses).sum()
+            survivors, has, lacks = candidates.gather(1, kept), has.gather(1, kept), lacks.gather(1, kept)
+        return total / max(1, n_scored)
 
     def label_scores(self, features: Tensor) -> Tensor:
         """The scores of all labels, n_rows x n_labels, as prediction gives them where no prefix is dropped."""
@@ -191,7 +202,7 @@ class Cascade(CodedHead):
                 if stage == 0:
                     logits = self.first(features)
                 else:
-                    logits = self._query(stage, features) @ self.tables[stage - 1].weight.T
+                    logits = self._query(stage, features) @ self._weights()[stage - 1].T
                 padded = functional.pad(logits.float(), (0, chances.shape[1] * radix - n_prefixes), value=-torch.inf)
                 chances = self._chances(padded, chances)[:, :n_prefixes]
             return chances if self.position is None else chances[:, self.position]
