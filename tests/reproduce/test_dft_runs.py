@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,10 @@ from scipy import sparse
 pytest.importorskip("torch")
 
 from longtail import reproduce
-from longtail.errors import InvalidInput
 from longtail.reproduce import dft, dft_runs
 from longtail.reproduce.dft_findings import Findings, epochs_near_the_best
-from longtail.reproduce.dft_runs import HEADS, Plan, Run, Runs, Split, chosen_rate, measured
+from longtail.reproduce.dft_runs import HEADS, Plan, Run, Split, chosen_rate, measured
+from longtail.reproduce.records import Records
 
 N_LABELS, MOST = 24, 3
 PLAN = Plan((2, 4), 4, (3e-2, 1e-9), seeds=(0, 1), epochs=4, patience=4, batch_size=32, features=16, n_sets=40)
@@ -39,12 +39,12 @@ def split() -> Split:
 
 @pytest.fixture(scope="module")
 def findings(split: Split, tmp_path_factory: pytest.TempPathFactory) -> Findings:
-    *_, last = dft.compared(split, PLAN, Runs(tmp_path_factory.mktemp("dft") / "runs.json"))
+    *_, last = dft.compared(split, PLAN, Records(tmp_path_factory.mktemp("dft") / "runs.json", Run))
     return last
 
 
 def a_run(**changes: Any) -> Run:
-    run = Run("words", "DFT", 4, 0.1, 0, "settings", [10.0, 39.0, 40.0, 38.0], 3, 41.0, 11, 50, 20, 5, 1, 0)
+    run = Run("words", "DFT", 4, 0.1, 0, [10.0, 39.0, 40.0, 38.0], 3, 41.0, 11, 50, 20, 5, 1, 0)
     return replace(run, **changes)
 
 
@@ -93,22 +93,15 @@ def test_a_second_run_finds_what_was_measured_and_trains_nothing(
     split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "runs.json"
-    first = measured(split, PLAN, "DFT", 2, 3e-2, 0, Runs(path))
+    first = measured(split, PLAN, "DFT", 2, 3e-2, 0, Records(path, Run))
     monkeypatch.setattr(dft_runs, "train", None)
-    again = Runs(path)
+    again = Records(path, Run)
     assert again.kept == 1
     assert measured(split, PLAN, "DFT", 2, 3e-2, 0, again) == first
     # Other widths and rates of the plan leave a training what it is, other epochs do not.
     assert measured(split, replace(PLAN, widths=(2,)), "DFT", 2, 3e-2, 0, again) == first
     with pytest.raises(TypeError):
         measured(split, replace(PLAN, epochs=5), "DFT", 2, 3e-2, 0, again)
-
-
-def test_a_file_of_something_else_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "runs.json"
-    path.write_text('[{"head": "DFT"}]', encoding="utf-8")
-    with pytest.raises(InvalidInput, match=r"runs\.json does not hold the runs"):
-        Runs(path)
 
 
 def test_the_rate_with_the_best_validation_is_chosen_and_the_lower_of_equals() -> None:
@@ -173,11 +166,3 @@ def test_data_sets_that_are_not_here_are_left_out_and_named(tmp_path: Path, monk
     monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path / "nothing"))
     reproduce.run("dft", tmp_path)
     assert "Left out" in (tmp_path / "dft.md").read_text(encoding="utf-8")
-
-
-def test_records_read_back_as_they_were_written(tmp_path: Path) -> None:
-    runs = Runs(tmp_path / "runs.json")
-    runs.add(a_run())
-    found = Runs(tmp_path / "runs.json").find(a_run().key)
-    assert found is not None
-    assert asdict(found) == asdict(a_run())

@@ -12,13 +12,13 @@ from scipy import sparse
 from longtail import LabelTree, reproduce
 from longtail.aggregated import AggregatedClassifier
 from longtail.data import Corpus
-from longtail.errors import InvalidInput
 from longtail.reproduce import eagle
 from longtail.reproduce.benchmarks import Benchmark
 from longtail.reproduce.eagle_claims import PAPER, claims
 from longtail.reproduce.eagle_findings import Findings
 from longtail.reproduce.eagle_groups import labels_of_groups
-from longtail.reproduce.eagle_runs import ORACLE, WAYS, Grouping, Run, Runs, TreeTrainedOnce, measure
+from longtail.reproduce.eagle_runs import ORACLE, WAYS, Grouping, Run, TreeTrainedOnce, measure
+from longtail.reproduce.records import Records
 from longtail.reproduce.ridge_scaling import planted
 from longtail.reproduce.tables import Section
 
@@ -33,17 +33,17 @@ def small() -> Benchmark:
     return Benchmark("bibtex", train, test)
 
 
-def records(small: Benchmark, runs: Runs) -> list[Run]:
+def records(small: Benchmark, runs: Records[Run]) -> list[Run]:
     features = small.features("rows normalised")
     *_, done = measure(small, features, SMALL, [0, 1], runs, n_trees=1)
     return done
 
 
 def test_every_way_is_measured_once_and_the_oracle_once_per_seed(small: Benchmark, tmp_path: Path) -> None:
-    done = records(small, Runs(tmp_path / "runs.json"))
+    done = records(small, Records(tmp_path / "runs.json", Run))
     assert len(done) == 2 * (1 + len(SMALL) * (len(WAYS) - 1)) + len(SMALL)
     assert [run.seed for run in done if run.way == "auto"] == [0] * len(SMALL)
-    assert len({run.key for run in done}) == len(done)
+    assert len({(run.grouping, run.seed, run.way) for run in done}) == len(done)
     oracles = [run for run in done if run.way == ORACLE]
     assert [run.placed for run in oracles] == [100.0, 100.0]
     for run in done:
@@ -58,16 +58,16 @@ def test_every_way_is_measured_once_and_the_oracle_once_per_seed(small: Benchmar
 
 
 def test_a_second_run_finds_everything_again(small: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = records(small, Runs(tmp_path / "runs.json"))
+    first = records(small, Records(tmp_path / "runs.json", Run))
     monkeypatch.setattr(LabelTree, "fit", lambda *_: pytest.fail("trained again"))
-    again = Runs(tmp_path / "runs.json")
+    again = Records(tmp_path / "runs.json", Run)
     assert records(small, again) == first
     assert again.kept == len(first)
 
 
 def test_the_page_says_what_was_kept_from_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = Runs(tmp_path / "eagle-runs.json")
-    runs.add(run_of(SMALL[0], "all", 0, 50.0))
+    runs = Records.of(tmp_path, "eagle", Run, quick=True)
+    runs.measured({"seed": 0}, lambda: run_of(SMALL[0], "all", 0, 50.0))
     monkeypatch.setattr(eagle, "_sections", lambda *_: iter([]))
     reproduce.run("eagle", tmp_path, quick=True)
     assert "kept there from before this run: 1." in (tmp_path / "eagle.md").read_text(encoding="utf-8")
@@ -77,7 +77,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     small: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     features = small.features("rows normalised")
-    whole = records(small, Runs(tmp_path / "whole.json"))
+    whole = records(small, Records(tmp_path / "whole.json", Run))
     fit = AggregatedClassifier.fit
     calls = []
 
@@ -89,9 +89,9 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
 
     monkeypatch.setattr(AggregatedClassifier, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        list(measure(small, features, SMALL, [0, 1], Runs(tmp_path / "runs.json"), n_trees=1))
+        list(measure(small, features, SMALL, [0, 1], Records(tmp_path / "runs.json", Run), n_trees=1))
     monkeypatch.undo()
-    runs = Runs(tmp_path / "runs.json")
+    runs = Records(tmp_path / "runs.json", Run)
     assert runs.kept == 1 + 3
     assert records(small, runs) == whole
 
@@ -99,14 +99,12 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
 def test_what_was_measured_with_other_settings_is_measured_anew(small: Benchmark, tmp_path: Path) -> None:
     features = small.features("rows normalised")
     for n_trees in (1, 2):
-        list(measure(small, features, SMALL[:1], [0], Runs(tmp_path / "runs.json"), ways=WAYS[:1], n_trees=n_trees))
-    assert Runs(tmp_path / "runs.json").kept == 2 * (1 + 1)
-
-
-def test_a_file_that_holds_no_runs_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "runs.json").write_text('[{"way": "all"}]', encoding="utf-8")
-    with pytest.raises(InvalidInput, match=r"runs\.json does not hold .* remove it"):
-        Runs(tmp_path / "runs.json")
+        list(
+            measure(
+                small, features, SMALL[:1], [0], Records(tmp_path / "runs.json", Run), ways=WAYS[:1], n_trees=n_trees
+            )
+        )
+    assert Records(tmp_path / "runs.json", Run).kept == 2 * (1 + 1)
 
 
 def test_a_tree_is_trained_again_only_for_other_labels(small: Benchmark) -> None:
@@ -122,7 +120,7 @@ def test_a_tree_is_trained_again_only_for_other_labels(small: Benchmark) -> None
 def run_of(grouping: Grouping, way: str, seed: int, value: float) -> Run:
     precision = dict.fromkeys(("P@1", "P@3", "P@5"), value)
     name = "" if way == ORACLE else grouping.name
-    return Run("eurlex-4k", name, seed, way, "", precision, 50.0, "eagle" if seed else "all")
+    return Run("eurlex-4k", name, seed, way, precision, 50.0, "eagle" if seed else "all")
 
 
 def statements(values: dict[str, float], grouping: Grouping) -> dict[str, str]:
@@ -173,7 +171,7 @@ def test_sections_show_paper_and_measurement_side_by_side(
     monkeypatch.setattr("longtail.reproduce.eagle_groups.SIZES", (4,))
     monkeypatch.setattr("longtail.reproduce.eagle_groups.DEPTHS", ())
     monkeypatch.setattr("longtail.reproduce.eagle_groups.SEEDS", (0,))
-    sections = {each.title: each for each in labels_of_groups(named, Runs(tmp_path / "runs.json"), quick=False)}
+    sections = {each.title: each for each in labels_of_groups(named, Records(tmp_path / "runs.json", Run), quick=False)}
     assert list(sections) == ["What holds", "Random groups"]
     overview, table = sections["Random groups"].tables
     assert [row["group size"] for row in overview.to_dict()["rows"]] == [4]

@@ -47,6 +47,11 @@ def test_bags_are_learnt_from_and_held_against_the_paper(tmp_path: Path, monkeyp
     assert "Fashion-MNIST" in (tmp_path / "miml.md").read_text(encoding="utf-8")
     assert left_out["title"] == "Left out"
 
+    # A second run trains nothing and finds the same.
+    monkeypatch.setattr(miml, "train", None)
+    run("miml", tmp_path, quick=True)
+    assert json.loads((tmp_path / "miml.json").read_text(encoding="utf-8")) == found
+
 
 def test_targets_are_whether_or_how_much_of_a_bag(monkeypatch: pytest.MonkeyPatch) -> None:
     bagged = miml.Bagged.of(blobs("mnist", None), 4, seed=0)

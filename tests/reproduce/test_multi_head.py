@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from longtail.data import Corpus
-from longtail.errors import InvalidInput, Unavailable
+from longtail.errors import Unavailable
 from longtail.neural.batches import DenseRows
 from longtail.neural.encoders import Dense
 from longtail.neural.training import Settings
@@ -26,12 +25,13 @@ from longtail.reproduce import (
     multi_head_texts,
 )
 from longtail.reproduce.benchmarks import Benchmark
+from longtail.reproduce.claims import Claim
 from longtail.reproduce.head_costs import BAR_AT
 from longtail.reproduce.multi_head_images import Images, Mosaics, SideBySide, Variant
 from longtail.reproduce.multi_head_pretrained import Documents
 from longtail.reproduce.multi_head_rank_one import course
-from longtail.reproduce.multi_head_runs import Claim, Records, statements
 from longtail.reproduce.multi_head_texts import Texts
+from longtail.reproduce.records import Figures, Records
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +43,8 @@ def _one_thread() -> Any:
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> Records:
-    return Records(tmp_path / "runs.json")
+def records(tmp_path: Path) -> Records[Figures]:
+    return Records(tmp_path / "runs.json", dict)
 
 
 def rows_of(section: Any) -> list[dict[str, Any]]:
@@ -66,35 +66,6 @@ def benchmark(n_rows: int = 150, n_labels: int = 12) -> Benchmark:
         names = [str(label) for label in range(n_labels)]
         parts.append(Corpus(Y, names, features=sparse.csr_array(np.where(X > 1.5, X, 0))))
     return Benchmark("bibtex", *parts)
-
-
-def test_figures_are_measured_once_and_found_again(tmp_path: Path) -> None:
-    path = tmp_path / "runs.json"
-    assert Records(path).measured({"head": "MHC", "seed": 0}, lambda: {"P@1": 7.0}) == {"P@1": 7.0}
-    again = Records(path)
-    assert again.measured({"seed": 0, "head": "MHC"}, lambda: {"P@1": 8.0}) == {"P@1": 7.0}
-    assert again.measured({"seed": 1, "head": "MHC"}, lambda: {"P@1": 8.0}) == {"P@1": 8.0}
-
-
-def test_figures_of_another_version_are_measured_anew(tmp_path: Path) -> None:
-    path = tmp_path / "runs.json"
-    Records(path).measured({"seed": 0}, lambda: {"P@1": 7.0})
-    content = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(content | {"version": "0"}), encoding="utf-8")
-    assert Records(path).measured({"seed": 0}, lambda: {"P@1": 8.0}) == {"P@1": 8.0}
-
-
-def test_a_file_that_holds_no_figures_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "runs.json"
-    path.write_text("[1]", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="remove it"):
-        Records(path)
-
-
-def test_statements_that_fail_are_told() -> None:
-    section = statements([Claim("water is wet", "9", True), Claim("the moon is cheese", "0", False)])
-    assert section.text == "1 of 2 statements hold in this run. Those that do not: the moon is cheese (0)."
-    assert [row["holds"] for row in rows_of(section)] == ["yes", "no"]
 
 
 def test_a_mosaic_has_its_digits_from_left_to_right() -> None:
@@ -127,7 +98,9 @@ def test_mosaics_are_numbers_of_digits_of_their_own_part(monkeypatch: pytest.Mon
     assert not set(images.validation[0].places.ravel()) & set(rows.places.ravel())
 
 
-def test_heads_are_compared_and_a_second_run_trains_nothing(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_are_compared_and_a_second_run_trains_nothing(
+    records: Records[Figures], monkeypatch: pytest.MonkeyPatch
+) -> None:
     parts = [classes(n, 10, seed) for seed, n in enumerate((300, 60, 60))]
     images = Images("Blots", 10, lambda: Dense(10, [16]), *((DenseRows(X), Y) for X, Y in parts))
     variants = (Variant("one-hot"), *(Variant(head, (5, 2)) for head in ("MHP", "MHC", "MHS")))
@@ -139,7 +112,7 @@ def test_heads_are_compared_and_a_second_run_trains_nothing(records: Records, mo
     assert len(claims) == 3
 
     monkeypatch.setattr(multi_head_images, "_trained", lambda *arguments: pytest.fail("trained again"))
-    *_, again = multi_head_images.compared(images, variants, Records(records.path), [], quick=True)
+    *_, again = multi_head_images.compared(images, variants, Records(records.path, dict), [], quick=True)
     assert rows_of(again) == rows_of(section)
 
 
@@ -163,7 +136,7 @@ def test_trimmed_labels_are_never_given() -> None:
     assert whole["P@1"] > half["P@1"] > 20
 
 
-def test_cascades_are_held_against_one_hot(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cascades_are_held_against_one_hot(records: Records[Figures], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multi_head_texts, "_FIRST", 4)
     claims: list[Claim] = []
     sections = list(multi_head_texts.text_sections([benchmark()], records, claims, quick=True))
@@ -172,7 +145,7 @@ def test_cascades_are_held_against_one_hot(records: Records, monkeypatch: pytest
     assert len(claims) == 2
 
 
-def test_label_sets_are_judged_whole(records: Records) -> None:
+def test_label_sets_are_judged_whole(records: Records[Figures]) -> None:
     claims: list[Claim] = []
     *_, section = multi_head_powersets.powersets([benchmark()], records, claims, quick=True)
     assert [row["head"] for row in rows_of(section)] == ["sigmoids", "MHP", "MHC", "MHS"]
@@ -199,7 +172,7 @@ def documents() -> Documents:
     return Documents.of(*parts, (generator.normal(size=(60, 5)), generator.normal(size=(20, 5))))
 
 
-def test_both_kinds_of_features_stand_side_by_side(records: Records) -> None:
+def test_both_kinds_of_features_stand_side_by_side(records: Records[Figures]) -> None:
     made = documents()
     assert made.train["both"].shape == (60, made.train["tf-idf"].shape[1] + 5)
     assert made.truth.shape[1] == made.labels.shape[1] == 6
@@ -210,7 +183,7 @@ def test_both_kinds_of_features_stand_side_by_side(records: Records) -> None:
 
 
 def test_an_encoder_that_is_not_installed_is_named(
-    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    records: Records[Figures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(multi_head_pretrained, "pretrained_folder", lambda: None)
     [section] = multi_head_pretrained.pretrained_sections(records, [], tmp_path, quick=True)
@@ -219,7 +192,7 @@ def test_an_encoder_that_is_not_installed_is_named(
 
 @pytest.mark.parametrize(("ratio", "holds"), [(17.0, True), (16.9, False)])
 def test_heads_have_to_be_as_fast_as_the_paper_says(
-    records: Records, monkeypatch: pytest.MonkeyPatch, ratio: float, holds: bool
+    records: Records[Figures], monkeypatch: pytest.MonkeyPatch, ratio: float, holds: bool
 ) -> None:
     def compare(n_labels: int, names: Any, *rest: Any) -> dict[str, dict[str, float]]:
         row = dict.fromkeys(("seconds", "parameters", "growth", "multiply_adds", "least", "most"), 1.0)

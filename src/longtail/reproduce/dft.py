@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from longtail.progress import stage, task
+from longtail.progress import task
 from longtail.reproduce.benchmarks import Benchmark, load_benchmarks
 from longtail.reproduce.dft_findings import Findings
-from longtail.reproduce.dft_runs import HEADS, METRIC_K, Plan, Run, Runs, Split, chosen_rate, measured
+from longtail.reproduce.dft_runs import HEADS, METRIC_K, Plan, Run, Split, chosen_rate, measured
+from longtail.reproduce.records import Records
 from longtail.reproduce.tables import Column, Results, Section, Table
 
 _WIDTHS = (5, 10, 20, 50, 100, 200)
@@ -31,20 +32,17 @@ _INTRODUCTION = (
     f"F1@{METRIC_K} on validation rows no longer rises; the weights of the best epoch are judged. A label set counts "
     "as unargmaxable only with a proof that no input gets exactly these labels, at scores above 0. The paper's "
     "networks and data (MIMIC-III, BioASQ, OpenImages) are not here, and it gives its results as figures only: what "
-    "they show stands in words beside what was measured. Trainings are kept in `dft-runs.json`: a run that was "
-    "interrupted goes on where it stopped, and removing the file measures everything anew."
+    "they show stands in words beside what was measured."
 )
 
 
 def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
     """Write ``dft.md``, ``dft.json``, ``dft-runs.json`` and pictures; see `longtail.reproduce.run`."""
     benchmarks, missing = load_benchmarks(("bibtex",) if quick else tuple(_PLANS))
-    introduction = _INTRODUCTION
+    runs = Records.of(out_directory, "dft", Run, quick=quick)
+    introduction = f"{_INTRODUCTION} {runs.about()}"
     if missing:
         introduction += f" Left out, because not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}."
-    runs = Runs(out_directory / "dft-runs.json")
-    if runs.kept:
-        introduction += f" Trainings kept there from before this run: {runs.kept}."
     results = Results(out_directory, "dft", "Narrow output layers", introduction, quick=quick)
     found: dict[str, Findings] = {}
     for benchmark in benchmarks:
@@ -59,7 +57,7 @@ def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
     return [*paths, runs.path] if runs.path.is_file() else paths
 
 
-def compared(split: Split, plan: Plan, runs: Runs) -> Iterator[Findings]:
+def compared(split: Split, plan: Plan, runs: Records[Run]) -> Iterator[Findings]:
     """Train both heads at every width; all that was found so far after each seed.
 
     Seeds come one after the other, so that an early end leaves every width measured rather than few of them well.
@@ -70,8 +68,7 @@ def compared(split: Split, plan: Plan, runs: Runs) -> Iterator[Findings]:
     with task(f"output layers on {split.title}", total=amount) as advance:
 
         def one(head: str, width: int, rate: float, seed: int) -> Run:
-            with stage(f"{head}, width {width}, learning rate {rate:g}, seed {seed}"):
-                found = measured(split, plan, head, width, rate, seed, runs)
+            found = measured(split, plan, head, width, rate, seed, runs)
             advance(1)
             return found
 

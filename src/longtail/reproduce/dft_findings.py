@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from longtail.reproduce.claims import Spread
 from longtail.reproduce.dft_runs import HEADS, METRIC_K, Plan, Run, Split
 from longtail.reproduce.pictures import Line, Panel, Picture
 from longtail.reproduce.tables import Cell, Column, Section, Table
@@ -21,21 +22,17 @@ class Summary:
 
     runs: Sequence[Run]
 
-    def mean(self, of: Callable[[Run], float]) -> float:
-        return float(np.mean([of(run) for run in self.runs]))
-
-    def spread(self, of: Callable[[Run], float]) -> float | None:
-        """The standard deviation over seeds."""
-        return float(np.std([of(run) for run in self.runs], ddof=1)) if len(self.runs) > 1 else None
+    def spread(self, of: Callable[[Run], float]) -> Spread:
+        return Spread.of(map(of, self.runs))
 
     @property
     def f1(self) -> float:
-        return self.mean(lambda run: run.f1)
+        return self.spread(lambda run: run.f1).mean
 
     @property
     def unargmaxable(self) -> float:
         """Percent of the label sets audited."""
-        return self.mean(_unargmaxable)
+        return self.spread(_unargmaxable).mean
 
     @property
     def parameters(self) -> int:
@@ -45,10 +42,10 @@ class Summary:
         one = self.runs[0]
         return (
             *(one.head, one.width, one.columns, one.parameters, one.rate),
-            *(self.f1, self.spread(lambda run: run.f1)),
-            *(self.unargmaxable, self.spread(_unargmaxable)),
-            self.mean(lambda run: 100 * run.undetermined / run.sets),
-            *(self.mean(lambda run: run.best_epoch), self.mean(epochs_near_the_best)),
+            *self.spread(lambda run: run.f1),
+            *self.spread(_unargmaxable),
+            self.spread(lambda run: 100 * run.undetermined / run.sets).mean,
+            *(self.spread(lambda run: run.best_epoch).mean, self.spread(epochs_near_the_best).mean),
         )
 
 
@@ -199,4 +196,4 @@ def _unargmaxable(run: Run) -> float:
 
 
 def _epochs(summary: Summary) -> float:
-    return summary.mean(epochs_near_the_best)
+    return summary.spread(epochs_near_the_best).mean

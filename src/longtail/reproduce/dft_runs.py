@@ -1,30 +1,22 @@
-"""A narrow output layer and one of sines and cosines, trained and audited: one record for each training.
-
-Records are kept in a file, so that a run that was interrupted goes on where it stopped.
-"""
+"""A narrow output layer and one of sines and cosines, trained and audited: one record for each training."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from longtail.audit import UNARGMAXABLE, UNDETERMINED, Audit, dft_witness, verify
-from longtail.data.cache import written_whole
-from longtail.errors import InvalidInput
 from longtail.metrics import f1_at_k
 from longtail.neural.encoders import BagOfWords
 from longtail.neural.heads import DFT, Bottleneck, DenseHead
 from longtail.neural.network import Network, predict_rows
 from longtail.neural.training import History, Settings, train
-from longtail.version import __version__
+from longtail.reproduce.records import Records
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -81,8 +73,6 @@ class Run:
     ----------
     data_set, head, width, rate, seed
         What was trained; the width is that of the trained columns of the output layer.
-    settings : str
-        A fingerprint of everything else that the figures depend on.
     values : list of float
         F1 on the validation rows after each epoch, in percent.
     best_epoch : int
@@ -101,7 +91,6 @@ class Run:
     width: int
     rate: float
     seed: int
-    settings: str
     values: list[float]
     best_epoch: int
     f1: float
@@ -113,10 +102,6 @@ class Run:
     failed: int
 
     @property
-    def key(self) -> tuple[Any, ...]:
-        return self.data_set, self.head, self.width, self.rate, self.seed, self.settings
-
-    @property
     def validated(self) -> float:
         """The best F1 on the validation rows."""
         return self.values[self.best_epoch - 1]
@@ -124,44 +109,6 @@ class Run:
     def epochs_to(self, level: float) -> int | None:
         """The first epoch with a validation F1 of at least `level`."""
         return next((epoch for epoch, value in enumerate(self.values, start=1) if value >= level), None)
-
-
-class Runs:
-    """The records of a file, and those added to it.
-
-    Parameters
-    ----------
-    path : path
-        Need not exist. What was measured with other settings or by another version is not found again.
-
-    Attributes
-    ----------
-    kept : int
-        Records that the file had before.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._runs: dict[tuple[Any, ...], Run] = {}
-        if path.is_file():
-            try:
-                known = [Run(**record) for record in json.loads(path.read_text(encoding="utf-8"))]
-            except (ValueError, TypeError) as error:
-                raise InvalidInput(
-                    f"{path} does not hold the runs of an experiment: {error}; remove it to measure anew"
-                ) from None
-            self._runs = {run.key: run for run in known}
-        self.kept = len(self._runs)
-
-    def find(self, key: tuple[Any, ...]) -> Run | None:
-        return self._runs.get(key)
-
-    def add(self, run: Run) -> None:
-        """Add a record and write the file."""
-        self._runs[run.key] = run
-        text = json.dumps([asdict(each) for each in self._runs.values()], indent=1)
-        with written_whole(self.path) as file:
-            file.write(f"{text}\n".encode())
 
 
 @dataclass(frozen=True)
@@ -215,16 +162,15 @@ class Split:
         return np.array(known).reshape(len(known), 2 * self.k + 1)
 
 
-def measured(split: Split, plan: Plan, head: str, width: int, rate: float, seed: int, runs: Runs) -> Run:
+def measured(split: Split, plan: Plan, head: str, width: int, rate: float, seed: int, runs: Records[Run]) -> Run:
     """Train and audit, or find the record of it."""
-    key = (split.name, head, width, rate, seed, _fingerprint(split, plan))
-    run = runs.find(key)
-    if run is None:
+
+    def measure() -> Run:
         network, history = _trained(split, plan, head, width, rate, seed)
         top, _ = predict_rows(network, split.test[0], METRIC_K)
         audit = _audited(split, network.head)
-        run = Run(
-            *key,
+        return Run(
+            *(split.name, head, width, rate, seed),
             values=[100 * value for value in history.values],
             best_epoch=history.best_epoch,
             f1=100 * f1_at_k(split.test[1], top, METRIC_K),
@@ -235,8 +181,19 @@ def measured(split: Split, plan: Plan, head: str, width: int, rate: float, seed:
             undetermined=audit.count(UNDETERMINED),
             failed=int(np.count_nonzero((audit.verdicts != UNDETERMINED) & ~audit.recheck())),
         )
-        runs.add(run)
-    return run
+
+    # What other trainings the plan has does not matter.
+    settings = {
+        "data": split.name,
+        "head": head,
+        "width": width,
+        "training": asdict(plan.settings(rate, seed)),
+        "features": plan.features,
+        "sets": plan.n_sets,
+        "k": split.k,
+        "shapes": [part[0].shape for part in (split.train, split.validation, split.test)],
+    }
+    return runs.measured(settings, measure, f"{head}, width {width}, learning rate {rate:g}, seed {seed}")
 
 
 def chosen_rate(candidates: Sequence[Run]) -> float:
@@ -266,11 +223,3 @@ def _audited(split: Split, head: Any) -> Audit:
     if isinstance(head, DFT):
         candidates = np.pad(split.witnesses, ((0, 0), (0, head.slack)))
     return verify(weights, split.sets, candidates=candidates)
-
-
-def _fingerprint(split: Split, plan: Plan) -> str:
-    """Of all that a record depends on besides its key: what other trainings there are does not matter."""
-    settings = asdict(plan.settings(1.0, 0)) | {"features": plan.features, "n_sets": plan.n_sets}
-    sizes = [part[0].shape for part in (split.train, split.validation, split.test)]
-    text = json.dumps([__version__, settings, sizes, split.k], sort_keys=True)
-    return blake2b(text.encode(), digest_size=6).hexdigest()

@@ -12,27 +12,25 @@ from longtail.reproduce.benchmarks import Benchmark, load_benchmarks
 from longtail.reproduce.eagle_cost import cost
 from longtail.reproduce.eagle_features import features_matter
 from longtail.reproduce.eagle_groups import N_TREES, labels_of_groups
-from longtail.reproduce.eagle_runs import Runs
+from longtail.reproduce.eagle_runs import Run
 from longtail.reproduce.eagle_simulation import simulations
+from longtail.reproduce.records import Records
 from longtail.reproduce.tables import Results, Section
 
 _INTRODUCTION = (
     "EAGLE finds out which member of a group each of the group's labels belongs to, then any learner is trained on "
     "the rows (Shen et al., ICML 2020). Figures in columns named paper or expected are published or known; all others "
-    "were measured here. Trainings on groups are kept in `eagle-runs.json`: a run that was interrupted goes on where "
-    "it stopped, and removing the file measures everything anew."
+    "were measured here."
 )
 
 
 def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
     """Write ``eagle.md``, ``eagle.json``, ``eagle-runs.json`` and pictures; see `longtail.reproduce.run`."""
     benchmarks, missing = load_benchmarks(("bibtex",) if quick else ("eurlex-4k", "bibtex"))
-    introduction = _INTRODUCTION
+    runs = Records.of(out_directory, "eagle", Run, quick=quick)
+    introduction = f"{_INTRODUCTION} {runs.about()}"
     if missing:
         introduction += f" Left out, because not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}."
-    runs = Runs(out_directory / "eagle-runs.json")
-    if runs.kept:
-        introduction += f" Trainings kept there from before this run: {runs.kept}."
     results = Results(out_directory, "eagle", "Labels of groups", introduction, quick=quick)
     with _without_plans():
         for section in _sections(benchmarks, runs, quick):
@@ -53,7 +51,7 @@ def _without_plans() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _sections(benchmarks: list[Benchmark], runs: Runs, quick: bool) -> Iterator[Section]:
+def _sections(benchmarks: list[Benchmark], runs: Records[Run], quick: bool) -> Iterator[Section]:
     main = [benchmark for benchmark in benchmarks if quick or benchmark.name == "eurlex-4k"]
     return chain(
         simulations(quick=quick),

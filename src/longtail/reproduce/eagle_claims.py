@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from longtail.reproduce.claims import Claim, statements
 from longtail.reproduce.eagle_findings import Findings, Summary
 from longtail.reproduce.eagle_runs import Grouping
-from longtail.reproduce.tables import Column, Section, Table
+from longtail.reproduce.tables import Section
 
 Triple = tuple[float, float, float]
 
@@ -35,14 +35,6 @@ _BEST_BARS = {Grouping("random", 10): 69.5, Grouping("clustered", 8): 61.0}
 _AUTO_WITHIN = 1.0
 
 
-class Claim(NamedTuple):
-    """A statement, the figures it is about, and whether they agree."""
-
-    statement: str
-    measured: str
-    holds: bool
-
-
 def claims(findings: Findings) -> Iterator[Section]:
     """A section that says which claims hold, by means over the seeds that are done."""
     made = [
@@ -50,18 +42,9 @@ def claims(findings: Findings) -> Iterator[Section]:
         for grouping, ways in findings.ways.items()
         for claim in _claims_of(grouping, ways, PAPER[grouping]["EAGLE, argmax"][0])
     ]
-    if not made:
-        return
-    holding = sum(claim.holds for claim in made)
-    broken = "; ".join(f"{claim.statement} ({claim.measured})" for claim in made if not claim.holds)
-    rows = [(claim.statement, claim.measured, "yes" if claim.holds else "no") for claim in made]
-    yield Section(
-        "What holds",
-        f"By mean P@1 over {_seeds_of(findings)}, {holding} of {len(made)} statements hold in this run. "
-        + (f"Those that do not: {broken}. " if broken else "")
-        + "A best way is the best on the test rows, which flatters it; auto does not look at them.",
-        [Table("Statements", (Column("statement"), Column("measured"), Column("holds")), rows)],
-    )
+    if made:
+        note = "A best way is the best on the test rows, which flatters it; auto does not look at them."
+        yield statements(made, f"By mean P@1 over {_seeds_of(findings)}", note)
 
 
 def _seeds_of(findings: Findings) -> str:

@@ -10,7 +10,8 @@ from scipy import sparse
 
 from longtail.reproduce.benchmarks import Benchmark
 from longtail.reproduce.eagle_findings import Findings
-from longtail.reproduce.eagle_runs import ORACLE, PRECISIONS, WAYS, Grouping, Runs, measure
+from longtail.reproduce.eagle_runs import ORACLE, PRECISIONS, WAYS, Grouping, Run, measure
+from longtail.reproduce.records import Records
 from longtail.reproduce.tables import Cell, Column, Section, Table
 from longtail.text import RowScaling
 
@@ -19,7 +20,7 @@ _SEED = 0
 _WAYS = tuple(way for way in WAYS if way.name in ("all", "EAGLE-0, argmax", "EAGLE, argmax", "EAGLE-0, joint"))
 
 
-def features_matter(benchmarks: list[Benchmark], runs: Runs, *, n_trees: int) -> Iterator[Section]:
+def features_matter(benchmarks: list[Benchmark], runs: Records[Run], *, n_trees: int) -> Iterator[Section]:
     """Random groups of 10, one seed, with rows of length 1 as they are and weighted by idf."""
     tables: list[Table] = []
     gains: list[str] = []

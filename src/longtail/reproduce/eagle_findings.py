@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
+from longtail.reproduce.claims import Spread
 from longtail.reproduce.eagle_runs import ORACLE, PRECISIONS, WAYS, Grouping, Run
 
 
@@ -23,14 +22,13 @@ class Summary:
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Summary:
-        values = {name: np.array([run.precision[name] for run in runs]) for name in PRECISIONS}
-        several = len(runs) > 1
+        spreads = {name: Spread.of(run.precision[name] for run in runs) for name in PRECISIONS}
         counts = Counter(run.chosen for run in runs)
         return cls(
             len(runs),
-            {name: float(each.mean()) for name, each in values.items()},
-            {name: float(each.std(ddof=1)) if several else None for name, each in values.items()},
-            float(np.mean([run.placed for run in runs])),
+            {name: each.mean for name, each in spreads.items()},
+            {name: each.deviation for name, each in spreads.items()},
+            Spread.of(run.placed for run in runs).mean,
             ", ".join(f"{name} ({count})" if len(counts) > 1 else name for name, count in counts.most_common()),
         )
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from longtail.reproduce.benchmarks import Benchmark
 from longtail.reproduce.eagle_claims import PAPER, PAPER_ORACLE, claims
 from longtail.reproduce.eagle_findings import Findings, Summary
-from longtail.reproduce.eagle_runs import ORACLE, PRECISIONS, WAYS, Grouping, Runs, measure
+from longtail.reproduce.eagle_runs import ORACLE, PRECISIONS, WAYS, Grouping, Run, measure
 from longtail.reproduce.pictures import Dash, Line, Panel, Picture
+from longtail.reproduce.records import Records
 from longtail.reproduce.tables import Cell, Column, Section, Table
 
 SIZES = (2, 4, 6, 8, 10)
@@ -33,7 +34,7 @@ _KINDS = {
 }
 
 
-def labels_of_groups(benchmark: Benchmark, runs: Runs, *, quick: bool) -> Iterator[Section]:
+def labels_of_groups(benchmark: Benchmark, runs: Records[Run], *, quick: bool) -> Iterator[Section]:
     """Every way on every grouping; sections grow by one grouping and seed at a time."""
     sizes, depths = ((4,), (8,)) if quick else (SIZES, DEPTHS)
     seeds, n_trees = (SEEDS[:1], 1) if quick else (SEEDS, N_TREES)

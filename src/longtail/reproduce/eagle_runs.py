@@ -1,26 +1,20 @@
-"""Learning from labels of groups, measured: one record for each grouping, seed and way to place labels.
-
-Records are kept in a file, so that a run that was interrupted goes on where it stopped.
-"""
+"""Learning from labels of groups, measured: one record for each grouping, seed and way to place labels."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from longtail.aggregated import AggregatedClassifier, aggregate_labels, clustered_groups, random_groups
-from longtail.data.cache import written_whole
-from longtail.errors import InvalidInput
 from longtail.linear import LabelTree
-from longtail.progress import stage, task
+from longtail.progress import task
 from longtail.reproduce.benchmarks import KS, Benchmark
-from longtail.version import __version__
+from longtail.reproduce.records import Records
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -75,8 +69,6 @@ class Run:
     ----------
     data_set, grouping, seed, way
         What was measured; the oracle has no grouping.
-    settings : str
-        A fingerprint of every parameter that the figures depend on.
     precision : dict
         P@k on the test rows, in percent.
     placed : float
@@ -89,52 +81,9 @@ class Run:
     grouping: str
     seed: int
     way: str
-    settings: str
     precision: dict[str, float]
     placed: float
     chosen: str
-
-    @property
-    def key(self) -> tuple[str, str, int, str, str]:
-        return self.data_set, self.grouping, self.seed, self.way, self.settings
-
-
-class Runs:
-    """The records of a file, and those added to it.
-
-    Parameters
-    ----------
-    path : path
-        Need not exist. What was measured with other settings or by another version is not found again.
-
-    Attributes
-    ----------
-    kept : int
-        Records that the file had before.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._runs: dict[tuple[str, str, int, str, str], Run] = {}
-        if path.is_file():
-            try:
-                known = [Run(**record) for record in json.loads(path.read_text(encoding="utf-8"))]
-            except (ValueError, TypeError) as error:
-                raise InvalidInput(
-                    f"{path} does not hold the runs of an experiment: {error}; remove it to measure anew"
-                ) from None
-            self._runs = {run.key: run for run in known}
-        self.kept = len(self._runs)
-
-    def find(self, key: tuple[str, str, int, str, str]) -> Run | None:
-        return self._runs.get(key)
-
-    def add(self, run: Run) -> None:
-        """Add a record and write the file."""
-        self._runs[run.key] = run
-        text = json.dumps([asdict(each) for each in self._runs.values()], indent=1)
-        with written_whole(self.path) as file:
-            file.write(f"{text}\n".encode())
 
 
 class TreeTrainedOnce(LabelTree):
@@ -163,7 +112,7 @@ def measure(
     features: tuple[Any, Any],
     groupings: Iterable[Grouping],
     seeds: Iterable[int],
-    runs: Runs,
+    runs: Records[Run],
     *,
     ways: Iterable[Way] = WAYS,
     n_trees: int = 3,
@@ -180,7 +129,7 @@ def measure(
         Scaled training and test rows.
     groupings, seeds, ways
         A seed serves for the grouping, the tree and the division of groups alike.
-    runs : Runs
+    runs : Records
         Where records are kept and found again.
     n_trees : int
     feature_name : str
@@ -194,24 +143,11 @@ def measure(
             done.append(_oracle(benchmark, features, title, LabelTree(n_trees=n_trees, random_state=seed), runs))
             advance(1)
             for grouping in groupings:
-                # Models are kept while they may be wanted again, which ends with the grouping.
-                tree = TreeTrainedOnce(n_trees=n_trees, random_state=seed)
-                aggregated = None
+                aggregated = _Aggregated(benchmark, features, title, grouping, seed, n_trees)
                 for way in ways:
                     if way.once and seed != seeds[0]:
                         continue
-                    model = AggregatedClassifier(tree, strategy=way.strategy, rule=way.rule, random_state=seed)
-                    key = (title, grouping.name, seed, way.name, _fingerprint(model, tree))
-                    run = runs.find(key)
-                    if run is None:
-                        if aggregated is None:
-                            groups = grouping.memberships(features[0], seed)
-                            aggregated = groups, aggregate_labels(benchmark.train.labels, groups, merge="list")
-                        with stage(f"{grouping.name}, seed {seed}, {way.name}"):
-                            model.fit(features[0], *aggregated)
-                        run = _judged(benchmark, features[1], model, model.row_labels_, key, model.strategy_)
-                        runs.add(run)
-                    done.append(run)
+                    done.append(aggregated.measured(way, runs))
                     advance(1)
                 yield list(done)
 
@@ -220,24 +156,52 @@ def _amount(n_seeds: int, n_groupings: int, ways: list[Way]) -> int:
     return n_seeds + n_groupings * sum(1 if way.once else n_seeds for way in ways)
 
 
-def _oracle(benchmark: Benchmark, features: tuple[Any, Any], title: str, tree: LabelTree, runs: Runs) -> Run:
-    key = (title, "", int(tree.random_state or 0), ORACLE, _fingerprint(tree))
-    run = runs.find(key)
-    if run is None:
-        labels = benchmark.train.labels
-        with stage(f"true labels, seed {tree.random_state}"):
-            tree.fit(features[0], labels)
-        run = _judged(benchmark, features[1], tree, labels, key, ORACLE)
-        runs.add(run)
-    return run
+class _Aggregated:
+    """Rows in groups of one seed, made when they are first wanted.
+
+    The models that were trained are kept while they may be wanted again, which ends with the grouping.
+    """
+
+    def __init__(
+        self, benchmark: Benchmark, features: tuple[Any, Any], title: str, grouping: Grouping, seed: int, n_trees: int
+    ) -> None:
+        self._benchmark = benchmark
+        self._features = features
+        self._place = title, grouping.name, seed
+        self._grouping = grouping
+        self._tree = TreeTrainedOnce(n_trees=n_trees, random_state=seed)
+
+    @cached_property
+    def _labelled(self) -> tuple[Any, Any]:
+        groups = self._grouping.memberships(self._features[0], self._place[-1])
+        return groups, aggregate_labels(self._benchmark.train.labels, groups, merge="list")
+
+    def measured(self, way: Way, runs: Records[Run]) -> Run:
+        title, grouping, seed = self._place
+        model = AggregatedClassifier(self._tree, strategy=way.strategy, rule=way.rule, random_state=seed)
+
+        def measure() -> Run:
+            model.fit(self._features[0], *self._labelled)
+            judged = _judged(self._benchmark, self._features[1], model, model.row_labels_)
+            return Run(title, grouping, seed, way.name, *judged, model.strategy_)
+
+        settings = _settings(title, grouping, seed, way.name, model, self._tree)
+        return runs.measured(settings, measure, f"{grouping}, seed {seed}, {way.name}")
 
 
-def _judged(
-    benchmark: Benchmark, test: Any, model: Any, labels: Any, key: tuple[str, str, int, str, str], chosen: str
-) -> Run:
+def _oracle(benchmark: Benchmark, features: tuple[Any, Any], title: str, tree: LabelTree, runs: Records[Run]) -> Run:
+    labels, seed = benchmark.train.labels, int(tree.random_state or 0)
+
+    def measure() -> Run:
+        tree.fit(features[0], labels)
+        return Run(title, "", seed, ORACLE, *_judged(benchmark, features[1], tree, labels), ORACLE)
+
+    return runs.measured(_settings(title, "", seed, ORACLE, tree), measure, f"true labels, seed {seed}")
+
+
+def _judged(benchmark: Benchmark, test: Any, model: Any, labels: Any) -> tuple[dict[str, float], float]:
     judged = benchmark.judge(model.predict_topk(test)[0])
-    precision = {name: judged[name] for name in PRECISIONS}
-    return Run(*key, precision, true_share(labels, benchmark.train.labels), chosen)
+    return {name: judged[name] for name in PRECISIONS}, true_share(labels, benchmark.train.labels)
 
 
 def true_share(labels: Any, truth: Any) -> float:
@@ -252,10 +216,10 @@ def true_share(labels: Any, truth: Any) -> float:
     return 100 * float(labels.multiply(truth).sum()) / max(1, labels.nnz)
 
 
-def _fingerprint(*estimators: Any) -> str:
+def _settings(title: str, grouping: str, seed: int, way: str, *estimators: Any) -> dict[str, Any]:
+    """All that a record depends on: what was measured, and every parameter besides the number of processes."""
     parameters = [
         {name: value for name, value in estimator.get_params(deep=False).items() if name not in ("estimator", "n_jobs")}
         for estimator in estimators
     ]
-    text = json.dumps([__version__, parameters], sort_keys=True, default=repr)
-    return blake2b(text.encode(), digest_size=6).hexdigest()
+    return {"data": title, "grouping": grouping, "seed": seed, "way": way, "parameters": parameters}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from longtail.neural.encoders import Dense
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.network import Network, predict_rows
 from longtail.neural.training import Settings, train
-from longtail.progress import stage, task
+from longtail.progress import task
+from longtail.reproduce.claims import Spread
 from longtail.reproduce.pictures import Line, Panel, Picture
+from longtail.reproduce.records import Figures, Records
 from longtail.reproduce.tables import Cell, Column, Results, Section, Table
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -87,22 +90,37 @@ class Bagged:
     groups: Any
     counts: Any
     size: int
-    vectors: dict[str, Array]
 
     @classmethod
     def of(cls, images: Images, size: int, seed: int) -> Bagged:
         groups = random_groups(len(images.pixels), size, random_state=seed)
         counts = aggregate_labels(images.labels, groups, merge="list")
-        vectors = {}
+        return cls(images, groups, counts, size)
+
+    @cached_property
+    def vectors(self) -> dict[str, Array]:
+        """Label vectors of each mask."""
+        found = {}
         for way, n_iter in (("EAGLE-0", 0), ("EAGLE", 20)):
-            found = GroupRobustLabelVectors(n_iter).fit(images.pixels, groups, counts).label_vectors_
-            vectors[way] = found.toarray()
-        return cls(images, groups, counts, size, vectors)
+            vectors = GroupRobustLabelVectors(n_iter).fit(self.images.pixels, self.groups, self.counts).label_vectors_
+            found[way] = vectors.toarray()
+        return found
 
     def targets(self, kind: str) -> Any:
         amounts = sparse.csr_array(self.counts, dtype=np.float32)
         amounts.data = np.ones_like(amounts.data) if kind == "set" else np.minimum(1, amounts.data / self.size)
         return amounts
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a network is trained; a seed serves for the bags and for the network."""
+
+    targets: str
+    way: str
+    tau: float
+    learning_rate: float
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -114,8 +132,10 @@ class Choice:
 
 
 def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
-    """Write ``miml.md``, ``miml.json`` and a picture; see `longtail.reproduce.run`."""
-    results = Results(out_directory, "miml", "Labels of bags of images", _INTRODUCTION, quick=quick)
+    """Write ``miml.md``, ``miml.json``, ``miml-runs.json`` and pictures; see `longtail.reproduce.run`."""
+    records: Records[Figures] = Records.of(out_directory, "miml", dict, quick=quick)
+    introduction = f"{_INTRODUCTION} {records.about()}"
+    results = Results(out_directory, "miml", "Labels of bags of images", introduction, quick=quick)
     missing = []
     for name in ("mnist", "fashion-mnist"):
         try:
@@ -123,15 +143,16 @@ def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
         except Unavailable:
             missing.append(data_set(name).title)
             continue
-        for section in _sections(images, quick):
+        for section in _sections(images, records, quick):
             results.put(section)
     if missing:
         text = f"Not found in `$LONGTAIL_DATA`, the cache or the system: {', '.join(missing)}."
         results.put(Section("Left out", text))
-    return results.finish()
+    paths = results.finish()
+    return [*paths, records.path] if records.path.is_file() else paths
 
 
-def _sections(images: Images, quick: bool) -> Iterator[Section]:
+def _sections(images: Images, records: Records[Figures], quick: bool) -> Iterator[Section]:
     seeds = _SEEDS[:1] if quick else _SEEDS
     found: dict[tuple[int, str], tuple[Choice, dict[str, list[float]]]] = {}
     title = data_set(images.name).title
@@ -140,27 +161,25 @@ def _sections(images: Images, quick: bool) -> Iterator[Section]:
         for size in _SIZES:
             bagged = {seed: Bagged.of(images, size, seed) for seed in seeds}
             for targets in _TARGETS:
-                choice = _chosen(bagged[0], targets, quick, advance)
+                choice = _chosen(bagged[0], targets, records, quick, advance)
                 accuracies: dict[str, list[float]] = {way: [] for way in _WAYS}
                 for seed in seeds:
                     for way in _WAYS:
                         tau = choice.taus.get(way, 0.0)
-                        with stage(f"bags of {size}, {targets}, seed {seed}, {way}"):
-                            network, _ = _trained(bagged[seed], targets, way, tau, choice.learning_rate, seed, quick)
-                        accuracies[way].append(_accuracy(network, *images.test))
+                        training = Training(targets, way, tau, choice.learning_rate, seed)
+                        accuracies[way].append(_measured(bagged[seed], training, records, quick)["accuracy"])
                         advance(1)
                 found[size, targets] = choice, accuracies
                 yield _section(images, found, len(seeds))
 
 
-def _chosen(bagged: Bagged, targets: str, quick: bool, advance: Any) -> Choice:
+def _chosen(bagged: Bagged, targets: str, records: Records[Figures], quick: bool, advance: Any) -> Choice:
     """The learning rate by the plain network, as in the paper, then the hardness of each mask with that rate."""
 
     def validated(way: str, tau: float, rate: float) -> float:
-        with stage(f"bags of {bagged.size}, {targets}, choosing, {way}"):
-            best = _trained(bagged, targets, way, tau, rate, 0, quick)[1]
+        found = _measured(bagged, Training(targets, way, tau, rate, 0), records, quick)
         advance(1)
-        return best
+        return found["validation"]
 
     rates = {rate: validated("Deep-MIML", 0.0, rate) for rate in _LEARNING_RATES}
     rate = max(rates, key=lambda each: rates[each])
@@ -171,26 +190,40 @@ def _chosen(bagged: Bagged, targets: str, quick: bool, advance: Any) -> Choice:
     return Choice(rate, taus)
 
 
-def _trained(
-    bagged: Bagged, targets: str, way: str, tau: float, rate: float, seed: int, quick: bool
-) -> tuple[Network, float]:
-    """A network with the weights of its best epoch, and how good that was on the validation images."""
+def _measured(bagged: Bagged, training: Training, records: Records[Figures], quick: bool) -> Figures:
+    """How good the weights of the best epoch are on validation and test images, in percent."""
+    images = bagged.images
+    epochs = 2 if quick else _epochs(bagged.size)
+
+    def measure() -> Figures:
+        network, validated = _trained(bagged, training, epochs)
+        return {"validation": 100 * validated, "accuracy": _accuracy(network, *images.test)}
+
+    key = {"images": images.name, "bags of": bagged.size, **asdict(training), "rows": len(images.pixels)}
+    return records.measured({**key, "epochs": epochs}, measure)
+
+
+def _trained(bagged: Bagged, training: Training, epochs: int) -> tuple[Network, float]:
     images = bagged.images
     n_labels = images.labels.shape[1]
-    vectors = torch.from_numpy(bagged.vectors[way]) if tau else None
+    vectors = torch.from_numpy(bagged.vectors[training.way]) if training.tau else None
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        scores = ConceptScores(_HIDDEN, n_labels, _CONCEPTS, rectified=targets == "set")
+        torch.manual_seed(training.seed)
+        scores = ConceptScores(_HIDDEN, n_labels, _CONCEPTS, rectified=training.targets == "set")
         network = Network(
-            BagScores(Dense(images.pixels.shape[1], [_HIDDEN]), scores, vectors, tau), BagLabels(n_labels)
+            BagScores(Dense(images.pixels.shape[1], [_HIDDEN]), scores, vectors, training.tau), BagLabels(n_labels)
         )
-    epochs = 2 if quick else _epochs(bagged.size)
-    settings = Settings(epochs=epochs, batch_size=max(8, 256 // bagged.size), learning_rate=rate, seed=seed)
+    settings = Settings(
+        epochs=epochs,
+        batch_size=max(8, 256 // bagged.size),
+        learning_rate=training.learning_rate,
+        seed=training.seed,
+    )
     bags = BagRows(DenseRows(images.pixels), sparse.csr_array(bagged.groups.T))
     history = train(
         network,
         bags,
-        bagged.targets(targets),
+        bagged.targets(training.targets),
         settings,
         validation=(_alone(images.validation[0]), images.validation[1]),
     )
@@ -220,8 +253,8 @@ def _section(images: Images, found: dict[tuple[int, str], tuple[Choice, dict[str
     for (size, targets), (choice, accuracies) in found.items():
         plain = float(np.mean(accuracies["Deep-MIML"]))
         for way, paper in zip(_WAYS, _PAPER[images.name, size], strict=True):
-            mean, spread = float(np.mean(accuracies[way])), float(np.std(accuracies[way]))
-            cells: tuple[Cell, ...] = (size, targets, way, paper, mean, spread, mean - plain)
+            mean, deviation = Spread.of(accuracies[way])
+            cells: tuple[Cell, ...] = (size, targets, way, paper, mean, deviation, mean - plain)
             rows.append((*cells, choice.learning_rate, choice.taus.get(way)))
     text = (
         f"{len(images.pixels):,} training images in bags; {_VALIDATION:,} others choose the learning rate (by "

@@ -7,13 +7,14 @@ from itertools import chain
 from pathlib import Path
 
 from longtail.reproduce.benchmarks import load_benchmarks
+from longtail.reproduce.claims import Claim, statements
 from longtail.reproduce.multi_head_costs import costs
 from longtail.reproduce.multi_head_images import image_sections
 from longtail.reproduce.multi_head_powersets import powersets
 from longtail.reproduce.multi_head_pretrained import pretrained_sections
 from longtail.reproduce.multi_head_rank_one import rank_one
-from longtail.reproduce.multi_head_runs import Claim, Records, statements
 from longtail.reproduce.multi_head_texts import text_sections
+from longtail.reproduce.records import Figures, Records
 from longtail.reproduce.tables import Results, Section
 
 _INTRODUCTION = (
@@ -30,18 +31,18 @@ def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
 
     ``multi-head-runs.json`` and the ``.npy`` files of encoded texts stay beside them for a run that goes on.
     """
-    results = Results(out_directory, "multi-head", "Short heads for many labels", _INTRODUCTION, quick=quick)
+    records: Records[Figures] = Records.of(out_directory, "multi-head", dict, quick=quick)
+    introduction = f"{_INTRODUCTION} {records.about()}"
+    results = Results(out_directory, "multi-head", "Short heads for many labels", introduction, quick=quick)
     claims: list[Claim] = []
-    for section in _sections(out_directory, claims, quick):
+    for section in _sections(out_directory, records, claims, quick):
         results.put(section)
     if claims:
         results.put(statements(claims))
     return results.finish()
 
 
-def _sections(directory: Path, claims: list[Claim], quick: bool) -> Iterator[Section]:
-    # The small version has files of its own: its figures must never stand in for those of the full one.
-    records = Records(directory / ("multi-head-quick.json" if quick else "multi-head-runs.json"))
+def _sections(directory: Path, records: Records[Figures], claims: list[Claim], quick: bool) -> Iterator[Section]:
     texts, no_texts = load_benchmarks(("eurlex-4k",))
     sets, no_sets = load_benchmarks(("mediamill",))
     missing = [*no_texts, *no_sets]

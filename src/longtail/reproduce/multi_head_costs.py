@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from longtail.parallel import count_cores
+from longtail.reproduce.claims import Claim
 from longtail.reproduce.head_costs import BAR_AT, BATCH, CONTESTANTS, SIZES, WIDTH, compare
-from longtail.reproduce.multi_head_runs import Claim, Records
 from longtail.reproduce.pictures import Line, Panel, Picture
+from longtail.reproduce.records import Figures, Records
 from longtail.reproduce.tables import Cell, Column, Section, Table
 
 _MIB = 2**20
@@ -22,7 +23,7 @@ _STYLES = {"one-hot": 0, "product": 1, "sampling": 2, "cascade": 3}
 _CLAIMED = tuple(name for name in _NAMES if CONTESTANTS[name].at_least)
 
 
-def costs(records: Records, claims: list[Claim], *, quick: bool) -> Iterator[Section]:
+def costs(records: Records[Figures], claims: list[Claim], *, quick: bool) -> Iterator[Section]:
     """A section that grows with the numbers of labels."""
     measured: dict[int, dict[str, dict[str, float]]] = {}
     for n_labels in _QUICK_SIZES if quick else SIZES:
@@ -31,7 +32,7 @@ def costs(records: Records, claims: list[Claim], *, quick: bool) -> Iterator[Sec
     claims += _claims(measured.get(BAR_AT, {}))
 
 
-def _compared(n_labels: int, records: Records, rounds: int) -> dict[str, dict[str, float]]:
+def _compared(n_labels: int, records: Records[Figures], rounds: int) -> dict[str, dict[str, float]]:
     """The comparison, or what is known of it: heads are compared in one run or not at all."""
     found: dict[str, dict[str, float]] = {}
 

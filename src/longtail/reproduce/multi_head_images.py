@@ -20,7 +20,9 @@ from longtail.neural.encoders import Dense
 from longtail.neural.heads import Cascade, Head, OneHot, Product, Sampling
 from longtail.neural.network import predict_rows
 from longtail.neural.training import Settings, train
-from longtail.reproduce.multi_head_runs import SEEDS, Claim, Figures, Records, Spread, lengths, seeded_network
+from longtail.reproduce.claims import Claim, Spread
+from longtail.reproduce.multi_head_runs import SEEDS, lengths, seeded_network
+from longtail.reproduce.records import Figures, Records
 from longtail.reproduce.tables import Cell, Column, Section, Table
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -155,7 +157,7 @@ def _one_each(classes: Array, n_classes: int) -> Any:
     return sparse.csr_array((ones, classes, np.arange(len(classes) + 1)), shape=(len(classes), n_classes))
 
 
-def image_sections(records: Records, claims: list[Claim], *, quick: bool) -> Iterator[Section]:
+def image_sections(records: Records[Figures], claims: list[Claim], *, quick: bool) -> Iterator[Section]:
     """A section of each set of images, growing with the heads that are done."""
     missing = []
     for name in ("mnist", "fashion-mnist"):
@@ -176,7 +178,7 @@ def image_sections(records: Records, claims: list[Claim], *, quick: bool) -> Ite
 
 
 def compared(
-    images: Images, variants: tuple[Variant, ...], records: Records, claims: list[Claim], *, quick: bool
+    images: Images, variants: tuple[Variant, ...], records: Records[Figures], claims: list[Claim], *, quick: bool
 ) -> Iterator[Section]:
     """The table of a set of images after each variant; the one-hot head comes first, and chooses the learning rate."""
     seeds = SEEDS[:1] if quick else SEEDS
@@ -189,7 +191,9 @@ def compared(
     claims += _claims(images, found)
 
 
-def _measured(images: Images, variant: Variant, rate: float, seed: int, records: Records, quick: bool) -> Figures:
+def _measured(
+    images: Images, variant: Variant, rate: float, seed: int, records: Records[Figures], quick: bool
+) -> Figures:
     settings = Settings(epochs=2 if quick else _EPOCHS, batch_size=_BATCH, learning_rate=rate, seed=seed)
     key = {
         "images": images.title,
@@ -244,11 +248,11 @@ def _section(images: Images, found: dict[Variant, list[Figures]], rate: float, n
         *(Column("head"), Column("order"), Column("accuracy", ".2f"), Column("±", ".2f"), Column("- one-hot", "+.2f")),
         *(Column("weights of the head", ",d"), Column("paper, other images", ".2f"), Column("- its one-hot", "+.2f")),
     )
-    plain = Spread.of(found[_ONE_HOT], "accuracy").mean
+    plain = Spread.of(run["accuracy"] for run in found[_ONE_HOT]).mean
     reference = _PAPER.get((5, 2) if images.n_classes == 10 else (40, 25), {})
     rows: list[tuple[Cell, ...]] = []
     for variant, runs in found.items():
-        mean, deviation = Spread.of(runs, "accuracy")
+        mean, deviation = Spread.of(run["accuracy"] for run in runs)
         told = variant.order == "given" and variant.radices in ((), *_PAPER)
         paper = reference.get(variant.head) if told else None
         gap = None if paper is None or variant == _ONE_HOT else paper - reference["one-hot"]
@@ -270,7 +274,7 @@ def _section(images: Images, found: dict[Variant, list[Figures]], rate: float, n
 
 
 def _claims(images: Images, found: dict[Variant, list[Figures]]) -> Iterator[Claim]:
-    means = {variant: Spread.of(runs, "accuracy").mean for variant, runs in found.items()}
+    means = {variant: Spread.of(run["accuracy"] for run in runs).mean for variant, runs in found.items()}
     plain = means[_ONE_HOT]
     for variant in (*_PAIR, *_LONG, *_DIGITS):
         if variant in means:

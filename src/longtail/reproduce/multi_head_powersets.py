@@ -16,7 +16,9 @@ from longtail.neural.heads.powerset import PowersetHead
 from longtail.neural.network import Network
 from longtail.neural.training import Settings, train
 from longtail.reproduce.benchmarks import Benchmark
-from longtail.reproduce.multi_head_runs import SEEDS, Claim, Figures, Records, Spread, seeded_network
+from longtail.reproduce.claims import Claim, Spread
+from longtail.reproduce.multi_head_runs import SEEDS, seeded_network
+from longtail.reproduce.records import Figures, Records
 from longtail.reproduce.tables import Cell, Column, Section, Table
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -56,7 +58,9 @@ class Rows:
         return cls((X[kept], labels[kept]), (X[held], labels[held]), (test, benchmark.test.labels))
 
 
-def powersets(benchmarks: list[Benchmark], records: Records, claims: list[Claim], *, quick: bool) -> Iterator[Section]:
+def powersets(
+    benchmarks: list[Benchmark], records: Records[Figures], claims: list[Claim], *, quick: bool
+) -> Iterator[Section]:
     """A section for each data set, growing with the heads that are done."""
     seeds = SEEDS[:1] if quick else SEEDS
     for benchmark in benchmarks:
@@ -71,7 +75,7 @@ def powersets(benchmarks: list[Benchmark], records: Records, claims: list[Claim]
 
 
 def _measured(
-    benchmark: Benchmark, rows: Rows, head: str, rate: float, seed: int, records: Records, quick: bool
+    benchmark: Benchmark, rows: Rows, head: str, rate: float, seed: int, records: Records[Figures], quick: bool
 ) -> Figures:
     settings = Settings(epochs=2 if quick else _EPOCHS, batch_size=_BATCH, learning_rate=rate, seed=seed)
     key = {
@@ -150,12 +154,12 @@ def _section(benchmark: Benchmark, rows: Rows, found: dict[str, list[Figures]], 
             Column("paper, COCO", ".2f"),
         ),
     )
-    plain = Spread.of(found["sigmoids"], "test").mean
+    plain = Spread.of(run["test"] for run in found["sigmoids"]).mean
     cells: list[tuple[Cell, ...]] = []
     for head, runs in found.items():
-        mean, deviation = Spread.of(runs, "test")
-        measured: tuple[Cell, ...] = (head, mean, deviation, None, Spread.of(runs, "threshold").mean)
-        measured = (*measured, Spread.of(runs, "halves").mean)
+        mean, deviation = Spread.of(run["test"] for run in runs)
+        measured: tuple[Cell, ...] = (head, mean, deviation, None, Spread.of(run["threshold"] for run in runs).mean)
+        measured = (*measured, Spread.of(run["halves"] for run in runs).mean)
         if head != "sigmoids":
             measured = (head, mean, deviation, mean - plain, None, None)
         cells.append((*measured, *_PAPER[head]))
@@ -172,7 +176,7 @@ def _section(benchmark: Benchmark, rows: Rows, found: dict[str, list[Figures]], 
 
 
 def _claims(benchmark: Benchmark, found: dict[str, list[Figures]]) -> Iterator[Claim]:
-    means = {head: Spread.of(runs, "test").mean for head, runs in found.items()}
+    means = {head: Spread.of(run["test"] for run in runs).mean for head, runs in found.items()}
     for head in ("MHP", "MHC", "MHS"):
         yield Claim(
             f"{benchmark.title}: subset accuracy of {head} is above that of thresholded sigmoids",

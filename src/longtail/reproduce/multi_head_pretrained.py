@@ -21,8 +21,10 @@ from longtail.neural.heads import OneHot
 from longtail.neural.network import predict_rows
 from longtail.neural.training import Settings, train
 from longtail.reproduce.benchmarks import KS
-from longtail.reproduce.multi_head_runs import SEEDS, Claim, Figures, Records, Spread, seeded_network
+from longtail.reproduce.claims import Claim, Spread
+from longtail.reproduce.multi_head_runs import SEEDS, seeded_network
 from longtail.reproduce.multi_head_texts import PRECISIONS
+from longtail.reproduce.records import Figures, Records
 from longtail.reproduce.tables import Cell, Column, Section, Table
 from longtail.text import TextFeatures
 
@@ -71,7 +73,9 @@ def pretrained_folder() -> Path | None:
     return None
 
 
-def pretrained_sections(records: Records, claims: list[Claim], directory: Path, *, quick: bool) -> Iterator[Section]:
+def pretrained_sections(
+    records: Records[Figures], claims: list[Claim], directory: Path, *, quick: bool
+) -> Iterator[Section]:
     """A section that grows with the kinds of features, or says what is missing for it."""
     title = data_set(_NAME).title
     folder = pretrained_folder()
@@ -112,7 +116,7 @@ def _encoded(corpus: Corpus, folder: Path, path: Path) -> Array:
     return features
 
 
-def compared(documents: Documents, records: Records, claims: list[Claim], *, quick: bool) -> Iterator[Section]:
+def compared(documents: Documents, records: Records[Figures], claims: list[Claim], *, quick: bool) -> Iterator[Section]:
     """The table of the three kinds of features after each kind."""
     seeds = SEEDS[:1] if quick else SEEDS
     found: dict[str, list[Figures]] = {}
@@ -122,7 +126,7 @@ def compared(documents: Documents, records: Records, claims: list[Claim], *, qui
         rates[kind] = max(tried, key=lambda each: tried[each]["P@1"] + tried[each]["P@5"])
         found[kind] = [_measured(documents, kind, rates[kind], seed, False, records, quick) for seed in seeds]
         yield _section(documents, found, rates, len(seeds))
-    means = {kind: [Spread.of(runs, name).mean for name in PRECISIONS] for kind, runs in found.items()}
+    means = {kind: [Spread.of(run[name] for run in runs).mean for name in PRECISIONS] for kind, runs in found.items()}
     claims.append(
         Claim(
             f"{data_set(_NAME).title}: MiniLM beside tf-idf is above either alone in P@1/3/5",
@@ -136,7 +140,7 @@ def compared(documents: Documents, records: Records, claims: list[Claim], *, qui
 
 
 def _measured(
-    documents: Documents, kind: str, rate: float, seed: int, held_out: bool, records: Records, quick: bool
+    documents: Documents, kind: str, rate: float, seed: int, held_out: bool, records: Records[Figures], quick: bool
 ) -> Figures:
     settings = Settings(epochs=2 if quick else _EPOCHS, batch_size=_BATCH, learning_rate=rate, seed=seed)
     key = {
@@ -176,7 +180,7 @@ def _section(documents: Documents, found: dict[str, list[Figures]], rates: dict[
     )
     rows: list[tuple[Cell, ...]] = []
     for kind, runs in found.items():
-        flat = [value for name in PRECISIONS for value in Spread.of(runs, name)]
+        flat = [value for name in PRECISIONS for value in Spread.of(run[name] for run in runs)]
         rows.append((kind, documents.train[kind].shape[1], *flat, rates[kind]))
     title = data_set(_NAME).title
     n_train, n_test = documents.labels.shape[0], documents.truth.shape[0]

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from longtail.progress import task
-from longtail.reproduce.multi_head_runs import SEEDS, Claim
+from longtail.reproduce.claims import Claim
+from longtail.reproduce.multi_head_runs import SEEDS
 from longtail.reproduce.pictures import Line, Panel, Picture
 from longtail.reproduce.tables import Cell, Column, Section, Table
 

@@ -16,9 +16,11 @@ from longtail.neural.heads import Cascade, Head, OneHot
 from longtail.neural.network import predict_rows
 from longtail.neural.training import Settings, train
 from longtail.reproduce.benchmarks import KS, Benchmark
+from longtail.reproduce.claims import Claim, Spread
 from longtail.reproduce.eagle_features import weighted_by_idf
-from longtail.reproduce.multi_head_runs import SEEDS, Claim, Figures, Records, Spread, lengths, seeded_network
+from longtail.reproduce.multi_head_runs import SEEDS, lengths, seeded_network
 from longtail.reproduce.pictures import Line, Panel, Picture
+from longtail.reproduce.records import Figures, Records
 from longtail.reproduce.tables import Cell, Column, Section, Table
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -67,7 +69,7 @@ class Variant:
 
 
 def text_sections(
-    benchmarks: list[Benchmark], records: Records, claims: list[Claim], *, quick: bool
+    benchmarks: list[Benchmark], records: Records[Figures], claims: list[Claim], *, quick: bool
 ) -> Iterator[Section]:
     """Sections on heads and on trimming for each data set, growing with what is done."""
     seeds = SEEDS[:1] if quick else SEEDS
@@ -86,7 +88,9 @@ def text_sections(
         claims += _claims(texts, found)
 
 
-def _measured(texts: Texts, variant: Variant, rate: float, seed: int, records: Records, quick: bool) -> Figures:
+def _measured(
+    texts: Texts, variant: Variant, rate: float, seed: int, records: Records[Figures], quick: bool
+) -> Figures:
     settings = Settings(epochs=2 if quick else _EPOCHS, batch_size=_BATCH, learning_rate=rate, seed=seed)
     key = {
         "texts": texts.title,
@@ -154,11 +158,11 @@ def _heads_section(texts: Texts, found: dict[Variant, list[Figures]], rate: floa
         *(Column("weights of the head", ",d"), *(Column(f"paper, {name}", ".2f") for name in PRECISIONS)),
     )
     rows: list[tuple[Cell, ...]] = []
-    plain = [Spread.of(found[Variant()], name).mean for name in PRECISIONS]
+    plain = [Spread.of(run[name] for run in found[Variant()]).mean for name in PRECISIONS]
     for variant, runs in found.items():
         if variant.trim:
             continue
-        spreads = [Spread.of(runs, name) for name in PRECISIONS]
+        spreads = [Spread.of(run[name] for run in runs) for name in PRECISIONS]
         differences: list[Cell] = [spread.mean - base for spread, base in zip(spreads, plain, strict=True)]
         if variant.first is None:
             differences = [None] * len(KS)
@@ -188,7 +192,7 @@ def _trimming_section(texts: Texts, found: dict[Variant, list[Figures]]) -> Sect
     for trim in _TRIMS:
         runs = found.get(Variant(_FIRST, trim))
         if runs:
-            spreads = [Spread.of(runs, name) for name in PRECISIONS]
+            spreads = [Spread.of(run[name] for run in runs) for name in PRECISIONS]
             means[trim] = [spread.mean for spread in spreads]
             flat = [value for spread in spreads for value in spread]
             rows.append((round(100 * trim), int(runs[0]["labels"]), *flat, *_PAPER[trim]))
@@ -210,7 +214,7 @@ def _trimming_section(texts: Texts, found: dict[Variant, list[Figures]]) -> Sect
 
 def _claims(texts: Texts, found: dict[Variant, list[Figures]]) -> Iterator[Claim]:
     def means(variant: Variant) -> list[float]:
-        return [Spread.of(found[variant], name).mean for name in PRECISIONS]
+        return [Spread.of(run[name] for run in found[variant]).mean for name in PRECISIONS]
 
     def told(values: list[float]) -> str:
         return " / ".join(f"{value:.2f}" for value in values)
