@@ -8,7 +8,7 @@ import pytest
 
 from longtail.errors import InvalidInput
 from longtail.reproduce.claims import Claim, Spread, statements
-from longtail.reproduce.records import Records
+from longtail.reproduce.records import Records, about
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ def test_the_small_version_has_a_file_of_its_own(tmp_path: Path) -> None:
 
 def test_readers_are_told_where_records_are_and_how_many_are_older(path: Path) -> None:
     Records(path, dict).measured({"seed": 0}, lambda: {"P@1": 7.0})
-    assert "from before" not in Records(path.with_name("other.json"), dict).about()
-    assert "`runs.json`" in Records(path, dict).about()
-    assert Records(path, dict).about().endswith("from before this run: 1.")
+    assert "from before" not in about([Records(path.with_name("other.json"), dict)])
+    assert "`runs.json`, `other.json`" in about([Records(path, dict), Records(path.with_name("other.json"), dict)])
+    assert about([Records(path, dict)]).endswith("from before this run: 1.")
 
 
 def test_statements_that_fail_are_told() -> None:

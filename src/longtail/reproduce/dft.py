@@ -10,7 +10,8 @@ from longtail.progress import task
 from longtail.reproduce.benchmarks import Benchmark, load_benchmarks
 from longtail.reproduce.dft_findings import Findings
 from longtail.reproduce.dft_runs import HEADS, METRIC_K, Plan, Run, Split, chosen_rate, measured
-from longtail.reproduce.records import Records
+from longtail.reproduce.records import Records, about
+from longtail.reproduce.side_by_side import measure_parts
 from longtail.reproduce.tables import Column, Results, Section, Table
 
 _WIDTHS = (5, 10, 20, 50, 100, 200)
@@ -37,24 +38,37 @@ _INTRODUCTION = (
 
 
 def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
-    """Write ``dft.md``, ``dft.json``, ``dft-runs.json`` and pictures; see `longtail.reproduce.run`."""
+    """Write ``dft.md``, ``dft.json``, records of trainings and pictures; see `longtail.reproduce.run`."""
     benchmarks, missing = load_benchmarks(("bibtex",) if quick else tuple(_PLANS))
-    runs = Records.of(out_directory, "dft", Run, quick=quick)
-    introduction = f"{_INTRODUCTION} {runs.about()}"
+    names = [benchmark.name for benchmark in benchmarks]
+    introduction = f"{_INTRODUCTION} {about([_records(out_directory, name, quick) for name in names])}"
     if missing:
         introduction += f" Left out, because not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}."
     results = Results(out_directory, "dft", "Narrow output layers", introduction, quick=quick)
+    if not quick and names:
+        measure_parts("longtail.reproduce.dft:measure", names[::-1], out_directory)
     found: dict[str, Findings] = {}
     for benchmark in benchmarks:
         plan = _PLANS[benchmark.name]
         if quick:
             plan = replace(plan, widths=(5, 50), learning_rates=(1e-2, 3e-2), seeds=(0,), epochs=4, n_sets=50)
-        for findings in compared(_split(benchmark, plan), plan, runs):
+        for findings in compared(_split(benchmark, plan), plan, _records(out_directory, benchmark.name, quick)):
             found[benchmark.name] = findings
             results.put(_claims(list(found.values())))
             results.put(findings.section())
-    paths = results.finish()
-    return [*paths, runs.path] if runs.path.is_file() else paths
+    return [*results.finish(), *(_records(out_directory, name, quick).path for name in names)]
+
+
+def measure(part: str, directory: str) -> None:
+    """Train and audit all layers on the data set called `part`."""
+    [benchmark], _ = load_benchmarks((part,))
+    plan = _PLANS[part]
+    for _ in compared(_split(benchmark, plan), plan, _records(Path(directory), part, quick=False)):
+        pass
+
+
+def _records(directory: Path, name: str, quick: bool) -> Records[Run]:
+    return Records.of(directory, f"dft-{name}", Run, quick=quick)
 
 
 def compared(split: Split, plan: Plan, runs: Records[Run]) -> Iterator[Findings]:

@@ -14,7 +14,7 @@ from longtail.reproduce.eagle_features import features_matter
 from longtail.reproduce.eagle_groups import N_TREES, labels_of_groups
 from longtail.reproduce.eagle_runs import Run
 from longtail.reproduce.eagle_simulation import simulations
-from longtail.reproduce.records import Records
+from longtail.reproduce.records import Records, about
 from longtail.reproduce.tables import Results, Section
 
 _INTRODUCTION = (
@@ -28,7 +28,7 @@ def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
     """Write ``eagle.md``, ``eagle.json``, ``eagle-runs.json`` and pictures; see `longtail.reproduce.run`."""
     benchmarks, missing = load_benchmarks(("bibtex",) if quick else ("eurlex-4k", "bibtex"))
     runs = Records.of(out_directory, "eagle", Run, quick=quick)
-    introduction = f"{_INTRODUCTION} {runs.about()}"
+    introduction = f"{_INTRODUCTION} {about([runs])}"
     if missing:
         introduction += f" Left out, because not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}."
     results = Results(out_directory, "eagle", "Labels of groups", introduction, quick=quick)

@@ -138,7 +138,7 @@ def compare(n_labels: int, names: Sequence[str], rounds: int, passes: int, threa
     with task(f"heads of {n_labels:,} labels", total=rounds * len(names)) as advance:
         for _ in range(rounds):
             for name in names:
-                arguments = {"name": name, "n_labels": n_labels, "passes": passes, "threads": threads}
+                arguments: dict[str, Any] = {"name": name, "n_labels": n_labels, "passes": passes, "threads": threads}
                 found[name].append(call_isolated(f"{__name__}:measure", **arguments))
                 advance(1)
     result = {}

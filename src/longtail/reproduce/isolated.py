@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any, Self
 
 from longtail.errors import Unavailable
@@ -18,8 +20,8 @@ from longtail.errors import Unavailable
 _LAUNCHER = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, *sys.argv[1:]]))"
 
 
-def call_isolated(function: str, **arguments: Any) -> Any:
-    """Call ``package.module:function`` in a fresh interpreter.
+def call_isolated(function: str, *, environment: Mapping[str, str] | None = None, **arguments: Any) -> Any:
+    """Call ``package.module:function`` in a fresh interpreter, with these variables of the environment set.
 
     Examples
     --------
@@ -32,6 +34,7 @@ def call_isolated(function: str, **arguments: Any) -> Any:
         capture_output=True,
         encoding="utf-8",
         check=False,
+        env={**os.environ, **(environment or {})},
     )
     if done.returncode:
         raise Unavailable(

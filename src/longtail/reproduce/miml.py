@@ -24,11 +24,13 @@ from longtail.neural.training import Settings, train
 from longtail.progress import task
 from longtail.reproduce.claims import Spread
 from longtail.reproduce.pictures import Line, Panel, Picture
-from longtail.reproduce.records import Figures, Records
+from longtail.reproduce.records import Figures, Records, about
+from longtail.reproduce.side_by_side import measure_parts
 from longtail.reproduce.tables import Cell, Column, Results, Section, Table
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_NAMES = ("mnist", "fashion-mnist")
 _HIDDEN, _CONCEPTS = 256, 5
 _SIZES = (4, 50)
 _TARGETS = ("set", "proportion")
@@ -132,27 +134,42 @@ class Choice:
 
 
 def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
-    """Write ``miml.md``, ``miml.json``, ``miml-runs.json`` and pictures; see `longtail.reproduce.run`."""
-    records: Records[Figures] = Records.of(out_directory, "miml", dict, quick=quick)
-    introduction = f"{_INTRODUCTION} {records.about()}"
+    """Write ``miml.md``, ``miml.json``, records of trainings and pictures; see `longtail.reproduce.run`."""
+    here = [name for name in _NAMES if _is_here(name)]
+    introduction = f"{_INTRODUCTION} {about([_records(out_directory, name, quick) for name in _NAMES])}"
     results = Results(out_directory, "miml", "Labels of bags of images", introduction, quick=quick)
-    missing = []
-    for name in ("mnist", "fashion-mnist"):
-        try:
-            images = Images.load(name, 4_000 if quick else None)
-        except Unavailable:
-            missing.append(data_set(name).title)
-            continue
-        for section in _sections(images, records, quick):
+    if not quick and here:
+        measure_parts("longtail.reproduce.miml:measure", here, out_directory)
+    for name in here:
+        for section in _sections(name, _records(out_directory, name, quick), quick):
             results.put(section)
+    missing = [data_set(name).title for name in _NAMES if name not in here]
     if missing:
         text = f"Not found in `$LONGTAIL_DATA`, the cache or the system: {', '.join(missing)}."
         results.put(Section("Left out", text))
-    paths = results.finish()
-    return [*paths, records.path] if records.path.is_file() else paths
+    return [*results.finish(), *(_records(out_directory, name, quick).path for name in here)]
 
 
-def _sections(images: Images, records: Records[Figures], quick: bool) -> Iterator[Section]:
+def measure(part: str, directory: str) -> None:
+    """Train all networks on the images called `part`."""
+    for _ in _sections(part, _records(Path(directory), part, quick=False), quick=False):
+        pass
+
+
+def _is_here(name: str) -> bool:
+    try:
+        load_data_set(name, "test")
+    except Unavailable:
+        return False
+    return True
+
+
+def _records(directory: Path, name: str, quick: bool) -> Records[Figures]:
+    return Records.of(directory, f"miml-{name}", dict, quick=quick)
+
+
+def _sections(name: str, records: Records[Figures], quick: bool) -> Iterator[Section]:
+    images = Images.load(name, 4_000 if quick else None)
     seeds = _SEEDS[:1] if quick else _SEEDS
     found: dict[tuple[int, str], tuple[Choice, dict[str, list[float]]]] = {}
     title = data_set(images.name).title

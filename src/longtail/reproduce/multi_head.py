@@ -14,7 +14,8 @@ from longtail.reproduce.multi_head_powersets import powersets
 from longtail.reproduce.multi_head_pretrained import pretrained_sections
 from longtail.reproduce.multi_head_rank_one import rank_one
 from longtail.reproduce.multi_head_texts import text_sections
-from longtail.reproduce.records import Figures, Records
+from longtail.reproduce.records import Figures, Records, about
+from longtail.reproduce.side_by_side import measure_parts
 from longtail.reproduce.tables import Results, Section
 
 _INTRODUCTION = (
@@ -26,33 +27,52 @@ _INTRODUCTION = (
 )
 
 
+_PARTS = ("mnist", "fashion-mnist", "mosaics", "texts", "pretrained", "powersets")
+_LONGEST_FIRST = ("mosaics", "texts", "pretrained", "powersets", "mnist", "fashion-mnist")
+_BENCHMARKS = {"texts": ("eurlex-4k", text_sections), "powersets": ("mediamill", powersets)}
+
+
 def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
     """Write ``multi-head.md``, ``multi-head.json`` and pictures; see `longtail.reproduce.run`.
 
-    ``multi-head-runs.json`` and the ``.npy`` files of encoded texts stay beside them for a run that goes on.
+    Records of trainings and the ``.npy`` files of encoded texts stay beside them for a run that goes on.
     """
-    records: Records[Figures] = Records.of(out_directory, "multi-head", dict, quick=quick)
-    introduction = f"{_INTRODUCTION} {records.about()}"
+    introduction = f"{_INTRODUCTION} {about([_records(out_directory, part, quick) for part in (*_PARTS, 'costs')])}"
     results = Results(out_directory, "multi-head", "Short heads for many labels", introduction, quick=quick)
+    if not quick:
+        measure_parts("longtail.reproduce.multi_head:measure", _LONGEST_FIRST, out_directory)
     claims: list[Claim] = []
-    for section in _sections(out_directory, records, claims, quick):
+    sections = chain(
+        *(_sections(part, out_directory, claims, quick) for part in _PARTS),
+        rank_one(claims, quick=quick),
+        costs(_records(out_directory, "costs", quick), claims, quick=quick),
+    )
+    for section in sections:
         results.put(section)
     if claims:
         results.put(statements(claims))
     return results.finish()
 
 
-def _sections(directory: Path, records: Records[Figures], claims: list[Claim], quick: bool) -> Iterator[Section]:
-    texts, no_texts = load_benchmarks(("eurlex-4k",))
-    sets, no_sets = load_benchmarks(("mediamill",))
-    missing = [*no_texts, *no_sets]
-    if missing:
-        yield Section("Left out", f"Not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}.")
-    yield from chain(
-        image_sections(records, claims, quick=quick),
-        text_sections(texts, records, claims, quick=quick),
-        pretrained_sections(records, claims, directory, quick=quick),
-        powersets(sets, records, claims, quick=quick),
-        rank_one(claims, quick=quick),
-        costs(records, claims, quick=quick),
-    )
+def measure(part: str, directory: str) -> None:
+    """Train the networks of one part."""
+    for _ in _sections(part, Path(directory), [], quick=False):
+        pass
+
+
+def _sections(part: str, directory: Path, claims: list[Claim], quick: bool) -> Iterator[Section]:
+    records = _records(directory, part, quick)
+    if part == "pretrained":
+        yield from pretrained_sections(records, claims, directory, quick=quick)
+    elif part in _BENCHMARKS:
+        name, sections = _BENCHMARKS[part]
+        benchmarks, missing = load_benchmarks((name,))
+        for title in missing:
+            yield Section(f"Left out: {title}", f"{title} was not found in `$LONGTAIL_DATA` or the cache.")
+        yield from sections(benchmarks, records, claims, quick=quick)
+    else:
+        yield from image_sections(part, records, claims, quick=quick)
+
+
+def _records(directory: Path, part: str, quick: bool) -> Records[Figures]:
+    return Records.of(directory, f"multi-head-{part}", dict, quick=quick)

@@ -38,6 +38,7 @@ _SIDE = 28
 _BLOCKS = 4  # of each row of few classes in MHS, as the authors' code has for CIFAR
 _FEW = 100
 _ORDER_ROWS = 8_000
+_MOSAIC_TITLE = "Mosaics of three MNIST digits"
 # Table 7: CIFAR-10 {5;2} after 400 epochs of ResNet, ImageNet {40;25}.
 _PAPER = {
     (5, 2): {"one-hot": 95.73, "MHP": 95.31, "MHC": 95.55, "MHS": 95.28},
@@ -143,7 +144,7 @@ def mosaics(name: str = "mnist", sizes: tuple[int, int, int] = _MOSAICS) -> Imag
         places = chosen[generator.integers(len(chosen), size=(size, 3))]
         numbers = corpus.labels.indices[places] @ np.array([100, 10, 1])
         parts.append((Mosaics(digits, places), _one_each(numbers, 1000)))
-    return Images("Mosaics of three MNIST digits", 1000, lambda: SideBySide(_SIDE, 3, _DIGIT_WIDTH, _WIDTH), *parts)
+    return Images(_MOSAIC_TITLE, 1000, lambda: SideBySide(_SIDE, 3, _DIGIT_WIDTH, _WIDTH), *parts)
 
 
 def _split(n_images: int) -> tuple[Array, Array]:
@@ -157,24 +158,20 @@ def _one_each(classes: Array, n_classes: int) -> Any:
     return sparse.csr_array((ones, classes, np.arange(len(classes) + 1)), shape=(len(classes), n_classes))
 
 
-def image_sections(records: Records[Figures], claims: list[Claim], *, quick: bool) -> Iterator[Section]:
-    """A section of each set of images, growing with the heads that are done."""
-    missing = []
-    for name in ("mnist", "fashion-mnist"):
-        try:
+def image_sections(name: str, records: Records[Figures], claims: list[Claim], *, quick: bool) -> Iterator[Section]:
+    """The section of mnist, fashion-mnist or mosaics, growing with the heads that are done."""
+    try:
+        if name == "mosaics":
+            images = mosaics(sizes=(2_000, 500, 500) if quick else _MOSAICS)
+            variants = (_ONE_HOT, *_LONG, *_DIGITS, *_LENGTHS, *_ORDERS)
+        else:
             images = single_images(name, 2_000 if quick else _SINGLE)
-        except Unavailable:
-            missing.append(data_set(name).title)
-            continue
-        yield from compared(images, (_ONE_HOT, *_PAIR), records, claims, quick=quick)
-    if data_set("mnist").title not in missing:
-        images = mosaics(sizes=(2_000, 500, 500) if quick else _MOSAICS)
-        variants = (_ONE_HOT, *_LONG, *_DIGITS, *_LENGTHS, *_ORDERS)
-        yield from compared(images, variants[:4] if quick else variants, records, claims, quick=quick)
-    if missing:
-        yield Section(
-            "Images left out", f"Not found in `$LONGTAIL_DATA`, the cache or the system: {', '.join(missing)}."
-        )
+            variants = (_ONE_HOT, *_PAIR)
+    except Unavailable:
+        title = _MOSAIC_TITLE if name == "mosaics" else data_set(name).title
+        yield Section(f"Left out: {title}", "Not found in `$LONGTAIL_DATA`, the cache or the system.")
+        return
+    yield from compared(images, variants[:4] if quick else variants, records, claims, quick=quick)
 
 
 def compared(

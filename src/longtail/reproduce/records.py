@@ -6,7 +6,7 @@ A record is measured once for its settings, so that a run that was interrupted g
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -72,14 +72,6 @@ class Records(Generic[Record]):
         """
         return cls(directory / f"{name}-{'quick' if quick else 'runs'}.json", kind)
 
-    def about(self) -> str:
-        """What readers of the results have to know of the file, in two sentences or three."""
-        text = (
-            f"Trainings are kept in `{self.path.name}`: a run that was interrupted goes on where it stopped, and "
-            "removing the file measures everything anew."
-        )
-        return f"{text} Trainings kept there from before this run: {self.kept}." if self.kept else text
-
     def measured(self, settings: Mapping[str, Any], measure: Callable[[], Record], title: str = "") -> Record:
         """The record of these settings, or what `measure` finds now.
 
@@ -104,6 +96,17 @@ class Records(Generic[Record]):
         text = json.dumps({"version": __version__, "records": records}, indent=1)
         with written_whole(self.path) as file:
             file.write(f"{text}\n".encode())
+
+
+def about(records: Sequence[Records[Any]]) -> str:
+    """What readers of the results have to know of the files, in two sentences or three."""
+    names = ", ".join(f"`{each.path.name}`" for each in records)
+    text = (
+        f"Trainings are kept in {names}: a run that was interrupted goes on where it stopped, and removing what is "
+        "kept measures everything anew."
+    )
+    kept = sum(each.kept for each in records)
+    return f"{text} Trainings kept there from before this run: {kept}." if kept else text
 
 
 def _key(settings: Mapping[str, Any]) -> str:
