@@ -27,7 +27,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 PRECISIONS = tuple(f"P@{k}" for k in KS)
 
 _SCALING = "log(1+v), rows normalised"
-_WIDTH, _SURVIVORS, _INPUT_DROPOUT = 512, 10, 0.2
+_WIDTH, _SURVIVORS, _INPUT_DROPOUT = 512, 30, 0.2
 _LEARNING_RATES = (5e-3, 1e-2)
 _EPOCHS, _BATCH = 10, 128
 _VALIDATION = 1_500
