@@ -42,7 +42,7 @@ def test_columns_may_be_numbers_and_rows_may_have_names(tmp_path: Path) -> None:
     assert (list(corpus.row_names), list(corpus.group_names)) == (["r1", "r2"], ["7"])
     assert corpus.label_names == ("a", "b")
     # The group may be what otherwise names rows.
-    assert read_grouped_delimited(path, group="id", text="words", labels="tags").row_names is None
+    assert read_grouped_delimited(path, group="id", text="words", labels="tags", label_separator="|").row_names is None
 
 
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path) -> None:
