@@ -13,11 +13,13 @@ from longtail.errors import NotEnoughMemory
 
 
 def problem(seed, n_labels, n_members, kind):
-    """Costs and room: of any kind, with many ties, or such that all labels want the same members."""
+    """Costs and room: of any kind, with many ties, of a few labels copied, or such that all want the same members."""
     rng = np.random.default_rng(seed)
     costs = rng.normal(size=(n_labels, n_members))
     if kind == "ties":
         costs = np.round(costs)
+    if kind == "copies":
+        costs = costs[rng.integers(0, max(1, n_labels // 6), size=n_labels)]
     if kind == "crowded":
         costs -= 5 * np.arange(n_members)
     room = rng.multinomial(n_labels, rng.dirichlet(np.ones(n_members))) + rng.integers(0, 2, n_members)
@@ -28,7 +30,7 @@ def problem(seed, n_labels, n_members, kind):
     seed=st.integers(0, 2**32 - 1),
     n_labels=st.integers(1, 25),
     n_members=st.integers(2, 7),
-    kind=st.sampled_from(["any", "ties", "crowded"]),
+    kind=st.sampled_from(["any", "ties", "copies", "crowded"]),
 )
 def test_moving_labels_costs_as_little_as_a_column_for_each_place(seed, n_labels, n_members, kind):
     costs, room = problem(seed, n_labels, n_members, kind)
@@ -66,6 +68,25 @@ def test_thousands_of_labels_that_all_want_the_same_member_are_shared_out():
     for middle in range(8):  # the best gain of any chain of moves
         gains = np.maximum(gains, gains[:, [middle]] + gains[[middle]])
     assert gains.diagonal().max() < 1e-9
+
+
+def test_labels_with_the_same_similarities_move_together(monkeypatch):
+    """Moved one by one, each would take a search of its own."""
+    values = np.tile(np.array([9.0, 5.0, 2.0, 1.0]), (20_000, 1))
+    values[:8000] -= np.array([0.0, 3.0, 0.0, 0.0])
+    costs, room = -values, np.full(4, 5000)
+    monkeypatch.setattr(sharing, "_RISES", 0)
+    owners = by_moving(costs, room)
+    assert np.bincount(owners).tolist() == [5000] * 4
+    # The first kind loses more at the second member, so that the other kind has its places.
+    assert (owners[:8000] != 1).all()
+
+
+@pytest.mark.parametrize("size", [1e-24, 1e-300, 1e24])
+def test_sharing_out_does_not_depend_on_the_size_of_similarities(rng, size):
+    values = rng.normal(size=(12, 4))
+    counts = rng.integers(1, 4, size=12)
+    np.testing.assert_array_equal(shared_out(size * values, counts), shared_out(values, counts))
 
 
 def test_places_that_do_not_fit_into_memory_are_refused(monkeypatch):

@@ -45,6 +45,27 @@ def test_the_objective_is_at_most_the_number_of_groups(seed):
     assert (fit(X, groups, labels).objective_ <= (labels.toarray() > 0).sum(axis=0) + 1e-6).all()
 
 
+@pytest.mark.parametrize("size", [1e-24, 1e-35, 1e-12, 1e12])
+def test_rows_of_any_length_have_the_same_vectors(rng, size):
+    X, _, groups, labels = grouped_problem(rng)
+    usual, scaled = fit(X, groups, labels), fit(X * np.float32(size), groups, labels)
+    np.testing.assert_allclose(scaled.label_vectors_.toarray(), usual.label_vectors_.toarray(), atol=1e-4)
+    np.testing.assert_allclose(scaled.objective_ / size, usual.objective_, rtol=1e-4)
+
+
+def test_rows_at_the_end_of_floats_count_as_empty(rng):
+    X, _, groups, labels = grouped_problem(rng)
+    model = fit(X * np.float32(1e-40), groups, labels)
+    assert model.label_vectors_.nnz == 0
+    assert (model.objective_ == 0).all()
+
+
+def test_short_rows_that_cancel_out_have_a_vector_of_length_1():
+    X = np.float32(1e-24) * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]], dtype=np.float32)
+    model = fit(X, [[1, 0], [1, 0], [0, 1], [0, 1]], [[1, 1], [1, 1]])
+    assert np.linalg.norm(model.label_vectors_.toarray(), axis=1) == pytest.approx([1, 1])
+
+
 def test_the_objective_is_what_the_vectors_reach(rng):
     X, _, groups, labels = grouped_problem(rng)
     model = fit(X, groups, labels)

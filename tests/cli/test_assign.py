@@ -152,10 +152,10 @@ def test_groups_without_rows_and_labels_without_groups_are_told(longtail: Callab
     )
     result = longtail("assign", "odd.jsonl")
     assert result.code == 0
-    assert "1 groups have labels and no rows, group 6 ('p7') for one; these labels are left out" in result.err
+    assert "1 group has labels and no rows, group 6 ('p7') for one; these labels are left out" in result.err
     assert records(result.out) == records(longtail("assign", "pages.jsonl").out)
     trained = longtail("train", "odd.jsonl", "--out", "model", "--strategy", "eagle")
-    assert "1 labels are in no group that has rows and are left out" in trained.err
+    assert "left out, being in no group that has rows: 1 label\n" in trained.err
     assert library.load("model").label_names_ == ("fruit", "travel", "weather")
 
 
@@ -216,7 +216,7 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
             "labelled features are written as .txt or .npz; rows.jsonl is neither",
         ),
         (b"", ["bad.jsonl"], "bad.jsonl has 0 groups and no rows that could carry a label"),
-        (b'{"texts": [], "labels": ["x"]}', ["bad.jsonl"], "bad.jsonl has 1 groups and no rows that could carry a lab"),
+        (b'{"texts": [], "labels": ["x"]}', ["bad.jsonl"], "bad.jsonl has 1 group and no rows that could carry a lab"),
         (b'{"texts": ["a"], "labels"', ["bad.jsonl"], "bad.jsonl:1: not JSON: Expecting ':' delimiter"),
         (b'{"texts": "a", "labels": []}', ["bad.jsonl"], "bad.jsonl:1: 'texts' is a text; expected a list of texts"),
         (b"1 6 3\n0 1 1\n", ["vectors.txt", "--groups", "bad"], "bad:2: row 1 is there twice"),
@@ -374,3 +374,51 @@ def test_the_file_that_is_read_is_not_written_over(longtail: Callable, command: 
     assert result.code == 1
     assert "is what is read; write to another file" in result.err
     assert Path("pages.jsonl").read_text(encoding="utf-8") == PAGES
+
+
+COLUMNS = """\
+page,text,labels
+p1,red apples and pears,fruit;weather
+p1,grey sky and rain,
+p2,apples in a basket,fruit
+p3,rain and a grey sky,weather
+"""
+
+
+def test_a_column_says_which_rows_are_a_group(longtail: Callable) -> None:
+    Path("pages.csv").write_text(COLUMNS, encoding="utf-8", newline="\n")
+    result = longtail("assign", "pages.csv", "--group-column", "page", "--min-df", "1")
+    assert result.code == 0, result.err
+    assert "pages.csv: 4 texts in 3 groups of 1.3 on average, 2 labels, 1.3 labels per group" in result.err
+    found = {record["text"]: record["labels"] for record in records(result.out)}
+    by_number = longtail("assign", "pages.csv", "--group-column", "0", "--min-df", "1")
+    assert by_number.out == result.out
+    assert found["red apples and pears"] == ["fruit"]
+    assert found["grey sky and rain"] == ["weather"]
+    trained = longtail(
+        "train", "pages.csv", "--group-column", "page", "--min-df", "1", "--alpha", "1", "--out", "model"
+    )
+    assert trained.code == 0, trained.err
+    assert "in 3 groups" in trained.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["assign", "pages.csv", "--group-column", "sheet"], "no column is named 'sheet'"),
+        (["assign", "pages.csv", "--group-column", "page", "--groups", "groups.txt"], "give one of them"),
+        (["assign", "pages.jsonl", "--group-column", "page"], "--group-column is for delimited files"),
+        (["assign", "-", "--group-column", "page"], "--group-column is for delimited files"),
+        (["assign", "pages.csv"], "--group-column NAME"),
+        (["assign", "list.json"], "list.json is JSON and not JSON lines: write every group on a line of its own"),
+        (["train", "keys.jsonl", "--out", "model"], "groups have a list of texts, under 'texts' or that key"),
+        (["train", "keys.jsonl", "--out", "model", "--strategy", "eagle"], "no list of texts under 'texts'"),
+    ],
+)
+def test_the_next_step_is_told(longtail: Callable, arguments: list[str], message: str) -> None:
+    Path("pages.csv").write_text(COLUMNS, encoding="utf-8", newline="\n")
+    Path("list.json").write_text('\n [{"texts": ["a", "b"], "labels": ["x"]}]', encoding="utf-8")
+    Path("keys.jsonl").write_text('{"paragraphs": ["a", "b"], "labels": ["x"]}\n', encoding="utf-8")
+    found = longtail(*arguments)
+    assert found.code == 1
+    assert message in found.err

@@ -70,6 +70,29 @@ def test_a_sweep_over_ranks_and_its_picture(longtail: Callable, model: str) -> N
     assert facts["ranks"][0]["unargmaxable"] >= facts["ranks"][1]["unargmaxable"]
 
 
+@pytest.mark.parametrize("head", ["one-hot", "bottleneck", "dft"])
+def test_a_network_is_audited_as_any_model(longtail: Callable, head: str) -> None:
+    pytest.importorskip("torch")
+    network = ["--learner", "network", "--width", "16", "--epochs", "3", "--min-df", "1", "--head", head]
+    assert longtail("train", "notes.jsonl", "--out", "network", *network).code == 0
+    found = longtail("audit", "network", "notes.jsonl")
+    assert found.code == 0, found.err
+    assert "A label is given where its probability is at least one half." in found.out
+    facts = json.loads(longtail("audit", "network", "notes.jsonl", "--rule", "topk", "--ranks", "1", "--json").out)
+    assert facts["label_sets"] == 5
+    assert facts["ranks"][0]["unargmaxable"] > 0
+
+
+def test_a_network_without_a_linear_layer_is_refused_with_what_to_do(longtail: Callable) -> None:
+    pytest.importorskip("torch")
+    network = ["--learner", "network", "--width", "16", "--epochs", "1", "--min-df", "1"]
+    assert longtail("train", "notes.jsonl", "--out", "network", *network).code == 0
+    found = longtail("audit", "network", "notes.jsonl")
+    assert found.code == 1
+    assert "the head 'cascade' scores the members" in found.err
+    assert "'bottleneck' and 'dft' have one (--head)" in found.err
+
+
 def test_a_tree_is_explained_instead(longtail: Callable, tree_model: str, check_golden: Callable) -> None:
     found = longtail("audit", tree_model, "notes.jsonl", "--picture", "tree.png")
     assert found.code == 0, found.err
@@ -198,7 +221,34 @@ def test_rows_with_labels_that_the_model_does_not_know_are_told(longtail: Callab
     )
     facts = json.loads(longtail("audit", model, "more.jsonl", "--json").out)
     assert facts["rows_with_unknown_labels"] == 1
+    assert facts["label_sets_with_unknown_labels"] == 1
     assert facts["label_sets"] == 1
+    lines = longtail("audit", model, "more.jsonl").out.splitlines()
+    assert lines[0] == "1 different label set of 1 row; 3 labels"
+    assert "1 row has labels that the model does not know; it never gives these sets." in lines
+    [told] = [line.split() for line in lines if line.startswith("has a label it does not know")]
+    assert told[-3:] == ["1", "-", "1"]
+
+
+def test_weights_the_wrong_way_round_are_recognised(longtail: Callable, plane: list[str]) -> None:
+    np.save("turned.npy", PLANE.T)
+    told = longtail("audit", "--weights", "turned.npy", *plane[3:]).err
+    assert "the weights have 2 rows, the file of label sets has 3 labels; they have 3 columns" in told
+    assert "Then save W.T" in told
+    np.save("bias.npy", np.zeros(3))
+    assert "Then save W.T" in longtail("audit", "--weights", "turned.npy", "--bias", "bias.npy", *plane[3:]).err
+    np.save("wide.npy", np.ones((4, 5)))
+    assert "name the rows with --label-names" in longtail("audit", "--weights", "wide.npy", *plane[3:]).err
+
+
+def test_the_label_of_each_row_of_weights_is_told(longtail: Callable, plane: list[str]) -> None:
+    assert "the rows of the weights are, in the order of sets.jsonl: A, B, C\n" in longtail(*plane).err
+    names = [f"n{number}" for number in range(9)]
+    Path("names.txt").write_text("\n".join(names), encoding="utf-8")
+    Path("some.jsonl").write_text('{"text": "", "labels": ["n1", "n2"]}\n', encoding="utf-8")
+    np.save("nine.npy", np.eye(9))
+    found = longtail("audit", "--weights", "nine.npy", "--labels", "some.jsonl", "--label-names", "names.txt")
+    assert "in the order of names.txt: n0, n1, n2, n3, n4, ..., n8\n" in found.err
 
 
 def test_rows_of_weights_can_be_named(longtail: Callable, plane: list[str]) -> None:

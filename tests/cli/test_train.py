@@ -90,7 +90,7 @@ def test_the_split_depends_on_the_seed_alone(longtail: Callable) -> None:
 def test_labels_without_rows_are_left_out(longtail: Callable) -> None:
     Path("sparse.txt").write_text("2 2 4\n0 0:1\n2 1:1\n", encoding="utf-8")
     result = longtail("train", "sparse.txt", "--out", "model")
-    assert "2 labels have no row to learn from and are left out" in result.err
+    assert "left out, having no row to learn from: 2 labels\n" in result.err
     assert library.load("model").label_names_ == ("0", "2")
 
 
@@ -259,7 +259,7 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         (None, ["."], ". is a folder; give a file of it"),
         (b"", ["bad.jsonl"], "there is nothing to learn from: 0 rows, none of them with a label"),
         (b'{"text": "a"}', ["bad.jsonl"], "bad.jsonl:1: no key 'labels'; the keys are 'text'"),
-        (b'{"text": "a", "labels": []}', ["bad.jsonl"], "there is nothing to learn from: 1 rows, none of them"),
+        (b'{"text": "a", "labels": []}', ["bad.jsonl"], "there is nothing to learn from: 1 row, none of them"),
         (b'{"text"', ["bad.jsonl"], "bad.jsonl:1: not JSON: Expecting ':' delimiter at character 8"),
         (
             b'\n{"text": "caf\xe9", "labels": []}',
@@ -343,4 +343,4 @@ def test_a_named_data_set_means_its_training_part(longtail: Callable, monkeypatc
     assert longtail("train", "bibtex", "--out", "model").code == 0
     assert library.load("model").n_rows_ == 2
     evaluated = longtail("evaluate", "model", "Bibtex", "-k", "1")
-    assert evaluated.out.startswith("1 rows, 2 labels; values in percent")
+    assert evaluated.out.startswith("1 row, 2 labels; values in percent")

@@ -360,3 +360,31 @@ def test_the_data_sets(longtail: Callable, monkeypatch: pytest.MonkeyPatch, chec
     absent = longtail("datasets", "fetch", "amazon-3m")
     assert absent.code == 1
     assert absent.err.startswith("error: Amazon-3M is not here. Looked for the folders ")
+
+
+def test_a_model_of_groups_is_measured_on_rows_and_how_is_told(longtail: Callable) -> None:
+    Path("pages.jsonl").write_text(
+        '{"texts": ["red apples", "grey sky"], "labels": ["fruit", "weather"]}\n'
+        '{"texts": ["apples and pears"], "labels": ["fruit"]}\n{"texts": ["a sky"], "labels": ["weather"]}\n',
+        encoding="utf-8",
+    )
+    arguments = ["--strategy", "eagle", "--min-df", "1", "--alpha", "1"]
+    assert longtail("train", "pages.jsonl", "--out", "of-groups", *arguments).code == 0
+    found = longtail("evaluate", "of-groups", "pages.jsonl")
+    assert found.code == 1
+    assert "these are groups, not rows: a model is measured on rows whose own labels are known" in found.err
+    assert "label some texts by hand" in found.err
+    Path("groups.txt").write_text("2 4 2\n0,1 0 1\n0 2 3\n", encoding="utf-8")
+    of_features = longtail("evaluate", "of-groups", "groups.txt").err
+    assert "label some texts by hand" in of_features
+    assert "--groups" not in of_features
+
+
+def test_few_texts_are_told_how_to_keep_their_words(longtail: Callable) -> None:
+    assert "--min-df 1 keeps them" in longtail("train", "notes.jsonl", "--out", "model", "--alpha", "1").err
+    told = longtail("train", "notes.jsonl", "--out", "model", "--force", "--alpha", "1", "--min-df", "1").err
+    assert "keeps them" not in told
+    Path("words.jsonl").write_text(
+        '{"text": "apples", "labels": ["fruit"]}\n{"text": "rain", "labels": ["weather"]}\n', encoding="utf-8"
+    )
+    assert "say --min-df 1" in longtail("train", "words.jsonl", "--out", "other").err

@@ -30,7 +30,8 @@ def shared_out(values: Array, counts: Array) -> Array:
         return np.ones(values.shape, dtype=bool)
     room = np.full(n_members, -(-int(counts.sum()) // n_members))
     taken = np.zeros(values.shape, dtype=bool)
-    refused = 4 * (len(values) + 1) * float(np.abs(values).max(initial=1))
+    # In proportion to the values: beside a far larger number small ones would be lost to rounding.
+    refused = 4 * (len(values) + 1) * (float(np.abs(values).max(initial=0)) or 1.0)
     for turn in range(int(counts.max(initial=0))):
         labels = np.flatnonzero(counts > turn)
         costs = np.where(taken[labels], refused, -values[labels])
@@ -70,19 +71,21 @@ def cheapest_members(costs: Array, room: Array) -> Array:
 def by_moving(costs: Array, room: Array) -> Array:
     """As `cheapest_members`, by successive shortest paths.
 
-    Every label starts at its cheapest member, once members that too many labels want have become dearer. While a member
-    still has more than it has room for, one label moves on along the cheapest chain of moves that ends at a member with
-    room left; prices keep the costs of moves from being negative, so that Dijkstra's algorithm finds the chain. What
-    costs least for the loads that members have before a chain does so after it.
+    Labels with the same costs are of one kind and move together. Every label starts at its cheapest member, once those
+    that too many labels want have become dearer. While a member still has more than it has room for, labels move on
+    along the cheapest chain of moves that ends at a member with room left; prices keep the costs of moves from being
+    negative, so that Dijkstra's algorithm finds the chain. What costs least for the loads that members have before a
+    chain does so after it.
     """
     n_members = costs.shape[1]
-    owners, prices = _priced(costs, room)
-    loads = np.bincount(owners, minlength=n_members)
+    costs, kinds, copies = np.unique(costs, axis=0, return_inverse=True, return_counts=True)
+    amounts, prices = _priced(costs, copies, room)
+    loads = amounts.sum(axis=0)
     moves, movers = np.full((n_members, n_members), np.inf), np.zeros((n_members, n_members), dtype=np.int64)
 
     def compare(member: int) -> None:
-        """The cheapest label to move from a member to each other."""
-        mine = np.flatnonzero(owners == member)
+        """The cheapest kind of label to move from a member to each other."""
+        mine = np.flatnonzero(amounts[:, member])
         if not len(mine):
             moves[member] = np.inf
             return
@@ -107,40 +110,52 @@ def by_moving(costs: Array, room: Array) -> Array:
                 nearer = found < distances
                 distances[nearer], left[nearer], before[nearer] = found[nearer], found[nearer], member
             prices -= np.minimum(distances, distances[member])
-            loads[member] += 1
-            loads[source] -= 1
             chain = [member]
-            while member != source:
-                owners[movers[before[member], member]] = member
-                member = int(before[member])
-                chain.append(member)
+            while chain[-1] != source:
+                chain.append(int(before[chain[-1]]))
+            to, come_from = np.array(chain[:-1]), np.array(chain[1:])
+            moved = movers[come_from, to]
+            amount = min(
+                *(int(loads[source] - room[source]), int(room[member] - loads[member])),
+                int(amounts[moved, come_from].min()),
+            )
+            amounts[moved, come_from] -= amount
+            amounts[moved, to] += amount
+            loads[member] += amount
+            loads[source] -= amount
             for member in chain:
                 compare(member)
+    owners = np.empty(len(kinds), dtype=np.int64)
+    owners[np.argsort(kinds, kind="stable")] = np.repeat(np.tile(np.arange(n_members), len(costs)), amounts.ravel())
     return owners
 
 
-def _priced(costs: Array, room: Array) -> tuple[Array, Array]:
-    """A member for each label, and prices of members, few of which are wanted by more labels than they have room for.
+def _priced(costs: Array, copies: Array, room: Array) -> tuple[Array, Array]:
+    """How many labels of each kind every member has, and prices of members, few of which have more than there is room.
 
     Each label is where cost and price are least together. The price of a member rises just so far that the labels it
     has no room for are as well off elsewhere; so only members that are full have a price, and none has too high a one.
     """
-    n_members = costs.shape[1]
-    owners, prices = costs.argmin(axis=1), np.zeros(n_members)
-    loads = np.bincount(owners, minlength=n_members)
-    for _ in range(_RISES * n_members):
-        member = int(np.argmax(loads - room))
-        excess = int(loads[member] - room[member])
+    amounts, prices = np.zeros(costs.shape, dtype=np.int64), np.zeros(costs.shape[1])
+    amounts[np.arange(len(costs)), costs.argmin(axis=1)] = copies
+    for _ in range(_RISES * costs.shape[1]):
+        surplus = amounts.sum(axis=0) - room
+        member = int(np.argmax(surplus))
+        excess = int(surplus[member])
         if excess <= 1:
             break
-        mine = np.flatnonzero(owners == member)
+        mine = np.flatnonzero(amounts[:, member])
         elsewhere = costs[mine] + prices
         here = elsewhere[:, member].copy()
         elsewhere[:, member] = np.inf
         others = elsewhere.argmin(axis=1)
         losses = elsewhere[np.arange(len(mine)), others] - here
-        leaving = np.argsort(losses, kind="stable")[:excess]
-        prices[member] += max(0.0, float(losses[leaving[-1]]))
-        owners[mine[leaving]] = others[leaving]
-        loads = np.bincount(owners, minlength=n_members)
-    return owners, prices
+        order = np.argsort(losses, kind="stable")
+        ends = np.cumsum(amounts[mine[order], member])
+        order = order[: int(np.searchsorted(ends, excess)) + 1]
+        leaving = amounts[mine[order], member]
+        leaving[-1] -= int(ends[len(order) - 1]) - excess
+        prices[member] += max(0.0, float(losses[order[-1]]))
+        amounts[mine[order], member] -= leaving
+        amounts[mine[order], others[order]] += leaving
+    return amounts, prices

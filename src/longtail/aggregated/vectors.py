@@ -28,6 +28,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 LARGEST_INDEX = int(np.iinfo(np.int32).max)
 _BLOCK_ENTRIES = 2**22
 _LONGEST = 1e18  # of a sum of members, whose square must be a 32-bit float
+_SHORT = 1e-6  # of a row, from where on its square is far from the smallest float
+_NEGLIGIBLE = 1e-15  # length of a row beside the longest that counts as none
+_NEXT_TO_NOTHING = 1e-36  # length of a row whose weight in a vector would hardly be a float
 _ENTRY_BYTES = 16  # a value and its feature, and once more while rows are brought into order
 MEMBER_BYTES = 64  # weight, similarity, row, and what placing labels takes on the way
 
@@ -138,9 +141,11 @@ def search_rows(X: Any, aggregation: Aggregation, n_iter: int, step: float, n_jo
     # Members of a group one after the other: what is read together lies together.
     X = take_rows(X, aggregation.group_rows)
     members = np.arange(X.shape[0])
-    norms = np.sqrt(np.bincount(np.repeat(members, np.diff(X.indptr)), X.data.astype(np.float64) ** 2, len(members)))
+    norms = _lengths(X)
     if norms.max(initial=0) * np.diff(aggregation.pair_indptr[aggregation.label_indptr]).max(initial=0) > _LONGEST:
         raise InvalidInput(f"X has rows of length {norms.max():.3g}: sums of them leave 32-bit floats; scale the rows")
+
+    unit = _rescale(X, norms)
 
     def search_block(labels: slice) -> tuple[int, Search]:
         length = int(aggregation.pair_indptr[aggregation.label_indptr[labels.stop]]) - int(
@@ -160,7 +165,36 @@ def search_rows(X: Any, aggregation: Aggregation, n_iter: int, step: float, n_jo
         for done, found in map_blocks(search_block, blocks, n_jobs, blas=False):
             parts.append(found)
             advance(done)
-    return Search(*(np.concatenate([np.zeros(0), *each]) for each in zip(*parts, strict=True))) if parts else _EMPTY
+    if not parts:
+        return _EMPTY
+    weights, similarities, objectives = (np.concatenate([np.zeros(0), *each]) for each in zip(*parts, strict=True))
+    return Search(weights * unit, similarities / unit, objectives / unit)
+
+
+def _lengths(X: Any) -> Array:
+    """The Euclidean length of each row, in 64 bits."""
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    lengths: Array = np.sqrt(np.bincount(rows, X.data.astype(np.float64) ** 2, X.shape[0]))
+    return lengths
+
+
+def _rescale(X: Any, norms: Array) -> float:
+    """Multiply short rows, in place, until the longest is about 1 long; what they were multiplied with.
+
+    The kernels multiply rows in 32-bit floats, where products of very short ones would be 0. Rows that are next to
+    nothing beside the longest, or by themselves, count as empty.
+    """
+    longest = float(norms.max(initial=0))
+    shortest = float(norms.min(initial=np.inf, where=norms > 0))
+    if longest == 0 or shortest >= _SHORT:
+        return 1.0
+    # A power of two, which rounds nothing.
+    unit = 2.0 ** -np.floor(np.log2(longest)) if longest < _SHORT else 1.0
+    empty = norms <= max(_NEXT_TO_NOTHING, _NEGLIGIBLE * longest)
+    factors = np.where(empty, 0.0, unit)
+    X.data[:] = X.data * np.repeat(factors, np.diff(X.indptr))
+    norms *= factors
+    return float(unit)
 
 
 def count_entries(X: Any, rows: Array) -> int:

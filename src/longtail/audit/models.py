@@ -24,7 +24,8 @@ def output_layer(estimator: Any, rule: Rule = "predict") -> OutputLayer:
 
     Parameters
     ----------
-    estimator : Ridge, RidgeCV or OneVsRest
+    estimator : Ridge, RidgeCV, OneVsRest or MultiHeadClassifier
+        Of networks those whose head is a linear layer, and its inputs are what the network makes of rows.
     rule : {"predict", "topk"}
         Label sets as ``predict`` gives them, or as the first places of ``predict_topk``.
 
@@ -35,7 +36,7 @@ def output_layer(estimator: Any, rule: Rule = "predict") -> OutputLayer:
     Raises
     ------
     InvalidInput
-        For models that have none: label trees multiply many classifiers.
+        For models that have none: label trees multiply many classifiers, and some heads of networks several layers.
 
     Examples
     --------
@@ -46,6 +47,9 @@ def output_layer(estimator: Any, rule: Rule = "predict") -> OutputLayer:
     """
     if rule not in ("predict", "topk"):
         raise InvalidInput(f"rule is {rule!r}; expected 'predict' or 'topk'")
+    if hasattr(estimator, "output_layer"):  # networks, which this module knows nothing of
+        layer: OutputLayer = estimator.output_layer(rule)
+        return layer
     if isinstance(estimator, RidgeModel):
         return _ridge_layer(estimator, rule)
     if isinstance(estimator, OneVsRest):
@@ -55,7 +59,7 @@ def output_layer(estimator: Any, rule: Rule = "predict") -> OutputLayer:
         + (
             "the score of a label is a product along its path in a tree"
             if isinstance(estimator, TreeModel)
-            else "audited are Ridge, RidgeCV and OneVsRest, or give the weights as a matrix"
+            else "audited are Ridge, RidgeCV, OneVsRest and MultiHeadClassifier, or give the weights as a matrix"
         )
     )
 

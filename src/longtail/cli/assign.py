@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from longtail.cli.features import check_feature_options, feature_options, make_features
-from longtail.cli.groups import PLACING, RULES, describe_groups, quiet_about, read_grouped, without_empty_groups
+from longtail.cli.groups import (
+    PLACING,
+    RULES,
+    describe_groups,
+    group_options,
+    quiet_about,
+    read_grouped,
+    without_empty_groups,
+)
 from longtail.cli.inputs import ReaderOptions, reader_options
 from longtail.cli.outputs import check_out, output, write_through
-from longtail.cli.terminal import Terminal
+from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -39,7 +47,7 @@ class LabelledRow(NamedTuple):
 @click.command()
 @click.argument("data")
 @click.option("-o", "--out", metavar="FILE", help="Write to FILE, which appears when it is complete.")
-@click.option("--groups", metavar="FILE", help="DATA has no labels; FILE has groups of its rows and their labels.")
+@group_options
 @click.option(
     "--rule", type=click.Choice(RULES), default="joint", show_default=True, help="How many members get a label."
 )
@@ -58,8 +66,8 @@ def command(terminal: Terminal, /, **given: Any) -> None:
     """Find which rows of DATA carry which labels of their groups.
 
     DATA is a file with a group in each line, {"texts": [...], "labels": [...]}, or - for such lines on standard input;
-    or a file of rows, as for `longtail train`, with their groups in --groups FILE; or python-api, the embedded corpus,
-    whose groups are the paragraphs of a docstring.
+    or a file of rows, as for `longtail train`, with their groups in --groups FILE or, in a .csv or .tsv file, in a
+    --group-column; or python-api, the embedded corpus, whose groups are the paragraphs of a docstring.
 
     Texts come out as JSON lines with the labels of each and how sure they are: how much more similar to the label the
     text is than the best one that did not get it, null where all did. Features come out as repository text.
@@ -78,13 +86,14 @@ def command(terminal: Terminal, /, **given: Any) -> None:
         raise click.UsageError("--strategy eagle-0 makes no sweeps: --iterations and --step mean nothing with it")
     options = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
     check_out(given["out"], given["data"])
-    corpus = read_grouped(given["data"], given["groups"], options)
+    corpus = read_grouped(given["data"], given["groups"], options, given["group_column"])
     terminal.say(describe_groups(given["data"], corpus))
     check_feature_options(given, corpus)
     if given["out"] is not None:
         _check_out(given["out"], corpus)
     if corpus.n_rows == 0:
-        raise InvalidInput(f"{given['data']} has {corpus.n_groups} groups and no rows that could carry a label")
+        groups = counted(corpus.n_groups, "group")
+        raise InvalidInput(f"{given['data']} has {groups} and no rows that could carry a label")
     corpus = without_empty_groups(corpus, terminal)
     _, X = make_features(given, corpus, terminal)
     found = _assignment(given, corpus, X)
@@ -232,7 +241,7 @@ def _summary(corpus: GroupedCorpus, found: Assignment) -> str:
     unsure |= _in_one_group(corpus)[found.labels] & np.isfinite(found.confidences)
     share = 100 * float(unsure.mean()) if len(unsure) else 0.0
     return (
-        f"placed {len(found.rows):,} labels of {corpus.n_groups:,} groups on {corpus.n_rows - without:,} rows; "
-        f"{without:,} rows got none; {share:.0f} % of the labels are unsure: another member is nearly as similar, "
-        f"or the label is in no other group"
+        f"placed {counted(len(found.rows), 'label')} of {counted(corpus.n_groups, 'group')} on "
+        f"{counted(corpus.n_rows - without, 'row')}; {counted(without, 'row')} got none; {share:.0f} % of the labels "
+        f"are unsure: another member is nearly as similar, or the label is in no other group"
     )

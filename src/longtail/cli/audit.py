@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.audit_report import draw, show_layer, show_tree
+from longtail.cli.audit_report import Unknown, draw, show_layer, show_tree
 from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
-from longtail.cli.terminal import Terminal
+from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _NPY = b"\x93NUMPY"
 _NPZ = b"PK"
 _DIGITS = 10
+_LABELS_TOLD = 5
 
 
 def _read_ranks(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...]:
@@ -103,7 +104,8 @@ def command(
             raise click.UsageError("--threshold goes with --rule predict; a ranking has no threshold")
         corpus = _rows(str(labels_file), options)
         layer = _layer(weights, bias, threshold, rule)
-        names = _names(label_names, corpus, layer.n_labels)
+        names = _names(label_names, corpus, layer.weights.shape)
+        terminal.say(_told_order(names, label_names or str(labels_file)))
         estimator: Any = None
     else:
         if bias is not None or "threshold" in asked or label_names is not None:
@@ -123,7 +125,8 @@ def command(
         found = audit_layer(layer, sets, exact_radii=exact_radii, random_state=seed)
     sweep = [] if layer is None else _sweep(layer, sets, ranks, exact_radii, seed)
     if as_json:
-        facts = {**found.to_dict(names), "rows_with_unknown_labels": unknown}
+        facts = {**found.to_dict(names), "rows_with_unknown_labels": unknown.rows}
+        facts["label_sets_with_unknown_labels"] = unknown.sets
         facts["ranks"] = [{"rank": rank, **cut.to_dict(names, 0)} for rank, cut in sweep]
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
     elif layer is None:
@@ -176,7 +179,7 @@ def _rows(data: str, options: ReaderOptions) -> Corpus:
             f"{data} has labels of groups of texts; an audit looks at the label sets of rows, so give a file with the "
             f"labels of each text (`longtail assign` writes one)"
         )
-    corpus = read(data, "test", options)
+    corpus = read(data, "test", options, grouped="an audit looks at the label sets of rows, so give a file of these")
     if not corpus.n_rows:
         raise InvalidInput(f"{data} holds no rows; an audit looks at the label sets of rows")
     return corpus
@@ -198,7 +201,9 @@ def _layer(weights: str, bias: str | None, threshold: float, rule: Any) -> Outpu
         raise DataFormatError(weights, None, f"an array of shape {W.shape}; expected a matrix of labels x features")
     offsets = np.zeros(len(W)) if bias is None else _array(bias)
     if offsets.shape != (len(W),):
-        raise DataFormatError(str(bias), None, f"an array of shape {offsets.shape}; expected {len(W)} numbers")
+        turned = offsets.shape == (W.shape[1],)
+        hint = f"; are the weights, of shape {W.shape}, the wrong way round? Then save W.T" if turned else ""
+        raise DataFormatError(str(bias), None, f"an array of shape {offsets.shape}; expected {len(W)} numbers{hint}")
     description = f"its score is above {threshold:g}" if rule == "predict" else "its score is among the highest"
     return OutputLayer(W, offsets - threshold if rule == "predict" else offsets, rule, description)
 
@@ -232,19 +237,31 @@ def _array(path: str) -> Any:
     return array
 
 
-def _names(path: str | None, corpus: Corpus, n_labels: int) -> list[str]:
+def _names(path: str | None, corpus: Corpus, shape: tuple[int, int]) -> list[str]:
     """What to call each row of bare weights."""
     from longtail.data.streams import read_names
 
     names = list(corpus.label_names) if path is None else read_names(path)
-    if len(names) != n_labels:
+    if len(names) != shape[0]:
         where, advice = ("the file of label sets", "; name the rows with --label-names") if path is None else (path, "")
-        raise InvalidInput(f"the weights have {n_labels} rows, {where} has {len(names)} labels{advice}")
+        if len(names) == shape[1]:
+            advice = f"; they have {counted(shape[1], 'column')}: are they the wrong way round? Then save W.T"
+        rows, labels = counted(shape[0], "row"), counted(len(names), "label")
+        raise InvalidInput(f"the weights have {rows}, {where} has {labels}{advice}")
     return names
 
 
-def _label_sets(corpus: Corpus, names: Sequence[str], limit: int, seed: int) -> tuple[LabelSets, int]:
-    """Different label sets of the rows whose labels are all known, and how many rows have others too."""
+def _told_order(names: Sequence[str], source: str) -> str:
+    """Which label each row of bare weights is taken for."""
+    from longtail.cli.tables import printable
+
+    first = [printable(name) for name in names[:_LABELS_TOLD]]
+    last = [] if len(names) <= _LABELS_TOLD else ["..."] * (len(names) > _LABELS_TOLD + 1) + [printable(names[-1])]
+    return f"the rows of the weights are, in the order of {source}: {', '.join([*first, *last])}"
+
+
+def _label_sets(corpus: Corpus, names: Sequence[str], limit: int, seed: int) -> tuple[LabelSets, Unknown]:
+    """Different label sets of the rows whose labels are all known, and what has other labels too."""
     import numpy as np
 
     from longtail.audit import LabelSets
@@ -254,7 +271,9 @@ def _label_sets(corpus: Corpus, names: Sequence[str], limit: int, seed: int) -> 
     if not len(known):
         raise InvalidInput("no row has only labels that the model knows; there is no label set to look at")
     sets = LabelSets.of(labels[known], limit, seed)
-    return replace(sets, first_row=known[sets.first_row]), corpus.n_rows - len(known)
+    others = np.setdiff1d(np.arange(corpus.n_rows), known, assume_unique=True)
+    unknown = Unknown(len(LabelSets.of(corpus.labels[others])), len(others))
+    return replace(sets, first_row=known[sets.first_row]), unknown
 
 
 def _sweep(

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
+
+from longtail.cli.terminal import counted
 
 if TYPE_CHECKING:
     from longtail.audit import Findings
 
 
-def _show_heading(found: Findings, unknown: int, description: str | None) -> None:
+class Unknown(NamedTuple):
+    """Label sets with labels that the model does not know, and their rows."""
+
+    sets: int
+    rows: int
+
+
+def _show_heading(found: Findings, unknown: Unknown, description: str | None) -> None:
     """What there is to say before anything is said of single label sets."""
     n_sets, n_rows = len(found.sets), int(found.sets.rows.sum())
-    click.echo(f"{n_sets:,} different label sets of {n_rows:,} rows; {found.n_labels:,} labels")
+    of = f"{counted(n_sets, 'different label set')} of {counted(n_rows, 'row')}"
+    click.echo(f"{of}; {counted(found.n_labels, 'label')}")
     if description is not None:
         click.echo(f"A label is given where {description}.")
     for reason in found.reasons:
         click.echo(reason)
-    if unknown:
-        click.echo(f"{unknown:,} rows have labels that the model does not know; it never gives these sets.")
+    if unknown.rows:
+        have = f"{counted(unknown.rows, 'row')} {'has' if unknown.rows == 1 else 'have'}"
+        click.echo(f"{have} labels that the model does not know; it never gives these sets.")
     click.echo()
 
 
-def show_tree(found: Findings, names: Sequence[str], unknown: int, examples: int) -> None:
+def show_tree(found: Findings, names: Sequence[str], unknown: Unknown, examples: int) -> None:
     """What a label tree never gives, if anything; of all else there is nothing to count."""
     from longtail.audit import UNARGMAXABLE
 
@@ -34,14 +45,15 @@ def show_tree(found: Findings, names: Sequence[str], unknown: int, examples: int
     if not never:
         click.echo("There is no reason known why any of these sets should never be given.")
         return
-    click.echo(f"{never:,} of these sets, of {found.count_rows(UNARGMAXABLE):,} rows, are never given.")
+    rows = counted(found.count_rows(UNARGMAXABLE), "row")
+    click.echo(f"{never:,} of these sets, of {rows}, {'is' if never == 1 else 'are'} never given.")
     _show_examples(found, names, examples)
 
 
 def show_layer(
     found: Findings,
     names: Sequence[str],
-    unknown: int,
+    unknown: Unknown,
     examples: int,
     description: str,
     sweep: Sequence[tuple[int, Findings]],
@@ -64,6 +76,9 @@ def show_layer(
             ("not known", UNDETERMINED),
         )
     ]
+    if unknown.rows:
+        # Beside the others, which the shares are of: these were not looked at.
+        rows.append(["has a label it does not know", f"{unknown.sets:,}", "-", f"{unknown.rows:,}"])
     show(simple_table(["label sets", "sets", "share", "rows"], rows, right=["sets", "share", "rows"]))
     smallest = found.smallest_radius()
     if smallest is not None:

@@ -10,6 +10,11 @@ from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
+_GROUPED = (
+    "a model is measured on rows whose own labels are known, also one that learnt from groups; label some texts by "
+    'hand, {"text": "...", "labels": [...]} in each line, and give that file (`longtail assign` only guesses)'
+)
+
 
 def _read_cutoffs(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
     cutoffs = value.split(",")
@@ -60,7 +65,7 @@ def command(
     from longtail.metrics import propensity_constants
 
     tagger = load_tagger(model)
-    corpus = read(data, "test", ReaderOptions(**given))
+    corpus = read(data, "test", ReaderOptions(**given), grouped=_GROUPED)
     if corpus.n_rows == 0:
         raise InvalidInput(f"{data} has no rows; there is nothing to measure on")
     a, b = propensity or propensity_constants(data)

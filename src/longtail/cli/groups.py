@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from longtail.cli.inputs import GROUPS, STANDARD_INPUT, ReaderOptions, advice, check_exists, check_stdin, read
 from longtail.cli.learners import learner
-from longtail.cli.terminal import Terminal
+from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from longtail.data import GroupedCorpus
+    from longtail.data import Corpus, GroupedCorpus
     from longtail.tagger import Tagger
 
 # As in `longtail.aggregated`, which would take long to load for a page of help.
@@ -26,8 +28,22 @@ EMBEDDED = "python-api"
 _FEW = 10
 
 
+def group_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say which rows of DATA are a group to a command."""
+    for option in (
+        click.option(
+            "--group-column",
+            metavar="NAME",
+            help="DATA is delimited; rows with the same value in this column are a group.",
+        ),
+        click.option("--groups", metavar="FILE", help="DATA has no labels; FILE has groups of its rows and labels."),
+    ):
+        function = option(function)
+    return function
+
+
 def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
-    """Whether the data of a command has labels of groups: by --groups or by the first line of a file.
+    """Whether the data of a command has labels of groups: by its options or by the first line of a file.
 
     Standard input cannot be looked into beforehand, so there it is the options for groups that say it.
     """
@@ -35,7 +51,7 @@ def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
 
     asked = [f"--{name}" for name in ("strategy", "rule") if given[name] is not None]
     data = given["data"]
-    if given["groups"] is not None:
+    if given["groups"] is not None or given["group_column"] is not None:
         return True
     if data == STANDARD_INPUT:
         return bool(asked)
@@ -45,15 +61,22 @@ def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
         found = False
     if asked and not found:
         check_exists(data)
-        raise InvalidInput(f"{asked[0]} is for labels of groups; {data} has labels of rows (see --groups)")
+        raise InvalidInput(
+            f"{asked[0]} is for labels of groups; {data} has labels of rows: no list of texts under 'texts', and "
+            "neither --groups nor --group-column is given"
+        )
     return found
 
 
-def read_grouped(data: str, groups: str | None, options: ReaderOptions) -> GroupedCorpus:
-    """The groups that DATA holds, or that a groups file makes of its rows."""
+def read_grouped(
+    data: str, groups: str | None, options: ReaderOptions, group_column: str | None = None
+) -> GroupedCorpus:
+    """The groups that DATA holds, or that a column or a groups file makes of its rows."""
     from longtail.data import CATALOGUE, format_of, read_grouped_jsonl, read_groups
     from longtail.data.grouped_file import looks_like_groups
 
+    if group_column is not None:
+        return _read_column(data, groups, options, group_column)
     if groups is not None:
         check_exists(groups)
         return read_groups(groups, read(data, "train", options, labelled=False))
@@ -71,12 +94,43 @@ def read_grouped(data: str, groups: str | None, options: ReaderOptions) -> Group
             raise InvalidInput(
                 f"{data} is a groups file: give the file of its rows as DATA, and this one as --groups {data}"
             )
+        lines = '{"texts": [...], "labels": [...]}'
+        if _is_json(data):
+            raise InvalidInput(
+                f"{data} is JSON and not JSON lines: write every group on a line of its own, {lines}, into a file "
+                "whose name ends in .jsonl"
+            )
         raise InvalidInput(
-            f"{data} holds rows; give their groups as --groups FILE, or groups in JSON lines: "
-            f'{{"texts": [...], "labels": [...]}}'
+            f"{data} holds rows; give their groups as --groups FILE, or groups in JSON lines: {lines}; rows of a .csv "
+            "or .tsv file may have their groups in a column: --group-column NAME"
         )
     with advice(data, GROUPS):
         return read_grouped_jsonl(data, **options.for_format(GROUPS, labelled=True))
+
+
+def _read_column(data: str, groups: str | None, options: ReaderOptions, column: str) -> GroupedCorpus:
+    """The groups that a column of a delimited file makes of its rows."""
+    from longtail.data import format_of, read_grouped_delimited
+
+    if groups is not None:
+        raise InvalidInput("--groups and --group-column both say which rows are a group; give one of them")
+    check_exists(data)
+    format = options.format or (None if data == STANDARD_INPUT else format_of(data))
+    if format != "delimited":
+        raise InvalidInput(
+            f"--group-column is for delimited files (.csv, .tsv), which {data} is not; JSON lines have a group in each "
+            'line, {"texts": [...], "labels": [...]}, and other files go with --groups FILE'
+        )
+    with advice(data, format):
+        return read_grouped_delimited(
+            data, group=int(column) if column.isdigit() else column, **options.for_format(format, labelled=True)
+        )
+
+
+def _is_json(path: str) -> bool:
+    """Whether a file begins as an array or an object of JSON does."""
+    with open(path, "rb") as file:
+        return file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{")
 
 
 def _paragraphs() -> GroupedCorpus:
@@ -94,15 +148,21 @@ def _paragraphs() -> GroupedCorpus:
     return GroupedCorpus.from_corpus(replace(corpus, row_names=None), merge="set", group_names=names)
 
 
+def counted_rows(corpus: Corpus | GroupedCorpus) -> str:
+    """How many rows there are, and of what."""
+    if corpus.texts is not None:
+        return counted(corpus.n_rows, "text")
+    return counted(corpus.n_rows, "row of features", "rows of features")
+
+
 def describe_groups(data: str, corpus: GroupedCorpus) -> str:
     """A line about what was found."""
     source = "standard input" if data == STANDARD_INPUT else data
-    rows = "texts" if corpus.texts is not None else "rows of features"
     labels = corpus.group_labels.nnz / max(1, corpus.n_groups)
     members = corpus.groups.nnz / max(1, corpus.n_groups)
     return (
-        f"{source}: {corpus.n_rows:,} {rows} in {corpus.n_groups:,} groups of {members:.1f} on average, "
-        f"{corpus.n_labels:,} labels, {labels:.1f} labels per group"
+        f"{source}: {counted_rows(corpus)} in {counted(corpus.n_groups, 'group')} of {members:.1f} on average, "
+        f"{counted(corpus.n_labels, 'label')}, {labels:.1f} labels per group"
     )
 
 
@@ -142,8 +202,9 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
     labelled = corpus.labelled(model.row_labels_)
     learnt_from = np.diff(labelled.labels.indptr) > 0
     terminal.say(
-        f"learnt from {int(learnt_from.sum()):,} rows with {labelled.labels.nnz / learnt_from.sum():.1f} labels each; "
-        f"{int((~learnt_from).sum()):,} rows got none"
+        f"learnt from {counted(int(learnt_from.sum()), 'row')} with "
+        f"{labelled.labels.nnz / learnt_from.sum():.1f} labels each; "
+        f"{counted(int((~learnt_from).sum()), 'row')} got none"
     )
     return Tagger.from_fitted(features, model.estimator_, labelled.select(learnt_from))
 
@@ -156,12 +217,13 @@ def _with_labels_that_occur(corpus: GroupedCorpus, terminal: Terminal) -> Groupe
     counts = np.bincount(corpus.group_labels.indices[occupied], minlength=corpus.n_labels)
     if not counts.any():
         raise InvalidInput(
-            f"there is nothing to learn from: {corpus.n_groups} groups, none of them with rows and labels"
+            f"there is nothing to learn from: {counted(corpus.n_groups, 'group')}, none of them with rows and labels"
         )
     if counts.all():
         return corpus
     names = [name for name, count in zip(corpus.label_names, counts.tolist(), strict=True) if count]
-    terminal.say(f"{corpus.n_labels - len(names):,} labels are in no group that has rows and are left out")
+    lost = counted(corpus.n_labels - len(names), "label")
+    terminal.say(f"left out, being in no group that has rows: {lost}")
     return corpus.with_label_names(names)
 
 
@@ -177,7 +239,8 @@ def without_empty_groups(corpus: GroupedCorpus, terminal: Terminal) -> GroupedCo
         return corpus
     labels.data[np.isin(np.repeat(np.arange(corpus.n_groups), np.diff(labels.indptr)), lost)] = 0
     first = corpus.describe_group(int(lost[0]))
-    terminal.say(f"{len(lost):,} groups have labels and no rows, {first} for one; these labels are left out")
+    have = f"{counted(len(lost), 'group')} {'has' if len(lost) == 1 else 'have'}"
+    terminal.say(f"{have} labels and no rows, {first} for one; these labels are left out")
     return replace(corpus, group_labels=labels)
 
 

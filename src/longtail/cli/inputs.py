@@ -79,28 +79,33 @@ def reader_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def read(
-    data: str, split: Literal["train", "test"], options: ReaderOptions, labelled: bool = True, plain: str = ""
+    data: str,
+    split: Literal["train", "test"],
+    options: ReaderOptions,
+    labelled: bool = True,
+    plain: str = "",
+    grouped: str = "",
 ) -> Corpus:
     """The corpus that an argument DATA means: standard input, a file, or a part of a named data set.
 
-    Where `plain` says what to do with a file of plain texts, that is told where DATA is one.
+    Where `plain` and `grouped` say what to do with a file of plain texts, or of groups, that is told where DATA is one.
     """
     from longtail.data import CATALOGUE, format_of, load_data_set, read_corpus, read_jsonl
 
     if data == STANDARD_INPUT:
         check_stdin(options)
-        with advice(data, "jsonl"):
+        with advice(data, "jsonl", grouped=grouped):
             return read_jsonl(sys.stdin.buffer, **options.for_format("jsonl", labelled))
     if not Path(data).is_file() and data.lower() in CATALOGUE:
         return load_data_set(data, split)
     check_exists(data)
     format = options.format or format_of(data)
-    with advice(data, format, plain):
+    with advice(data, format, plain, grouped):
         return read_corpus(data, options.format, **options.for_format(format, labelled))
 
 
 @contextmanager
-def advice(data: str, format: str | None, plain: str = "") -> Iterator[None]:
+def advice(data: str, format: str | None, plain: str = "", grouped: str = "") -> Iterator[None]:
     """Where reading fails since the file is of another kind, say of which, and what takes it.
 
     Parameters
@@ -109,6 +114,8 @@ def advice(data: str, format: str | None, plain: str = "") -> Iterator[None]:
         The file, and what it is read as.
     plain : str
         What to do with a file of plain texts.
+    grouped : str
+        What to do with groups, of a command that does not take any.
     """
     from longtail.data.grouped_file import looks_like_groups
 
@@ -117,9 +124,16 @@ def advice(data: str, format: str | None, plain: str = "") -> Iterator[None]:
     except DataFormatError as error:
         reason, hint = error.reason, ""
         if reason.startswith("no key 'text'; ") and "'texts'" in reason:
-            hint = "these are groups, not rows: `longtail assign` and `longtail train` take them, without --groups"
+            taken = "`longtail assign` and `longtail train` take them, without --groups"
+            hint = f"these are groups, not rows: {grouped or taken}"
         elif reason.startswith("no key 'texts'; ") and "'text'" in reason:
             hint = "these are rows, not groups: `longtail train` takes them, or give their groups as --groups FILE"
+        elif reason.startswith("no key 'text'; "):
+            hint = (
+                "name the key of the text: --text-column; groups have a list of texts, under 'texts' or a key named so"
+            )
+        elif reason.startswith("no key 'texts'; "):
+            hint = "name the key of the list of texts: --text-column"
         elif "choose those of text and labels" in reason:
             hint = "say --text-column and --label-column"
         elif reason.startswith("expected an object"):
@@ -132,7 +146,8 @@ def advice(data: str, format: str | None, plain: str = "") -> Iterator[None]:
             if no_header:
                 hint = "a .txt file holds features; " + (plain or "texts with labels go into .jsonl, .csv or .tsv")
             elif looks_like_groups(data):
-                hint = "this is a groups file: give the file of its rows as DATA, and this one as --groups"
+                given = "give the file of its rows as DATA, and this one as --groups"
+                hint = f"this is a groups file: {grouped or given}"
         if not hint:
             raise
         raise DataFormatError(error.path, error.line, f"{reason}; {hint}") from None

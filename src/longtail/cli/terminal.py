@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN_LINES = 10.0
 
 
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """A number of things in words; the plural has an s more unless told.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row"), counted(0, "class", "classes")
+    ('1 row', '2,000 rows', '0 classes')
+    """
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
+
+
 class Terminal:
     """Speaks to the person at the terminal, or keeps quiet.
 

@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longtail.cli.features import check_feature_options, feature_options, make_features
-from longtail.cli.groups import RULES, STRATEGIES, describe_groups, fit_groups, holds_group_labels, read_grouped
+from longtail.cli.groups import (
+    RULES,
+    STRATEGIES,
+    counted_rows,
+    describe_groups,
+    fit_groups,
+    group_options,
+    holds_group_labels,
+    read_grouped,
+)
 from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, read, reader_options
 from longtail.cli.learners import check_learner_options, learner, learner_options
-from longtail.cli.terminal import Terminal
+from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput, ModelFormatError
 
 if TYPE_CHECKING:
@@ -32,7 +41,7 @@ _GOLDEN_RATIO = 0x9E3779B97F4A7C15
 @reader_options
 @learner_options
 @feature_options
-@click.option("--groups", metavar="FILE", help="DATA has no labels; FILE has groups of its rows and their labels.")
+@group_options
 @click.option(
     "--strategy", type=click.Choice(STRATEGIES), help="Groups: how to find whose a label is.  [default: auto]"
 )
@@ -56,8 +65,9 @@ def command(terminal: Terminal, /, **given: Any) -> None:
     What learns is chosen by the size of the data, or by --learner; options that begin with the name of a learner belong
     to that learner.
 
-    Where labels are known for groups of texts only, DATA is JSON lines of groups, {"texts": [...], "labels": [...]}, or
-    any file of rows with --groups FILE. The model is one of rows all the same.
+    Where labels are known for groups of texts only, DATA is JSON lines of groups, {"texts": [...], "labels": [...]}, a
+    .csv or .tsv file with a --group-column, or any file of rows with --groups FILE. The model is one of rows all the
+    same.
     """
     begun = time.perf_counter()
     out = given["out"]
@@ -109,7 +119,7 @@ def _train_on_rows(given: dict[str, Any], options: ReaderOptions, terminal: Term
     if given["validate"] is None:
         return _fit(corpus, given, terminal)
     rest, held_out = _hold_out(corpus, given["validate"], given["seed"])
-    terminal.say(f"holding out {held_out.n_rows:,} rows to validate, training on {rest.n_rows:,}")
+    terminal.say(f"holding out {counted(held_out.n_rows, 'row')} to validate, training on {rest.n_rows:,}")
     tagger = _fit(rest, given, terminal)
     click.echo(tagger.evaluate(held_out).to_text())
     if given["no_refit"]:
@@ -124,7 +134,7 @@ def _train_on_groups(given: dict[str, Any], options: ReaderOptions, terminal: Te
             "--validate and --no-refit need labels of rows, and here only those of groups are known; label some rows "
             "by hand and measure with `longtail evaluate`"
         )
-    corpus = read_grouped(given["data"], given["groups"], options)
+    corpus = read_grouped(given["data"], given["groups"], options, given["group_column"])
     check_feature_options(given, corpus)
     terminal.say(describe_groups(given["data"], corpus))
     return fit_groups(given, corpus, terminal)
@@ -180,19 +190,21 @@ def _with_labels_that_occur(corpus: Corpus, terminal: Terminal) -> Corpus:
     """Nothing can be learnt of a label without rows; its score of 0 would only get into the way of others."""
     counts = corpus.label_counts
     if corpus.n_rows == 0 or not counts.any():
-        raise InvalidInput(f"there is nothing to learn from: {corpus.n_rows} rows, none of them with a label")
+        raise InvalidInput(
+            f"there is nothing to learn from: {counted(corpus.n_rows, 'row')}, none of them with a label"
+        )
     if counts.all():
         return corpus
     names = [name for name, count in zip(corpus.label_names, counts.tolist(), strict=True) if count]
-    terminal.say(f"{corpus.n_labels - len(names):,} labels have no row to learn from and are left out")
+    lost = counted(corpus.n_labels - len(names), "label")
+    terminal.say(f"left out, having no row to learn from: {lost}")
     return corpus.with_label_names(names)
 
 
 def _describe(data: str, corpus: Corpus) -> str:
     source = "standard input" if data == "-" else data
-    rows = "texts" if corpus.texts is not None else "rows of features"
     mean = corpus.labels.nnz / max(1, corpus.n_rows)
-    return f"{source}: {corpus.n_rows:,} {rows}, {corpus.n_labels:,} labels, {mean:.1f} labels per row"
+    return f"{source}: {counted_rows(corpus)}, {counted(corpus.n_labels, 'label')}, {mean:.1f} labels per row"
 
 
 def _summary(out: str, tagger: Tagger, seconds: float) -> str:
@@ -200,7 +212,7 @@ def _summary(out: str, tagger: Tagger, seconds: float) -> str:
     from longtail.store import inspect_model
 
     estimator = tagger.estimator_
-    sizes = f"{len(tagger.label_names_):,} labels, {estimator.n_features_in_:,} features"
+    sizes = f"{counted(len(tagger.label_names_), 'label')}, {counted(estimator.n_features_in_, 'feature')}"
     size = format_bytes(inspect_model(out)["bytes"])
     return f"{out}: {sizes}, {_learnt(estimator)}, {size}; took {seconds:.1f} s"
 
@@ -217,4 +229,4 @@ def _learnt(estimator: Any) -> str:
     weights = f"{sum(tree.n_weights for tree in estimator.trees_):,} weights"
     if type(estimator).__name__ == "OneVsRest":
         return weights
-    return f"{count} {'tree' if count == 1 else 'trees'} of {nodes:,} nodes, {weights}"
+    return f"{counted(count, 'tree')} of {counted(nodes, 'node')}, {weights}"

@@ -7,6 +7,7 @@ from longtail.data.corpus import Corpus, encode_labels
 from longtail.data.delimited import read_delimited, write_delimited
 from longtail.data.files import format_of, read_corpus, write_corpus
 from longtail.data.grouped import GroupedCorpus, aggregate_labels
+from longtail.data.grouped_delimited import read_grouped_delimited
 from longtail.data.grouped_file import read_groups, write_groups
 from longtail.data.grouped_jsonl import (
     GroupRecord,
@@ -45,6 +46,7 @@ __all__ = [
     "read_arff",
     "read_corpus",
     "read_delimited",
+    "read_grouped_delimited",
     "read_grouped_jsonl",
     "read_groups",
     "read_idx",

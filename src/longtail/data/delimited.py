@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,39 +60,73 @@ def read_delimited(
     >>> read_delimited(path).label_names
     ('fruit', 'red', 'sky')
     """
-    _check_separators(delimiter, label_separator)
-    if not header and not (isinstance(text, int) and isinstance(labels, int | None)):
-        raise InvalidInput("without a header columns have no names: give the numbers of the text and labels columns")
     rows = RowCollector()
-    columns: tuple[int, int | None, int | None] | None = None
+    for row in iter_delimited(
+        path,
+        text=text,
+        labels=labels,
+        delimiter=delimiter,
+        label_separator=label_separator,
+        header=header,
+        field_limit=field_limit,
+    ):
+        if fault := rows.add(row.text, row.labels, row.row_name):
+            raise DataFormatError(path, row.line, fault)
+    corpus = rows.corpus()
+    doubt_separator(path, corpus.labels, corpus.label_names, label_separator)
+    return corpus
+
+
+class DelimitedRow(NamedTuple):
+    """One record of a delimited file, with the line it starts on."""
+
+    line: int
+    text: str
+    labels: list[str]
+    row_name: str | None
+    group: str | None
+
+
+def iter_delimited(
+    path: PathName,
+    *,
+    text: Column,
+    labels: Column | None,
+    group: Column | None = None,
+    delimiter: str | None,
+    label_separator: str,
+    header: bool,
+    field_limit: int,
+) -> Iterator[DelimitedRow]:
+    """Yield the rows of a delimited file; `group` is a column too, and the others are as for `read_delimited`."""
+    _check_separators(delimiter, label_separator)
+    if not header and not all(isinstance(column, int | None) for column in (text, labels, group)):
+        raise InvalidInput("without a header columns have no names: give the numbers of the text and labels columns")
+    columns: _Columns | None = None
     width = 0
     with _fields_up_to(field_limit):
         for line, fields in _records(path, delimiter, field_limit):
             if columns is None:
                 width = len(fields)
-                names = fields if header else None
-                columns = _find_columns(path, line, names, width, text, labels)
+                columns = _find_columns(path, line, fields if header else None, width, text, labels, group)
                 if header:
                     continue
             if len(fields) != width:
                 raise DataFormatError(path, line, f"{len(fields)} columns, expected {width} as in the first line")
-            text_column, label_column, id_column = columns
-            found = [] if label_column is None else _split_labels(fields[label_column], label_separator)
-            if fault := rows.add(fields[text_column], found, None if id_column is None else fields[id_column]):
-                raise DataFormatError(path, line, fault)
+            found = [] if columns.labels is None else _split_labels(fields[columns.labels], label_separator)
+            row_name = None if columns.row_name is None else fields[columns.row_name]
+            owner = None if columns.group is None else fields[columns.group].strip()
+            yield DelimitedRow(line, fields[columns.text], found, row_name, owner)
     if columns is None:
         raise DataFormatError(path, 1, "the file is empty")
-    corpus = rows.corpus()
-    _doubt_separator(path, corpus, label_separator)
-    return corpus
 
 
-def _doubt_separator(path: PathName, corpus: Corpus, separator: str) -> None:
-    """Warn where every row has one label at most and the labels look like lists written otherwise."""
-    if not corpus.n_rows or np.diff(corpus.labels.indptr).max() > 1:
+def doubt_separator(path: PathName, labels: Any, names: Sequence[str], separator: str) -> None:
+    """Warn where every row of labels has one at most and their names look like lists written otherwise."""
+    if np.diff(labels.indptr).max(initial=0) > 1:
         return
     for other in {",", "|", ";", " / "} - {separator}:
-        if 2 * sum(other in name for name in corpus.label_names) > corpus.n_labels:
+        if 2 * sum(other in name for name in names) > len(names):
             warnings.warn(
                 f"{path}: no {separator!r} in the label column, but {other!r} in most labels; is that the separator? "
                 f"Then say so: label_separator={other!r}, on the command line --label-separator {other!r}",
@@ -149,9 +184,22 @@ def _guess_delimiter(path: PathName, line: str) -> str:
     return known or max(_CANDIDATES, key=line.count)
 
 
+class _Columns(NamedTuple):
+    text: int
+    labels: int | None
+    group: int | None
+    row_name: int | None
+
+
 def _find_columns(
-    path: PathName, line: int, names: list[str] | None, width: int, text: Column, labels: Column | None
-) -> tuple[int, int | None, int | None]:
+    path: PathName,
+    line: int,
+    names: list[str] | None,
+    width: int,
+    text: Column,
+    labels: Column | None,
+    group: Column | None,
+) -> _Columns:
     def find(column: Column) -> int:
         if isinstance(column, int):
             if not 0 <= column < width:
@@ -168,9 +216,9 @@ def _find_columns(
             )
         return places[0]
 
-    chosen = find(text), None if labels is None else find(labels)
+    chosen = find(text), None if labels is None else find(labels), None if group is None else find(group)
     has_id = names is not None and _ID_COLUMN in names and names.index(_ID_COLUMN) not in chosen
-    return (*chosen, find(_ID_COLUMN) if has_id else None)
+    return _Columns(*chosen, find(_ID_COLUMN) if has_id else None)
 
 
 def write_delimited(

@@ -102,7 +102,8 @@ class Report:
         """The report as aligned tables, values in percent."""
         heading = ["", *(f"@{k}" for k in self.ks)]
         rows = [[name, *(_percent(at_k[k]) for k in self.ks)] for name, at_k in self.metrics.items()]
-        text = f"{self.n_rows:,} rows, {self.n_labels:,} labels; values in percent\n\n{_align([heading, *rows])}"
+        counts = (f"{n:,} {what}{'s' * (n != 1)}" for n, what in ((self.n_rows, "row"), (self.n_labels, "label")))
+        text = f"{', '.join(counts)}; values in percent\n\n{_align([heading, *rows])}"
         if not self.groups:
             return text
         last = self.ks[-1]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from longtail.audit.output import OutputLayer, Rule
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.labels.head_plan import plan_heads
 from longtail.labels.order import label_order
@@ -241,6 +242,19 @@ class MultiHeadClassifier(NeuralModel):
                     self.histories_.append(train(network, rows, Y, settings, checkpoint=where))
                 self.networks_.append(network.eval())
         return self
+
+    def output_layer(self, rule: Rule = "predict") -> OutputLayer:
+        if self.head in _CODED:
+            how = (
+                "multiplies what several short layers say of a label"
+                if self.head == "product"
+                else "scores the members of a row's best groups alone, after the groups themselves"
+            )
+            raise InvalidInput(
+                f"the head {self.head!r} {how}, so labels are not given by one linear layer and there is none to "
+                f"audit; the heads 'one-hot', 'sampling', 'bottleneck' and 'dft' have one (--head)"
+            )
+        return super().output_layer(rule)
 
     def _planned(self, n_labels: int) -> tuple[int, ...]:
         if self.head not in _CODED:

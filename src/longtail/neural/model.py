@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from longtail.audit.output import OutputLayer, Rule, check_memory
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.memory import MemoryPlan
 from longtail.neural.averaging import Ensemble
@@ -140,6 +141,51 @@ class NeuralModel(BaseEstimator, Persistent):
         found.sort_indices()
         return found
 
+    def output_layer(self, rule: Rule = "predict") -> OutputLayer:
+        """The linear layer that labels are given by, as `longtail.audit` takes it.
+
+        Its inputs are what the network makes of rows. A set that no input gets is given to no row; one that some input
+        gets need not be, for the network may make no such input of any row.
+
+        Parameters
+        ----------
+        rule : {"predict", "topk"}
+            Label sets as ``predict`` gives them, or as the first places of ``predict_topk``.
+
+        Raises
+        ------
+        InvalidInput
+            Where labels are not given by one linear layer.
+        """
+        check_is_fitted(self, "networks_")
+        if len(self.networks_) > 1:
+            raise InvalidInput(
+                f"{len(self.networks_)} networks give labels by the mean of their probabilities, which is no linear "
+                "layer; audit a model of one network (n_networks=1, --networks 1)"
+            )
+        head = self.networks_[0].head
+        weights, offsets = head.output_layer()
+        check_memory({"weights in 64 bits, twice": 16 * self.n_labels_ * weights.shape[1]})
+        n_unknown = self.n_labels_ - len(self.labels_)
+        if rule == "topk":
+            if n_unknown:
+                raise InvalidInput(
+                    f"of {self.n_labels_} labels {n_unknown} were never trained and have no score to rank by; "
+                    + ("train without them" if head.task == "single-label" else "audit what `predict` gives")
+                )
+            return OutputLayer(_doubles(weights), _doubles(offsets), rule, "its score is among the highest")
+        if head.task == "single-label":
+            raise InvalidInput(
+                "a network for one label per row gives it by comparing all scores, and no label by its own; audit the "
+                "ranking (rule='topk', --rule topk)"
+            )
+        # A label that was never trained is one without weights, which no input gets.
+        every = np.zeros((self.n_labels_, weights.shape[1]))
+        every[self.labels_] = weights
+        needed = np.full(self.n_labels_, -1.0)
+        needed[self.labels_] = offsets
+        return OutputLayer(every, needed, rule, "its probability is at least one half", at_least=True)
+
     def explain(self, x: Any, label: int) -> NoReturn:
         """Refused: contributions of features add up to a score in linear models only."""
         raise InvalidInput(
@@ -185,6 +231,10 @@ class NeuralModel(BaseEstimator, Persistent):
         for network, part in zip(self.networks_, parts, strict=True):
             load_weights(network, part)
             network.eval()
+
+
+def _doubles(values: Array) -> Array:
+    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def encoder_for(X: Any) -> str:

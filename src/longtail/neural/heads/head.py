@@ -85,7 +85,10 @@ class Head(nn.Module, ABC):
         InvalidInput
             Where labels are not given by one linear layer.
         """
-        raise InvalidInput(f"{type(self).__name__} is not one linear layer over labels: nothing to audit")
+        raise InvalidInput(
+            f"{type(self).__name__} is not one linear layer over labels, so there is none to audit; OneHot, Sampling, "
+            "Bottleneck and DFT have one"
+        )
 
     def start_from(self, label_counts: Tensor, n_rows: int) -> None:
         """Let untrained offsets give each label the share of rows that have it, where the head has offsets.
