@@ -13,8 +13,8 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# The penalty a label starts with, in units of alpha / |y|: its multiplier over what is left of it, in the worst case.
-_PENALTY = 1.0
+# The penalty of a label, in units of alpha / |y|, at which multipliers and coefficients arrived together on label sets.
+_PENALTY = 0.2
 _CHECK_EVERY = 10
 _POWER_STEPS = 100
 

@@ -3,7 +3,8 @@
 // by coordinate descent on a growing working set, with everything that is needed of the columns of A in their products.
 //
 // The norm has a kink where nothing is left of y; below `floor` it is replaced by a parabola, which costs at most half of
-// the tolerance. Every label stops at its own certificate: the residual, scaled until no column of A has a product with
+// the tolerance. Where little is left, coordinates hold one another back, and now and then a leap moves them together to
+// the least of a parabola that lies above the objective, as far as signs allow. Every label stops at its own certificate: the residual, scaled until no column of A has a product with
 // it above 1, bounds the optimum from below.
 #include "kernels.h"
 
@@ -17,6 +18,12 @@ namespace {
 constexpr size_t fewest_joining = 16;
 // The working set is solved to this share of the gap over all labels before others are looked at again.
 constexpr double inner_share = 0.2;
+// Sweeps between leaps, or more for so many coefficients that a leap costs as much as that many sweeps.
+constexpr size_t sweeps_between_leaps = 20;
+// Leaps in a row, each of which ends where a coefficient becomes 0.
+constexpr int most_leaps = 16;
+// What is added to the squares of labels, so that labels that depend on one another can be told apart.
+constexpr double ridge = 1e-10;
 // Coefficients below this are rounding.
 constexpr double nothing_left = 1e-12;
 
@@ -197,6 +204,8 @@ class Representation {
                 left = std::max(left - step * (2.0 * product - step * row[i]), 0.0);
                 subtract(size, step, row, inner_.data());
             }
+            if ((sweep + 1) % leap_period() == 0)
+                for (int leaps = 0; leaps < most_leaps && leap();) ++leaps;
             double strongest = 0.0;
             for (size_t i = 0; i < size; ++i) strongest = std::max(strongest, std::abs(inner_[i]));
             const double norm = this->norm();
@@ -213,6 +222,75 @@ class Representation {
         double shrink = std::sqrt(rest / (square * slope));
         if (rest + square * shrink * shrink < floor_ * floor_) shrink = floor_ / (alpha_ * square);
         return std::copysign(std::max(std::abs(centre) - shrink, 0.0), centre);
+    }
+
+    int64_t leap_period() const {
+        const auto in_use = std::count_if(z_.begin(), z_.end(), [](double z) { return z != 0.0; });
+        return std::max(static_cast<int64_t>(sweeps_between_leaps), static_cast<int64_t>(in_use) / 3);
+    }
+
+    // Move all coefficients in use at once; true if one of them became 0 on the way.
+    bool leap() {
+        order_.clear();
+        for (size_t i = 0; i < z_.size(); ++i)
+            if (z_[i] != 0.0) order_.push_back(i);
+        const size_t size = order_.size();
+        const double shrink = std::max(norm(), floor_) / alpha_;
+        downhill_.resize(size);
+        for (size_t a = 0; a < size; ++a) downhill_[a] = inner_[order_[a]] - std::copysign(shrink, z_[order_[a]]);
+        direction_ = downhill_;
+        solve_in_use();
+        double slope = 0.0, curvature = 0.0;
+        for (size_t a = 0; a < size; ++a) {
+            slope += downhill_[a] * direction_[a];
+            const double *row = square_rows_.data() + order_[a] * stride_;
+            double image = 0.0;
+            for (size_t b = 0; b < size; ++b) image += row[order_[b]] * direction_[b];
+            curvature += direction_[a] * image;
+        }
+        if (!(slope > 0.0)) return false;
+        double reach = curvature > 0.0 ? slope / curvature : HUGE_VAL;
+        size_t first = size;
+        for (size_t a = 0; a < size; ++a) {
+            const double until = -z_[order_[a]] / direction_[a];
+            if (until > 0.0 && until < reach) {
+                reach = until;
+                first = a;
+            }
+        }
+        if (!std::isfinite(reach)) return false;
+        for (size_t a = 0; a < size; ++a) {
+            const double step = a == first ? -z_[order_[a]] : reach * direction_[a];
+            z_[order_[a]] += step;
+            subtract(z_.size(), step, square_rows_.data() + order_[a] * stride_, inner_.data());
+        }
+        return first < size;
+    }
+
+    // Solve (S + ridge) d = direction_ in place, where S are the products of the labels in use, by Cholesky factors.
+    void solve_in_use() {
+        const size_t size = order_.size();
+        factor_.resize(size * size);
+        double largest = 0.0;
+        for (const size_t i : order_) largest = std::max(largest, square_rows_[i * stride_ + i]);
+        for (size_t a = 0; a < size; ++a) {
+            double *row = factor_.data() + a * size;
+            const double *products = square_rows_.data() + order_[a] * stride_;
+            for (size_t b = 0; b <= a; ++b) {
+                const double *other = factor_.data() + b * size;
+                double value = products[order_[b]];
+                for (size_t c = 0; c < b; ++c) value -= row[c] * other[c];
+                row[b] = a == b ? std::sqrt(std::max(value, 0.0) + ridge * largest) : value / other[b];
+            }
+            double value = direction_[a];
+            for (size_t c = 0; c < a; ++c) value -= row[c] * direction_[c];
+            direction_[a] = value / row[a];
+        }
+        for (size_t a = size; a-- > 0;) {
+            const double *row = factor_.data() + a * size;
+            direction_[a] /= row[a];
+            for (size_t c = 0; c < a; ++c) direction_[c] -= row[c] * direction_[a];
+        }
     }
 
     // Carry what changed in the working set over to the products with all labels.
@@ -238,7 +316,7 @@ class Representation {
     std::vector<char> is_touched_;
     std::vector<int32_t> position_;  // of each label in the working set, or -1
     std::vector<int32_t> touched_, members_, joining_;
-    std::vector<double> z_, spread_z_, best_, targets_, inner_, square_rows_;
+    std::vector<double> z_, spread_z_, best_, targets_, inner_, square_rows_, downhill_, direction_, factor_;
     std::vector<size_t> order_;
 };
 

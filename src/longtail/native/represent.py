@@ -12,6 +12,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _FEWEST_JOINING = 16
 _INNER_SHARE = 0.2
+_SWEEPS_BETWEEN_LEAPS = 20
+_MOST_LEAPS = 16
+_RIDGE = 1e-10
 _NOTHING_LEFT = 1e-12
 
 
@@ -108,6 +111,7 @@ class _Representation:
         self.members = np.concatenate([self.members, broken[np.argsort(-strength[broken], kind="stable")[:most]]])
 
     def _descend(self, gap: float, max_sweeps: int) -> None:
+        done = self.sweeps
         members, targets = self.members, self.targets[self.members]
         gram = self.gram[members][:, members].toarray()
         z, products = self.z[members], self.products[members]
@@ -120,6 +124,10 @@ class _Representation:
                     z[i] += step
                     products -= step * gram[i]
             self.sweeps += 1
+            if (self.sweeps - done) % max(_SWEEPS_BETWEEN_LEAPS, np.count_nonzero(z) // 3) == 0:
+                for _ in range(_MOST_LEAPS):
+                    if not self._leap(gram, targets, z, products):
+                        break
             norm = math.sqrt(max(self.square - float(z @ (targets + products)), 0.0))
             self.z[members] = z
             reached = self._lower_bound(norm, float(np.abs(products).max(initial=0.0)))
@@ -135,3 +143,30 @@ class _Representation:
         if rest + square * shrink**2 < self.floor**2:
             shrink = self.floor / (self.alpha * square)
         return math.copysign(max(abs(centre) - shrink, 0.0), centre)
+
+    def _leap(self, gram: Array, targets: Array, z: Array, products: Array) -> bool:
+        """Move all coefficients in use at once, in place; true if one of them became 0 on the way."""
+        used = np.flatnonzero(z)
+        squares = gram[np.ix_(used, used)]
+        norm = math.sqrt(max(self.square - float(z @ (targets + products)), 0.0))
+        downhill = products[used] - np.sign(z[used]) * max(norm, self.floor) / self.alpha
+        ridge = _RIDGE * squares.diagonal().max(initial=0.0)
+        direction = np.linalg.solve(squares + ridge * np.eye(len(used)), downhill)
+        slope, curvature = float(downhill @ direction), float(direction @ squares @ direction)
+        if not slope > 0:
+            return False
+        reach = slope / curvature if curvature > 0 else math.inf
+        with np.errstate(divide="ignore"):
+            until = -z[used] / direction
+        until[~(until > 0)] = math.inf
+        first = int(np.argmin(until))
+        crossed = bool(until[first] < reach)
+        reach = min(reach, float(until[first]))
+        if not math.isfinite(reach):
+            return False
+        step = reach * direction
+        if crossed:
+            step[first] = -z[used[first]]
+        z[used] += step
+        products -= step @ gram[used]
+        return crossed
