@@ -1,5 +1,6 @@
-"""The label space: label vectors, trees of labels that are learned or brought along, labels as codes for heads, and what
-labels say of one another."""
+"""The label space: label vectors, trees of labels that are learned or brought along, labels as codes for heads, and
+how much labels explain one another.
+"""
 
 from longtail.labels.affinity import Affinity, Decoder, label_affinity, sparse_decoder
 from longtail.labels.cluster import cluster_labels, split_wide

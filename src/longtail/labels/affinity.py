@@ -112,7 +112,8 @@ def label_affinity(
         Conditional is the share of the rows of label i that carry label k: how much of i is seen by who watches for k.
     alpha : float
         Price of what is left of a label against the magnitudes of coefficients: minimise
-        ``abs(Z).sum() + alpha * norm(Y - Y @ Z, axis=0).sum()`` with a zero diagonal. A small alpha leaves labels alone.
+        ``abs(Z).sum() + alpha * norm(Y - Y @ Z, axis=0).sum()`` with a zero diagonal. A small alpha leaves
+        labels alone.
     tolerance : float
         Relative duality gap at which a label is done.
     max_iterations : int
@@ -243,15 +244,12 @@ def _as_subset(subset: Any, n_labels: int) -> Array:
         raise InvalidInput("subset must be a list of label ids with at least one of them")
     if len(labels) > n_labels:
         raise InvalidInput(f"subset has {len(labels)} labels, but Y has only {n_labels}")
-    if labels.min() < 0 or labels.max() >= n_labels:
-        raise InvalidInput(f"subset has the label id {_outside(labels, n_labels)}; Y has the labels 0 to {n_labels - 1}")
+    outside = labels[(labels < 0) | (labels >= n_labels)]
+    if len(outside):
+        raise InvalidInput(f"subset has the label id {outside[0]}; Y has the labels 0 to {n_labels - 1}")
     if len(np.unique(labels)) < len(labels):
         raise InvalidInput("subset names a label more than once; give each label id once")
     return labels.astype(np.int64)
-
-
-def _outside(labels: Array, n_labels: int) -> int:
-    return int(labels[(labels < 0) | (labels >= n_labels)][0])
 
 
 def _check(owner: str, values: Mapping[str, Any], table: Mapping[str, Constraint]) -> None:

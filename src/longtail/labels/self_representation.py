@@ -157,7 +157,7 @@ def _wide_index(matrix: Any) -> tuple[Array, Array, Array]:
 
 
 def _prefer_copies(found: Representation, products: Products) -> Representation:
-    """Let a copy stand for a label, itself before the lowest other, where the point found costs more than the 1 it does.
+    """Let a copy stand for a label, itself before the lowest other, where what was found costs more than the 1 it does.
 
     Solvers only come near a label of which nothing is left; a copy meets it exactly.
     """

@@ -64,9 +64,7 @@ def represent_labels(
 class _Representation:
     """One label on its way."""
 
-    def __init__(
-        self, gram: Any, targets: Array, square: float, excluded: int, alpha: float, tolerance: float
-    ) -> None:
+    def __init__(self, gram: Any, targets: Array, square: float, excluded: int, alpha: float, tolerance: float) -> None:
         self.gram, self.targets, self.square = gram, targets, square
         self.alpha, self.tolerance = alpha, tolerance
         self.allowed = np.arange(len(targets)) != excluded
