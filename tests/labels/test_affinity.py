@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
@@ -52,6 +52,7 @@ def test_no_combination_of_labels_beats_the_bound(Y, alpha, seed):
         assert _objective(Y, Z, alpha) >= affinity.bound * (1 - 1e-9)
 
 
+@settings(max_examples=10)
 @given(Y=labels_01, alpha=st.sampled_from([0.5, 1.0, 2.0]))
 def test_a_quasi_newton_method_finds_nothing_better(Y, alpha):
     affinity = label_affinity(Y, alpha=alpha, tolerance=1e-6)

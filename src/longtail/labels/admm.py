@@ -105,8 +105,8 @@ class Iterate:
     penalty: Array
 
     def take(self, columns: Array) -> Iterate:
-        parts = (part.take(columns) for part in (self.residual, self.left, self.multiplier))
-        return Iterate(self.z[:, columns], *parts, self.penalty[columns])
+        residual, left, multiplier = (part.take(columns) for part in (self.residual, self.left, self.multiplier))
+        return Iterate(self.z[:, columns], residual, left, multiplier, self.penalty[columns])
 
 
 def start(program: Program) -> Iterate:

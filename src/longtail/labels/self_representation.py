@@ -21,6 +21,7 @@ from longtail.parallel import map_blocks, resolve_jobs, split
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _BLOCK = 32
+_MOST_BLOCKS = 1024  # a block begins with clean memory for all labels, which must not cost more than its work
 _ADMM_BLOCK = 256
 _ADMM_ARRAYS = 20  # as large as the products of a block of labels, at the peak of an iteration
 _DENSE = 0.1  # share of pairs of labels that share rows from which a dense product is the faster one
@@ -96,7 +97,7 @@ def _by_descent(
         )
         return block, used, coefficients
 
-    parts = _collect(solve, split(n_labels, _BLOCK), n_labels, n_jobs)
+    parts = _collect(solve, split(n_labels, max(_BLOCK, n_labels // _MOST_BLOCKS)), n_labels, n_jobs)
     coefficients = _columns(parts, counts, products.gram.shape[0])
     return Representation(coefficients, norms, objectives, bounds, iterations)
 

@@ -122,7 +122,7 @@ class _Representation:
                     z[i] += step
                     products -= step * gram[i]
             self.sweeps += 1
-            if (self.sweeps - done) % max(_SWEEPS_BETWEEN_LEAPS, np.count_nonzero(z) // 3) == 0:
+            if (self.sweeps - done) % max(_SWEEPS_BETWEEN_LEAPS, int(np.count_nonzero(z)) // 3) == 0:
                 for _ in range(_MOST_LEAPS):
                     if not self._leap(gram, targets, z, products):
                         break
