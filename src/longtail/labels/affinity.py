@@ -188,7 +188,7 @@ def sparse_decoder(
     >>> Y = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 0]])
     >>> decoder = sparse_decoder(Y, [0, 2])
     >>> decoder.coefficients.toarray().round(3).tolist()
-    [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.450]]
+    [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.465]]
     """
     options = {"alpha": alpha, "tolerance": tolerance, "max_iterations": max_iterations, "solver": solver}
     _check("sparse_decoder", options, _PARAMETERS)
