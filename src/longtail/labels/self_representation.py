@@ -16,7 +16,7 @@ from longtail import progress
 from longtail.labels import admm
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
-from longtail.parallel import map_blocks, resolve_jobs, split
+from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -25,6 +25,7 @@ _MOST_BLOCKS = 1024  # a block begins with clean memory for all labels, which mu
 _ADMM_BLOCK = 256
 _ADMM_ARRAYS = 20  # as large as the products of a block of labels, at the peak of an iteration
 _DENSE = 0.1  # share of pairs of labels that share rows from which a dense product is the faster one
+_ROUNDING = 1e-9
 ENTRY_BYTES = 12
 
 
@@ -132,7 +133,8 @@ def _by_admm(
         which, used = np.nonzero(z.T)
         return block, used.astype(np.int32), z[used, which]
 
-    parts = _collect(solve, split(n_labels, width) if size else [], n_labels, n_jobs)
+    with blas_threads(1):  # or sums would round as the number of threads has it
+        parts = _collect(solve, split(n_labels, width) if size else [], n_labels, n_jobs)
     return Representation(_columns(parts, counts, size), norms, objectives, bounds, iterations)
 
 
@@ -158,14 +160,14 @@ def _wide_index(matrix: Any) -> tuple[Array, Array, Array]:
 
 
 def _prefer_copies(found: Representation, products: Products) -> Representation:
-    """Let a copy stand for a label, itself before the lowest other, where what was found costs more than the 1 it does.
+    """Let a copy stand for a label, itself before the lowest other, where what was found costs no less than the 1 it does.
 
     Solvers only come near a label of which nothing is left; a copy meets it exactly.
     """
     targets, excluded = products.targets, products.excluded
     label = np.repeat(np.arange(len(products.squares)), np.diff(targets.indptr))
     same = (targets.data == products.squares[label]) & (targets.data == products.gram.diagonal()[targets.indices])
-    same &= (targets.indices != excluded[label]) & (found.objectives[label] > 1)
+    same &= (targets.indices != excluded[label]) & (found.objectives[label] > 1 - _ROUNDING)
     label, copy = label[same], targets.indices[same]
     order = np.lexsort((copy, copy != products.own[label], label))
     labels, first = np.unique(label[order], return_index=True)
