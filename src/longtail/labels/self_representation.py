@@ -118,7 +118,8 @@ def _by_admm(
         'Use solver="descent", or fewer threads.',
     ).check()
     gram = products.gram.toarray() if dense else products.gram
-    lipschitz, excluded = admm.spectral_bound(products.gram), products.excluded
+    # Where the columns of A are empty any step will do.
+    lipschitz, excluded = max(admm.spectral_bound(products.gram), 1.0), products.excluded
     counts, iterations = np.zeros((2, n_labels), dtype=np.int64)
     norms, objectives, bounds = np.zeros((3, n_labels))
 
@@ -160,7 +161,7 @@ def _wide_index(matrix: Any) -> tuple[Array, Array, Array]:
 
 
 def _prefer_copies(found: Representation, products: Products) -> Representation:
-    """Let a copy stand for a label, itself before the lowest other, where what was found costs no less than the 1 it does.
+    """Let a copy stand for a label, itself before the lowest other, where what was found costs no less than its 1.
 
     Solvers only come near a label of which nothing is left; a copy meets it exactly.
     """
