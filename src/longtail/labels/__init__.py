@@ -1,5 +1,8 @@
-"""The label space: label vectors, trees of labels that are learned or brought along, and labels as codes for heads."""
+"""The label space: label vectors, trees of labels that are learned or brought along, labels as codes for heads, and
+how much labels explain one another.
+"""
 
+from longtail.labels.affinity import Affinity, Decoder, label_affinity, sparse_decoder
 from longtail.labels.cluster import cluster_labels, split_wide
 from longtail.labels.codes import BitChunks, MixedRadix
 from longtail.labels.head_plan import HeadPlan, confusion_degree, plan_heads
@@ -9,17 +12,21 @@ from longtail.labels.taxonomy import from_parents, read_taxonomy, to_parents, wr
 from longtail.labels.vectors import label_vectors
 
 __all__ = [
+    "Affinity",
     "BitChunks",
+    "Decoder",
     "HeadPlan",
     "LabelHierarchy",
     "MixedRadix",
     "cluster_labels",
     "confusion_degree",
     "from_parents",
+    "label_affinity",
     "label_order",
     "label_vectors",
     "plan_heads",
     "read_taxonomy",
+    "sparse_decoder",
     "split_wide",
     "to_parents",
     "write_taxonomy",

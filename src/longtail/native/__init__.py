@@ -13,7 +13,18 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from longtail.native import cluster, conjugate, grouped, repository_text, siblings, sparse, text, topk, tree_search
+from longtail.native import (
+    cluster,
+    conjugate,
+    grouped,
+    repository_text,
+    represent,
+    siblings,
+    sparse,
+    text,
+    topk,
+    tree_search,
+)
 
 twins: Any = SimpleNamespace(
     **{name: getattr(text, name) for name in text.__all__},
@@ -29,6 +40,7 @@ twins: Any = SimpleNamespace(
     multiply=sparse.multiply,
     multiply_sparse=sparse.multiply_sparse,
     project_rows=cluster.project_rows,
+    represent_labels=represent.represent_labels,
     score_members=grouped.score_members,
     sum_label_rows=cluster.sum_label_rows,
     train_siblings=siblings.train_siblings,

@@ -25,6 +25,7 @@ void bind_cluster(nb::module_ &m);
 void bind_conjugate(nb::module_ &m);
 void bind_grouped(nb::module_ &m);
 void bind_repository_text(nb::module_ &m);
+void bind_represent(nb::module_ &m);
 void bind_siblings(nb::module_ &m);
 void bind_sparse(nb::module_ &m);
 void bind_text(nb::module_ &m);

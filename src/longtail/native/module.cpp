@@ -15,6 +15,7 @@ NB_MODULE(_kernels, m) {
     bind_conjugate(m);
     bind_grouped(m);
     bind_repository_text(m);
+    bind_represent(m);
     bind_siblings(m);
     bind_sparse(m);
     bind_text(m);
