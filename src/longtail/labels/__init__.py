@@ -1,10 +1,11 @@
-"""The label space: label vectors, trees of labels that are learned or brought along, and labels as codes for heads."""
+"""The label space: label vectors, trees that are learned or brought along, codes for heads, labels that stand for all."""
 
 from longtail.labels.cluster import cluster_labels, split_wide
 from longtail.labels.codes import BitChunks, MixedRadix
 from longtail.labels.head_plan import HeadPlan, confusion_degree, plan_heads
 from longtail.labels.hierarchy import LabelHierarchy
 from longtail.labels.order import label_order
+from longtail.labels.subset import LabelSubset, select_labels
 from longtail.labels.taxonomy import from_parents, read_taxonomy, to_parents, write_taxonomy
 from longtail.labels.vectors import label_vectors
 
@@ -12,6 +13,7 @@ __all__ = [
     "BitChunks",
     "HeadPlan",
     "LabelHierarchy",
+    "LabelSubset",
     "MixedRadix",
     "cluster_labels",
     "confusion_degree",
@@ -20,6 +22,7 @@ __all__ = [
     "label_vectors",
     "plan_heads",
     "read_taxonomy",
+    "select_labels",
     "split_wide",
     "to_parents",
     "write_taxonomy",
