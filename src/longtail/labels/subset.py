@@ -143,7 +143,9 @@ def select_labels(
     value, bound, guarantee = _proved(objective, labels[~last[labels]], np.flatnonzero(~last), is_greedy)
     # Labels without rows come after all others and can still count, where an affinity of elsewhere says so.
     rest = float(gains[last[labels]].sum())
-    return LabelSubset(labels, gains, value + rest, bound + rest, guarantee, _coverage(weights, labels, last), criterion)
+    return LabelSubset(
+        labels, gains, value + rest, bound + rest, guarantee, _coverage(weights, labels, last), criterion
+    )
 
 
 def _check_criterion(criterion: str | None, scores: Any) -> str:
@@ -235,7 +237,7 @@ def _coverage(weights: Any, labels: Array, last: Array) -> Array:
     counts = (when < order[explained]) & ~last[explained] & (mass[explained] > 0)
     explained, when, shares = explained[counts], when[counts], weights.data[counts]
     shares = shares / mass[explained]
-    added = np.bincount(when, shares, len(labels))[: len(labels)]
+    added = np.bincount(when, shares, len(labels)).astype(np.float64)  # bincount forgets its dtype where it is empty
     before = np.bincount(explained, shares, len(last))[labels]
     added += np.where(last[labels], 0.0, 1 - before)
     return np.minimum(np.cumsum(added) / n_with_rows, 1.0)
