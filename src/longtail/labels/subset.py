@@ -27,6 +27,7 @@ _NEED_SCORES = ("score", "predictable cut")
 _BASELINES = ("frequency", "random", "leverage")
 CRITERIA = ("cut", "penalised cut", *_NEED_SCORES, *_BASELINES)
 METHODS = ("auto", "lazy", "stochastic")
+_ROUNDING = 1e-12  # relative, of a value and a bound that are sums of many numbers
 _SMALL = 2000  # labels up to which all singular vectors are found at once
 
 
@@ -214,8 +215,8 @@ def _proved(
         objective = objective.select(candidates)
         labels = np.searchsorted(candidates, labels)
     value, bound = objective.value(labels), upper_bound(objective, labels)
-    if value >= bound:
-        return value, bound, 1.0
+    if value >= bound - _ROUNDING * abs(bound):
+        return value, value, 1.0
     if value <= 0:
         return value, bound, 0.0
     fraction = greedy_fraction(curvature(objective, labels), len(labels)) if is_greedy else 0.0
