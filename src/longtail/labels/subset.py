@@ -200,8 +200,8 @@ def _objective(
         return PairwiseObjective.of(weights)
     if scores is not None and score_weight is None:
         explained = np.bincount(weights.indices, weights=weights.data, minlength=len(scores))
-        explained, predicted = (float(np.sort(values)[-n_labels:].sum()) for values in (explained, scores))
-        score_weight = explained / predicted if explained > 0 and predicted > 0 else 1.0
+        most_explained, most_predicted = (float(np.sort(values)[-n_labels:].sum()) for values in (explained, scores))
+        score_weight = most_explained / most_predicted if most_explained > 0 and most_predicted > 0 else 1.0
     return PairwiseObjective.of(weights, penalty, scores, 1.0 if score_weight is None else score_weight)
 
 
