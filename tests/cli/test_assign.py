@@ -411,7 +411,7 @@ def test_a_column_says_which_rows_are_a_group(longtail: Callable) -> None:
         (["assign", "-", "--group-column", "page"], "--group-column is for delimited files"),
         (["assign", "pages.csv"], "--group-column NAME"),
         (["assign", "list.json"], "list.json is JSON and not JSON lines: write every group on a line of its own"),
-        (["train", "keys.jsonl", "--out", "model"], "groups have a list of texts, under 'texts' or that key"),
+        (["train", "keys.jsonl", "--out", "model"], "groups have a list of texts, under 'texts' or a key named so"),
         (["train", "keys.jsonl", "--out", "model", "--strategy", "eagle"], "no list of texts under 'texts'"),
     ],
 )

@@ -80,7 +80,10 @@ def test_a_network_is_audited_as_any_model(longtail: Callable, head: str) -> Non
     assert "A label is given where its probability is at least one half." in found.out
     facts = json.loads(longtail("audit", "network", "notes.jsonl", "--rule", "topk", "--ranks", "1", "--json").out)
     assert facts["label_sets"] == 5
-    assert facts["ranks"][0]["unargmaxable"] > 0
+    [cut] = facts["ranks"]
+    assert cut["rank"] == 1
+    assert cut["argmaxable"] + cut["unargmaxable"] + cut["undetermined"] == 5
+    assert cut["argmaxable"] <= facts["argmaxable"]
 
 
 def test_a_network_without_a_linear_layer_is_refused_with_what_to_do(longtail: Callable) -> None:
