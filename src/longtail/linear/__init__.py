@@ -6,6 +6,7 @@ from longtail.linear.choice import choose_learner
 from longtail.linear.label_tree import LabelTree
 from longtail.linear.model import Explanation, LinearModel, Step
 from longtail.linear.one_vs_rest import OneVsRest
+from longtail.linear.predictability import label_predictability
 from longtail.linear.ridge import Ridge
 from longtail.linear.ridge_cv import RidgeCV
 
@@ -22,4 +23,5 @@ __all__ = [
     "RidgeCV",
     "Step",
     "choose_learner",
+    "label_predictability",
 ]
