@@ -235,7 +235,7 @@ def _coverage(weights: Any, labels: Array, last: Array) -> Array:
     counts = (when < order[explained]) & ~last[explained] & (mass[explained] > 0)
     explained, when, shares = explained[counts], when[counts], weights.data[counts]
     shares = shares / mass[explained]
-    added = np.bincount(when, shares, len(labels))[: len(labels)]
+    added = np.bincount(when, shares, len(labels))[: len(labels)].astype(np.float64)  # whole numbers where none count
     before = np.bincount(explained, shares, len(last))[labels]
     added += np.where(last[labels], 0.0, 1 - before)
     return np.minimum(np.cumsum(added) / n_with_rows, 1.0)
