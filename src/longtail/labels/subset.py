@@ -27,6 +27,7 @@ _NEED_SCORES = ("score", "predictable cut")
 _BASELINES = ("frequency", "random", "leverage")
 CRITERIA = ("cut", "penalised cut", *_NEED_SCORES, *_BASELINES)
 METHODS = ("auto", "lazy", "stochastic")
+_ROUNDING = 1e-12  # relative, of a value and a bound that are sums of many numbers
 _SMALL = 2000  # labels up to which all singular vectors are found at once
 
 
@@ -143,7 +144,9 @@ def select_labels(
     value, bound, guarantee = _proved(objective, labels[~last[labels]], np.flatnonzero(~last), is_greedy)
     # Labels without rows come after all others and can still count, where an affinity of elsewhere says so.
     rest = float(gains[last[labels]].sum())
-    return LabelSubset(labels, gains, value + rest, bound + rest, guarantee, _coverage(weights, labels, last), criterion)
+    return LabelSubset(
+        labels, gains, value + rest, bound + rest, guarantee, _coverage(weights, labels, last), criterion
+    )
 
 
 def _check_criterion(criterion: str | None, scores: Any) -> str:
@@ -212,8 +215,8 @@ def _proved(
         objective = objective.select(candidates)
         labels = np.searchsorted(candidates, labels)
     value, bound = objective.value(labels), upper_bound(objective, labels)
-    if value >= bound:
-        return value, bound, 1.0
+    if value >= bound - _ROUNDING * abs(bound):
+        return value, value, 1.0
     if value <= 0:
         return value, bound, 0.0
     fraction = greedy_fraction(curvature(objective, labels), len(labels)) if is_greedy else 0.0
@@ -235,7 +238,7 @@ def _coverage(weights: Any, labels: Array, last: Array) -> Array:
     counts = (when < order[explained]) & ~last[explained] & (mass[explained] > 0)
     explained, when, shares = explained[counts], when[counts], weights.data[counts]
     shares = shares / mass[explained]
-    added = np.bincount(when, shares, len(labels))[: len(labels)].astype(np.float64)  # whole numbers where none count
+    added = np.bincount(when, shares, len(labels)).astype(np.float64)  # bincount forgets its dtype where it is empty
     before = np.bincount(explained, shares, len(last))[labels]
     added += np.where(last[labels], 0.0, 1 - before)
     return np.minimum(np.cumsum(added) / n_with_rows, 1.0)
