@@ -13,6 +13,7 @@ import click
 
 from longtail.cli.audit_report import draw, show_layer, show_tree
 from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
+from longtail.cli.outputs import check_picture
 from longtail.cli.terminal import Terminal
 from longtail.errors import DataFormatError, InvalidInput
 
@@ -95,7 +96,7 @@ def command(
     if not math.isfinite(threshold):
         raise click.UsageError(f"--threshold is {threshold}; expected a finite number")
     if picture is not None:
-        _check_picture(picture)
+        check_picture(picture)
     options = ReaderOptions(**given)
     layer: OutputLayer | None
     if weights is not None:
@@ -272,13 +273,3 @@ def _sweep(
         with stage(f"rank {rank}"):
             found.append((rank, audit_layer(cut, sets, exact_radii=exact_radii, random_state=seed)))
     return found
-
-
-def _check_picture(path: str) -> None:
-    from longtail.errors import Unavailable
-    from longtail.reproduce.pictures import can_draw
-
-    if not can_draw():
-        raise Unavailable("drawing needs matplotlib, which is not installed; install it: pip install 'longtail[plots]'")
-    if Path(path).suffix.lower() != ".png":
-        raise InvalidInput(f"the picture is a PNG, but the path is {path!r}; end it in .png")

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, Unavailable
 
 
 def check_out(out: str | None, data: str | None) -> None:
@@ -20,6 +20,16 @@ def check_out(out: str | None, data: str | None) -> None:
         raise InvalidInput(f"{out} is a folder; give the name of a file to write to")
     if data is not None and Path(data).exists() and Path(out).samefile(data):
         raise InvalidInput(f"{out} is what is read; write to another file")
+
+
+def check_picture(path: str) -> None:
+    """Refuse a picture that could not be drawn."""
+    from longtail.reproduce.pictures import can_draw
+
+    if not can_draw():
+        raise Unavailable("drawing needs matplotlib, which is not installed; install it: pip install 'longtail[plots]'")
+    if Path(path).suffix.lower() != ".png":
+        raise InvalidInput(f"the picture is a PNG, but the path is {path!r}; end it in .png")
 
 
 @contextmanager

@@ -31,6 +31,7 @@ COMMANDS = {
     "explain": "Show which words gave a label its score.",
     "tree": "Print or export the tree of labels of a model.",
     "audit": "Find label sets that a model can never give, and why.",
+    "select": "Choose a few labels that stand for all.",
     "demo": "Train on an embedded corpus and tag a few sentences.",
     "datasets": "List the named data sets, or fetch one.",
     "info": "Describe a model, or this installation.",

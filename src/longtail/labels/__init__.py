@@ -1,4 +1,4 @@
-"""The label space: label vectors, trees that are learned or brought along, codes for heads, labels that stand for all."""
+"""The label space: label vectors, trees that are learned or brought, codes for heads, labels that stand for all."""
 
 from longtail.labels.affinity import Affinity, Decoder, label_affinity, sparse_decoder
 from longtail.labels.cluster import cluster_labels, split_wide

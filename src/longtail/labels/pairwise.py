@@ -40,7 +40,7 @@ class PairwiseObjective:
         """The penalised cut of an affinity, plus `score_weight` times the sum of the scores of the set.
 
         With w_ik the weight with which label k explains label i, the cut is the sum of w_ik over i outside and k
-        inside S: the column sums of S, less all w_ik inside S. The penalty counts the latter once more, `penalty` times.
+        inside S: the column sums of S, less all w_ik inside S. The penalty takes these away `penalty` times more.
 
         Everything is rounded to multiples of a power of two so small that it does not matter and so large that sums
         of gains are exact: labels that are worth the same then tie, in whatever order their weights are added up.
@@ -93,6 +93,7 @@ def _unit(largest: float) -> float:
 
 
 def _rounded(matrix: Any, unit: float) -> Any:
-    rounded = sparse.csr_array((np.rint(matrix.data / unit) * unit, matrix.indices, matrix.indptr), shape=matrix.shape)
+    rounded = matrix.copy()  # dropping zeros moves the indices, and those given are somebody else's
+    rounded.data = np.rint(rounded.data / unit) * unit
     rounded.eliminate_zeros()
     return rounded
