@@ -147,9 +147,9 @@ class Tables:
             f"Table 5 of the paper: nDCG in percent on the test set, {N_LABELS} targets for every method. CPLST, CS "
             "(with orthogonal matching pursuit), ML-CSSP and LEML (squared loss) are this project's own short "
             "versions, with alpha (and the number of labels that CS decodes) chosen on a fifth of the training rows; "
-            "PD-Sparse, SLEEC and FastXML are only quoted. Of ML-CSSP, CS and LEML, which draw at random, one seed. `budget "
-            "chosen` is `LabelSubsetClassifier` as it comes, with this subset: ridge with an alpha of its own for the "
-            "outliers, as many as rank rows held out of the training well.",
+            "PD-Sparse, SLEEC and FastXML are only quoted. Of ML-CSSP, CS and LEML, which draw at random, one seed. "
+            "`budget chosen` is `LabelSubsetClassifier` as it comes, with this subset: ridge with an alpha of its own "
+            "for the outliers, as many as rank rows held out of the training well.",
             list(self._methods),
         )
 
