@@ -70,6 +70,9 @@ def test_every_section_is_measured_on_a_small_data_set(
     sizes = found["Quality against the size of the subset"]["tables"][0]["rows"]
     assert [row["labels"] for row in sizes] == [10, 30]
     assert len({round(row["frequency"], 1) for row in sizes}) == 2
+    costs = found["Training cost"]["tables"][0]["rows"]
+    assert {row["learner"].split(",")[0] for row in costs} == {"plain ridge", "label tree", "subset of 15"}
+    assert all(row["training, s"] > 0 for row in costs)
     last = sizes[-1]
     assert last["predictable cut"] == pytest.approx(last["random"], abs=0.1)  # all labels, whatever the order
 

@@ -84,6 +84,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
         Labels learned apart, worst described first: a number of labels, or a share of those outside the subset. "all"
         is the paper's. "auto" trains on a part of the rows and takes, of eight shares from none to all, the smallest
         whose nDCG@5 on the other rows is within 0.002 of the best; all where fewer than 50 rows have labels.
+        That learns every label once to judge by: give a number where there are very many.
     outlier_estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
         What learns the outliers; None is ridge with an intercept and an alpha of its own. Ridge learns what the decoder
         leaves over, and adds it; other estimators learn the labels, and their scores stand in for the decoded ones.

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg
+from scipy.sparse.linalg import eigsh
 
 from longtail.linear.solvers import Problem, Spectral
 from longtail.native import kernels
@@ -20,6 +21,7 @@ from longtail.validation import as_features, as_labels
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _ROWS = 1024
+_FEW_OF = 8  # a share of all eigenvectors below which they are found one by one
 _LEAST = 1e-10  # of a matrix of counts, relative to its largest eigenvalue: what is rounding
 
 
@@ -214,6 +216,10 @@ def _leading(matrix: Array, count: int) -> Array:
     size = len(matrix)
     count = min(count, size)
     symmetric = (matrix + matrix.T) / 2
+    if size > _FEW_OF * count:
+        # Lanczos begins with the same vector each time, so that the same data give the same directions.
+        values, vectors = eigsh(symmetric, count, which="LA", v0=np.ones(size))
+        return np.asarray(vectors[:, np.argsort(-values)])
     _, vectors = linalg.eigh(symmetric, subset_by_index=[size - count, size - 1])
     return np.asarray(vectors[:, ::-1])
 
