@@ -130,8 +130,8 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
     Notes
     -----
     With ridge of the same alpha for the subset and for all outliers, Ys_hat Z + E_hat = R(Ys Z) + R(Y - Ys Z) = R(Y):
-    the result is plain ridge, whatever the subset. Outliers do work of their own only where their estimator differs, in
-    kind or in its penalty, or where they are not all learned.
+    the result is plain ridge, whatever the subset, to the precision of the solver. Outliers do work of their own only
+    where their estimator differs, in kind or in its penalty, or where they are not all learned.
 
     A loaded model predicts; ``subset_``, ``outlier_norms_`` and ``budgets_`` are not saved.
 
