@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from longtail.data import Corpus as Corpus
     from longtail.data import GroupedCorpus as GroupedCorpus
     from longtail.errors import LongtailError as LongtailError
+    from longtail.linear import LabelSubsetClassifier as LabelSubsetClassifier
     from longtail.linear import LabelTree as LabelTree
     from longtail.linear import OneVsRest as OneVsRest
     from longtail.linear import Ridge as Ridge
@@ -26,6 +27,7 @@ _HOMES = {
     "AggregatedClassifier": "longtail.aggregated",
     "Corpus": "longtail.data",
     "GroupedCorpus": "longtail.data",
+    "LabelSubsetClassifier": "longtail.linear",
     "LabelTree": "longtail.linear",
     "LongtailError": "longtail.errors",
     "OneVsRest": "longtail.linear",

@@ -104,7 +104,7 @@ class Tagger(BaseEstimator, Persistent):
     ----------
     features : TextFeatures, RowScaling or None
         How to make features; None makes `TextFeatures` for texts and `RowScaling` for rows of features.
-    estimator : LabelTree, OneVsRest, Ridge, RidgeCV, MultiHeadClassifier or None
+    estimator : LabelTree, OneVsRest, Ridge, RidgeCV, LabelSubsetClassifier, MultiHeadClassifier or None
         What learns; None chooses by the size of the data, see `longtail.linear.choose_learner`.
 
     Attributes

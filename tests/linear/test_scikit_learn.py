@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from longtail import LabelTree, OneVsRest, Ridge, RidgeCV
+from longtail import LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV
 
 
 class _BinaryTargets:
@@ -36,6 +36,10 @@ class BinaryLabelTree(_BinaryTargets, LabelTree):
     pass
 
 
+class BinaryLabelSubset(_BinaryTargets, LabelSubsetClassifier):
+    pass
+
+
 class BinaryOneVsRest(_BinaryTargets, OneVsRest):
     pass
 
@@ -54,6 +58,7 @@ def cases():
         BinaryLabelTree(),
         BinaryLabelTree(loss="logistic", negatives="beam", leaf_size=1, n_trees=2),
         BinaryOneVsRest(),
+        BinaryLabelSubset(n_labels=1, outliers="all"),
     ):
         for checked, check in estimator_checks_generator(estimator, legacy=True):
             name = check.func.__name__

@@ -1,8 +1,9 @@
-"""Linear learners: label trees, one-vs-rest, closed-form ridge, and which to choose."""
+"""Linear learners: label trees, one-vs-rest, closed-form ridge, a subset of labels, and which to choose."""
 
 from typing import Any
 
 from longtail.linear.choice import choose_learner
+from longtail.linear.label_subset import LabelSubsetClassifier
 from longtail.linear.label_tree import LabelTree
 from longtail.linear.model import Explanation, LinearModel, Step
 from longtail.linear.one_vs_rest import OneVsRest
@@ -11,11 +12,14 @@ from longtail.linear.ridge import Ridge
 from longtail.linear.ridge_cv import RidgeCV
 
 # By the names under which models are saved.
-ESTIMATORS: dict[str, Any] = {cls.__name__: cls for cls in (LabelTree, OneVsRest, Ridge, RidgeCV)}
+ESTIMATORS: dict[str, Any] = {
+    cls.__name__: cls for cls in (LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV)
+}
 
 __all__ = [
     "ESTIMATORS",
     "Explanation",
+    "LabelSubsetClassifier",
     "LabelTree",
     "LinearModel",
     "OneVsRest",

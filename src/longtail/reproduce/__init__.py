@@ -12,6 +12,7 @@ NAMES: dict[str, str] = {
     "ridge": "closed-form ridge: accuracy, choice of alpha, sparsification, cost of the solvers",
     "eagle": "labels known only for groups of rows: EAGLE on random and clustered groups, simulations, cost",
     "miml": "labels of single images from labels of bags of images: deep MIML, with and without label vectors",
+    "label-subset": "a few labels that stand for all: tables, ablation, quality by size of the subset, cost",
     "multi-head": "heads of a few digits for many labels: images, texts, label sets, cost of the last layer",
     "argmaxable": "label sets that no input gets: counts, narrow layers on real label sets, radii, guarantees",
     "dft": "narrow output layers, trained: bottleneck against sines and cosines, F1, label sets out of reach",

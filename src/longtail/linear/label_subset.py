@@ -1,0 +1,482 @@
+"""`LabelSubsetClassifier`: learns a few labels, decodes the others, and learns apart those that do not fit."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from longtail import progress
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.labels import label_affinity, select_labels, sparse_decoder
+from longtail.labels.subset import CRITERIA
+from longtail.linear.choice import choose_learner
+from longtail.linear.label_tree import LabelTree
+from longtail.linear.model import Explanation
+from longtail.linear.one_vs_rest import OneVsRest
+from longtail.linear.predictability import label_predictability
+from longtail.linear.ridge import Ridge
+from longtail.linear.ridge_cv import RidgeCV
+from longtail.linear.subset_decoding import Decoding, ridge_decoding, sparse_decoding
+from longtail.linear.subset_model import SubsetModel
+from longtail.linear.subset_outliers import Outliers
+from longtail.linear.training_data import check_training
+from longtail.metrics import ndcg_at_k
+from longtail.parameters import Choice, Constraint, Number, check_parameters
+from longtail.store import Persistent, State
+from longtail.store.state import check_params, saved_params
+from longtail.validation import as_features, as_label_mask, check_k
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_log = logging.getLogger(__name__)
+
+_LEARNERS: dict[str, Any] = {cls.__name__: cls for cls in (LabelTree, OneVsRest, Ridge, RidgeCV)}
+_PARTS = ("estimator", "outlier_estimator", "subset")
+
+AFFINITIES = ("auto", "self-representation", "conditional", "co-occurrence")
+_FEW_LABELS = 1000  # up to which the self-representation takes no longer than training
+
+# Shares of the labels outside the subset that `outliers="auto"` tries, and how much ranking quality it gives away.
+_SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_LOSS = 0.002
+FEWEST_ROWS = 50  # with labels, from which on a part of them says something about budgets
+_PLACES = 5
+
+
+@dataclass(frozen=True)
+class _Budget:
+    """How many outliers: "auto", "all", a whole number of labels, or a share of them as a float."""
+
+    def accepts(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return value in ("auto", "all")
+        return Number(low=0, whole=True).accepts(value) or (
+            isinstance(value, float | np.floating) and Number(low=0, high=1).accepts(value)
+        )
+
+    def describe(self) -> str:
+        return "'auto', 'all', a whole number of labels of at least 0, or a share between 0.0 and 1.0"
+
+    def bad_values(self) -> list[Any]:
+        return ["many", -1, 1.5, float("nan"), None, True, [1]]
+
+
+class LabelSubsetClassifier(BaseEstimator, Persistent):
+    """Learns `n_labels` labels that stand for all, and the outliers among the others.
+
+    A subset of labels is chosen that explains the others and can be predicted (`longtail.labels.select_labels`).
+    `estimator` learns only these. A decoder Z, with Y ~ Ys Z, turns their scores into scores of all labels; labels that
+    it describes worst are outliers, and `outlier_estimator` learns them apart (Barezi et al., NAACL 2019).
+
+    Parameters
+    ----------
+    estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
+        What learns the subset; None is ridge with an intercept and its alpha chosen by leave-one-out.
+    n_labels : int
+        Labels in the subset, at most as many as there are.
+    outliers : {"auto", "all"}, int or float
+        Labels learned apart, worst described first: a number of labels, or a share of those outside the subset. "all"
+        is the paper's. "auto" trains on a part of the rows and takes, of eight shares from none to all, the smallest
+        whose nDCG@5 on the other rows is within 0.002 of the best; all where fewer than 50 rows have labels.
+        That learns every label once to judge by: give a number where there are very many.
+    outlier_estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
+        What learns the outliers; None is ridge with an intercept and an alpha of its own. Ridge learns what the decoder
+        leaves over, and adds it; other estimators learn the labels, and their scores stand in for the decoded ones.
+    decoder : {"ridge", "l1"}
+        Least squares with a penalty, or the paper's program, see `longtail.labels.sparse_decoder`.
+    decoder_alpha : float or None
+        The penalty of ridge (None: 1), or the weight of outliers in the program (None: 10).
+    criterion : str
+        What the subset is chosen by, see `longtail.labels.select_labels`.
+    affinity : {"auto", "self-representation", "conditional", "co-occurrence"}
+        How much labels say about each other; "auto" is self-representation up to 1,000 labels, else conditional.
+    affinity_alpha : float
+        Weight of outliers in the self-representation.
+    penalty : float
+    score_weight : float or None
+        Weights of redundancy and of predictability in the criterion; None gives predictability as much say as affinity.
+    subset : LabelSubset, array of label ids or None
+        A subset that is chosen already; `n_labels` and what concerns the choice then do not count.
+    holdout : float
+        Share of the rows with labels that outliers="auto" judges by.
+    random_state : int or None
+        Of the choice and of the rows held out.
+    n_jobs : int or None
+        Threads of prediction and of the default estimators.
+
+    Attributes
+    ----------
+    labels_ : int64 array of shape (n_labels,)
+        The subset, in order of choice.
+    subset_ : LabelSubset or None
+        The choice with its gains, None where it was given as ids.
+    estimator_ : the trained estimator of the subset
+    decoding_ : Decoding
+        The decoder.
+    outlier_norms_ : float64 array of shape (n_labels,)
+        ||E_j||, how much of each label the subset leaves over.
+    outlier_labels_ : int64 array
+        Labels learned apart, ascending.
+    outlier_estimator_ : their trained estimator, or None
+    budgets_ : dict of int to float
+        nDCG@5 on the rows held out by number of outliers; empty where nothing was tried.
+
+    Notes
+    -----
+    With ridge of the same alpha for the subset and for all outliers, Ys_hat Z + E_hat = R(Ys Z) + R(Y - Ys Z) = R(Y):
+    the result is plain ridge, whatever the subset, to the precision of the solver. Outliers do work of their own only
+    where their estimator differs, in kind or in its penalty, or where they are not all learned.
+
+    A loaded model predicts; ``subset_``, ``outlier_norms_`` and ``budgets_`` are not saved.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import LabelSubsetClassifier
+    >>> X = np.repeat(np.eye(3), 4, axis=0)
+    >>> Y = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0]], 4, axis=0)  # labels 0, 1 and 2, 3 go together
+    >>> model = LabelSubsetClassifier(n_labels=2, outliers=0).fit(X, Y)
+    >>> sorted(model.labels_.tolist())
+    [0, 2]
+    >>> model.predict_topk(np.eye(3), k=2)[0].tolist()
+    [[0, 1], [2, 3], [0, 1]]
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_labels": Number(low=1, whole=True),
+        "outliers": _Budget(),
+        "decoder": Choice(("ridge", "l1")),
+        "decoder_alpha": Number(above=0, high=1e9, optional=True),
+        "criterion": Choice(CRITERIA),
+        "affinity": Choice(AFFINITIES),
+        "affinity_alpha": Number(above=0, high=1e9),
+        "penalty": Number(low=0, high=1e9),
+        "score_weight": Number(low=0, high=1e9, optional=True),
+        "holdout": Number(above=0, high=0.9),
+        "random_state": Number(low=0, high=2**31, whole=True, optional=True),
+        "n_jobs": Number(whole=True, optional=True),
+    }
+
+    labels_: Array
+    subset_: Any
+    estimator_: Any
+    decoding_: Decoding
+    outlier_norms_: Array
+    budgets_: dict[int, float]
+    n_features_in_: int
+    _outliers: Outliers | None
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_labels: int = 100,
+        outliers: str | float = "auto",
+        outlier_estimator: Any = None,
+        *,
+        decoder: str = "ridge",
+        decoder_alpha: float | None = None,
+        criterion: str = "predictable cut",
+        affinity: str = "auto",
+        affinity_alpha: float = 10.0,
+        penalty: float = 0.1,
+        score_weight: float | None = None,
+        subset: Any = None,
+        holdout: float = 0.2,
+        random_state: int | None = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_labels = n_labels
+        self.outliers = outliers
+        self.outlier_estimator = outlier_estimator
+        self.decoder = decoder
+        self.decoder_alpha = decoder_alpha
+        self.criterion = criterion
+        self.affinity = affinity
+        self.affinity_alpha = affinity_alpha
+        self.penalty = penalty
+        self.score_weight = score_weight
+        self.subset = subset
+        self.holdout = holdout
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Choose the subset, learn it, find the decoder, learn the outliers.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        """
+        check_parameters(self, self._parameters)
+        X, Y = check_training(X, Y, type(self).__name__)
+        seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
+        self.subset_, self.labels_ = self._choose(X, Y, seed)
+        self.budgets_ = {}
+        budget = self._budget(X, Y, seed)
+        model, self.outlier_norms_ = self._learn(X, Y, budget)
+        self._take(model)
+        return self
+
+    def _choose(self, X: Any, Y: Any, seed: int) -> tuple[Any, Array]:
+        """The subset, by the criterion or as given."""
+        n_labels = Y.shape[1]
+        if self.subset is not None:
+            given = getattr(self.subset, "labels", self.subset)
+            return (self.subset if given is not self.subset else None), _checked_subset(given, n_labels)
+        if self.n_labels > n_labels:
+            raise InvalidInput(
+                f"LabelSubsetClassifier: n_labels is {self.n_labels}, but Y has {n_labels} labels; choose at most so "
+                f"many, or train the estimator alone"
+            )
+        affinity = scores = None
+        if "cut" in self.criterion:
+            method = self.affinity
+            if method == "auto":
+                method = "self-representation" if n_labels <= _FEW_LABELS else "conditional"
+            affinity = label_affinity(Y, method, alpha=self.affinity_alpha, n_jobs=self.n_jobs)
+        if self.criterion in ("predictable cut", "score"):
+            scores = label_predictability(X, Y)
+        found = select_labels(
+            Y,
+            self.n_labels,
+            criterion=self.criterion,
+            affinity=affinity,
+            penalty=self.penalty,
+            score_weight=self.score_weight,
+            scores=scores,
+            random_state=seed,
+        )
+        return found, np.asarray(found.labels, dtype=np.int64)
+
+    def _decode(self, Y: Any) -> tuple[Decoding, Array]:
+        """The decoder, and how much of each label it leaves over."""
+        if self.decoder == "ridge":
+            return ridge_decoding(Y, self.labels_, 1.0 if self.decoder_alpha is None else self.decoder_alpha)
+        found = sparse_decoder(
+            Y, self.labels_, alpha=10.0 if self.decoder_alpha is None else self.decoder_alpha, n_jobs=self.n_jobs
+        )
+        norms = np.array(found.outlier_norms, dtype=np.float64)
+        norms[self.labels_] = 0
+        return sparse_decoding(found.coefficients, self.labels_, Y.indices.dtype), norms
+
+    def _learn(self, X: Any, Y: Any, budget: int) -> tuple[SubsetModel, Array]:
+        """Everything for a subset that is chosen, with at most `budget` outliers; also the norms of what is left."""
+        with progress.stage("subset"):
+            estimator = self._learner(self.estimator, X, sparse.csr_array(Y[:, self.labels_]))
+            estimator.fit(X, sparse.csr_array(Y[:, self.labels_]))
+        decoding, norms = self._decode(Y)
+        worst = np.sort(_worst(norms)[:budget])
+        outliers = None
+        if len(worst):
+            with progress.stage("outliers"):
+                learner = self._learner(self.outlier_estimator, X, sparse.csr_array(Y[:, worst]))
+                outliers = Outliers.learn(learner, X, Y, worst, self.labels_, decoding)
+        return SubsetModel(estimator, decoding, outliers, self.n_jobs), norms
+
+    def _learner(self, given: Any, X: Any, Y: Any) -> Any:
+        if given is not None:
+            if not isinstance(given, tuple(_LEARNERS.values())):
+                raise InvalidInput(
+                    f"LabelSubsetClassifier: the estimator is a {type(given).__name__}; expected one of "
+                    f"{', '.join(_LEARNERS)}, or None"
+                )
+            return clone(given)
+        return choose_learner(X, Y, "ridge", fit_intercept=True, n_jobs=self.n_jobs).estimator
+
+    def _budget(self, X: Any, Y: Any, seed: int) -> int:
+        """How many outliers to learn at most."""
+        others = Y.shape[1] - len(self.labels_)
+        if self.outliers == "all":
+            return others
+        if self.outliers != "auto":
+            share = isinstance(self.outliers, float | np.floating)
+            return round(self.outliers * others) if share else int(self.outliers)
+        labelled = np.flatnonzero(np.diff(Y.indptr))
+        if not others or len(labelled) < FEWEST_ROWS:
+            return others
+        held = np.zeros(Y.shape[0], dtype=bool)
+        count = max(1, round(self.holdout * len(labelled)))
+        held[np.random.default_rng(seed).choice(labelled, count, replace=False)] = True
+        self.budgets_ = self._try_budgets(X, Y, held, others)
+        enough = max(self.budgets_.values()) - _LOSS
+        chosen = min(budget for budget, quality in self.budgets_.items() if quality >= enough)
+        shown = ", ".join(f"{budget}: {100 * quality:.2f}" for budget, quality in self.budgets_.items())
+        _log.info("nDCG@%d on rows held out by number of outliers: %s; taking %d", _PLACES, shown, chosen)
+        return chosen
+
+    def _try_budgets(self, X: Any, Y: Any, held: Array, others: int) -> dict[int, float]:
+        """The ranking quality on rows held out; one training on the others serves every budget."""
+        with progress.stage("choosing outliers"):
+            model, norms = self._learn(X[~held], Y[~held], others)
+        order, found = _worst(norms), {}
+        for share in _SHARES:
+            budget = round(share * others)
+            limited = None if model.outliers is None else model.outliers.limited_to(order[:budget])
+            top, _ = replace(model, outliers=limited).best(X[held], _PLACES, None)
+            found[budget] = ndcg_at_k(Y[held], top, _PLACES)
+        return found
+
+    def _take(self, model: SubsetModel) -> None:
+        self.estimator_, self.decoding_, self._outliers = model.estimator, model.decoding, model.outliers
+        self.n_features_in_ = int(model.estimator.n_features_in_)
+
+    @property
+    def n_labels_(self) -> int:
+        check_is_fitted(self, "estimator_")
+        return self.decoding_.n_labels
+
+    @property
+    def outlier_labels_(self) -> Array:
+        check_is_fitted(self, "estimator_")
+        return np.zeros(0, dtype=np.int64) if self._outliers is None else self._outliers.labels
+
+    @property
+    def outlier_estimator_(self) -> Any:
+        check_is_fitted(self, "estimator_")
+        return None if self._outliers is None else self._outliers.estimator
+
+    def _model(self) -> SubsetModel:
+        return SubsetModel(self.estimator_, self.decoding_, self._outliers, self.n_jobs)
+
+    def _check_rows(self, X: Any) -> Any:
+        check_is_fitted(self, "estimator_")
+        return as_features(X, n_features=self.n_features_in_, owner=type(self).__name__)
+
+    def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
+        """The k best labels of each row and their scores.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        k : int
+        allow, deny : sequence of label ids, or mask over all labels, or None
+            Labels that may, or may not, be given; applied before labels compete for the k places.
+
+        Returns
+        -------
+        labels : int64 array of shape (n_rows, k)
+            Best first, ties to the lowest label; -1 where there are fewer than k.
+        scores : float32 array of shape (n_rows, k)
+            -inf where there is no label.
+        """
+        X, k = self._check_rows(X), check_k(k)
+        return self._model().best(X, k, as_label_mask(allow, deny, self.n_labels_))
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores of every label for every row, as one dense matrix: for small vocabularies."""
+        X = self._check_rows(X)
+        return self._model().all_scores(X)
+
+    def predict(self, X: Any) -> Any:
+        """Labels whose score is at least one half, as a sparse 0/1 matrix (n_rows x n_labels)."""
+        X = self._check_rows(X)
+        return self._model().given(X)
+
+    def explain(self, x: Any, label: int) -> Explanation:
+        """Which features of the one row `x` gave `label` its score, exactly.
+
+        Where trees learned the subset, only for the subset and the outliers: a decoded score is then not linear.
+        """
+        row = self._check_rows(x)
+        if row.shape[0] != 1:
+            raise InvalidInput(f"explain takes one row; found {row.shape[0]}")
+        if isinstance(label, bool) or not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels_:
+            raise InvalidInput(f"label is {label!r}; expected a label id in 0..{self.n_labels_ - 1}")
+        return self._model().explain(row, int(label))
+
+    def to_state(self) -> State:
+        check_is_fitted(self, "estimator_")
+        parts = {"estimator": self.estimator_.to_state()}
+        if self._outliers is not None:
+            parts["outliers"] = self._outliers.estimator.to_state()
+        return State(
+            "LabelSubsetClassifier",
+            saved_params(self, without=_PARTS),
+            {"residual": self._outliers is not None and self._outliers.residual},
+            {
+                "labels": self.labels_,
+                "mixing": self.decoding_.mixing,
+                "codes": self.decoding_.codes,
+                "outlier_labels": self.outlier_labels_,
+            },
+            parts,
+        )
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Build the fitted estimator again, or raise `ModelFormatError`."""
+        model = cls(**check_params(state, cls, without=_PARTS))
+        try:
+            check_parameters(model, cls._parameters)
+        except InvalidInput as error:
+            raise ModelFormatError(str(error)) from None
+        part = state.part("estimator", *_LEARNERS)
+        model.estimator_ = _LEARNERS[part.kind].from_state(part)
+        count = model.estimator_.n_labels_
+        model.labels_ = state.array("labels", np.int64, (count,))
+        mixing = state.array("mixing", np.float32, (count, None))
+        codes = state.csr("codes", np.float32, (None, mixing.shape[1]))
+        if not (np.isfinite(mixing).all() and np.isfinite(codes.data).all()):
+            raise ModelFormatError(f"{state.kind}: the decoder must be finite")
+        model.decoding_ = Decoding(mixing, codes)
+        model.n_features_in_ = model.estimator_.n_features_in_
+        chosen = np.sort(model.labels_)
+        _check_ids(state, chosen, model.n_labels_, "labels")
+        model._outliers = _outliers_from(state, model)
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags
+
+
+def _worst(norms: Array) -> Array:
+    """Labels of which something is left over, the most first, ties to the lowest id."""
+    order = np.argsort(-norms, kind="stable")
+    return order[norms[order] > 0]
+
+
+def _checked_subset(given: Any, n_labels: int) -> Array:
+    labels = np.asarray(given)
+    if labels.ndim != 1 or not labels.size or labels.dtype.kind not in "iu":
+        raise InvalidInput(f"subset has shape {labels.shape} and dtype {labels.dtype}; expected a list of label ids")
+    if labels.min() < 0 or labels.max() >= n_labels or len(np.unique(labels)) < len(labels):
+        raise InvalidInput(f"subset must hold each label once, with ids in 0..{n_labels - 1}, as Y has {n_labels}")
+    return labels.astype(np.int64)
+
+
+def _check_ids(state: State, ids: Array, n_labels: int, name: str) -> None:
+    if len(ids) and (ids[0] < 0 or ids[-1] >= n_labels or (np.diff(ids) <= 0).any()):
+        raise ModelFormatError(f"{state.kind}: {name!r} must hold each label once, with ids in 0..{n_labels - 1}")
+
+
+def _outliers_from(state: State, model: LabelSubsetClassifier) -> Outliers | None:
+    labels = state.array("outlier_labels", np.int64, (None,))
+    _check_ids(state, labels, model.n_labels_, "outlier_labels")
+    if np.isin(labels, model.labels_).any():
+        raise ModelFormatError(f"{state.kind}: a label is in the subset and an outlier")
+    residual = state.fact("residual", bool)
+    if not len(labels):
+        return None
+    part = state.part("outliers", *(("Ridge", "RidgeCV") if residual else _LEARNERS))
+    estimator = _LEARNERS[part.kind].from_state(part)
+    if (estimator.n_labels_, estimator.n_features_in_) != (len(labels), model.n_features_in_):
+        raise ModelFormatError(
+            f"{state.kind}: the outliers' estimator has {estimator.n_labels_} labels and {estimator.n_features_in_} "
+            f"features; expected {len(labels)} and {model.n_features_in_}"
+        )
+    if residual and sparse.issparse(estimator.coef_):
+        raise ModelFormatError(f"{state.kind}: weights of residuals must be dense")
+    return Outliers(labels, estimator, residual, np.ones(len(labels), dtype=bool))
