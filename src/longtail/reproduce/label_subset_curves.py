@@ -42,8 +42,7 @@ def quality_by_size(prepared: list[Prepared], choices: dict[str, Choice], *, qui
                 lines["predictable cut, 10 % outliers"].append(
                     _quality(data, labels, ways["predictable cut"], size, 0.1)
                 )
-                row = (data.benchmark.title, size, *(values[-1] for values in lines.values()))
-                rows.append(row)
+                rows.append((data.benchmark.title, size, *(values[-1] for values in lines.values())))
                 advance(1)
         ridge = data.judge(data.ridge().fit(X, Y))[2]
         drawn = [Line(name, sizes, values, style=style) for style, (name, values) in enumerate(lines.items())]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from longtail.reproduce.eagle_claims import Claim
-from longtail.reproduce.tables import Column, Section, Table
+from longtail.reproduce.claims import Claim
 
 Triple = tuple[float, float, float]  # nDCG@1, @3 and @5, in percent
 
@@ -93,18 +92,6 @@ def order_claims(title: str, measured: Mapping[str, Triple], difference: float) 
         f"scores differ by at most {difference:.1e}",
         difference < _SAME,
     )
-
-
-def what_holds(claims: Sequence[Claim]) -> Section:
-    """A section that says which statements hold."""
-    broken = "; ".join(f"{claim.statement} ({claim.measured})" for claim in claims if not claim.holds)
-    holding = sum(claim.holds for claim in claims)
-    text = f"{holding} of {len(claims)} statements hold in this run." + (
-        f" Those that do not: {broken}." * bool(broken)
-    )
-    rows = [(claim.statement, claim.measured, "yes" if claim.holds else "no") for claim in claims]
-    columns = tuple(map(Column, ("statement", "measured", "holds")))
-    return Section("What holds", text, [Table("Statements", columns, rows)])
 
 
 def _written(values: Triple) -> str:

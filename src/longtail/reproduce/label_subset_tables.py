@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from longtail.linear import LabelSubsetClassifier, Ridge
 from longtail.metrics import ndcg_at_k
 from longtail.progress import stage, task
 from longtail.reproduce.benchmarks import KS, Benchmark
-from longtail.reproduce.eagle_claims import Claim
+from longtail.reproduce.claims import Claim
 from longtail.reproduce.label_subset_baselines import Ranker, Regression, compressed_sensing, cplst, leml, ml_cssp
 from longtail.reproduce.label_subset_paper import (
     ABLATION,
@@ -188,14 +189,14 @@ def baselines(prepared: Prepared) -> dict[str, Triple]:
     held = prepared.held
     alphas = [factor * held.alpha for factor in _RELATIVE_ALPHAS]
     makers: dict[str, list[Callable[[Regression], Ranker]]] = {
-        "CPLST": [lambda part, alpha=alpha: cplst(part, k, alpha) for alpha in alphas],
+        "CPLST": [partial(cplst, n_targets=k, alpha=alpha) for alpha in alphas],
         "CS": [
-            lambda part, alpha=alpha, sparsity=sparsity: compressed_sensing(part, k, alpha, sparsity)
+            partial(compressed_sensing, n_targets=k, alpha=alpha, sparsity=sparsity)
             for alpha in alphas
             for sparsity in _SPARSITIES
         ],
-        "ML-CSSP": [lambda part, alpha=alpha: ml_cssp(part, k, alpha) for alpha in alphas],
-        "LEML": [lambda part, alpha=alpha: leml(part, k, alpha) for alpha in alphas],
+        "ML-CSSP": [partial(ml_cssp, n_targets=k, alpha=alpha) for alpha in alphas],
+        "LEML": [partial(leml, n_targets=k, alpha=alpha) for alpha in alphas],
     }
     found = {}
     with task(f"baselines on {title}", total=1 + sum(map(len, makers.values())) + len(makers)) as advance:
@@ -205,7 +206,7 @@ def baselines(prepared: Prepared) -> dict[str, Triple]:
         for name, options in makers.items():
             scored = []
             for make in options:
-                scored.append(held.judge(lambda places, make=make: make(part).predict_topk(held.X, places)[0]))
+                scored.append(held.judge(partial(_ranking, make(part), held.X)))
                 advance(1)
             best[name] = options[int(np.argmax(scored))]
         whole = Regression(prepared.features()[0], prepared.benchmark.train.labels)
@@ -213,3 +214,7 @@ def baselines(prepared: Prepared) -> dict[str, Triple]:
             found[name] = prepared.judge(make(whole))
             advance(1)
     return found
+
+
+def _ranking(ranker: Ranker, X: Any, places: int) -> Array:
+    return ranker.predict_topk(X, places)[0]
