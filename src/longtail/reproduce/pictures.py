@@ -126,5 +126,5 @@ def _write_plainly(axis: Any) -> None:
     low, high = axis.get_view_interval()
     steps = (1.0, 2.0, 5.0) if high < 100 * low else (1.0, 3.0) if high < 2000 * low else (1.0,)
     axis.set_major_locator(LogLocator(subs=steps))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_formatter(NullFormatter())
