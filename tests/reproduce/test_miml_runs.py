@@ -30,7 +30,7 @@ def test_bags_are_learnt_from_and_held_against_the_paper(tmp_path: Path, monkeyp
     monkeypatch.setattr(miml, "_LEARNING_RATES", (0.01, 0.02))
     run("miml", tmp_path, quick=True)
     found = json.loads((tmp_path / "miml.json").read_text(encoding="utf-8"))
-    section, left_out = found["sections"]
+    section, holds, left_out = found["sections"]
     rows = section["tables"][0]["rows"]
     assert [(row["targets"], row["network"]) for row in rows] == [
         (targets, way) for targets in ("set", "proportion") for way in ("Deep-MIML", "EAGLE-0", "EAGLE")
@@ -44,6 +44,9 @@ def test_bags_are_learnt_from_and_held_against_the_paper(tmp_path: Path, monkeyp
         assert (row["tau"] is None) == (row["network"] == "Deep-MIML")
     assert "Fashion-MNIST" in (tmp_path / "miml.md").read_text(encoding="utf-8")
     assert left_out["title"] == "Left out"
+    for statement, three in zip(holds["tables"][0]["rows"], (rows[:3], rows[3:]), strict=True):
+        plain, vectors, robust = (row["accuracy"] for row in three)
+        assert statement["holds"] == ("yes" if robust > plain and robust >= vectors else "no")
 
     # A second run trains nothing and finds the same.
     monkeypatch.setattr(miml, "train", None)
