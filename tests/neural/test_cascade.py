@@ -289,3 +289,46 @@ def test_costs_count_the_candidates_only() -> None:
 def test_arguments_that_do_not_fit_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="expected at least"):
         Cascade(**{"n_features": 2, "n_labels": 10, "radices": (5, 2), **wrong})
+
+
+def test_labels_of_more_groups_than_survive_are_scored_with_the_chances_of_their_own_groups() -> None:
+    head = Cascade(4, 6, (3, 2), width=3, survivors=2)
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.zero_()
+        head.first.bias.copy_(torch.tensor([5.0, 4.0, -5.0]))
+    features, labels = torch.zeros(1, 4), [0, 2, 4]
+    groups, scores = head.first(features).sigmoid()[0], head.label_scores(features)[0]
+    # The two likeliest groups survive; label 4, whose group does not, takes the place of label 3.
+    found = groups.log().sum() + scores[labels].log().sum() + torch.log1p(-scores[1])
+    torch.testing.assert_close(head.loss(features, label_rows([labels], 6)), -found / (3 + 4))
+
+
+@pytest.mark.parametrize("radices", [(6, 5), (5, 3, 2), (2, 3, 5)])
+def test_rows_of_more_labels_than_there_are_places_are_learned_from(radices: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    head = Cascade(4, 30, radices, width=3, survivors=2)
+    loss = head.loss(torch.randn(1, 4), label_rows([[0, 7, 11, 18, 25, 29]], 30))
+    loss.backward()
+    assert bool(torch.isfinite(loss))
+    for parameter in head.parameters():
+        assert parameter.grad is not None
+        assert bool(torch.isfinite(parameter.grad).all())
+        assert bool(parameter.grad.any())
+
+
+def test_survivors_beyond_the_groups_there_are_cost_nothing() -> None:
+    torch.manual_seed(0)
+    head = Cascade(4, 6, (3, 2), width=3, survivors=2**31)
+    few = Cascade(4, 6, (3, 2), width=3, survivors=3)
+    few.load_state_dict(head.state_dict())
+    features = torch.randn(2, 4)
+    assert all(
+        torch.equal(*pair) for pair in zip(head.predict_topk(features, 3), few.predict_topk(features, 3), strict=True)
+    )
+
+
+def test_the_plan_of_a_batch_knows_the_embeddings_that_are_gathered() -> None:
+    gathering = Cascade(8, 1000, (100, 10), width=7, survivors=4)
+    assert gathering.batch_values(2) == 2 * (100 + 2 * 4 * 10 * 8)
+    assert Cascade(8, 40, (4, 10), width=7, survivors=4).batch_values(2) == 2 * (4 + 40)

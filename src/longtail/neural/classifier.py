@@ -235,7 +235,8 @@ class MultiHeadClassifier(NeuralModel):
                 network = seeded(lambda position=position: self._network(position, weights), seed)
                 network.head.start_from(torch.from_numpy(counts[self.labels_]), X.shape[0])
                 settings = replace(self._settings(seed), batch_size=batch_size)
-                training_plan(network, 4 * batch_size * (len(self.labels_) + 4 * self.width)).check()
+                batch = network.head.batch_values(batch_size) + 4 * batch_size * self.width
+                training_plan(network, 4 * batch).check()
                 name = f"network {i + 1} of {self.n_networks}"
                 with stage(name if self.n_networks > 1 else "training"):
                     where = None if self.checkpoint is None else f"{self.checkpoint}-{i}"
@@ -309,8 +310,11 @@ class MultiHeadClassifier(NeuralModel):
         n_labels = len(self.labels_)
         sizes = [self.n_features_in_ * self.width, (self.layers - 1) * self.width**2]
         if self.head == "cascade":
-            sizes += [self.radices_[0] if self.radices_ else 0, (self.head_width or 0) * self.width]
-            sizes += [n_labels * (self.head_width or self.width)] * (len(self.radices_) > 1)
+            width, below = self.head_width or self.width, 1
+            for radix in reversed(self.radices_[1:]):
+                sizes.append((self.head_width or 0) * self.width + -(-n_labels // below) * width)
+                below *= radix
+            sizes.append(-(-n_labels // below) * self.width)
         elif self.head == "product":
             sizes.append(self.groups * sum(self.radices_) * self.width)
         elif self.head == "bottleneck":

@@ -221,9 +221,9 @@ class NeuralModel(BaseEstimator, Persistent):
             raise ModelFormatError(f"{state.kind}: {n_networks} networks in {len(state.parts)} parts")
         parts = [state.part(f"network{i}", "Weights") for i in range(n_networks)]
         stored = min(sum(array.size for array in part.arrays.values()) for part in parts)
-        claimed = max(self._table_sizes())
+        claimed = sum(self._table_sizes())
         if claimed > stored:
-            raise ModelFormatError(f"{state.kind}: a table of {claimed} numbers in arrays that hold {stored}")
+            raise ModelFormatError(f"{state.kind}: tables of {claimed} numbers in arrays that hold {stored}")
         try:
             self.networks_ = [self._network() for _ in parts]
         except InvalidInput as error:

@@ -7,7 +7,7 @@ last table has a row for every label.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -94,7 +94,10 @@ class Cascade(CodedHead):
             nn.init.zeros_(table[:, -1])
 
     def start_from(self, label_counts: Tensor, n_rows: int) -> None:
-        """Prefixes start at the share of rows with any of their labels, among those with any of their parent's."""
+        """Prefixes start at the share of rows with any of their labels, among those with any of their parent's.
+
+        Labels of a row count as independent of one another.
+        """
         shares = label_shares(label_counts, n_rows)
         positions = self.positions_of(torch.arange(self.n_labels))
         parents = None
@@ -112,7 +115,8 @@ class Cascade(CodedHead):
         sums = torch.zeros(n_prefixes)
         if self.task == "multi-label":
             return -torch.expm1(sums.index_add(0, prefixes, torch.log1p(-shares)))
-        return sums.index_add(0, prefixes, shares)
+        sums = sums.index_add(0, prefixes, shares)
+        return sums / sums.sum()
 
     def sparse_parameters(self) -> list[nn.Parameter]:
         """The parameters whose gradients are sparse."""
@@ -165,6 +169,8 @@ class Cascade(CodedHead):
         candidates = survivors = torch.arange(self.n_prefixes[0]).expand(len(features), -1)
         # Logarithms of the chance that a row has a prefix and that it has not, which no rounding brings to 0.
         has, lacks = torch.zeros(len(features), 1), torch.full((len(features), 1), -torch.inf)
+        nothing = torch.zeros(0, dtype=torch.int64)
+        before = _Scored(nothing, nothing, 1, has, lacks)
         for stage, radix in enumerate(self.codes.radices):
             prefixes = self.positions_of(targets.labels) // self.codes.strides[stage]
             weights = self.weights_of(targets.labels)
@@ -175,12 +181,21 @@ class Cascade(CodedHead):
                 below = survivors[owners] == (prefixes // radix)[:, None]
                 candidates, exist = self._children(stage, survivors)
                 places = torch.where(below.any(1), below.int().argmax(1) * radix + prefixes % radix, -1)
+                homeless = places < 0
                 places = _make_room(places, owners, candidates.shape)
-                placed = places >= 0
-                owners, places, weights = owners[placed], places[placed], None if weights is None else weights[placed]
-                candidates[owners, places], exist[owners, places] = prefixes[placed], True
-                logits = self._candidate_logits(stage, features, candidates, exist)
+                parents = before.find(owners, prefixes // radix)
+                placed = (places >= 0) & (parents >= 0)
+                moved = (placed & homeless).nonzero()[:, 0]
                 has, lacks = has.repeat_interleave(radix, 1), lacks.repeat_interleave(radix, 1)
+                if len(moved):
+                    # Their parents did not survive, and what stood in these places had others.
+                    there = owners[moved], places[moved]
+                    has = has.index_put(there, before.has[owners[moved], parents[moved]])
+                    lacks = lacks.index_put(there, before.lacks[owners[moved], parents[moved]])
+                owners, prefixes, places = owners[placed], prefixes[placed], places[placed]
+                weights = None if weights is None else weights[placed]
+                candidates[owners, places], exist[owners, places] = prefixes, True
+                logits = self._candidate_logits(stage, features, candidates, exist)
             exist = exist.expand_as(logits)
             lacks = torch.logaddexp(lacks, has + functional.logsigmoid(-logits)).where(exist, 0)
             has = has + functional.logsigmoid(logits)
@@ -190,6 +205,7 @@ class Cascade(CodedHead):
             n_scored += int(exist.sum())
             standing = has.detach().exp().where(exist, -1)
             standing = standing.index_put((owners, places), torch.ones(()), accumulate=True)
+            before = _Scored(owners * self.n_prefixes[stage] + prefixes, places, self.n_prefixes[stage], has, lacks)
             kept = torch.topk(standing, min(self.survivors, standing.shape[1]), dim=1).indices
             survivors, has, lacks = candidates.gather(1, kept), has.gather(1, kept), lacks.gather(1, kept)
         return total / max(1, n_scored)
@@ -223,7 +239,7 @@ class Cascade(CodedHead):
             functional.pad(at_positions, (0, n_prefixes * stride - self.n_labels)).view(n_prefixes, stride).sum(1)
             for n_prefixes, stride in zip(self.n_prefixes, self.codes.strides, strict=True)
         ]
-        beams = [max(self.survivors, _enough(inside, k)) for inside in members[:-1]] + [k]
+        beams = [min(len(inside), max(self.survivors, _enough(inside, k))) for inside in members[:-1]] + [k]
         costs = [beam * radix * self.width for beam, radix in zip(beams, self.codes.radices[1:], strict=False)]
         rows_at_once = max(1, SCORES_AT_ONCE // max(self.n_prefixes[0], *costs, 1))
         blocks = [
@@ -252,13 +268,45 @@ class Cascade(CodedHead):
         return survivors, chances
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
-        total, parents = self.n_features * self.n_prefixes[0], self.n_prefixes[0]
-        for stage, radix in enumerate(self.codes.radices[1:], start=1):
+        total = self.n_features * self.n_prefixes[0]
+        for stage, candidates in enumerate(self._candidates(training), start=1):
+            scored = self.n_prefixes[stage] if self._scores_all(stage, candidates) else candidates
+            mapped = 0 if isinstance(self.queries[stage - 1], nn.Identity) else self.n_features * self.width
+            total += mapped + scored * (self.width + 1)
+        return n_rows * total * (3 if training else 1)
+
+    def batch_values(self, n_rows: int) -> int:
+        """Embeddings that are gathered come once more as their gradients."""
+        total = self.n_prefixes[0]
+        for stage, candidates in enumerate(self._candidates(training=True), start=1):
+            gathered = 2 * candidates * (self.width + 1)
+            total += self.n_prefixes[stage] if self._scores_all(stage, candidates) else gathered
+        return n_rows * total
+
+    def _candidates(self, training: bool) -> list[int]:
+        """Of a row, at each stage after the first."""
+        found, parents = [], self.n_prefixes[0]
+        for radix in self.codes.radices[1:]:
             parents = 1 if training and self.task == "single-label" else min(self.survivors, parents)
             parents *= radix
-            scored = self.n_prefixes[stage] if self._scores_all(stage, parents) else parents
-            total += self.n_features * self.width + scored * (self.width + 1)
-        return n_rows * total * (3 if training else 1)
+            found.append(parents)
+        return found
+
+
+class _Scored(NamedTuple):
+    """The prefixes of the labels of a stage, ascending by row, their places among its candidates, and all chances."""
+
+    keys: Tensor
+    places: Tensor
+    n_prefixes: int
+    has: Tensor
+    lacks: Tensor
+
+    def find(self, rows: Tensor, prefixes: Tensor) -> Tensor:
+        """The places of prefixes of rows, -1 for those that found none."""
+        keys = rows * self.n_prefixes + prefixes
+        at = torch.searchsorted(self.keys, keys).clamp(max=max(0, len(self.keys) - 1))
+        return torch.where(self.keys[at] == keys, self.places[at], -1) if len(self.keys) else torch.full_like(keys, -1)
 
 
 def _make_room(places: Tensor, owners: Tensor, shape: torch.Size) -> Tensor:

@@ -77,6 +77,10 @@ class Head(nn.Module, ABC):
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         """Multiplications with an addition that a batch takes: forward and backward, or to predict."""
 
+    def batch_values(self, n_rows: int) -> int:
+        """Numbers that a batch makes on its way through the head in training, about: a score for each label."""
+        return n_rows * self.n_labels
+
     def output_layer(self) -> tuple[Array, Array]:
         """Weights (n_labels x width) and offsets of the last linear step, for `longtail.audit`.
 
