@@ -8,7 +8,7 @@ import pytest
 
 from longtail.errors import InvalidInput
 from longtail.reproduce.claims import Claim, Spread, statements
-from longtail.reproduce.records import Records, about
+from longtail.reproduce.records import Records, about, code_digest
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ def test_what_was_measured_before_an_interruption_is_kept(path: Path) -> None:
     assert again.measured({"seed": 1}, lambda: Run("all", [2.0])) == Run("all", [2.0])
 
 
-def test_records_of_another_version_are_measured_anew(path: Path) -> None:
+def test_records_of_other_code_are_measured_anew(path: Path) -> None:
     Records(path, Run).measured({"seed": 0}, lambda: Run("all", [1.0]))
     content = json.loads(path.read_text(encoding="utf-8"))
-    # Another version may keep other things of a record.
-    content = {"version": "0", "records": [{"settings": each["settings"], "found": {}} for each in content["records"]]}
+    # Other code may keep other things of a record.
+    content = {"code": "0", "records": [{"settings": each["settings"], "found": {}} for each in content["records"]]}
     path.write_text(json.dumps(content), encoding="utf-8")
     again = Records(path, Run)
     assert again.kept == 0
@@ -66,21 +66,19 @@ def test_records_of_another_version_are_measured_anew(path: Path) -> None:
     "text",
     [
         "",
-        '{"version": ',
+        '{"code": ',
         "[1]",
         "7",
         '[{"way": "all", "values": []}]',
-        '{"version": "VERSION", "figures": {}}',
-        '{"version": "VERSION", "records": [{"settings": {}, "found": {"way": "all"}}]}',
-        '{"version": "VERSION", "records": [{"settings": {}, "found": {"way": "", "values": [], "more": 1}}]}',
-        '{"version": "VERSION", "records": [{"found": {"way": "", "values": []}}]}',
-        '{"version": "VERSION", "records": [3]}',
+        '{"code": "CODE", "figures": {}}',
+        '{"code": "CODE", "records": [{"settings": {}, "found": {"way": "all"}}]}',
+        '{"code": "CODE", "records": [{"settings": {}, "found": {"way": "", "values": [], "more": 1}}]}',
+        '{"code": "CODE", "records": [{"found": {"way": "", "values": []}}]}',
+        '{"code": "CODE", "records": [3]}',
     ],
 )
 def test_a_file_that_is_damaged_or_of_something_else_is_refused_by_name(path: Path, text: str) -> None:
-    from longtail import __version__
-
-    path.write_text(text.replace("VERSION", __version__), encoding="utf-8")
+    path.write_text(text.replace("CODE", code_digest()), encoding="utf-8")
     with pytest.raises(InvalidInput, match=r"runs\.json does not hold records .* remove it to measure anew"):
         Records(path, Run)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -91,8 +93,8 @@ def pretrained_sections(
     sizes = (300, 100) if quick else (_TRAIN, _TEST)
     training, test = (_some(part, size) for part, size in zip(parts, sizes, strict=True))
     encoded = (
-        _encoded(training, folder, directory / f"multi-head-train-{training.n_rows}.npy"),
-        _encoded(test, folder, directory / f"multi-head-test-{test.n_rows}.npy"),
+        _encoded(training, folder, directory),
+        _encoded(test, folder, directory),
     )
     documents = Documents.of(training, test, encoded)
     yield from compared(documents, records, claims, quick=quick)
@@ -103,13 +105,15 @@ def _some(corpus: Corpus, size: int) -> Corpus:
     return corpus.select(np.sort(np.random.default_rng(0).permutation(corpus.n_rows)[:size]))
 
 
-def _encoded(corpus: Corpus, folder: Path, path: Path) -> Array:
+def _encoded(corpus: Corpus, folder: Path, directory: Path) -> Array:
     """The features of the encoder, from the file where they have been made before."""
+    assert corpus.texts is not None
+    digest = blake2b(json.dumps([_PACKAGE, _TOKENS, *corpus.texts]).encode(), digest_size=8).hexdigest()
+    path = directory / f"multi-head-{digest}.npy"
     if path.is_file():
         kept: Array = np.load(path, allow_pickle=False)
         if len(kept) == corpus.n_rows:
             return kept
-    assert corpus.texts is not None
     features = Pretrained(folder, longest=_TOKENS).encode(corpus.texts)
     with written_whole(path) as file:
         np.save(file, features, allow_pickle=False)

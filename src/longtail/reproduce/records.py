@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import longtail
 from longtail.data.cache import written_whole
 from longtail.errors import InvalidInput
 from longtail.progress import stage
-from longtail.version import __version__
 
 Record = TypeVar("Record")
 
@@ -24,7 +26,7 @@ Figures = dict[str, float]
 class Records(Generic[Record]):
     """Records of one kind by the settings they were measured with.
 
-    What was measured with other settings or by another version of the package is measured anew.
+    What was measured with other settings or by other code is measured anew.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ class Records(Generic[Record]):
         if path.is_file():
             try:
                 content = json.loads(path.read_text(encoding="utf-8"))
-                if content["version"] == __version__:
+                if content["code"] == code_digest():
                     self._known = {_key(each["settings"]): kind(**each["found"]) for each in content["records"]}
             except (ValueError, KeyError, TypeError) as error:
                 raise InvalidInput(
@@ -93,7 +95,7 @@ class Records(Generic[Record]):
 
     def _write(self) -> None:
         records = [{"settings": json.loads(key), "found": _parts(record)} for key, record in self._known.items()]
-        text = json.dumps({"version": __version__, "records": records}, indent=1)
+        text = json.dumps({"code": code_digest(), "records": records}, indent=1)
         with written_whole(self.path) as file:
             file.write(f"{text}\n".encode())
 
@@ -107,6 +109,17 @@ def about(records: Sequence[Records[Any]]) -> str:
     )
     kept = sum(each.kept for each in records)
     return f"{text} Trainings kept there from before this run: {kept}." if kept else text
+
+
+@cache
+def code_digest() -> str:
+    """A digest of the package's code: a figure is only as old as the code that measured it."""
+    root = Path(longtail.__file__).parent
+    digest = blake2b(digest_size=8)
+    for path in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".cpp", ".h")):
+        digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _key(settings: Mapping[str, Any]) -> str:
