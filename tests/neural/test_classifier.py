@@ -124,6 +124,15 @@ def test_a_state_that_claims_more_than_it_holds_is_refused(rng) -> None:
             )
 
 
+def test_a_cascade_of_many_stages_is_counted_before_it_is_made(rng) -> None:
+    X, Y = planted(rng)
+    state = MultiHeadClassifier(**{**QUICK, "head": "cascade", "radices": (3, 2, 4)}).fit(X, Y).to_state()
+    assert MultiHeadClassifier.from_state(state).radices_ == (3, 2, 4)
+    many = {**state.facts, "radices": [Y.shape[1], *[1] * 300]}
+    with pytest.raises(ModelFormatError, match="tables of"):
+        MultiHeadClassifier.from_state(type(state)(state.kind, state.params, many, state.arrays, state.parts))
+
+
 def test_positions_that_are_no_permutation_are_refused(rng) -> None:
     X, Y = planted(rng)
     model = MultiHeadClassifier(**QUICK).fit(X, Y)
