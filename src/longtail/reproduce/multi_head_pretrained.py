@@ -101,8 +101,8 @@ def pretrained_sections(
 
 
 def _some(corpus: Corpus, size: int) -> Corpus:
-    """Rows drawn at random, always the same."""
-    return corpus.select(np.sort(np.random.default_rng(0).permutation(corpus.n_rows)[:size]))
+    """Rows drawn at random, always the same, and in an order of chance: files may be sorted, and the first are held out."""
+    return corpus.select(np.random.default_rng(0).permutation(corpus.n_rows)[:size])
 
 
 def _encoded(corpus: Corpus, folder: Path, directory: Path) -> Array:
