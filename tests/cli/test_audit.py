@@ -154,6 +154,10 @@ def test_any_layout_of_numbers_is_read(longtail: Callable, plane: list[str], sto
     assert longtail(*plane).out == expected
 
 
+def _with_header(text: str) -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
 def test_arrays_that_are_no_weights_are_named(longtail: Callable, plane: list[str]) -> None:
     np.save("plane.npy", PLANE)
     whole = Path("plane.npy").read_bytes()
@@ -164,6 +168,12 @@ def test_arrays_that_are_no_weights_are_named(longtail: Callable, plane: list[st
         (whole[:-8], "as numpy.save writes it"),
         (whole.replace(b"(3, 2)", b"(3, -2)"), "as numpy.save writes it"),
         (whole.replace(b"(3, 2), }      ", b"(99999999, 99999999), }"), "as numpy.save writes it"),
+        (_with_header("((("), "as numpy.save writes it"),
+        (_with_header("  1\n 2"), "as numpy.save writes it"),
+        (_with_header("{[]: 1}"), "as numpy.save writes it"),
+        (_with_header("-" * 5000 + "1"), "as numpy.save writes it"),
+        (_with_header("{'descr': ('<f8',), 'fortran_order': False, 'shape': (3, 2)}"), "as numpy.save writes it"),
+        (_with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (True,)}"), "as numpy.save writes it"),
         (np.array([[1, None]], dtype=object), "as numpy.save writes it"),
         (PLANE.astype(complex), "dtype complex128"),
         (PLANE.astype(bool), "dtype bool"),

@@ -212,17 +212,22 @@ def _layer(weights: str, bias: str | None, threshold: float, rule: Any) -> Outpu
 def _array(path: str) -> Any:
     import numpy as np
 
+    from longtail.data.npy_headers import read_header
     from longtail.memory import MemoryPlan
 
     expected = "expected an array of numbers as numpy.save writes it"
     try:
         with open(path, "rb") as file:
             start = file.read(len(_NPY))
+            if start != _NPY:
+                found = (
+                    "an empty file" if not start else "an .npz archive" if start.startswith(_NPZ) else "no .npy file"
+                )
+                raise DataFormatError(path, None, f"{found}; {expected}")
+            file.seek(0)
+            read_header(file, path, expected)
     except OSError as error:
         raise DataFormatError(path, None, f"cannot be opened: {error.strerror or error}") from None
-    if start != _NPY:
-        found = "an empty file" if not start else "an .npz archive" if start.startswith(_NPZ) else "no .npy file"
-        raise DataFormatError(path, None, f"{found}; {expected}")
     try:
         # Mapped, so that a header that promises more than there is cannot make anything be allocated.
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
