@@ -243,7 +243,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
                 method = "self-representation" if n_labels <= _FEW_LABELS else "conditional"
             affinity = label_affinity(Y, method, alpha=self.affinity_alpha, n_jobs=self.n_jobs)
         if self.criterion in ("predictable cut", "score"):
-            scores = label_predictability(X, Y)
+            scores = label_predictability(X, Y, random_state=seed, n_jobs=self.n_jobs)
         found = select_labels(
             Y,
             self.n_labels,
