@@ -294,10 +294,13 @@ def test_rows_of_weights_can_be_named(longtail: Callable, plane: list[str]) -> N
         ),
         (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--ranks", "x"], "expected ranks such as"),
         (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--picture", "a.jpg"], "end it in .png"),
+        (["audit", "absent", "absent.jsonl", "--picture", "none/a.png"], "cannot write none/a.png: there is no folder"),
+        (["audit", "absent", "absent.jsonl", "--picture", "folder.png"], "folder.png is a folder"),
     ],
 )
 def test_what_does_not_fit_is_told(longtail: Callable, plane: list[str], arguments: list[str], message: str) -> None:
     Path("names.txt").write_text("x\ny\n", encoding="utf-8")
+    Path("folder.png").mkdir()
     np.save("line.npy", np.ones(3))
     np.save("nan.npy", np.full((3, 2), np.nan))
     np.save("four.npy", np.ones((4, 2)))
