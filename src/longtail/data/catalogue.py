@@ -161,7 +161,8 @@ def load_data_set(name: str, split: Split = "train") -> Corpus:
         return load_python_api(split=split)
     files = part_files(name, split)
     if known.classes:
-        return _load_images(*files, known)
+        images, shown = files
+        return _load_images(images, shown, known)
     from longtail.data.files import read_corpus
 
     return read_corpus(files[0])
