@@ -11,6 +11,7 @@ from longtail import LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV
 from longtail.errors import InvalidInput, ModelFormatError, NotEnoughMemory
 from longtail.linear.predictability import label_predictability
 from longtail.linear.subset_decoding import ridge_decoding
+from longtail.linear.subset_outliers import Outliers
 from longtail.metrics import ndcg_at_k
 from longtail.store import State
 from longtail.validation import as_labels
@@ -94,6 +95,15 @@ def test_a_decoder_too_large_for_the_memory_is_refused_before_it_is_made(rng, mo
     with pytest.raises(NotEnoughMemory, match=r"the decoder of 2,000 labels needs .* Choose fewer labels"):
         ridge_decoding(Y, np.arange(2000), 1.0)
     ridge_decoding(Y, np.arange(500), 1.0)
+
+
+def test_weights_of_outliers_too_many_for_the_memory_are_refused_before_they_are_learned(rng, monkeypatch):
+    X, Y = planted(rng)
+    X.resize((80, 100_000))
+    decoding, _ = ridge_decoding(Y, np.arange(2), 1.0)
+    monkeypatch.setenv("LONGTAIL_MEMORY", "8M")  # the weights of 12 labels take 4.6, their copy for the outliers 3.8
+    with pytest.raises(NotEnoughMemory, match="learning outliers needs"):
+        Outliers.learn(ridge(), X, Y, np.arange(2, 12), np.arange(2), decoding)
 
 
 def test_with_every_label_in_the_subset_it_is_plain_ridge(rng):
