@@ -406,6 +406,9 @@ def test_a_column_says_which_rows_are_a_group(longtail: Callable) -> None:
     ("arguments", "message"),
     [
         (["assign", "pages.csv", "--group-column", "sheet"], "no column is named 'sheet'"),
+        (["assign", "pages.csv", "--group-column", "²"], "no column is named '²'"),
+        (["assign", "pages.csv", "--group-column", "9" * 5000], "no column is named '999"),
+        (["assign", "pages.csv", "--group-column", "page", "--label-column", "²"], "no column is named '²'"),
         (["assign", "pages.csv", "--group-column", "page", "--groups", "groups.txt"], "give one of them"),
         (["assign", "pages.jsonl", "--group-column", "page"], "--group-column is for delimited files"),
         (["assign", "-", "--group-column", "page"], "--group-column is for delimited files"),

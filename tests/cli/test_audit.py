@@ -154,6 +154,10 @@ def test_any_layout_of_numbers_is_read(longtail: Callable, plane: list[str], sto
     assert longtail(*plane).out == expected
 
 
+def _with_header(text: str) -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
 def test_arrays_that_are_no_weights_are_named(longtail: Callable, plane: list[str]) -> None:
     np.save("plane.npy", PLANE)
     whole = Path("plane.npy").read_bytes()
@@ -164,6 +168,12 @@ def test_arrays_that_are_no_weights_are_named(longtail: Callable, plane: list[st
         (whole[:-8], "as numpy.save writes it"),
         (whole.replace(b"(3, 2)", b"(3, -2)"), "as numpy.save writes it"),
         (whole.replace(b"(3, 2), }      ", b"(99999999, 99999999), }"), "as numpy.save writes it"),
+        (_with_header("((("), "as numpy.save writes it"),
+        (_with_header("  1\n 2"), "as numpy.save writes it"),
+        (_with_header("{[]: 1}"), "as numpy.save writes it"),
+        (_with_header("-" * 5000 + "1"), "as numpy.save writes it"),
+        (_with_header("{'descr': ('<f8',), 'fortran_order': False, 'shape': (3, 2)}"), "as numpy.save writes it"),
+        (_with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (True,)}"), "as numpy.save writes it"),
         (np.array([[1, None]], dtype=object), "as numpy.save writes it"),
         (PLANE.astype(complex), "dtype complex128"),
         (PLANE.astype(bool), "dtype bool"),
@@ -284,10 +294,13 @@ def test_rows_of_weights_can_be_named(longtail: Callable, plane: list[str]) -> N
         ),
         (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--ranks", "x"], "expected ranks such as"),
         (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--picture", "a.jpg"], "end it in .png"),
+        (["audit", "absent", "absent.jsonl", "--picture", "none/a.png"], "cannot write none/a.png: there is no folder"),
+        (["audit", "absent", "absent.jsonl", "--picture", "folder.png"], "folder.png is a folder"),
     ],
 )
 def test_what_does_not_fit_is_told(longtail: Callable, plane: list[str], arguments: list[str], message: str) -> None:
     Path("names.txt").write_text("x\ny\n", encoding="utf-8")
+    Path("folder.png").mkdir()
     np.save("line.npy", np.ones(3))
     np.save("nan.npy", np.full((3, 2), np.nan))
     np.save("four.npy", np.ones((4, 2)))

@@ -71,6 +71,25 @@ def test_the_version(longtail: Callable) -> None:
         (["predict", "m"], "Error: give either DATA or --text"),
         (["predict", "m", "notes.jsonl", "--text", "a"], "Error: give either DATA or --text"),
         (
+            ["evaluate", "m", "notes.jsonl", "-k", "1,²"],
+            "Error: Invalid value for '-k': expected numbers of places such as 1,3,5",
+        ),
+        *(
+            (
+                [command, "notes.jsonl", "--seed", "3000000000"],
+                "Error: Invalid value for '--seed': 3000000000 is not in the range 0<=x<=2147483647.",
+            )
+            for command in ("train", "assign", "audit", "select")
+        ),
+        (
+            ["select", "notes.jsonl", "--penalty", "1e15"],
+            "Error: Invalid value for '--penalty': 1000000000000000.0 is not in the range 0<=x<=1000000000.",
+        ),
+        (
+            ["select", "notes.jsonl", "--score-weight", "1e15"],
+            "Error: Invalid value for '--score-weight': 1000000000000000.0 is not in the range 0<=x<=1000000000.",
+        ),
+        (
             ["evaluate", "m", "notes.jsonl", "-k", "1,x"],
             "Error: Invalid value for '-k': expected numbers of places such as 1,3,5",
         ),

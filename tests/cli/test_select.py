@@ -9,11 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from longtail.data import read_corpus
-from longtail.labels import select_labels
+from longtail.labels import label_affinity, select_labels
 
 RECIPES = """\
 {"text": "apples and pears from the garden", "labels": ["fruit", "apple", "pear"]}
@@ -120,6 +121,18 @@ def test_standard_input_is_read_as_json_lines(longtail: Callable) -> None:
     piped = longtail("--quiet", "select", "-", "--labels-only", stdin=RECIPES.encode())
     assert (piped.code, piped.err) == (0, "")
     assert piped.out == longtail("--quiet", "select", "recipes.jsonl", "--labels-only").out
+
+
+def test_the_affinity_is_found_with_the_threads_asked_for(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def spied(*given: Any, n_jobs: int | None = None) -> Any:
+        seen.append(n_jobs)
+        return label_affinity(*given, n_jobs=n_jobs)
+
+    monkeypatch.setattr("longtail.labels.affinity.label_affinity", spied)
+    assert longtail("select", "recipes.jsonl", "--labels-only", "--jobs", "1").code == 0
+    assert seen == [1]
 
 
 def test_the_picture_is_a_png(longtail: Callable) -> None:

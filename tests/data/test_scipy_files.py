@@ -63,6 +63,14 @@ def header_only(declared):
     return buffer.getvalue()
 
 
+_DECLARED = "{{'descr': {}, 'fortran_order': False, 'shape': {}}}"
+
+
+def with_header(text):
+    """An array with any text for its header."""
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode("latin1")
+
+
 FAULTS = {
     "objects": ({"data": np.array([print, None], dtype=object)}, "'data' holds Python objects"),
     "missing": ({"indptr": None}, "no array 'indptr'; the arrays are data, format, indices, shape"),
@@ -82,6 +90,14 @@ FAULTS = {
     "declares too much": ({"data": header_only((10**15,))}, "declares 4000000000000000 bytes, but 0 are stored"),
     "overflow": ({"data": header_only((2**62, 2**62))}, "but 0 are stored"),
     "no header": ({"data": b"nonsense"}, "'data' has no sound header"),
+    "header is open": ({"data": with_header("(((")}, "'data' has no sound header"),
+    "header is indented": ({"data": with_header("  1\n 2")}, "'data' has no sound header"),
+    "header has a list for a key": ({"data": with_header("{[]: 1}")}, "'data' has no sound header"),
+    "header is nested": ({"data": with_header("-" * 900 + "1")}, "'data' has no sound header"),
+    "header is long": ({"data": with_header("-" * 5000 + "1")}, "'data' has no sound header"),
+    "half a kind": ({"data": with_header(_DECLARED.format("('<f8',)", "(2,)"))}, "'data' has no sound header"),
+    "truth for a length": ({"data": with_header(_DECLARED.format("'<f8'", "(True,)"))}, "the shape is"),
+    "huge length": ({"data": with_header(_DECLARED.format("'<f8'", f"(0, {10**30})"))}, "the shape is"),
     "long shape": ({"shape": np.zeros(10_000, dtype=np.int64)}, "'shape' has 80128 bytes; expected a few"),
     "infinite": ({"data": np.array([np.inf, 1.0])}, None),
 }

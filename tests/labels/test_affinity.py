@@ -217,6 +217,7 @@ def test_what_does_not_fit_is_refused_before_it_is_counted(rng, monkeypatch, met
         ({"method": "guess"}, "method is 'guess'"),
         ({"alpha": 0}, "alpha is 0"),
         ({"alpha": np.nan}, "alpha is nan"),
+        ({"alpha": 1e200}, r"alpha is 1e\+200; expected a number above 0 and at most 1e\+09"),
         ({"tolerance": 0}, "tolerance is 0"),
         ({"max_iterations": 0}, "max_iterations is 0"),
         ({"solver": "simplex"}, "solver is 'simplex'"),

@@ -8,8 +8,10 @@ from scipy import sparse
 
 import longtail
 from longtail import LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV, Tagger, TextFeatures
-from longtail.errors import InvalidInput, ModelFormatError
+from longtail.errors import InvalidInput, ModelFormatError, NotEnoughMemory
+from longtail.linear.predictability import label_predictability
 from longtail.linear.subset_decoding import ridge_decoding
+from longtail.linear.subset_outliers import Outliers
 from longtail.metrics import ndcg_at_k
 from longtail.store import State
 from longtail.validation import as_labels
@@ -72,6 +74,36 @@ def test_with_one_ridge_for_all_it_is_plain_ridge_whatever_the_subset(rng, decod
     np.testing.assert_allclose(model.decision_function(X), expected, atol=2e-5)
     without = LabelSubsetClassifier(ridge(), 5, 0, decoder=decoder, criterion=criterion).fit(X, Y)
     assert np.abs(without.decision_function(X) - expected).max() > 0.05
+
+
+def test_predictability_gets_the_seed_and_the_threads(rng, monkeypatch):
+    seen = []
+
+    def spied(X, Y, **given):
+        seen.append(given)
+        return label_predictability(X, Y, **given)
+
+    monkeypatch.setattr("longtail.linear.label_subset.label_predictability", spied)
+    X, Y = planted(rng)
+    LabelSubsetClassifier(n_labels=3, outliers=0, random_state=7, n_jobs=1).fit(X, Y)
+    assert seen == [{"random_state": 7, "n_jobs": 1}]
+
+
+def test_a_decoder_too_large_for_the_memory_is_refused_before_it_is_made(rng, monkeypatch):
+    Y = as_labels(sparse.eye_array(2000, format="csr"))
+    monkeypatch.setenv("LONGTAIL_MEMORY", "100M")
+    with pytest.raises(NotEnoughMemory, match=r"the decoder of 2,000 labels needs .* Choose fewer labels"):
+        ridge_decoding(Y, np.arange(2000), 1.0)
+    ridge_decoding(Y, np.arange(500), 1.0)
+
+
+def test_weights_of_outliers_too_many_for_the_memory_are_refused_before_they_are_learned(rng, monkeypatch):
+    X, Y = planted(rng)
+    X.resize((80, 100_000))
+    decoding, _ = ridge_decoding(Y, np.arange(2), 1.0)
+    monkeypatch.setenv("LONGTAIL_MEMORY", "8M")  # the weights of 12 labels take 4.6, their copy for the outliers 3.8
+    with pytest.raises(NotEnoughMemory, match="learning outliers needs"):
+        Outliers.learn(ridge(), X, Y, np.arange(2, 12), np.arange(2), decoding)
 
 
 def test_with_every_label_in_the_subset_it_is_plain_ridge(rng):

@@ -73,6 +73,9 @@ def test_every_section_is_measured_on_a_small_data_set(
     costs = found["Training cost"]["tables"][0]["rows"]
     assert {row["learner"].split(",")[0] for row in costs} == {"plain ridge", "label tree", "subset of 15"}
     assert all(row["training, s"] > 0 for row in costs)
+    told = (tmp_path / "label-subset.md").read_text(encoding="utf-8").replace("\n", " ")
+    assert "alpha of ridge by leave-one-out on the other four fifths" in told
+    assert "most of its time" not in told  # where the time goes is not measured
     last = sizes[-1]
     assert last["predictable cut"] == pytest.approx(last["random"], abs=0.1)  # all labels, whatever the order
 

@@ -54,6 +54,16 @@ def test_bags_are_learnt_from_and_held_against_the_paper(tmp_path: Path, monkeyp
     assert json.loads((tmp_path / "miml.json").read_text(encoding="utf-8")) == found
 
 
+def test_images_are_here_only_with_both_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGTAIL_DATA", str(tmp_path))
+    (tmp_path / "mnist").mkdir()
+    for part in ("t10k", "train"):
+        assert not miml._is_here("mnist")
+        for what in ("images-idx3", "labels-idx1"):
+            (tmp_path / "mnist" / f"{part}-{what}-ubyte").write_bytes(b"not read")
+    assert miml._is_here("mnist")
+
+
 def test_targets_are_whether_or_how_much_of_a_bag(monkeypatch: pytest.MonkeyPatch) -> None:
     bagged = miml.Bagged.of(blobs("mnist", None), 4, seed=0)
     assert set(bagged.targets("set").data.tolist()) == {1.0}

@@ -22,6 +22,7 @@ from longtail.reproduce import (
     multi_head_images,
     multi_head_powersets,
     multi_head_pretrained,
+    multi_head_rank_one,
     multi_head_texts,
 )
 from longtail.reproduce.benchmarks import Benchmark
@@ -29,7 +30,7 @@ from longtail.reproduce.claims import Claim
 from longtail.reproduce.head_costs import BAR_AT
 from longtail.reproduce.multi_head_images import Images, Mosaics, SideBySide, Variant
 from longtail.reproduce.multi_head_pretrained import Documents
-from longtail.reproduce.multi_head_rank_one import course
+from longtail.reproduce.multi_head_rank_one import Course, course
 from longtail.reproduce.multi_head_texts import Texts
 from longtail.reproduce.records import Figures, Records
 
@@ -142,6 +143,9 @@ def test_cascades_are_held_against_one_hot(records: Records[Figures], monkeypatc
     sections = list(multi_head_texts.text_sections([benchmark()], records, claims, quick=True))
     assert [section.title for section in sections][-2:] == ["Bibtex: heads", "Bibtex: rare labels left out"]
     assert [row["head"] for row in rows_of(sections[-2])] == ["one-hot", "MHC {4;3}"]
+    n_rows = Texts.of(benchmark(), 1000).n_rows
+    assert f"chosen on {n_rows // 5:,} training rows" in sections[-2].text
+    assert f"learn from {n_rows:,} training rows for 2 epochs" in sections[-2].text
     assert len(claims) == 2
 
 
@@ -159,6 +163,17 @@ def test_cross_entropy_tells_classes_apart_where_squared_error_does_not() -> Non
     assert crossed.accuracies.shape == (len(crossed.epochs), 2)
     assert crossed.accuracies[-1].min() > 90 > 50 > squared.accuracies[-1].max()
     assert crossed.ranks[-1].min() > squared.ranks[-1].max()
+
+
+def test_one_seed_has_no_deviation_and_more_have_that_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(loss: str, seeds: tuple[int, ...], n_epochs: int) -> Course:
+        return Course([1], np.array([[97.0, 98.0, 99.0][: len(seeds)]]), np.ones((1, len(seeds))))
+
+    monkeypatch.setattr(multi_head_rank_one, "course", made)
+    monkeypatch.setattr(multi_head_rank_one, "SEEDS", (0, 1, 2))
+    for quick, expected in ((True, (97.0, None)), (False, (98.0, 1.0))):
+        [section] = multi_head_rank_one.rank_one([], quick=quick)
+        assert [(row["accuracy"], row["±"]) for row in rows_of(section)] == [expected] * 2
 
 
 def documents() -> Documents:

@@ -20,7 +20,7 @@ from longtail.cli.groups import (
     read_grouped,
     without_empty_groups,
 )
-from longtail.cli.inputs import ReaderOptions, reader_options
+from longtail.cli.inputs import SEED, ReaderOptions, reader_options
 from longtail.cli.outputs import check_out, output, write_through
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
@@ -59,7 +59,7 @@ class LabelledRow(NamedTuple):
 @click.option("--show", type=click.IntRange(min=1), metavar="N", help="Print N groups to read, instead of all rows.")
 @reader_options
 @feature_options
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of strategy iterate.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of strategy iterate.")
 @click.option("--jobs", type=int, help="Threads.  [default: every core]")
 @click.pass_obj
 def command(terminal: Terminal, /, **given: Any) -> None:

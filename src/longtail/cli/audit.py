@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longtail.cli.audit_report import Unknown, draw, show_layer, show_tree
-from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
+from longtail.cli.inputs import SEED, ReaderOptions, is_number, load_tagger, read, reader_options
 from longtail.cli.outputs import check_picture
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _NPY = b"\x93NUMPY"
 _NPZ = b"PK"
-_DIGITS = 10
 _LABELS_TOLD = 5
 
 
@@ -32,8 +31,7 @@ def _read_ranks(ctx: click.Context, parameter: click.Parameter, value: str | Non
     if value is None:
         return ()
     ranks = [rank.strip() for rank in value.split(",")]
-    # Other scripts have digits too, and superscripts that are none; nor has a layer a rank of ten digits.
-    if not all(rank.isascii() and rank.isdigit() and len(rank) < _DIGITS and int(rank) > 0 for rank in ranks):
+    if not all(is_number(rank) and int(rank) > 0 for rank in ranks):
         raise click.BadParameter("expected ranks such as 5,10,20")
     return tuple(sorted({int(rank) for rank in ranks}))
 
@@ -57,7 +55,7 @@ def _read_ranks(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @click.option("--ranks", callback=_read_ranks, metavar="D,D,...", help="Also audit the layer cut down to these ranks.")
 @click.option("--exact-radii", is_flag=True, help="Find the largest radius of every set; takes longer.")
 @click.option("--examples", type=click.IntRange(min=0), default=3, show_default=True, help="Examples to show.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For the sets to look at.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="For the sets to look at.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every set that no input gets.")
 @click.option("--picture", metavar="FILE.png", help="Also draw radii and, with --ranks, the share that no input gets.")
 @reader_options
@@ -97,7 +95,7 @@ def command(
     if not math.isfinite(threshold):
         raise click.UsageError(f"--threshold is {threshold}; expected a finite number")
     if picture is not None:
-        check_picture(picture)
+        check_picture(picture, data if weights is None else labels_file)
     options = ReaderOptions(**given)
     layer: OutputLayer | None
     if weights is not None:
@@ -212,17 +210,22 @@ def _layer(weights: str, bias: str | None, threshold: float, rule: Any) -> Outpu
 def _array(path: str) -> Any:
     import numpy as np
 
+    from longtail.data.npy_headers import read_header
     from longtail.memory import MemoryPlan
 
     expected = "expected an array of numbers as numpy.save writes it"
     try:
         with open(path, "rb") as file:
             start = file.read(len(_NPY))
+            if start != _NPY:
+                found = (
+                    "an empty file" if not start else "an .npz archive" if start.startswith(_NPZ) else "no .npy file"
+                )
+                raise DataFormatError(path, None, f"{found}; {expected}")
+            file.seek(0)
+            read_header(file, path, expected)
     except OSError as error:
         raise DataFormatError(path, None, f"cannot be opened: {error.strerror or error}") from None
-    if start != _NPY:
-        found = "an empty file" if not start else "an .npz archive" if start.startswith(_NPZ) else "no .npy file"
-        raise DataFormatError(path, None, f"{found}; {expected}")
     try:
         # Mapped, so that a header that promises more than there is cannot make anything be allocated.
         stored = np.load(path, mmap_mode="r", allow_pickle=False)

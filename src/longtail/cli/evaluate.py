@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
+from longtail.cli.inputs import ReaderOptions, is_number, load_tagger, read, reader_options
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
@@ -18,7 +18,7 @@ _GROUPED = (
 
 def _read_cutoffs(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
     cutoffs = value.split(",")
-    if not all(k.strip().isdigit() and int(k) > 0 for k in cutoffs):
+    if not all(is_number(k.strip()) and int(k) > 0 for k in cutoffs):
         raise click.BadParameter("expected numbers of places such as 1,3,5")
     return tuple(sorted({int(k) for k in cutoffs}))
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.inputs import GROUPS, STANDARD_INPUT, ReaderOptions, advice, check_exists, check_stdin, read
+from longtail.cli.inputs import (
+    GROUPS,
+    STANDARD_INPUT,
+    ReaderOptions,
+    advice,
+    check_exists,
+    check_stdin,
+    column,
+    read,
+)
 from longtail.cli.learners import learner
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
@@ -108,7 +117,7 @@ def read_grouped(
         return read_grouped_jsonl(data, **options.for_format(GROUPS, labelled=True))
 
 
-def _read_column(data: str, groups: str | None, options: ReaderOptions, column: str) -> GroupedCorpus:
+def _read_column(data: str, groups: str | None, options: ReaderOptions, group: str) -> GroupedCorpus:
     """The groups that a column of a delimited file makes of its rows."""
     from longtail.data import format_of, read_grouped_delimited
 
@@ -122,9 +131,7 @@ def _read_column(data: str, groups: str | None, options: ReaderOptions, column: 
             'line, {"texts": [...], "labels": [...]}, and other files go with --groups FILE'
         )
     with advice(data, format):
-        return read_grouped_delimited(
-            data, group=int(column) if column.isdigit() else column, **options.for_format(format, labelled=True)
-        )
+        return read_grouped_delimited(data, group=column(group), **options.for_format(format, labelled=True))
 
 
 def _is_json(path: str) -> bool:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 FORMATS = ("jsonl", "delimited", "repository", "scipy", "arff")
 GROUPS = "groups in JSON lines"
+SEED = click.IntRange(min=0, max=2**31 - 1)
 _ROWS_AT_ONCE = 512
+_DIGITS = 9
 _PLAIN = "for one text per line say --plain"
 
 
@@ -50,13 +52,23 @@ class ReaderOptions:
                 continue
             if name not in columns:
                 raise InvalidInput(f"--{name.replace('_', '-')} means nothing for a file of the format {format}")
-            by_number = format == "delimited" and name != "label_separator" and value.isdigit()
-            options[columns[name]] = int(value) if by_number else value
+            by_number = format == "delimited" and name != "label_separator"
+            options[columns[name]] = column(value) if by_number else value
         if not labelled and format == "jsonl":
             options |= {"require_labels": False, "unknown": "ignore"}
         if not labelled and format == "delimited":
             options["labels"] = None
         return options
+
+
+def is_number(value: str) -> bool:
+    """Whether `value` is a whole number of at most nine digits; other scripts have digits too, and superscripts."""
+    return value.isascii() and value.isdigit() and len(value) <= _DIGITS
+
+
+def column(value: str) -> int | str:
+    """A column of a delimited file, by its number or else its name."""
+    return int(value) if is_number(value) else value
 
 
 class Batch(NamedTuple):

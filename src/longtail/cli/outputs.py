@@ -22,14 +22,23 @@ def check_out(out: str | None, data: str | None) -> None:
         raise InvalidInput(f"{out} is what is read; write to another file")
 
 
-def check_picture(path: str) -> None:
-    """Refuse a picture that could not be drawn."""
+def check_folder(path: str) -> None:
+    """Refuse to write into a folder that is not there."""
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise InvalidInput(f"cannot write {path}: there is no folder {folder}")
+
+
+def check_picture(path: str, data: str | None) -> None:
+    """Refuse a picture that could not be drawn or written, or only over the file that is read."""
     from longtail.reproduce.pictures import can_draw
 
     if not can_draw():
         raise Unavailable("drawing needs matplotlib, which is not installed; install it: pip install 'longtail[plots]'")
     if Path(path).suffix.lower() != ".png":
         raise InvalidInput(f"the picture is a PNG, but the path is {path!r}; end it in .png")
+    check_out(path, data)
+    check_folder(path)
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from longtail.cli.features import check_feature_options, feature_options, make_features
-from longtail.cli.inputs import ReaderOptions, read, reader_options
-from longtail.cli.outputs import check_out, check_picture, output
+from longtail.cli.inputs import SEED, ReaderOptions, read, reader_options
+from longtail.cli.outputs import check_folder, check_out, check_picture, output
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
@@ -23,6 +23,7 @@ _AFFINITIES = ("co-occurrence", "conditional", "self-representation")
 _CRITERIA = ("predictable-cut", "penalised-cut", "cut", "score", "frequency", "random", "leverage")
 _NEED_FEATURES = ("predictable-cut", "score")
 _COUNT = 100
+_WEIGHT = click.FloatRange(min=0, max=1_000_000_000)
 _DECIMALS = 6
 
 
@@ -52,10 +53,8 @@ class Chosen(NamedTuple):
     show_default=True,
     help="How to tell how much labels explain each other.",
 )
-@click.option(
-    "--penalty", type=click.FloatRange(min=0), default=0.1, show_default=True, help="On labels that explain each other."
-)
-@click.option("--score-weight", type=click.FloatRange(min=0), help="Of predictability.  [default: equal say]")
+@click.option("--penalty", type=_WEIGHT, default=0.1, show_default=True, help="On labels that explain each other.")
+@click.option("--score-weight", type=_WEIGHT, help="Of predictability.  [default: equal say]")
 @click.option("--labels-only", is_flag=True, help="Do not look at texts or features.")
 @click.option(
     "--explained", type=click.IntRange(min=0), default=3, show_default=True, help="Labels to name that each explains."
@@ -64,7 +63,7 @@ class Chosen(NamedTuple):
 @click.option("--picture", metavar="FILE.png", help="Also draw how much is covered after each choice.")
 @reader_options
 @feature_options
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of random and leverage.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of random and leverage.")
 @click.option("--jobs", type=int, help="Threads.  [default: every core]")
 @click.pass_obj
 def command(terminal: Terminal, /, **given: Any) -> None:
@@ -119,12 +118,10 @@ def _check_files(given: dict[str, Any]) -> None:
     check_out(out, given["data"])
     if out is not None and Path(out).suffix.lower() not in (".json", ".tsv"):
         raise InvalidInput(f"chosen labels are written as .json or .tsv; {out} is neither")
+    if out is not None:
+        check_folder(out)
     if given["picture"] is not None:
-        check_out(given["picture"], given["data"])
-        check_picture(given["picture"])
-    for path in (out, given["picture"]):
-        if path is not None and not Path(path).absolute().parent.is_dir():
-            raise InvalidInput(f"cannot write {path}: there is no folder {Path(path).absolute().parent}")
+        check_picture(given["picture"], given["data"])
 
 
 def _count(given: dict[str, Any], corpus: Corpus) -> int:
@@ -160,7 +157,7 @@ def _select(
     from longtail.labels import select_labels
     from longtail.labels.affinity import label_affinity
 
-    affinity = label_affinity(corpus.labels, given["affinity"])
+    affinity = label_affinity(corpus.labels, given["affinity"], n_jobs=given["jobs"])
     found = select_labels(
         corpus.labels,
         count,

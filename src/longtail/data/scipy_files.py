@@ -6,15 +6,17 @@ and the index arrays are checked before SciPy sees them.
 
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
 from longtail.data.corpus import Corpus
+from longtail.data.npy_headers import read_header
 from longtail.data.repository import LabelNames, resolve_label_names, write_label_names
 from longtail.data.rows import corpus_from_file
 from longtail.data.streams import PathName, writing
@@ -25,7 +27,6 @@ from longtail.progress import task
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _MEMBERS = ("format", "shape", "indptr", "indices", "data")
-_HEADER_LIMIT = 1000
 # What the formats say of themselves: a short word and two numbers.
 _SMALL_MEMBER = 4096
 
@@ -111,32 +112,14 @@ def _read_members(path: PathName, archive: zipfile.ZipFile) -> dict[str, Array]:
 def _declared_bytes(path: PathName, archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> int:
     """Bytes of an array by its own header, which must be what the zip says too."""
     with archive.open(info) as stream:
-        try:
-            shape, dtype = _read_header(stream)
-        except ValueError as error:
-            raise DataFormatError(path, None, f"the array {name!r} has no sound header: {error}") from None
-        header_bytes = stream.tell()
-    if dtype.hasobject:
+        header = read_header(stream, path, f"the array {name!r} has no sound header")
+    if header.dtype.hasobject:
         raise DataFormatError(path, None, f"the array {name!r} holds Python objects, which are never loaded")
-    size = dtype.itemsize
-    for length in shape:
-        size *= length
-    if size != info.file_size - header_bytes:
-        raise DataFormatError(
-            path, None, f"the array {name!r} declares {size} bytes, but {info.file_size - header_bytes} are stored"
-        )
+    size = math.prod(header.shape, start=header.dtype.itemsize)
+    stored = info.file_size - header.n_bytes
+    if size != stored:
+        raise DataFormatError(path, None, f"the array {name!r} declares {size} bytes, but {stored} are stored")
     return size
-
-
-def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=_HEADER_LIMIT)
-    elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream, max_header_size=_HEADER_LIMIT)
-    else:
-        raise ValueError(f"format version {version} is unknown")
-    return shape, dtype
 
 
 def _kind(path: PathName, array: Array) -> str:

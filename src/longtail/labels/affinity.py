@@ -23,7 +23,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 METHODS = ("self-representation", "co-occurrence", "conditional")
 _PARAMETERS: dict[str, Constraint] = {
-    "alpha": Number(above=0),
+    "alpha": Number(above=0, high=1e9),
     "tolerance": Number(low=1e-6, high=1),
     "max_iterations": Number(low=1, whole=True),
     "solver": Choice(("descent", "admm")),

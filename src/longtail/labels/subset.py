@@ -27,6 +27,7 @@ _NEED_SCORES = ("score", "predictable cut")
 _BASELINES = ("frequency", "random", "leverage")
 CRITERIA = ("cut", "penalised cut", *_NEED_SCORES, *_BASELINES)
 METHODS = ("auto", "lazy", "stochastic")
+_HEAVIEST = 1e9  # what weights are multiplied with; far more would round the others of a sum to nothing
 _ROUNDING = 1e-12  # relative, of a value and a bound that are sums of many numbers
 _SMALL = 2000  # labels up to which all singular vectors are found at once
 
@@ -94,8 +95,10 @@ def select_labels(
     affinity : Affinity or None
         How much labels explain each other, from `label_affinity`; None is its "co-occurrence".
     penalty : float
+        At most 1e9.
     score_weight : float or None
-        None gives the scores as much say as the affinity: the largest `n_labels` of either add up to the same.
+        At most 1e9. None gives the scores as much say as the affinity: the largest `n_labels` of either have the same
+        sum.
     scores : array of n_all_labels or None
         How well each label can be predicted, such as `longtail.linear.label_predictability`.
     method : {"auto", "lazy", "stochastic"}
@@ -107,6 +110,11 @@ def select_labels(
     Returns
     -------
     LabelSubset
+
+    Notes
+    -----
+    Without an `affinity` the pairs of labels that share rows are counted and held in memory, whatever the criterion:
+    "frequency", "random" and "score" choose without them, but value, bound and coverage are told of every choice.
 
     Examples
     --------
@@ -122,8 +130,8 @@ def select_labels(
     if n_labels > Y.shape[1]:
         raise InvalidInput(f"n_labels is {n_labels}, but Y has only {Y.shape[1]} labels; choose at most as many")
     criterion = _check_criterion(criterion, scores)
-    _check_number("penalty", penalty, Number(low=0))
-    _check_number("score_weight", score_weight, Number(low=0, optional=True))
+    _check_number("penalty", penalty, Number(low=0, high=_HEAVIEST))
+    _check_number("score_weight", score_weight, Number(low=0, high=_HEAVIEST, optional=True))
     if method not in METHODS:
         raise InvalidInput(f"method is {method!r}; expected one of {', '.join(map(repr, METHODS))}")
     if random_state is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,17 +16,14 @@ from longtail.errors import InvalidInput, ModelFormatError
 from longtail.labels import label_affinity, select_labels, sparse_decoder
 from longtail.labels.subset import CRITERIA
 from longtail.linear.choice import choose_learner
-from longtail.linear.label_tree import LabelTree
 from longtail.linear.model import Explanation
-from longtail.linear.one_vs_rest import OneVsRest
 from longtail.linear.predictability import label_predictability
-from longtail.linear.ridge import Ridge
-from longtail.linear.ridge_cv import RidgeCV
+from longtail.linear.subset_budget import FEWEST_ROWS, PLACES, Budget, smallest_enough, try_budgets, worst
 from longtail.linear.subset_decoding import Decoding, ridge_decoding, sparse_decoding
 from longtail.linear.subset_model import SubsetModel
 from longtail.linear.subset_outliers import Outliers
+from longtail.linear.subset_state import LEARNERS, model_from, model_state
 from longtail.linear.training_data import check_training
-from longtail.metrics import ndcg_at_k
 from longtail.parameters import Choice, Constraint, Number, check_parameters
 from longtail.store import Persistent, State
 from longtail.store.state import check_params, saved_params
@@ -36,35 +32,10 @@ from longtail.validation import as_features, as_label_mask, check_k
 Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
-_LEARNERS: dict[str, Any] = {cls.__name__: cls for cls in (LabelTree, OneVsRest, Ridge, RidgeCV)}
 _PARTS = ("estimator", "outlier_estimator", "subset")
 
 AFFINITIES = ("auto", "self-representation", "conditional", "co-occurrence")
 _FEW_LABELS = 1000  # up to which the self-representation takes no longer than training
-
-# Shares of the labels outside the subset that `outliers="auto"` tries, and how much ranking quality it gives away.
-_SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-_LOSS = 0.002
-FEWEST_ROWS = 50  # with labels, from which on a part of them says something about budgets
-_PLACES = 5
-
-
-@dataclass(frozen=True)
-class _Budget:
-    """How many outliers: "auto", "all", a whole number of labels, or a share of them as a float."""
-
-    def accepts(self, value: Any) -> bool:
-        if isinstance(value, str):
-            return value in ("auto", "all")
-        return Number(low=0, whole=True).accepts(value) or (
-            isinstance(value, float | np.floating) and Number(low=0, high=1).accepts(value)
-        )
-
-    def describe(self) -> str:
-        return "'auto', 'all', a whole number of labels of at least 0, or a share between 0.0 and 1.0"
-
-    def bad_values(self) -> list[Any]:
-        return ["many", -1, 1.5, float("nan"), None, True, [1]]
 
 
 class LabelSubsetClassifier(BaseEstimator, Persistent):
@@ -150,7 +121,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         "n_labels": Number(low=1, whole=True),
-        "outliers": _Budget(),
+        "outliers": Budget(),
         "decoder": Choice(("ridge", "l1")),
         "decoder_alpha": Number(above=0, high=1e9, optional=True),
         "criterion": Choice(CRITERIA),
@@ -243,7 +214,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
                 method = "self-representation" if n_labels <= _FEW_LABELS else "conditional"
             affinity = label_affinity(Y, method, alpha=self.affinity_alpha, n_jobs=self.n_jobs)
         if self.criterion in ("predictable cut", "score"):
-            scores = label_predictability(X, Y)
+            scores = label_predictability(X, Y, random_state=seed, n_jobs=self.n_jobs)
         found = select_labels(
             Y,
             self.n_labels,
@@ -273,20 +244,20 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
             estimator = self._learner(self.estimator, X, sparse.csr_array(Y[:, self.labels_]))
             estimator.fit(X, sparse.csr_array(Y[:, self.labels_]))
         decoding, norms = self._decode(Y)
-        worst = np.sort(_worst(norms)[:budget])
+        apart = np.sort(worst(norms)[:budget])
         outliers = None
-        if len(worst):
+        if len(apart):
             with progress.stage("outliers"):
-                learner = self._learner(self.outlier_estimator, X, sparse.csr_array(Y[:, worst]))
-                outliers = Outliers.learn(learner, X, Y, worst, self.labels_, decoding)
+                learner = self._learner(self.outlier_estimator, X, sparse.csr_array(Y[:, apart]))
+                outliers = Outliers.learn(learner, X, Y, apart, self.labels_, decoding)
         return SubsetModel(estimator, decoding, outliers, self.n_jobs), norms
 
     def _learner(self, given: Any, X: Any, Y: Any) -> Any:
         if given is not None:
-            if not isinstance(given, tuple(_LEARNERS.values())):
+            if not isinstance(given, tuple(LEARNERS.values())):
                 raise InvalidInput(
                     f"LabelSubsetClassifier: the estimator is a {type(given).__name__}; expected one of "
-                    f"{', '.join(_LEARNERS)}, or None"
+                    f"{', '.join(LEARNERS)}, or None"
                 )
             return clone(given)
         return choose_learner(X, Y, "ridge", fit_intercept=True, n_jobs=self.n_jobs).estimator
@@ -305,24 +276,13 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
         held = np.zeros(Y.shape[0], dtype=bool)
         count = max(1, round(self.holdout * len(labelled)))
         held[np.random.default_rng(seed).choice(labelled, count, replace=False)] = True
-        self.budgets_ = self._try_budgets(X, Y, held, others)
-        enough = max(self.budgets_.values()) - _LOSS
-        chosen = min(budget for budget, quality in self.budgets_.items() if quality >= enough)
-        shown = ", ".join(f"{budget}: {100 * quality:.2f}" for budget, quality in self.budgets_.items())
-        _log.info("nDCG@%d on rows held out by number of outliers: %s; taking %d", _PLACES, shown, chosen)
-        return chosen
-
-    def _try_budgets(self, X: Any, Y: Any, held: Array, others: int) -> dict[int, float]:
-        """The ranking quality on rows held out; one training on the others serves every budget."""
         with progress.stage("choosing outliers"):
             model, norms = self._learn(X[~held], Y[~held], others)
-        order, found = _worst(norms), {}
-        for share in _SHARES:
-            budget = round(share * others)
-            limited = None if model.outliers is None else model.outliers.limited_to(order[:budget])
-            top, _ = replace(model, outliers=limited).best(X[held], _PLACES, None)
-            found[budget] = ndcg_at_k(Y[held], top, _PLACES)
-        return found
+        self.budgets_ = try_budgets(model, norms, X[held], Y[held], others)
+        chosen = smallest_enough(self.budgets_)
+        shown = ", ".join(f"{budget}: {100 * quality:.2f}" for budget, quality in self.budgets_.items())
+        _log.info("nDCG@%d on rows held out by number of outliers: %s; taking %d", PLACES, shown, chosen)
+        return chosen
 
     def _take(self, model: SubsetModel) -> None:
         self.estimator_, self.decoding_, self._outliers = model.estimator, model.decoding, model.outliers
@@ -394,21 +354,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
 
     def to_state(self) -> State:
         check_is_fitted(self, "estimator_")
-        parts = {"estimator": self.estimator_.to_state()}
-        if self._outliers is not None:
-            parts["outliers"] = self._outliers.estimator.to_state()
-        return State(
-            "LabelSubsetClassifier",
-            saved_params(self, without=_PARTS),
-            {"residual": self._outliers is not None and self._outliers.residual},
-            {
-                "labels": self.labels_,
-                "mixing": self.decoding_.mixing,
-                "codes": self.decoding_.codes,
-                "outlier_labels": self.outlier_labels_,
-            },
-            parts,
-        )
+        return model_state("LabelSubsetClassifier", saved_params(self, without=_PARTS), self.labels_, self._model())
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -418,19 +364,8 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
             check_parameters(model, cls._parameters)
         except InvalidInput as error:
             raise ModelFormatError(str(error)) from None
-        part = state.part("estimator", *_LEARNERS)
-        model.estimator_ = _LEARNERS[part.kind].from_state(part)
-        count = model.estimator_.n_labels_
-        model.labels_ = state.array("labels", np.int64, (count,))
-        mixing = state.array("mixing", np.float32, (count, None))
-        codes = state.csr("codes", np.float32, (None, mixing.shape[1]))
-        if not (np.isfinite(mixing).all() and np.isfinite(codes.data).all()):
-            raise ModelFormatError(f"{state.kind}: the decoder must be finite")
-        model.decoding_ = Decoding(mixing, codes)
-        model.n_features_in_ = model.estimator_.n_features_in_
-        chosen = np.sort(model.labels_)
-        _check_ids(state, chosen, model.n_labels_, "labels")
-        model._outliers = _outliers_from(state, model)
+        model.labels_, found = model_from(state, model.n_jobs)
+        model._take(found)
         return model
 
     def __sklearn_tags__(self) -> Any:
@@ -442,12 +377,6 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
         return tags
 
 
-def _worst(norms: Array) -> Array:
-    """Labels of which something is left over, the most first, ties to the lowest id."""
-    order = np.argsort(-norms, kind="stable")
-    return order[norms[order] > 0]
-
-
 def _checked_subset(given: Any, n_labels: int) -> Array:
     labels = np.asarray(given)
     if labels.ndim != 1 or not labels.size or labels.dtype.kind not in "iu":
@@ -455,28 +384,3 @@ def _checked_subset(given: Any, n_labels: int) -> Array:
     if labels.min() < 0 or labels.max() >= n_labels or len(np.unique(labels)) < len(labels):
         raise InvalidInput(f"subset must hold each label once, with ids in 0..{n_labels - 1}, as Y has {n_labels}")
     return labels.astype(np.int64)
-
-
-def _check_ids(state: State, ids: Array, n_labels: int, name: str) -> None:
-    if len(ids) and (ids[0] < 0 or ids[-1] >= n_labels or (np.diff(ids) <= 0).any()):
-        raise ModelFormatError(f"{state.kind}: {name!r} must hold each label once, with ids in 0..{n_labels - 1}")
-
-
-def _outliers_from(state: State, model: LabelSubsetClassifier) -> Outliers | None:
-    labels = state.array("outlier_labels", np.int64, (None,))
-    _check_ids(state, labels, model.n_labels_, "outlier_labels")
-    if np.isin(labels, model.labels_).any():
-        raise ModelFormatError(f"{state.kind}: a label is in the subset and an outlier")
-    residual = state.fact("residual", bool)
-    if not len(labels):
-        return None
-    part = state.part("outliers", *(("Ridge", "RidgeCV") if residual else _LEARNERS))
-    estimator = _LEARNERS[part.kind].from_state(part)
-    if (estimator.n_labels_, estimator.n_features_in_) != (len(labels), model.n_features_in_):
-        raise ModelFormatError(
-            f"{state.kind}: the outliers' estimator has {estimator.n_labels_} labels and {estimator.n_features_in_} "
-            f"features; expected {len(labels)} and {model.n_features_in_}"
-        )
-    if residual and sparse.issparse(estimator.coef_):
-        raise ModelFormatError(f"{state.kind}: weights of residuals must be dense")
-    return Outliers(labels, estimator, residual, np.ones(len(labels), dtype=bool))

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import split
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _LABELS = 4096  # whose norms are computed together
+_SQUARES = 7  # matrices of the size of the subset, squared, that least squares holds at its peak
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,14 @@ def ridge_decoding(Y: Any, subset: Array, alpha: float) -> tuple[Decoding, Array
         ||E_j|| of each label; 0 for the subset.
     """
     together = _together(Y, subset)
+    MemoryPlan(
+        f"the decoder of {len(subset):,} labels",
+        {
+            "pairs of the subset": _SQUARES * 8 * len(subset) ** 2,
+            "a block of labels": 8 * min(_LABELS, Y.shape[1]) * len(subset),
+        },
+        'Choose fewer labels, or decoder="l1".',
+    ).check()
     gram = together[subset].toarray()
     inverse = linalg.cho_solve(linalg.cho_factor(gram + alpha * np.eye(len(subset))), np.eye(len(subset)))
     counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)

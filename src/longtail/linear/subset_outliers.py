@@ -16,6 +16,7 @@ from scipy import sparse
 from longtail.linear.model import Explanation
 from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.subset_decoding import Decoding
+from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import split
 
@@ -50,6 +51,11 @@ class Outliers:
         if not learns_residuals(estimator):
             return cls(labels, estimator.fit(X, sparse.csr_array(Y[:, labels])), False, active)
         both = np.concatenate([labels, subset])
+        MemoryPlan(
+            "learning outliers",
+            {"weights": 4 * X.shape[1] * len(both), "weights of residuals": 4 * X.shape[1] * len(labels)},
+            "Learn fewer outliers, or other features.",
+        ).check()
         fitted = estimator.fit(X, sparse.csr_array(Y[:, both]))
         return cls(labels, _residual_model(fitted, labels, decoding), True, active)
 

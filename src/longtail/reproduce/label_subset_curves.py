@@ -52,7 +52,7 @@ def quality_by_size(prepared: list[Prepared], choices: dict[str, Choice], *, qui
         yield Section(
             "Quality against the size of the subset",
             "nDCG@5 in percent on the test set, ridge with one alpha for all labels that are learned, the others "
-            "decoded by least squares or as chosen. With all labels in the subset every way is plain ridge.",
+            "decoded by least squares. With all labels in the subset every way is plain ridge.",
             [Table("nDCG@5", columns, list(rows))],
             [Picture("label-subset-size.png", "nDCG@5 against the number of labels learned", [list(panels)])],
         )
@@ -119,8 +119,4 @@ def _cost_section(data: Prepared, measured: list[tuple[str, float, float]]) -> S
             )
         else:
             text += f"None comes within {_EQUAL:g} points of {name}. "
-    text += (
-        "Ridge spends most of its time on a factor that serves every label, so that learning fewer labels saves "
-        "little, and telling which labels can be predicted takes a fit of all of them."
-    )
-    return Section("Training cost", text, [Table(data.benchmark.title, columns, rows)])
+    return Section("Training cost", text.rstrip(), [Table(data.benchmark.title, columns, rows)])

@@ -131,7 +131,7 @@ class Held:
 
 
 def hold_out(benchmark: Benchmark, *, quick: bool) -> Held:
-    """Hold a part of the training rows out, and choose the scaling and the alpha of plain ridge by it."""
+    """Hold a part of the training rows out, and choose the scaling by it; alpha by leave-one-out on the other rows."""
     rows = benchmark.train.n_rows
     held = np.zeros(rows, dtype=bool)
     held[np.random.default_rng(_SEED).permutation(rows)[: round(HELD * rows)]] = True

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from longtail.aggregated import GroupRobustLabelVectors, aggregate_labels, random_groups
 from longtail.data import data_set, load_data_set
+from longtail.data.catalogue import part_files
 from longtail.errors import Unavailable
 from longtail.metrics import precision_at_k
 from longtail.neural.batches import BagRows, DenseRows
@@ -161,7 +162,8 @@ def measure(part: str, directory: str) -> None:
 
 def _is_here(name: str) -> bool:
     try:
-        load_data_set(name, "test")
+        part_files(name, "train")
+        part_files(name, "test")
     except Unavailable:
         return False
     return True

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from longtail.progress import task
-from longtail.reproduce.claims import Claim
+from longtail.reproduce.claims import Claim, Spread
 from longtail.reproduce.multi_head_runs import SEEDS
 from longtail.reproduce.pictures import Line, Panel, Picture
 from longtail.reproduce.tables import Cell, Column, Section, Table
@@ -96,8 +96,9 @@ def rank_one(claims: list[Claim], *, quick: bool) -> Iterator[Section]:
         found = course(loss, seeds, n_epochs=n_epochs)
         accuracies, ranks = found.accuracies.mean(axis=1), found.ranks.mean(axis=1)
         told = "approaches 100" if loss == "cross-entropy" else "does not rise"
-        last.append(float(accuracies[-1]))
-        rows.append((loss, told, last[-1], float(found.accuracies[-1].std()), n_epochs, float(ranks[-1])))
+        spread = Spread.of(found.accuracies[-1])
+        last.append(spread.mean)
+        rows.append((loss, told, *spread, n_epochs, float(ranks[-1])))
         accuracy_lines.append(Line(loss, found.epochs, accuracies.tolist(), style=style, marked=False))
         rank_lines.append(Line(loss, found.epochs, ranks.tolist(), style=style, marked=False))
     reached, squared = last

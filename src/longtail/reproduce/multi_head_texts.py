@@ -52,10 +52,17 @@ class Texts:
         chosen = np.random.default_rng(0).permutation(X.shape[0])[:n_train]
         return cls(benchmark.title, (X[chosen], benchmark.train.labels[chosen]), (test, benchmark.test.labels))
 
+    @property
+    def n_rows(self) -> int:
+        return int(self.train[0].shape[0])
+
+    @property
+    def n_held(self) -> int:
+        return min(_VALIDATION, self.n_rows // 5)
+
     def held_out(self) -> Texts:
         """The training rows alone, of which some now are the test."""
-        X, Y = self.train
-        n_held = min(_VALIDATION, X.shape[0] // 5)
+        (X, Y), n_held = self.train, self.n_held
         return Texts(self.title, (X[n_held:], Y[n_held:]), (X[:n_held], Y[:n_held]))
 
 
@@ -71,33 +78,33 @@ def text_sections(
     benchmarks: list[Benchmark], records: Records[Figures], claims: list[Claim], *, quick: bool
 ) -> Iterator[Section]:
     """Sections on heads and on trimming for each data set, growing with what is done."""
-    seeds = SEEDS[:1] if quick else SEEDS
+    seeds, n_epochs = (SEEDS[:1], 2) if quick else (SEEDS, _EPOCHS)
     for benchmark in benchmarks:
         texts = Texts.of(benchmark, 1_000 if quick else None)
         found: dict[Variant, list[Figures]] = {}
         held = texts.held_out()
-        tried = {rate: _measured(held, Variant(), rate, SEEDS[0], records, quick) for rate in _LEARNING_RATES}
+        tried = {rate: _measured(held, Variant(), rate, SEEDS[0], records, n_epochs) for rate in _LEARNING_RATES}
         rate = max(tried, key=lambda each: tried[each]["P@1"] + tried[each]["P@5"])
         variants = [Variant(), *(Variant(_FIRST, trim) for trim in _TRIMS)]
         for variant in variants[:2] if quick else variants:
-            found[variant] = [_measured(texts, variant, rate, seed, records, quick) for seed in seeds]
-            yield _heads_section(texts, found, rate, len(seeds))
+            found[variant] = [_measured(texts, variant, rate, seed, records, n_epochs) for seed in seeds]
+            yield _heads_section(texts, found, rate, len(seeds), n_epochs)
             if variant.first is not None:
                 yield _trimming_section(texts, found)
         claims += _claims(texts, found)
 
 
 def _measured(
-    texts: Texts, variant: Variant, rate: float, seed: int, records: Records[Figures], quick: bool
+    texts: Texts, variant: Variant, rate: float, seed: int, records: Records[Figures], n_epochs: int
 ) -> Figures:
-    settings = Settings(epochs=2 if quick else _EPOCHS, batch_size=_BATCH, learning_rate=rate, seed=seed)
+    settings = Settings(epochs=n_epochs, batch_size=_BATCH, learning_rate=rate, seed=seed)
     key = {
         "texts": texts.title,
         "head": "one-hot" if variant.first is None else f"MHC {variant.first}",
         "trimmed": variant.trim,
         "learning rate": rate,
         "seed": seed,
-        "rows": texts.train[0].shape[0],
+        "rows": texts.n_rows,
         "epochs": settings.epochs,
     }
     return records.measured(key, lambda: trained(texts, variant, settings))
@@ -149,7 +156,9 @@ def _name(variant: Variant, n_labels: int) -> str:
     return "one-hot" if variant.first is None else f"MHC {lengths(_radices(variant.first, n_labels))}"
 
 
-def _heads_section(texts: Texts, found: dict[Variant, list[Figures]], rate: float, n_seeds: int) -> Section:
+def _heads_section(
+    texts: Texts, found: dict[Variant, list[Figures]], rate: float, n_seeds: int, n_epochs: int
+) -> Section:
     columns = (
         Column("head"),
         *(column for name in PRECISIONS for column in (Column(name, ".2f"), Column(f"± {name}", ".2f"))),
@@ -172,9 +181,9 @@ def _heads_section(texts: Texts, found: dict[Variant, list[Figures]], rate: floa
     text = (
         f"A bag of words ({_SCALING}), one layer of {_WIDTH}, then the head: an output for every label, or groups "
         f"of similar labels first and the members of the best {_SURVIVORS} groups then. Offsets start at the "
-        f"log-odds of labels. The learning rate is chosen on {_VALIDATION:,} training rows, by the one-hot head for "
-        f"all ({rate:g}); then {n_seeds} networks, one for each seed, learn from all training rows for "
-        f"{_EPOCHS} epochs. Test rows, percent, ± the standard deviation. The paper's figures (table 3) are of a "
+        f"log-odds of labels. The learning rate is chosen on {texts.n_held:,} training rows, by the one-hot head for "
+        f"all ({rate:g}); then {n_seeds} networks, one for each seed, learn from {texts.n_rows:,} training rows for "
+        f"{n_epochs} epochs. Test rows, percent, ± the standard deviation. The paper's figures (table 3) are of a "
         "fine-tuned BERT on another split, which chose its epochs by the test part."
     )
     return Section(f"{texts.title}: heads", text, [Table(f"{texts.title}: precision", columns, rows)])
