@@ -30,10 +30,10 @@ Part = tuple[Rows, Any]
 
 _VALIDATION = 5_000
 _WIDTH, _DIGIT_WIDTH, _EMBEDDING = 256, 64, 64
-_LEARNING_RATES = (1e-3, 3e-3)
-_BATCH, _EPOCHS = 256, 6
+_LEARNING_RATES = (3e-3, 1e-2)
+_BATCH, _EPOCHS, _SINGLE_EPOCHS = 256, 6, 12
 _SINGLE = 30_000  # images of one thing to train on
-_MOSAICS = 20_000, 5_000, 10_000  # to train on, to choose by, to test on
+_MOSAICS = 15_000, 5_000, 10_000  # to train on, to choose by, to test on
 _SIDE = 28
 _BLOCKS = 4  # of each row of few classes in MHS, as the authors' code has for CIFAR
 _FEW = 100
@@ -191,7 +191,8 @@ def compared(
 def _measured(
     images: Images, variant: Variant, rate: float, seed: int, records: Records[Figures], quick: bool
 ) -> Figures:
-    settings = Settings(epochs=2 if quick else _EPOCHS, batch_size=_BATCH, learning_rate=rate, seed=seed)
+    epochs = 2 if quick else _SINGLE_EPOCHS if images.n_classes <= _FEW else _EPOCHS
+    settings = Settings(epochs=epochs, batch_size=_BATCH, learning_rate=rate, seed=seed)
     key = {
         "images": images.title,
         "head": variant.name,

@@ -101,7 +101,7 @@ def pretrained_sections(
 
 
 def _some(corpus: Corpus, size: int) -> Corpus:
-    """Rows drawn at random, always the same, in an order of chance: a file may be sorted, and the first are held out."""
+    """Rows drawn at random, always the same, in an order of chance: the first are held out, and files may be sorted."""
     return corpus.select(np.random.default_rng(0).permutation(corpus.n_rows)[:size])
 
 
