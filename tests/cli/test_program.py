@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -162,6 +162,15 @@ def unread(pipe: int) -> int:
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Programs started here hear interrupts, also where a shell has started the tests in the background, without."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(os.name == "nt", reason="signals of a terminal")
 def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     read, write = os.pipe()
@@ -183,6 +192,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.jsonl", "rows.txt"]
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(os.name == "nt", reason="signals of a terminal")
 @pytest.mark.parametrize("learner", ["tree", "one-vs-rest"])
 def test_an_interrupt_does_not_wait_for_the_kernels(tmp_path: Path, learner: str) -> None:
