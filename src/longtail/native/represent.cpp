@@ -4,8 +4,8 @@
 //
 // The norm has a kink where nothing is left of y; below `floor` it is replaced by a parabola, which costs at most half of
 // the tolerance. Where little is left, coordinates hold one another back, and now and then a leap moves them together to
-// the least of a parabola that lies above the objective, as far as signs allow. Every label stops at its own certificate: the residual, scaled until no column of A has a product with
-// it above 1, bounds the optimum from below.
+// the least of a parabola that lies above the objective, as far as signs allow. Every label stops at its own
+// certificate: the residual, scaled until no column of A has a product with it above 1, bounds the optimum from below.
 #include "kernels.h"
 
 #include <algorithm>
