@@ -108,12 +108,15 @@ def stage_logits(head: Cascade, stage: int, features: Tensor) -> Tensor:
     return logits
 
 
+@pytest.mark.parametrize("prefix_weight", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("radices", [(5, 4), (3, 2, 4)])
-def test_loss_with_all_prefixes_is_the_cross_entropy_of_the_chances_of_all_stages(radices: tuple[int, ...]) -> None:
+def test_loss_with_all_prefixes_is_the_weighted_cross_entropy_of_the_chances_of_all_stages(
+    radices: tuple[int, ...], prefix_weight: float
+) -> None:
     torch.manual_seed(0)
     n_labels = torch.tensor(radices).prod().item() - 2
     order = torch.randperm(int(n_labels))
-    head = Cascade(4, int(n_labels), radices, width=3, survivors=100, order=order)
+    head = Cascade(4, int(n_labels), radices, width=3, survivors=100, order=order, prefix_weight=prefix_weight)
     for parameter in head.tables.parameters():
         nn.init.normal_(parameter)
     features = torch.randn(3, 4)
@@ -125,7 +128,8 @@ def test_loss_with_all_prefixes_is_the_cross_entropy_of_the_chances_of_all_stage
             on[row, order[labels] // stride] = 1
         logits = head.first(features) if stage == 0 else stage_logits(head, stage, features)
         chances = logits.sigmoid() * chances.repeat_interleave(radices[stage], 1)[:, :n_prefixes]
-        expected = expected + functional.binary_cross_entropy(chances, on, reduction="sum")
+        weight = 1.0 if stage + 1 == len(radices) else prefix_weight
+        expected = expected + weight * functional.binary_cross_entropy(chances, on, reduction="sum")
         n_scored += on.numel()
     torch.testing.assert_close(head.loss(features, label_rows(sets, int(n_labels))), expected / n_scored)
 
@@ -169,6 +173,12 @@ def test_only_candidates_are_scored_and_the_rows_labels_are_among_them() -> None
     assert gradient_rows(head, 1) == {*range(5, 10), *range(90, 95)}
 
 
+@pytest.mark.parametrize("wrong", [-0.1, float("nan"), float("inf")])
+def test_a_weight_of_prefixes_that_is_none_is_refused(wrong: float) -> None:
+    with pytest.raises(InvalidInput, match="expected a number from 0"):
+        Cascade(2, 10, (5, 2), prefix_weight=wrong)
+
+
 def test_labels_of_more_groups_than_survive_take_the_places_of_others() -> None:
     torch.manual_seed(0)
     head = Cascade(4, 100, (20, 5), width=3, survivors=2)
@@ -177,6 +187,12 @@ def test_labels_of_more_groups_than_survive_take_the_places_of_others() -> None:
     touched = gradient_rows(head, 1)
     assert touched >= {0, *labels}
     assert len(touched) <= 2 * 10
+
+
+@pytest.mark.parametrize("wrong", [-0.1, float("nan"), float("inf")])
+def test_a_weight_of_prefixes_that_is_none_is_refused(wrong: float) -> None:
+    with pytest.raises(InvalidInput, match="expected a number from 0"):
+        Cascade(2, 10, (5, 2), prefix_weight=wrong)
 
 
 def test_labels_of_more_groups_than_survive_reach_the_last_of_three_stages() -> None:
@@ -249,7 +265,7 @@ def test_shared_prefixes_take_the_largest_weight_of_their_labels() -> None:
     torch.manual_seed(0)
     weights = torch.ones(6)
     weights[0], weights[1] = 0.5, 3
-    head = Cascade(4, 6, (2, 3), width=3, survivors=2, label_weights=weights)
+    head = Cascade(4, 6, (2, 3), width=3, survivors=2, label_weights=weights, prefix_weight=1.0)
     features = torch.randn(1, 4)
     first, last = head.first(features), stage_logits(head, 1, features)
     expected = functional.binary_cross_entropy(
@@ -291,8 +307,14 @@ def test_arguments_that_do_not_fit_are_refused(wrong: dict[str, Any]) -> None:
         Cascade(**{"n_features": 2, "n_labels": 10, "radices": (5, 2), **wrong})
 
 
+@pytest.mark.parametrize("wrong", [-0.1, float("nan"), float("inf")])
+def test_a_weight_of_prefixes_that_is_none_is_refused(wrong: float) -> None:
+    with pytest.raises(InvalidInput, match="expected a number from 0"):
+        Cascade(2, 10, (5, 2), prefix_weight=wrong)
+
+
 def test_labels_of_more_groups_than_survive_are_scored_with_the_chances_of_their_own_groups() -> None:
-    head = Cascade(4, 6, (3, 2), width=3, survivors=2)
+    head = Cascade(4, 6, (3, 2), width=3, survivors=2, prefix_weight=1.0)
     with torch.no_grad():
         for parameter in head.parameters():
             parameter.zero_()

@@ -6,6 +6,7 @@ last table has a row for every label.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -31,8 +32,9 @@ class Cascade(CodedHead):
 
     Multi-label rows are trained with the prefixes of their labels among the survivors, ahead of those that score
     better; a label still missing takes the place of a candidate that is none. A score is the product of the sigmoids
-    along the code, and the loss is the binary cross-entropy of these scores, the mean over the candidates of all
-    stages: what is trained is what ranks. Single-label rows take a softmax over siblings: the scores of all labels sum
+    along the code, and the loss is the binary cross-entropy of these scores, summed over the candidates of all stages
+    and divided by their number: what is trained is what ranks. Stages before the last, whose scores only decide what
+    survives, count little. Single-label rows take a softmax over siblings: the scores of all labels sum
     to 1, the loss is the label's negative log-likelihood, for which only the siblings along its code are scored, and
     one survivor is the greedy search of the paper.
 
@@ -50,6 +52,8 @@ class Cascade(CodedHead):
         A prefix that several labels of a row share takes the largest of their weights.
     order : int64 array of n_labels or None
         The position of each label among the codes.
+    prefix_weight : float
+        Weight in the multi-label loss of the stages before the last.
     sparse_gradients : bool
         Whether the tables get sparse gradients, whose cost does not grow with the labels; the optimiser must take them.
 
@@ -71,13 +75,17 @@ class Cascade(CodedHead):
         task: Task = "multi-label",
         label_weights: Tensor | None = None,
         order: Any = None,
+        prefix_weight: float = 0.05,
         sparse_gradients: bool = False,
     ) -> None:
         super().__init__(n_features, n_labels, radices, task, label_weights, order)
         if (width is not None and width < 1) or survivors < 1:
             raise InvalidInput(f"width is {width} and survivors {survivors}; expected at least 1 of each")
+        if not 0 <= prefix_weight < math.inf:
+            raise InvalidInput(f"prefix_weight is {prefix_weight}; expected a number from 0")
         self.width = n_features if width is None else width
         self.survivors = survivors
+        self.prefix_weight = prefix_weight
         self.sparse_gradients = sparse_gradients
         # Prefixes of padding alone have no row.
         self.n_prefixes = tuple(-(-n_labels // stride) for stride in self.codes.strides)
@@ -201,7 +209,8 @@ class Cascade(CodedHead):
             has = has + functional.logsigmoid(logits)
             found = has[owners, places]
             positive = (found if weights is None else found * weights).sum()
-            total = total + lacks[owners, places].sum() - lacks.sum() - positive
+            weight = 1.0 if stage + 1 == len(self.codes.radices) else self.prefix_weight
+            total = total + weight * (lacks[owners, places].sum() - lacks.sum() - positive)
             n_scored += int(exist.sum())
             standing = has.detach().exp().where(exist, -1)
             standing = standing.index_put((owners, places), torch.ones(()), accumulate=True)
