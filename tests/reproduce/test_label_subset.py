@@ -89,6 +89,15 @@ def test_settings_are_chosen_without_the_test_rows(benchmark: Benchmark) -> None
     assert chosen[0] == chosen[1]
 
 
+def test_dense_features_may_become_cosines_whose_products_are_a_gaussian_kernel(benchmark: Benchmark) -> None:
+    X, _ = benchmark.features("as published")
+    chosen, _ = label_subset_settings.features(benchmark, "cosines, narrow kernel")
+    rows = X.toarray()
+    distances = ((rows[:, None] - rows) ** 2).sum(axis=2)
+    expected = np.exp(-distances / distances.mean())
+    assert np.abs(chosen @ chosen.T - expected).mean() < 0.04
+
+
 def test_the_shortcut_by_which_settings_are_chosen_is_what_the_classifier_scores(benchmark: Benchmark) -> None:
     prepared = Prepared.of(benchmark, quick=True)
     held, choice = prepared.held, Choice("frequency", decoder_alpha=10.0)
