@@ -173,12 +173,6 @@ def test_only_candidates_are_scored_and_the_rows_labels_are_among_them() -> None
     assert gradient_rows(head, 1) == {*range(5, 10), *range(90, 95)}
 
 
-@pytest.mark.parametrize("wrong", [-0.1, float("nan"), float("inf")])
-def test_a_weight_of_prefixes_that_is_none_is_refused(wrong: float) -> None:
-    with pytest.raises(InvalidInput, match="expected a number from 0"):
-        Cascade(2, 10, (5, 2), prefix_weight=wrong)
-
-
 def test_labels_of_more_groups_than_survive_take_the_places_of_others() -> None:
     torch.manual_seed(0)
     head = Cascade(4, 100, (20, 5), width=3, survivors=2)
@@ -187,12 +181,6 @@ def test_labels_of_more_groups_than_survive_take_the_places_of_others() -> None:
     touched = gradient_rows(head, 1)
     assert touched >= {0, *labels}
     assert len(touched) <= 2 * 10
-
-
-@pytest.mark.parametrize("wrong", [-0.1, float("nan"), float("inf")])
-def test_a_weight_of_prefixes_that_is_none_is_refused(wrong: float) -> None:
-    with pytest.raises(InvalidInput, match="expected a number from 0"):
-        Cascade(2, 10, (5, 2), prefix_weight=wrong)
 
 
 def test_labels_of_more_groups_than_survive_reach_the_last_of_three_stages() -> None:

@@ -30,7 +30,7 @@ from longtail.reproduce.claims import Claim
 from longtail.reproduce.head_costs import BAR_AT
 from longtail.reproduce.multi_head_images import Images, Mosaics, SideBySide, Variant
 from longtail.reproduce.multi_head_pretrained import Documents
-from longtail.reproduce.multi_head_rank_one import Course, course
+from longtail.reproduce.multi_head_rank_one import LOSSES, Course, Loss, courses
 from longtail.reproduce.multi_head_texts import Texts
 from longtail.reproduce.records import Figures, Records
 
@@ -159,17 +159,18 @@ def test_label_sets_are_judged_whole(records: Records[Figures]) -> None:
 
 
 def test_cross_entropy_tells_classes_apart_where_squared_error_does_not() -> None:
-    crossed, squared = (course(loss, [0, 1], n=12, n_epochs=3000) for loss in ("cross-entropy", "squared error"))
+    crossed, squared = courses([0, 1], n=12, n_epochs=3000).values()
     assert crossed.accuracies.shape == (len(crossed.epochs), 2)
     assert crossed.accuracies[-1].min() > 90 > 50 > squared.accuracies[-1].max()
     assert crossed.ranks[-1].min() > squared.ranks[-1].max()
 
 
 def test_one_seed_has_no_deviation_and_more_have_that_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    def made(loss: str, seeds: tuple[int, ...], n_epochs: int) -> Course:
-        return Course([1], np.array([[97.0, 98.0, 99.0][: len(seeds)]]), np.ones((1, len(seeds))))
+    def made(seeds: tuple[int, ...], n_epochs: int) -> dict[Loss, Course]:
+        found = Course([1], np.array([[97.0, 98.0, 99.0][: len(seeds)]]), np.ones((1, len(seeds))))
+        return dict.fromkeys(LOSSES, found)
 
-    monkeypatch.setattr(multi_head_rank_one, "course", made)
+    monkeypatch.setattr(multi_head_rank_one, "courses", made)
     monkeypatch.setattr(multi_head_rank_one, "SEEDS", (0, 1, 2))
     for quick, expected in ((True, (97.0, None)), (False, (98.0, 1.0))):
         [section] = multi_head_rank_one.rank_one([], quick=quick)

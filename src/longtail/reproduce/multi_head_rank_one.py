@@ -36,31 +36,30 @@ class Course:
     ranks: Array
 
 
-def course(loss: Loss, seeds: Sequence[int], n: int = _N, n_epochs: int = _EPOCHS) -> Course:
-    """Train linear networks of one hidden unit, one for each seed, to tell n Gaussian inputs of n numbers apart.
+def courses(seeds: Sequence[int], n: int = _N, n_epochs: int = _EPOCHS) -> dict[Loss, Course]:
+    """Train linear networks of one hidden unit, one for each loss and seed, to tell n Gaussian inputs apart.
 
-    Every input is a class of its own, and all of them are one batch. The probabilities are the softmax of the outputs.
-    The networks are trained side by side, as they are too small to fill a processor one by one.
+    Inputs are n numbers each and classes of their own, and all of them are one batch. The probabilities are the softmax
+    of the outputs. The networks share nothing; they are trained side by side, too small to fill a processor one by one.
 
     Examples
     --------
-    >>> course("cross-entropy", [0], n=3, n_epochs=500).accuracies[-1]
+    >>> courses([0], n=3, n_epochs=500)["cross-entropy"].accuracies[-1]
     array([100.])
     """
-    inputs, weights = zip(*(_drawn(seed, n) for seed in seeds), strict=True)
+    inputs, weights = zip(*(_drawn(seed, n) for _ in LOSSES for seed in seeds), strict=True)
     X, classes, wanted = torch.stack(inputs), torch.arange(n), torch.eye(n)
     hidden, output, offset = (torch.stack(parts).requires_grad_() for parts in zip(*weights, strict=True))
     optimiser = torch.optim.Adam([hidden, output, offset], _LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n_epochs)
     shown = np.unique(np.geomspace(1, n_epochs, 40).astype(int)).tolist()
     accuracies, ranks = [], []
-    with task(f"{loss} through one hidden unit", total=n_epochs) as advance:
+    with task("networks of one hidden unit", total=n_epochs) as advance:
         for epoch in range(1, n_epochs + 1):
             outputs = X @ hidden @ output + offset
-            if loss == "cross-entropy":
-                value = functional.cross_entropy(outputs.flatten(0, 1), classes.repeat(len(seeds)))
-            else:
-                value = (outputs - wanted).square().sum(2).mean()
+            entropic, squared = outputs.chunk(len(LOSSES))
+            value = functional.cross_entropy(entropic.flatten(0, 1), classes.repeat(len(seeds)))
+            value = value + (squared - wanted).square().sum(2).mean()
             if epoch in shown:
                 probabilities = outputs.detach().double().softmax(2)
                 accuracies.append(100 * (outputs.argmax(2) == classes).double().mean(1).numpy())
@@ -70,7 +69,10 @@ def course(loss: Loss, seeds: Sequence[int], n: int = _N, n_epochs: int = _EPOCH
             optimiser.step()
             schedule.step()
             advance(1)
-    return Course(shown, np.array(accuracies), np.array(ranks))
+    return {
+        loss: Course(shown, *(np.split(np.array(values), len(LOSSES), axis=1)[place] for values in (accuracies, ranks)))
+        for place, loss in enumerate(LOSSES)
+    }
 
 
 def _drawn(seed: int, n: int) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
@@ -92,8 +94,7 @@ def rank_one(claims: list[Claim], *, quick: bool) -> Iterator[Section]:
     rows: list[tuple[Cell, ...]] = []
     accuracy_lines, rank_lines = [], []
     last = []
-    for style, loss in enumerate(LOSSES):
-        found = course(loss, seeds, n_epochs=n_epochs)
+    for style, (loss, found) in enumerate(courses(seeds, n_epochs=n_epochs).items()):
         accuracies, ranks = found.accuracies.mean(axis=1), found.ranks.mean(axis=1)
         told = "approaches 100" if loss == "cross-entropy" else "does not rise"
         spread = Spread.of(found.accuracies[-1])
