@@ -22,7 +22,7 @@ def _program(seed, n_labels, density, alpha):
     Y[0] = 1
     gram = Y.T @ Y
     allowed = ~np.eye(n_labels, dtype=bool)
-    return Y, admm.Program(gram, gram, gram.diagonal(), allowed, alpha, admm.spectral_bound(gram))
+    return Y, admm.Program(gram, gram, gram.diagonal(), allowed, alpha, admm.row_sums(gram))
 
 
 def _written_out(Y, vectors):
@@ -50,8 +50,8 @@ def test_a_step_in_products_is_the_step_written_out_in_rows(**problem):
     for _ in range(20):
         penalty = at.penalty
         at = admm.step(program, at)
-        moved = z - Y.T @ (Y @ z + left - Y - multiplier / penalty) / program.lipschitz
-        z = np.sign(moved) * np.maximum(np.abs(moved) - 1 / (penalty * program.lipschitz), 0)
+        moved = z - Y.T @ (Y @ z + left - Y - multiplier / penalty) / program.curvature
+        z = np.sign(moved) * np.maximum(np.abs(moved) - 1 / (penalty * program.curvature), 0)
         np.fill_diagonal(z, 0)
         whole = Y - Y @ z + multiplier / penalty
         left = whole * np.maximum(1 - program.alpha / penalty / np.maximum(np.linalg.norm(whole, axis=0), 1e-300), 0)
@@ -67,16 +67,18 @@ def test_the_lower_bound_never_passes_the_objective_and_more_iterations_never_lo
     _, _, objectives, bounds, _ = admm.solve(program, 1e-9, iterations)
     _, _, later, later_bounds, _ = admm.solve(program, 1e-9, 10 * iterations)
     assert (bounds <= later * (1 + 1e-9)).all()
-    assert (later <= objectives + 1e-12).all()
-    assert (later_bounds >= bounds - 1e-12).all()
+    # The longer run looks at other iterations, and stops at the first that is good enough.
+    assert (later <= objectives * (1 + 1e-9)).all()
+    assert (later_bounds >= bounds - 1e-9 * later).all()
 
 
 @given(seed=st.integers(0, 2**32 - 1), n_labels=st.integers(1, 30), density=st.floats(0.02, 0.8))
-def test_the_spectral_bound_holds_and_is_tight(seed, n_labels, density):
+def test_the_row_sums_exceed_the_products_by_a_matrix_without_negative_eigenvalues(seed, n_labels, density):
     Y = (np.random.default_rng(seed).random((30, n_labels)) < density).astype(np.float64)
-    largest = float(np.linalg.eigvalsh(Y.T @ Y)[-1])
-    bound = admm.spectral_bound(Y.T @ Y)
-    assert largest * (1 - 1e-9) <= bound <= 1.2 * largest + 1e-9
+    gram = Y.T @ Y
+    curvature = admm.row_sums(gram)
+    assert curvature.min() > 0
+    assert np.linalg.eigvalsh(np.diag(curvature[:, 0]) - gram)[0] >= -1e-9 * curvature.max()
 
 
 @pytest.mark.parametrize("alpha", [0.5, 2.0, 10.0])

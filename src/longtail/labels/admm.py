@@ -16,7 +16,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 # The penalty of a label, in units of alpha / |y|: on Bibtex 0.1 and 0.3 took a third of the iterations that 1 took.
 _PENALTY = 0.2
 _CHECK_EVERY = 10
-_POWER_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ class Program:
         The columns of A that a label may use.
     alpha : float
         Price of what is left of a label.
-    lipschitz : float
-        At least the largest eigenvalue of `gram`: see `spectral_bound`.
+    curvature : array of shape (k, 1)
+        A diagonal D such that D - `gram` has no negative eigenvalue: see `row_sums`.
     """
 
     gram: Any
@@ -44,12 +43,12 @@ class Program:
     squares: Array
     allowed: Array
     alpha: float
-    lipschitz: float
+    curvature: Array
 
     def take(self, columns: Array) -> Program:
         """The same for some of its labels."""
         targets, allowed = self.targets[:, columns], self.allowed[:, columns]
-        return Program(self.gram, targets, self.squares[columns], allowed, self.alpha, self.lipschitz)
+        return Program(self.gram, targets, self.squares[columns], allowed, self.alpha, self.curvature)
 
     def products(self, vectors: Combination) -> Array:
         """A'v."""
@@ -120,8 +119,8 @@ def start(program: Program) -> Iterate:
 def step(program: Program, at: Iterate, growth: float = 1.0) -> Iterate:
     """One iteration: a shrunken gradient step in z, the proximal map of alpha |e|, the multiplier, the penalty."""
     whole = at.residual.plus(at.multiplier, 1 / at.penalty)
-    moved = at.z + program.products(whole.plus(at.left, -np.ones_like(at.penalty))) / program.lipschitz
-    shrunk = np.maximum(np.abs(moved) - 1 / (at.penalty * program.lipschitz), 0)
+    moved = at.z + program.products(whole.plus(at.left, -np.ones_like(at.penalty))) / program.curvature
+    shrunk = np.maximum(np.abs(moved) - 1 / (at.penalty * program.curvature), 0)
     z = np.where(program.allowed, np.copysign(shrunk, moved), 0)
     residual = Combination(np.ones_like(at.penalty), z, program.gram @ z)
     whole = residual.plus(at.multiplier, 1 / at.penalty)
@@ -167,21 +166,15 @@ def solve(
     return best, norms, objectives, bounds, iterations
 
 
-def spectral_bound(gram: Any) -> float:
-    """An upper bound on the largest eigenvalue of a symmetric matrix without negative entries, tight in practice.
+def row_sums(gram: Any) -> Array:
+    """A diagonal that exceeds a matrix without negative entries by one without negative eigenvalues, as a column.
 
-    For every positive vector x the largest of ``(gram @ x) / x`` is such a bound (Collatz and Wielandt).
+    One step length for all would be that of the most frequent label, and rare ones, whose products are small, would
+    hardly move: on Delicious 1,000 iterations then prove 4 percent, where 160 with these prove 0.01.
     """
-    x = np.ones(gram.shape[0])
-    bound = np.inf
-    for _ in range(_POWER_STEPS):
-        image = gram @ x
-        bound = min(bound, float((image / x).max(initial=0)))
-        if not bound:
-            break
-        # A little of everything keeps x positive where labels do not hang together.
-        x = image / image.max() + 1e-9
-    return bound
+    sums = np.asarray(gram.sum(axis=1), dtype=np.float64).reshape(-1, 1)
+    # Where a column of A is empty any step will do.
+    return np.where(sums > 0, sums, 1.0)
 
 
 def _dot(left: Array, right: Array) -> Array:

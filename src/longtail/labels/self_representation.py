@@ -118,8 +118,7 @@ def _by_admm(
         'Use solver="descent", or fewer threads.',
     ).check()
     gram = products.gram.toarray() if dense else products.gram
-    # Where the columns of A are empty any step will do.
-    lipschitz, excluded = max(admm.spectral_bound(products.gram), 1.0), products.excluded
+    curvature, excluded = admm.row_sums(products.gram), products.excluded
     counts, iterations = np.zeros((2, n_labels), dtype=np.int64)
     norms, objectives, bounds = np.zeros((3, n_labels))
 
@@ -127,7 +126,7 @@ def _by_admm(
         labels = np.arange(block.start, block.stop)[products.squares[block] > 0]
         allowed = np.arange(size)[:, None] != excluded[labels]
         targets = products.targets[labels].toarray().T
-        program = admm.Program(gram, targets, products.squares[labels], allowed, alpha, lipschitz)
+        program = admm.Program(gram, targets, products.squares[labels], allowed, alpha, curvature)
         z, *found = admm.solve(program, tolerance, max_iterations)
         norms[labels], objectives[labels], bounds[labels], iterations[labels] = found
         counts[labels] = np.count_nonzero(z, axis=0)
