@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from longtail.cli.cards import metrics_section, source
 from longtail.cli.inputs import ReaderOptions, is_number, load_tagger, read, reader_options
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
@@ -45,6 +46,7 @@ def _read_constants(ctx: click.Context, parameter: click.Parameter, value: str |
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--picture", metavar="FILE.png", help="Also draw the report.")
+@click.option("--keep", is_flag=True, help="Also write what was measured into the card of MODEL.")
 @reader_options
 @click.pass_obj
 def command(
@@ -56,6 +58,7 @@ def command(
     propensity: tuple[float, float] | None,
     as_json: bool,
     picture: str | None,
+    keep: bool,
     **given: Any,
 ) -> None:
     """Measure MODEL on DATA.
@@ -74,3 +77,8 @@ def command(
     if picture is not None:
         report.save_picture(picture)
         terminal.say(f"drew {picture}")
+    if keep:
+        from longtail.store import update_card
+
+        update_card(model, metrics=metrics_section(report, source(data, "test")))
+        terminal.say(f"wrote what was measured into the card of {model}")
