@@ -78,16 +78,21 @@ def kinds_of_rows(judgement: Judgement) -> dict[str, Array]:
 
 
 def choose_rows(judgement: Judgement, best_scores: Array, most: int) -> list[tuple[str, int]]:
-    """The kind and the number of each row to show: a third of each kind, the surest first, ties to the first row."""
-    shares = {RIGHT: most // 3, PARTLY: most - 2 * (most // 3), WRONG: most // 3}
+    """The kind and the number of each row to show: a third of each kind, the surest first, ties to the first row.
+
+    What one kind has not enough rows for goes to the others, the wrong ones first.
+    """
+    rows = {kind: np.flatnonzero(mask) for kind, mask in kinds_of_rows(judgement).items()}
+    wanted = {RIGHT: most // 3, PARTLY: most - 2 * (most // 3), WRONG: most // 3}
+    counts = {kind: min(wanted[kind], len(some)) for kind, some in rows.items()}
+    for kind in (WRONG, PARTLY, RIGHT):
+        counts[kind] += min(most - sum(counts.values()), len(rows[kind]) - counts[kind])
     chosen = []
-    for kind, mask in kinds_of_rows(judgement).items():
-        rows = np.flatnonzero(mask)
-        rows = rows[np.argsort(-best_scores[rows], kind="stable")]
-        count = min(shares[kind], len(rows))
-        surest = (count + 1) // 2
-        picked = [*rows[:surest].tolist(), *rows[len(rows) - (count - surest) :].tolist()]
-        chosen += [(kind, row) for row in picked]
+    for kind, some in rows.items():
+        by_score = some[np.argsort(-best_scores[some], kind="stable")].tolist()
+        surest = (counts[kind] + 1) // 2
+        least_sure = counts[kind] - surest
+        chosen += [(kind, row) for row in by_score[:surest] + by_score[len(by_score) - least_sure :]]
     return chosen
 
 

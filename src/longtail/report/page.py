@@ -150,8 +150,8 @@ def _metrics(facts: Facts) -> Markup:
         _table(["", *((f"@{k}", "") for k in report.ks), "what it is"], rows),
         element(
             "p",
-            "In percent. Small figures and whiskers are 95% intervals over rows by the normal approximation, for F1 and "
-            f"PSP of their linear part. PSP with the propensity constants {a:g} and {b:g}. "
+            "In percent. Small figures and whiskers are 95% intervals over rows by the normal approximation, for F1 "
+            f"and PSP of their linear part. PSP with the propensity constants {a:g} and {b:g}. "
             f"Labels found at least once in the first {text.counted(facts.k, 'place')}: "
             f"{text.percent(report.metrics['coverage'][facts.k], 1)}.",
             class_="note",
@@ -344,8 +344,8 @@ def _colophon(heading: Heading) -> Markup:
         element("p", f"Made by longtail {__version__} on {_day(heading.at)}; {options}.", class_="note"),
         element(
             "p",
-            "A label of the test rows that training never saw counts as missed. The choice of documents and the order of "
-            "ties are fixed: the same model and rows give the same report.",
+            "A label of the test rows that training never saw counts as missed. The choice of documents and the order "
+            "of ties are fixed: the same model and rows give the same report.",
             class_="note",
         ),
     )

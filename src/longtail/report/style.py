@@ -33,8 +33,8 @@ td.n,th.n{text-align:right;white-space:nowrap}
 td.l{overflow-wrap:anywhere;min-width:9em}
 td small{color:var(--soft);white-space:nowrap}
 .metric{display:block;margin-top:2px}
-nav{font-size:.875rem;margin:18px 0 0}
-nav a{color:var(--accent);margin-right:14px;text-decoration:none;white-space:nowrap}
+nav{font-size:.875rem;margin:18px 0 0;display:flex;flex-wrap:wrap;gap:4px 18px}
+nav a{color:var(--accent);text-decoration:none;white-space:nowrap}
 nav a:hover,nav a:focus{text-decoration:underline}
 svg{width:100%;height:auto;display:block}
 svg.metric{width:140px;height:14px}
@@ -44,8 +44,8 @@ svg text{fill:var(--soft);font-size:11px;font-family:inherit}
 .line{fill:none;stroke-width:2}.line.accent,.line.precision{stroke:var(--accent)}.line.recall{stroke:var(--second)}
 .dot.accent,.dot.precision{fill:var(--accent)}.dot.recall{fill:var(--second)}.ghost{fill:var(--ghost)}
 .track{fill:var(--ghost)}.bar{fill:var(--accent)}.whisker{stroke:var(--ink);stroke-width:1.2}
-.legend{font-size:.875rem;color:var(--soft)}
-.key{margin-right:18px;white-space:nowrap}
+.legend{font-size:.875rem;color:var(--soft);display:flex;flex-wrap:wrap;gap:4px 18px}
+.key{white-space:nowrap}
 .key::before{content:"";display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:6px;vertical-align:-1px;
 background:var(--ghost)}
 .key.precision::before{background:var(--accent)}.key.recall::before{background:var(--second)}

@@ -109,8 +109,8 @@ def about_worst(facts: Facts) -> str:
     )
     return (
         f"Of {counted(facts.n_candidates, 'label')} with at least {counted(facts.least_true, 'true row')} here, "
-        f"{never}. A label that is often true and never found deserves a look at its training rows, or at whether it can be told "
-        "from the text at all."
+        f"{never}. A label that is often true and never found deserves a look at its training rows, or at "
+        "whether it can be told from the text at all."
     )
 
 
@@ -135,8 +135,8 @@ def about_unknown(facts: Facts) -> str:
         "Training saw every label of these rows."
         if not unknown.n_labels
         else f"{counted(unknown.n_labels, 'label')} of these rows {'was' if unknown.n_labels == 1 else 'were'} never "
-        f"seen in training and cannot be found: {percent(unknown.n_pairs / max(1, facts.n_pairs))} of all true labels, and "
-        f"every label of {counted(unknown.n_rows, 'row')}."
+        f"seen in training and cannot be found: {percent(unknown.n_pairs / max(1, facts.n_pairs))} of all true labels, "
+        f"and every label of {counted(unknown.n_rows, 'row')}."
     )
     blank = (
         f" Every row has a {known}."
