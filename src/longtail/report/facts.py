@@ -210,8 +210,8 @@ def _known_only(scores: LabelScores, n_known: int) -> LabelScores:
 
 
 def _least_true(true: Array) -> int:
-    """How many true rows a label needs before its scores say something; fewer where no label has so many."""
-    return max(1, min(_LEAST_TRUE, int(true.max(initial=0))))
+    """How many true rows a label needs before its scores say something; one where no label has so many."""
+    return _LEAST_TRUE if true.max(initial=0) >= _LEAST_TRUE else 1
 
 
 def _unknown(judgement: Judgement, n_known: int) -> Unknown:

@@ -166,9 +166,9 @@ def _reliability(facts: Facts) -> Markup:
     rows = [
         element(
             "tr",
-            _number(f"{each.low:.3f} to {each.high:.3f}"),
+            _number(f"{text.score(each.low)} to {text.score(each.high)}"),
             _number(f"{each.count:,}"),
-            _number(f"{each.mean_score:.3f}"),
+            _number(text.score(each.mean_score)),
             _number(text.percent(each.share_right, 1)),
         )
         for each in reversed(found.bins)
@@ -328,7 +328,7 @@ def _given(facts: Facts, given: Sequence[Given]) -> Markup:
         lines.append(
             element(
                 "li",
-                element("span", f"{each.score:.3f}", class_="score"),
+                element("span", text.score(each.score), class_="score"),
                 element("span", "✓ " if each.right else "✗ ", class_="hit" if each.right else "miss"),
                 name(facts.label_names[each.label]),
                 why,

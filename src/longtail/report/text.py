@@ -33,6 +33,15 @@ def counted(count: int, singular: str, plural: str = "") -> str:
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
+def score(value: float, digits: int = 3) -> str:
+    """A score, without a sign on what is rounded to 0.
+
+    >>> score(-0.0001), score(-0.5)
+    ('0.000', '-0.500')
+    """
+    return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
 def about_metrics(facts: Facts) -> str:
     report, k = facts.report, facts.k
     first = report.ks[0]
@@ -43,9 +52,10 @@ def about_metrics(facts: Facts) -> str:
         else f"Of the first {first} labels {percent(report.metrics['P'][first])} are right"
     )
     reach = 100 * (found.high - found.low) / 2
+    sample = f", give or take {reach:.1f} points for the choice of rows" if reach >= 0.05 else ""
     few = " These are few rows: look at the intervals before comparing models." if report.n_rows < _FEW_ROWS else ""
     return (
-        f"{said}, give or take {reach:.1f} points for the choice of rows. The first {counted(k, 'place')} "
+        f"{said}{sample}. The first {counted(k, 'place')} "
         f"hold{'s' * (k == 1)} {percent(report.metrics['R'][k])} of a row's true labels.{few}"
     )
 
@@ -56,8 +66,8 @@ def about_reliability(facts: Facts) -> str:
         return "No label was given to any row, so there are no scores to look at."
     low, high = found.bins[0], found.bins[-1]
     ends = (
-        f"Of the labels with the highest scores ({high.low:.2f} and more) {percent(high.share_right)} are right, of "
-        f"those with the lowest (up to {low.high:.2f}) {percent(low.share_right)}."
+        f"Of the labels with the highest scores ({score(high.low, 2)} and more) {percent(high.share_right)} are right, of "
+        f"those with the lowest (up to {score(low.high, 2)}) {percent(low.share_right)}."
     )
     if not facts.gives_probabilities:
         return (
@@ -93,8 +103,8 @@ def about_frequency(facts: Facts) -> str:
         else "rare labels are even the easier ones"
     )
     return (
-        f"Of the {counted(head.n_labels, 'most frequent label')} ({_rows(*head.train_counts)} in training each) "
-        f"{percent(much)} of all true occurrences are found, of the {counted(tail.n_labels, 'rarest', 'rarest')} "
+        f"Of the {_several(head.n_labels, 'most frequent label')} ({_rows(*head.train_counts)} in training each) "
+        f"{percent(much)} of all true occurrences are found, of the {_several(tail.n_labels, 'rarest')} "
         f"({_rows(*tail.train_counts)}) {percent(little)}: {comparison}."
     )
 
@@ -169,6 +179,12 @@ def precision_of(band: Band) -> str:
 
 def recall_of(band: Band) -> str:
     return "-" if band.recall is None else percent(band.recall, 1)
+
+
+def _several(count: int, what: str) -> str:
+    if count == 1:
+        return what
+    return f"{count:,} {what}{'s' * what.endswith('label')}"
 
 
 def _rows(low: int, high: int) -> str:
