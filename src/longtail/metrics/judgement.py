@@ -131,7 +131,7 @@ class Judgement:
         """
         k = self.check_k(k)
         hits = self.hits[:, :k].sum(axis=1)
-        values = {
+        values: dict[str, NDArray[np.float64]] = {
             "P": hits / k,
             "R": hits / np.maximum(self.row_sizes, 1),
             "nDCG": self.hits[:, :k] @ self._discounts[:k] / self._ideal_gains(k),
@@ -139,7 +139,8 @@ class Judgement:
         if self.weights is not None:
             rows, ranks, weights = self._best_weights
             values["hit weight"] = self._hit_weights[:, :k].sum(axis=1)
-            values["best weight"] = np.bincount(rows[ranks < k], weights[ranks < k], minlength=self.n_rows)
+            best = np.bincount(rows[ranks < k], weights[ranks < k], minlength=self.n_rows)
+            values["best weight"] = best.astype(np.float64, copy=False)
         return values
 
     def count_labels(self, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

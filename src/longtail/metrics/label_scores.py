@@ -50,7 +50,7 @@ class LabelScores:
         """The harmonic mean of both."""
         return 2 * self.found / np.maximum(self.true + self.given, 1)
 
-    def worst(self, most: int, least_true: int) -> NDArray[np.int64]:
+    def worst(self, most: int, least_true: int) -> NDArray[np.intp]:
         """The labels of lowest F1 among those with at least `least_true` true rows; the more rows, the worse."""
         among = np.flatnonzero(self.true >= max(1, least_true))
         order = np.lexsort((among, -self.true[among], self.f1[among]))

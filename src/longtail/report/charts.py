@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from longtail.metrics import Band, Interval, Reliability
 from longtail.report.markup import Markup, element, join
@@ -115,8 +115,7 @@ def legend(*entries: tuple[str, str]) -> Markup:
     return element("p", *(element("span", text, class_=f"key {kind}") for kind, text in entries), class_="legend")
 
 
-def _horizontal_grid(y: object, left: float, right: float) -> list[Markup]:
-    assert callable(y)
+def _horizontal_grid(y: Callable[[float], float], left: float, right: float) -> list[Markup]:
     parts = []
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(element("line", x1=left, x2=right, y1=y(tick), y2=y(tick), class_="grid"))

@@ -87,7 +87,7 @@ def choose_rows(judgement: Judgement, best_scores: Array, most: int) -> list[tup
     counts = {kind: min(wanted[kind], len(some)) for kind, some in rows.items()}
     for kind in (WRONG, PARTLY, RIGHT):
         counts[kind] += min(most - sum(counts.values()), len(rows[kind]) - counts[kind])
-    chosen = []
+    chosen: list[tuple[str, int]] = []
     for kind, some in rows.items():
         by_score = some[np.argsort(-best_scores[some], kind="stable")].tolist()
         surest = (counts[kind] + 1) // 2
@@ -101,7 +101,8 @@ def _example(
 ) -> Example:
     truth, top, hits = judgement.truth, judgement.top_labels[row], judgement.hits[row]
     true = truth.indices[truth.indptr[row] : truth.indptr[row + 1]]
-    given, explained = [], 0
+    given: list[Given] = []
+    explained = 0
     for label, score, hit in zip(top.tolist(), scores[row].tolist(), hits.tolist(), strict=True):
         if label < 0:
             break

@@ -13,8 +13,6 @@ from collections.abc import Iterable
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _VOID = {"meta", "br", "line", "rect", "circle", "path", "polyline"}
 
-Child = "str | Markup | Iterable[str | Markup] | None"
-
 
 class Markup(str):
     """Text that is HTML already."""

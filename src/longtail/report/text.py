@@ -66,8 +66,8 @@ def about_reliability(facts: Facts) -> str:
         return "No label was given to any row, so there are no scores to look at."
     low, high = found.bins[0], found.bins[-1]
     ends = (
-        f"Of the labels with the highest scores ({score(high.low, 2)} and more) {percent(high.share_right)} are right, of "
-        f"those with the lowest (up to {score(low.high, 2)}) {percent(low.share_right)}."
+        f"Of the labels with the highest scores ({score(high.low, 2)} and more) {percent(high.share_right)} are right, "
+        f"of those with the lowest (up to {score(low.high, 2)}) {percent(low.share_right)}."
     )
     if not facts.gives_probabilities:
         return (
