@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longtail.cli.audit_report import Unknown, draw, show_layer, show_tree
+from longtail.cli.cards import audit_section, source
 from longtail.cli.inputs import SEED, ReaderOptions, is_number, load_tagger, read, reader_options
 from longtail.cli.outputs import check_picture
 from longtail.cli.terminal import Terminal, counted
@@ -58,6 +59,7 @@ def _read_ranks(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @click.option("--seed", type=SEED, default=0, show_default=True, help="For the sets to look at.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every set that no input gets.")
 @click.option("--picture", metavar="FILE.png", help="Also draw radii and, with --ranks, the share that no input gets.")
+@click.option("--keep", is_flag=True, help="Also write what was found into the card of MODEL.")
 @reader_options
 @click.pass_obj
 def command(
@@ -78,6 +80,7 @@ def command(
     seed: int,
     as_json: bool,
     picture: str | None,
+    keep: bool,
     **given: Any,
 ) -> None:
     """Find the label sets of DATA that MODEL can never give, whatever its input.
@@ -92,6 +95,8 @@ def command(
         raise click.UsageError("give MODEL and DATA, or --weights and --labels")
     if weights is None and data is None:
         raise click.UsageError("give the DATA whose label sets to look at")
+    if weights is not None and keep:
+        raise click.UsageError("--keep writes into the card of MODEL; bare weights have none")
     if not math.isfinite(threshold):
         raise click.UsageError(f"--threshold is {threshold}; expected a finite number")
     if picture is not None:
@@ -141,6 +146,11 @@ def command(
             if drew
             else "there are no radii to draw: no set was proved to have an input by a linear program"
         )
+    if keep:
+        from longtail.store import update_card
+
+        update_card(str(model), audit=audit_section(found, names, source(str(data), "test"), unknown.rows))
+        terminal.say(f"wrote what was found into the card of {model}")
 
 
 def _asked(*names: str) -> set[str]:

@@ -7,10 +7,11 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from longtail.cli.cards import add_to_card, metrics_section, now
 from longtail.cli.terminal import Terminal, on_terminal
 
 if TYPE_CHECKING:
@@ -45,10 +46,12 @@ def command(terminal: Terminal, out: str | None) -> None:
     if out is not None:
         check_target(out, force=False)
     logging.getLogger("longtail").setLevel(logging.WARNING)
-    _measure(terminal)
+    metrics = _measure(terminal)
+    begun = time.perf_counter()
     tagger, topics = _learn_everything(terminal)
     if out is not None:
         tagger.save(out)
+        add_to_card(terminal, out, **_card(tagger, time.perf_counter() - begun), metrics=metrics)
         terminal.say(f"Saved the model to {out}.")
     terminal.hide_progress()
     for sentence in SENTENCES:
@@ -61,8 +64,24 @@ def command(terminal: Terminal, out: str | None) -> None:
         )
 
 
-def _measure(terminal: Terminal) -> None:
-    """Learn from four documents out of five and rank the labels of the fifth."""
+def _card(tagger: Tagger, seconds: float) -> dict[str, dict[str, Any]]:
+    return {
+        "data": {
+            "source": "paragraphs of the documentation of NumPy, SciPy and scikit-learn",
+            "rows": tagger.n_rows_,
+            "labels": len(tagger.label_names_),
+        },
+        "trained": {
+            "at": now(),
+            "seconds": round(seconds, 1),
+            "learner": type(tagger.estimator_).__name__,
+            "reason": "a label tree is nearly as good here as one-vs-rest, in a quarter of its time",
+        },
+    }
+
+
+def _measure(terminal: Terminal) -> dict[str, Any]:
+    """Learn from four documents out of five and rank the labels of the fifth; what was measured, as a card has it."""
     from longtail.data import load_python_api
 
     train, test = load_python_api(split="train"), load_python_api(split="test")
@@ -76,6 +95,7 @@ def _measure(terminal: Terminal) -> None:
     click.echo(replace(report, groups=()).to_text())
     click.echo()
     click.echo(_in_words(report))
+    return metrics_section(report, "held-out documents, by a model of the other documents")
 
 
 def _learn_everything(terminal: Terminal) -> tuple[Tagger, list[str]]:

@@ -173,8 +173,8 @@ def describe_groups(data: str, corpus: GroupedCorpus) -> str:
     )
 
 
-def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal) -> Tagger:
-    """Find the rows of the labels and learn from them; what was chosen is told."""
+def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal) -> tuple[Tagger, list[str]]:
+    """Find the rows of the labels and learn from them; what was chosen, and why, is told and returned."""
     import numpy as np
 
     from longtail.aggregated import AggregatedClassifier
@@ -190,8 +190,9 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
     corpus = without_empty_groups(corpus, terminal)
     corpus = _with_labels_that_occur(corpus, terminal)
     features, X = make_features(given, corpus, terminal)
+    choice = learner(given, X, corpus.union(), terminal)
     model = AggregatedClassifier(
-        learner(given, X, corpus.union(), terminal),
+        choice.estimator,
         strategy=given["strategy"] or "auto",
         rule=given["rule"] or "joint",
         random_state=given["seed"],
@@ -213,7 +214,7 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
         f"{labelled.labels.nnz / learnt_from.sum():.1f} labels each; "
         f"{counted(int((~learnt_from).sum()), 'row')} got none"
     )
-    return Tagger.from_fitted(features, model.estimator_, labelled.select(learnt_from))
+    return Tagger.from_fitted(features, model.estimator_, labelled.select(learnt_from)), choice.reasons
 
 
 def _with_labels_that_occur(corpus: GroupedCorpus, terminal: Terminal) -> GroupedCorpus:

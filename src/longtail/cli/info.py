@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from longtail.cli.cards import card_lines
+
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 _TITLES = {"n_labels": "labels", "bytes": "size on disk", "learner_params": "parameters"}
 
@@ -20,7 +22,7 @@ _TITLES = {"n_labels": "labels", "bytes": "size on disk", "learner_params": "par
 @click.option("--verify", is_flag=True, help="Read every file of MODEL and compare it with its checksum.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(model: str | None, with_arrays: bool, verify: bool, as_json: bool) -> None:
-    """Describe MODEL from its manifest or, without MODEL, this installation."""
+    """Describe MODEL from its manifest and its card or, without MODEL, this installation."""
     if verify and model is None:
         raise click.UsageError("--verify needs a MODEL to verify.")
     facts = _installation() if model is None else _model(model, verify)
@@ -30,7 +32,7 @@ def command(model: str | None, with_arrays: bool, verify: bool, as_json: bool) -
     from longtail.cli.tables import show, simple_table
     from longtail.memory import format_bytes
 
-    arrays = facts.pop("arrays", None)
+    arrays, card = facts.pop("arrays", None), facts.pop("card", None)
     for name, value in facts.items():
         if name == "params" and not value:
             continue
@@ -38,6 +40,8 @@ def command(model: str | None, with_arrays: bool, verify: bool, as_json: bool) -
             value = {part: kind for part, kind in value.items() if "." not in part}
         shown = format_bytes(value) if name in ("memory available", "bytes") else _plain(value)
         click.echo(f"{_TITLES.get(name, name.replace('_', ' '))}: {shown}")
+    for line in card_lines(card or {}):
+        click.echo(line)
     if arrays and with_arrays:
         rows = [
             [a["name"], a["type"], a["dtype"], " x ".join(f"{n:,}" for n in a["shape"]), format_bytes(a["bytes"])]
@@ -67,13 +71,13 @@ def _installation() -> dict[str, Any]:
 
 
 def _model(directory: str, verify: bool) -> dict[str, Any]:
-    from longtail.store import inspect_model
+    from longtail.store import inspect_model, read_card
 
     found = inspect_model(directory)
     arrays, part_params = found.pop("arrays"), found.pop("part_params")
     learner = _learner(found["parts"], part_params, arrays)
     first = {name: found.pop(name) for name in ("kind", "n_labels", "bytes")}
-    facts = {**first, **learner, **found, "arrays": arrays}
+    facts = {**first, **learner, **found, "card": read_card(directory), "arrays": arrays}
     if verify:
         from longtail.models import load
 

@@ -12,6 +12,7 @@ from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
     from longtail.data import Corpus
+    from longtail.linear.choice import Choice
 
 LEARNERS = ("auto", "tree", "one-vs-rest", "ridge", "network")
 # The options that only some learners have, and the parameter each sets.
@@ -189,7 +190,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def learner(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -> Any:
+def learner(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -> Choice:
     """The estimator that the options, and the size of the data, come to; why is told."""
     from longtail.linear import choose_learner
 
@@ -203,16 +204,18 @@ def learner(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -
     )
     for reason in choice.reasons:
         terminal.say(reason)
-    return choice.estimator
+    return choice
 
 
-def _network(given: dict[str, Any], settings: dict[str, Any], terminal: Terminal) -> Any:
+def _network(given: dict[str, Any], settings: dict[str, Any], terminal: Terminal) -> Choice:
+    from longtail.linear.choice import Choice
     from longtail.neural import MultiHeadClassifier
 
     settings |= {_OF_NETWORKS[name]: given[name] for name in _OF_NETWORKS if given[name] is not None}
     network = MultiHeadClassifier(**settings, random_state=given["seed"], n_jobs=given["jobs"])
-    terminal.say(f"learning with a network: {network.head} head, width {network.width}, {network.epochs} epochs")
-    return network
+    reason = f"learning with a network: {network.head} head, width {network.width}, {network.epochs} epochs"
+    terminal.say(reason)
+    return Choice(network, [reason])
 
 
 def _hierarchy(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -> Any:

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from longtail.cli.cards import add_to_card, metrics_section, now, source
 from longtail.cli.features import check_feature_options, feature_options, make_features
 from longtail.cli.groups import (
     RULES,
@@ -74,11 +75,35 @@ def command(terminal: Terminal, /, **given: Any) -> None:
     with _planning_with(given["memory"]):
         options = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
         if holds_group_labels(given, options):
-            tagger = _train_on_groups(given, options, terminal)
+            trained = _train_on_groups(given, options, terminal)
         else:
-            tagger = _train_on_rows(given, options, terminal)
-    tagger.save(out)
-    terminal.summarize(_summary(out, tagger, time.perf_counter() - begun))
+            trained = _train_on_rows(given, options, terminal)
+    trained.tagger.save(out)
+    seconds = time.perf_counter() - begun
+    add_to_card(terminal, out, **_card(given["data"], trained, seconds))
+    terminal.summarize(_summary(out, trained.tagger, seconds))
+
+
+class _Trained(NamedTuple):
+    """A model, why it learnt as it did, and what was measured on rows held out."""
+
+    tagger: Tagger
+    reasons: list[str]
+    metrics: dict[str, Any] | None = None
+
+
+def _card(data: str, trained: _Trained, seconds: float) -> dict[str, dict[str, Any]]:
+    tagger = trained.tagger
+    sections: dict[str, dict[str, Any]] = {
+        "data": {"source": source(data, "training"), "rows": tagger.n_rows_, "labels": len(tagger.label_names_)},
+        "trained": {
+            "at": now(),
+            "seconds": round(seconds, 1),
+            "learner": type(tagger.estimator_).__name__,
+            "reason": "; ".join(trained.reasons),
+        },
+    }
+    return sections if trained.metrics is None else {**sections, "metrics": trained.metrics}
 
 
 def check_target(out: str, force: bool) -> None:
@@ -101,7 +126,7 @@ def check_target(out: str, force: bool) -> None:
         raise InvalidInput(f"{out} already holds a model; say --force to replace it")
 
 
-def _train_on_rows(given: dict[str, Any], options: ReaderOptions, terminal: Terminal) -> Tagger:
+def _train_on_rows(given: dict[str, Any], options: ReaderOptions, terminal: Terminal) -> _Trained:
     try:
         corpus = read(given["data"], "train", options)
     except DataFormatError as error:
@@ -118,15 +143,18 @@ def _train_on_rows(given: dict[str, Any], options: ReaderOptions, terminal: Term
         return _fit(corpus, given, terminal)
     rest, held_out = _hold_out(corpus, given["validate"], given["seed"])
     terminal.say(f"holding out {counted(held_out.n_rows, 'row')} to validate, training on {rest.n_rows:,}")
-    tagger = _fit(rest, given, terminal)
-    click.echo(tagger.evaluate(held_out).to_text())
+    part = _fit(rest, given, terminal)
+    report = part.tagger.evaluate(held_out)
+    click.echo(report.to_text())
+    held = f"{counted(held_out.n_rows, 'row')} held out of {source(given['data'], 'training')}"
     if given["no_refit"]:
-        return tagger
+        return part._replace(metrics=metrics_section(report, held))
     terminal.say(f"training again on all {corpus.n_rows:,} rows")
-    return _fit(corpus, given, terminal)
+    metrics = metrics_section(report, f"{held}, before training on all")
+    return _fit(corpus, given, terminal)._replace(metrics=metrics)
 
 
-def _train_on_groups(given: dict[str, Any], options: ReaderOptions, terminal: Terminal) -> Tagger:
+def _train_on_groups(given: dict[str, Any], options: ReaderOptions, terminal: Terminal) -> _Trained:
     if given["validate"] is not None or given["no_refit"]:
         raise InvalidInput(
             "--validate and --no-refit need labels of rows, and here only those of groups are known; label some rows "
@@ -135,7 +163,7 @@ def _train_on_groups(given: dict[str, Any], options: ReaderOptions, terminal: Te
     corpus = read_grouped(given["data"], given["groups"], options, given["group_column"])
     check_feature_options(given, corpus)
     terminal.say(describe_groups(given["data"], corpus))
-    return fit_groups(given, corpus, terminal)
+    return _Trained(*fit_groups(given, corpus, terminal))
 
 
 @contextmanager
@@ -175,13 +203,13 @@ def _hold_out(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
     return corpus.select(np.sort(order[count:])), corpus.select(np.sort(order[:count]))
 
 
-def _fit(corpus: Corpus, given: dict[str, Any], terminal: Terminal) -> Tagger:
+def _fit(corpus: Corpus, given: dict[str, Any], terminal: Terminal) -> _Trained:
     from longtail.tagger import Tagger
 
     corpus = _with_labels_that_occur(corpus, terminal)
     features, X = make_features(given, corpus, terminal)
-    estimator = learner(given, X, corpus, terminal)
-    return Tagger.from_fitted(features, estimator.fit(X, corpus.labels), corpus)
+    choice = learner(given, X, corpus, terminal)
+    return _Trained(Tagger.from_fitted(features, choice.estimator.fit(X, corpus.labels), corpus), choice.reasons)
 
 
 def _with_labels_that_occur(corpus: Corpus, terminal: Terminal) -> Corpus:

@@ -11,18 +11,31 @@ from longtail.metrics.at_k import (
     psp_at_k,
     recall_at_k,
 )
+from longtail.metrics.confusion import ConfusedPair, confused_pairs
 from longtail.metrics.frequency import frequency_groups
+from longtail.metrics.intervals import Interval, intervals_at_k
+from longtail.metrics.label_scores import Band, LabelScores, frequency_bands
 from longtail.metrics.propensities import PROPENSITY_CONSTANTS, inverse_propensity, propensity, propensity_constants
+from longtail.metrics.reliability import Bin, Reliability, reliability
 from longtail.metrics.report import GroupReport, Report, evaluate
 
 __all__ = [
     "PROPENSITY_CONSTANTS",
+    "Band",
+    "Bin",
+    "ConfusedPair",
     "GroupReport",
+    "Interval",
+    "LabelScores",
+    "Reliability",
     "Report",
+    "confused_pairs",
     "coverage_at_k",
     "evaluate",
     "f1_at_k",
+    "frequency_bands",
     "frequency_groups",
+    "intervals_at_k",
     "inverse_propensity",
     "macro_precision_at_k",
     "macro_recall_at_k",
@@ -33,4 +46,5 @@ __all__ = [
     "psndcg_at_k",
     "psp_at_k",
     "recall_at_k",
+    "reliability",
 ]

@@ -124,6 +124,25 @@ class Judgement:
         true = self.label_sizes > 0
         return float(np.mean(found[true] / self.label_sizes[true])) if true.any() else 0.0
 
+    def row_values(self, k: int) -> dict[str, NDArray[np.float64]]:
+        """What each row adds to the metrics at `k`: "P", "R" and "nDCG" are means of these over rows.
+
+        With weights also "hit weight" and "best weight", of which PSP is the ratio of the sums.
+        """
+        k = self.check_k(k)
+        hits = self.hits[:, :k].sum(axis=1)
+        values: dict[str, NDArray[np.float64]] = {
+            "P": hits / k,
+            "R": hits / np.maximum(self.row_sizes, 1),
+            "nDCG": self.hits[:, :k] @ self._discounts[:k] / self._ideal_gains(k),
+        }
+        if self.weights is not None:
+            rows, ranks, weights = self._best_weights
+            values["hit weight"] = self._hit_weights[:, :k].sum(axis=1)
+            best = np.bincount(rows[ranks < k], weights[ranks < k], minlength=self.n_rows)
+            values["best weight"] = best.astype(np.float64, copy=False)
+        return values
+
     def count_labels(self, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """For each label, the rows whose top `k` has it rightly, and all rows whose top `k` has it."""
         k = self.check_k(k)

@@ -1,1 +1,6 @@
-"""What a model does on a test set, as one self-contained page to send to a colleague."""
+"""A report on a model as one HTML file: what one sends to a colleague."""
+
+from longtail.report.facts import Facts, gather
+from longtail.report.page import Heading, render
+
+__all__ = ["Facts", "Heading", "gather", "render"]

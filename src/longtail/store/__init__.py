@@ -1,5 +1,6 @@
 """The model directory: a manifest and plain arrays; the one place that writes models."""
 
+from longtail.store.card import read_card, update_card
 from longtail.store.persistent import Persistent
 from longtail.store.read import inspect_model, read_model
 from longtail.store.state import State, check_params, saved_params
@@ -12,7 +13,9 @@ __all__ = [
     "StringTable",
     "check_params",
     "inspect_model",
+    "read_card",
     "read_model",
     "saved_params",
+    "update_card",
     "write_model",
 ]

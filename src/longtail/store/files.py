@@ -21,6 +21,7 @@ if sys.platform != "win32":
     import fcntl
 
 MANIFEST = "manifest.json"
+CARD = "card.json"
 ARRAY_FILE = re.compile(r"[a-z0-9_][a-z0-9_-]{0,127}-[0-9a-f]{16}\.npy")
 _TEMPORARY_FILE = re.compile(r"\.longtail-[0-9a-f]{16}\.tmp")
 _CHUNK = 1 << 26
@@ -84,6 +85,12 @@ def remove_ours(directory: Path, keep: Iterable[str]) -> None:
             # Windows refuses while a reader has the file mapped; the next save tries again.
             with suppress(OSError):
                 os.unlink(directory / name)
+
+
+def remove_card(directory: Path) -> None:
+    """Remove the card of the model that was here; if the system keeps it, it names that model and is not shown."""
+    with suppress(OSError):
+        os.unlink(directory / CARD)
 
 
 @contextmanager

@@ -203,6 +203,7 @@ def _save_over(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -
     with files.locked(directory):
         before = os.listdir(directory)
         _check_is_model(directory, before)
+        same = _manifest_begins(directory, len(encoded) + 1) == encoded
         try:
             _write(directory, encoded, payloads)
         except BaseException:
@@ -210,6 +211,8 @@ def _save_over(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -
             files.remove_ours(directory, keep=payloads if replaced else before)
             raise
         files.remove_ours(directory, keep=payloads)
+        if not same:
+            files.remove_card(directory)
 
 
 def _write(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:

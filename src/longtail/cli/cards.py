@@ -1,0 +1,113 @@
+"""What commands write into the card of a model: where the data came from, when, and what was measured."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longtail.cli.inputs import STANDARD_INPUT
+from longtail.cli.terminal import Terminal, counted
+from longtail.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from longtail.audit import Findings
+    from longtail.metrics import Report
+
+_EXAMPLES = 3
+_LABELS_OF_AN_EXAMPLE = 20
+_SHOWN = ("P@1", "P@5", "R@5", "nDCG@5")
+
+
+def source(data: str, part: str) -> str:
+    """What to call DATA on a card, which travels with the model: the name of a file without its folders."""
+    if data == STANDARD_INPUT:
+        return "standard input"
+    return Path(data).name if Path(data).exists() else f"{data}, {part} part"
+
+
+def now() -> str:
+    """The time, as a card has it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def metrics_section(report: Report, data: str) -> dict[str, Any]:
+    """What was measured, on which rows and when."""
+    found = report.to_dict()
+    return {
+        "data": data,
+        "at": now(),
+        "rows": report.n_rows,
+        "labels": report.n_labels,
+        "metrics": found["metrics"],
+        "groups": found["groups"],
+    }
+
+
+def audit_section(found: Findings, names: Sequence[str], data: str, unknown_rows: int) -> dict[str, Any]:
+    """What an audit found, with a few examples."""
+    facts = found.to_dict(names, _EXAMPLES)
+    facts["examples"] = [
+        {
+            "row": example["row"],
+            "rows": example["rows"],
+            "labels": example["labels"][:_LABELS_OF_AN_EXAMPLE],
+            "says": example["says"],
+        }
+        for example in facts["examples"]
+    ]
+    return {"data": data, "at": now(), "rule": found.rule, **facts, "rows_with_unknown_labels": unknown_rows}
+
+
+def add_to_card(terminal: Terminal, directory: str, **sections: dict[str, Any]) -> None:
+    """Write what is known of a model that was just saved; a card that cannot be written is no reason to fail."""
+    from longtail.store import update_card
+
+    try:
+        update_card(directory, **sections)
+    except Unavailable as error:
+        terminal.say(f"note: {error}; the model itself is saved")
+
+
+def card_lines(card: Mapping[str, Any]) -> Iterator[str]:
+    """The card in a few lines."""
+    from longtail.cli.tables import printable
+
+    for name, line in (
+        ("data", _data_line(card.get("data", {}))),
+        ("trained", _trained_line(card.get("trained", {}))),
+        ("measured", _metrics_line(card.get("metrics", {}))),
+        ("audited", _audit_line(card.get("audit", {}))),
+    ):
+        if line:
+            yield f"{name}: {printable(line)}"
+
+
+def _data_line(data: Mapping[str, Any]) -> str:
+    counts = [counted(data[name], name.removesuffix("s")) for name in ("rows", "labels") if name in data]
+    return ", ".join([*_texts(data, "source"), *counts])
+
+
+def _trained_line(trained: Mapping[str, Any]) -> str:
+    took = [f"took {trained['seconds']:.1f} s"] if "seconds" in trained else []
+    return "; ".join([*_texts(trained, "at"), *took, *_texts(trained, "reason")])
+
+
+def _metrics_line(measured: Mapping[str, Any]) -> str:
+    values = measured.get("metrics", {})
+    names = [name for name in _SHOWN if name in values] or list(values)[: len(_SHOWN)]
+    shown = ", ".join(f"{name} {100 * values[name]:.2f}" for name in names)
+    return "; ".join(([shown] if shown else []) + _texts(measured, "data", "at"))
+
+
+def _audit_line(audit: Mapping[str, Any]) -> str:
+    sets = []
+    if "unargmaxable" in audit and "label_sets" in audit:
+        sets = [f"{audit['unargmaxable']:,} of {counted(audit['label_sets'], 'label set')} can never be given"]
+    return "; ".join(sets + _texts(audit, "data", "at"))
+
+
+def _texts(section: Mapping[str, Any], *names: str) -> list[str]:
+    return [section[name] for name in names if section.get(name)]

@@ -1,0 +1,131 @@
+"""Which labels are taken for which: A is true and missed while B, which is not, is among the k best.
+
+The counts are a product of two sparse matrices, computed for a block of labels A at a time: what is held at once is
+bounded however many labels and rows there are, and the pairs that come out are those of the whole product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from longtail import progress
+from longtail.metrics.judgement import Judgement
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_PAIRS_AT_ONCE = 2**23
+
+
+@dataclass(frozen=True)
+class ConfusedPair:
+    """A label that was missed, and another that was given on the same rows.
+
+    Parameters
+    ----------
+    missed, given : int
+        Label ids.
+    count : int
+        Rows where `missed` is true and not among the k best, and `given` is among them and not true.
+    share : float
+        Of the rows where `missed` is true.
+    """
+
+    missed: int
+    given: int
+    count: int
+    share: float
+
+
+class Mistakes:
+    """What was missed and what was given wrongly, row by row, as sparse matrices.
+
+    Parameters
+    ----------
+    judgement : Judgement
+    k : int
+    """
+
+    def __init__(self, judgement: Judgement, k: int) -> None:
+        k = judgement.check_k(k)
+        top, hits = judgement.top_labels[:, :k], judgement.hits[:, :k]
+        shape = (judgement.n_rows, judgement.n_labels)
+        rows = np.broadcast_to(np.arange(shape[0])[:, None], top.shape)
+        wrong = ~hits & (top >= 0)
+        self.label_sizes = judgement.label_sizes
+        self.given = _matrix(rows[wrong], top[wrong], shape)
+        truth = judgement.truth
+        keys = np.repeat(np.arange(shape[0], dtype=np.int64), np.diff(truth.indptr)) * shape[1] + truth.indices
+        found = rows[hits].astype(np.int64) * shape[1] + top[hits]
+        missed = np.setdiff1d(keys, found, assume_unique=True)
+        # By label: the product is computed for some labels at a time.
+        self.missed = _matrix(missed % max(1, shape[1]), missed // max(1, shape[1]), shape[::-1])
+
+    def of(self, label: int, most: int) -> list[ConfusedPair]:
+        """The labels most often given where `label` was missed."""
+        return self._largest(np.array([label]), most)
+
+    def pairs(self, most: int, pairs_at_once: int = _PAIRS_AT_ONCE) -> list[ConfusedPair]:
+        """The pairs of labels with the largest counts, ties to the lowest ids."""
+        wrong = np.diff(self.given.indptr)
+        work = np.cumsum(np.concatenate([[0], self.missed @ wrong]).astype(np.int64))
+        labels = np.flatnonzero(np.diff(work))
+        if not len(labels) or most < 1:
+            return []
+        block = work[labels] // pairs_at_once
+        starts = np.flatnonzero(np.diff(block, prepend=-1))
+        best: list[ConfusedPair] = []
+        with progress.task("counting confused labels", total=len(labels)) as advance:
+            for some in np.split(labels, starts[1:]):
+                found = self._largest(some, most)
+                best = sorted([*best, *found], key=lambda pair: (-pair.count, pair.missed, pair.given))[:most]
+                advance(len(some))
+        return best
+
+    def _largest(self, labels: Array, most: int) -> list[ConfusedPair]:
+        counts = sparse.csr_array(self.missed[labels] @ self.given)
+        counts.sort_indices()
+        kept = _first_largest(counts.data, most)
+        rows = labels[np.searchsorted(counts.indptr, kept, side="right") - 1]
+        found = [
+            ConfusedPair(missed, given, count, count / int(self.label_sizes[missed]))
+            for missed, given, count in zip(
+                rows.tolist(), counts.indices[kept].tolist(), counts.data[kept].tolist(), strict=True
+            )
+        ]
+        return sorted(found, key=lambda pair: -pair.count)
+
+
+def confused_pairs(truth: Any, top_labels: Any, k: int, most: int = 20) -> list[ConfusedPair]:
+    """The pairs of labels most often confused: one true and missed, the other given in its stead.
+
+    Parameters
+    ----------
+    truth, top_labels, k
+        As in `precision_at_k`.
+    most : int
+        How many pairs.
+
+    Examples
+    --------
+    >>> confused_pairs([[1, 0, 0], [1, 0, 0], [0, 0, 1]], [[1], [1], [2]], k=1)
+    [ConfusedPair(missed=0, given=1, count=2, share=1.0)]
+    """
+    return Mistakes(Judgement.of(truth, top_labels), k).pairs(most)
+
+
+def _matrix(rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
+    return sparse.csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=shape)
+
+
+def _first_largest(values: Array, most: int) -> Array:
+    """The places of the largest values, in order of place; among equal ones the first."""
+    if len(values) <= most:
+        return np.arange(len(values))
+    threshold = np.partition(values, len(values) - most)[len(values) - most]
+    above = np.flatnonzero(values > threshold)
+    ties = np.flatnonzero(values == threshold)[: most - len(above)]
+    return np.sort(np.concatenate([above, ties]))

@@ -1,0 +1,143 @@
+"""The drawings of a report as inline SVG: no script, and colours from the style sheet, which knows dark and light."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from longtail.metrics import Band, Interval, Reliability
+from longtail.report.markup import Markup, element, join
+
+_SIDE = 340
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 14, 44
+
+
+def metric_bar(interval: Interval) -> Markup:
+    """A bar from 0 to 1 with a whisker for the interval."""
+    width, height = 140.0, 14.0
+    middle = height / 2
+    return element(
+        "svg",
+        element("rect", x=0, y=3, width=width, height=height - 6, rx=2, class_="track"),
+        element("rect", x=0, y=3, width=width * interval.value, height=height - 6, rx=2, class_="bar"),
+        element("line", x1=width * interval.low, x2=width * interval.high, y1=middle, y2=middle, class_="whisker"),
+        *(
+            element("line", x1=width * end, x2=width * end, y1=middle - 3, y2=middle + 3, class_="whisker")
+            for end in (interval.low, interval.high)
+        ),
+        viewBox=f"0 0 {width:g} {height:g}",
+        width=width,
+        height=height,
+        aria_hidden="true",
+        class_="metric",
+    )
+
+
+def reliability_diagram(found: Reliability) -> Markup:
+    """Mean score against share right, a dot for each bin; on the diagonal scores mean what they say."""
+    low = min(0.0, *(each.mean_score for each in found.bins))
+    high = max(1.0, *(each.mean_score for each in found.bins))
+    inner = _SIDE - _LEFT - _RIGHT
+
+    def x(value: float) -> float:
+        return _LEFT + inner * (value - low) / (high - low)
+
+    def y(value: float) -> float:
+        return _TOP + (_SIDE - _TOP - _BOTTOM) * (1 - value)
+
+    parts = [*_horizontal_grid(y, _LEFT, _SIDE - _RIGHT)]
+    for tick in _ticks(low, high):
+        parts.append(element("text", f"{tick:g}", x=x(tick), y=_SIDE - _BOTTOM + 16, class_="tick middle"))
+    parts.append(element("line", x1=x(0.0), y1=y(0.0), x2=x(1.0), y2=y(1.0), class_="diagonal"))
+    points = [(x(each.mean_score), y(each.share_right)) for each in found.bins]
+    parts.append(_line(points, "accent"))
+    for each, (across, down) in zip(found.bins, points, strict=True):
+        title = (
+            f"{each.count:,} labels with scores {each.low:.3f} to {each.high:.3f}: mean {each.mean_score:.3f}, "
+            f"{each.share_right:.1%} right"
+        )
+        parts.append(element("circle", element("title", title), cx=across, cy=down, r=4.5, class_="dot accent"))
+    parts.append(element("text", "score", x=_LEFT + inner / 2, y=_SIDE - 8, class_="axis middle"))
+    parts.append(_upright("share that was right", 12.0, _TOP + (_SIDE - _TOP - _BOTTOM) / 2))
+    return _picture(_SIDE, _SIDE, f"Reliability diagram of {len(found.bins)} bins", parts)
+
+
+def band_chart(bands: Sequence[Band]) -> Markup:
+    """Precision and recall over bands of label frequency, with the number of labels of each as grey bars."""
+    width, height = 720, 320
+    step = (width - _LEFT - _RIGHT) / len(bands)
+    bottom = height - _BOTTOM - 4
+
+    def y(value: float) -> float:
+        return _TOP + (bottom - _TOP) * (1 - value)
+
+    most = max(band.n_labels for band in bands)
+    parts = [*_horizontal_grid(y, _LEFT, width - _RIGHT)]
+    lines: dict[str, list[tuple[float, float, str]]] = {"precision": [], "recall": []}
+    for number, band in enumerate(bands):
+        centre = _LEFT + step * (number + 0.5)
+        tall = 0.9 * (bottom - _TOP) * band.n_labels / most
+        shown = band_name(band)
+        parts.append(
+            element(
+                "rect",
+                element("title", f"{band.n_labels:,} labels with {shown} training rows"),
+                x=centre - min(22.0, step * 0.36),
+                y=bottom - tall,
+                width=2 * min(22.0, step * 0.36),
+                height=tall,
+                class_="ghost",
+            )
+        )
+        parts.append(element("text", shown, x=centre, y=bottom + 16, class_="tick middle"))
+        for name, value in (("precision", band.precision), ("recall", band.recall)):
+            if value is not None:
+                title = f"{name} {value:.1%} of labels with {shown} training rows"
+                lines[name].append((centre, y(value), title))
+    for name, points in lines.items():
+        parts.append(_line([point[:2] for point in points], name))
+        for across, down, title in points:
+            parts.append(element("circle", element("title", title), cx=across, cy=down, r=4, class_=f"dot {name}"))
+    middle = _LEFT + (width - _LEFT - _RIGHT) / 2
+    parts.append(element("text", "rows of a label in training", x=middle, y=height - 6, class_="axis middle"))
+    return _picture(width, height, "Precision and recall by label frequency", parts)
+
+
+def band_name(band: Band) -> str:
+    return f"{band.low:,}" if band.low == band.high else f"{_brief(band.low)}-{_brief(band.high)}"
+
+
+def _brief(count: int) -> str:
+    return f"{count:,}" if count < 10_000 else f"{count / 1000:.0f}k" if count < 10**6 else f"{count / 10**6:.1f}M"
+
+
+def legend(*entries: tuple[str, str]) -> Markup:
+    """What the colours mean: pairs of class and text."""
+    return element("p", *(element("span", text, class_=f"key {kind}") for kind, text in entries), class_="legend")
+
+
+def _horizontal_grid(y: Callable[[float], float], left: float, right: float) -> list[Markup]:
+    parts = []
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        parts.append(element("line", x1=left, x2=right, y1=y(tick), y2=y(tick), class_="grid"))
+        parts.append(element("text", f"{100 * tick:.0f}%", x=left - 6, y=y(tick) + 4, class_="tick end"))
+    return parts
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    step = 0.25 if high - low <= 1.5 else 0.5 if high - low <= 3 else float(max(1, round((high - low) / 6)))
+    first = -int(-low // step) if low < 0 else 0
+    return [step * number for number in range(int(first), int(high / step + 1e-9) + 1)]
+
+
+def _line(points: Sequence[tuple[float, float]], kind: str) -> Markup:
+    return element("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points), class_=f"line {kind}")
+
+
+def _upright(text: str, x: float, y: float) -> Markup:
+    return element("text", text, x=x, y=y, transform=f"rotate(-90 {x:.0f} {y:.0f})", class_="axis middle")
+
+
+def _picture(width: int, height: int, label: str, parts: Sequence[Markup]) -> Markup:
+    return element(
+        "svg", join(parts), viewBox=f"0 0 {width} {height}", role="img", aria_label=label, style=f"max-width:{width}px"
+    )

@@ -1,0 +1,228 @@
+"""Everything a report says, computed from a model and rows whose labels are known; nothing is rendered here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from longtail import progress
+from longtail.data import Corpus
+from longtail.errors import InvalidInput
+from longtail.metrics import (
+    Band,
+    ConfusedPair,
+    Interval,
+    LabelScores,
+    Reliability,
+    Report,
+    evaluate,
+    frequency_bands,
+    inverse_propensity,
+    reliability,
+)
+from longtail.metrics.confusion import Mistakes
+from longtail.metrics.intervals import intervals_of
+from longtail.metrics.judgement import Judgement
+from longtail.report.examples import Example, choose_examples, kinds_of_rows
+from longtail.tagger import Tagger
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_LEAST_TRUE = 5
+_INSTEAD = 3
+_UNKNOWN_NAMED = 10
+# The product of a path, or a logistic function: what other learners give is an estimate of another kind.
+_PROBABILITIES = ("LabelTree", "OneVsRest")
+
+
+@dataclass(frozen=True)
+class WorstLabel:
+    """A label that fares badly: its counts, and what was given where it was missed."""
+
+    label: int
+    train_count: int
+    true: int
+    given: int
+    found: int
+    f1: float
+    instead: tuple[ConfusedPair, ...]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Labels of the test rows that training never saw.
+
+    Parameters
+    ----------
+    n_labels, n_pairs : int
+        How many such labels, and how many true pairs of row and label they make.
+    n_rows : int
+        Rows all of whose labels are unknown.
+    frequent : tuple of (label id, true rows)
+    """
+
+    n_labels: int
+    n_pairs: int
+    n_rows: int
+    frequent: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a report is made of; label ids are positions in `label_names`."""
+
+    label_names: Sequence[str]
+    learner: str
+    takes_texts: bool
+    gives_probabilities: bool
+    n_train_rows: int
+    n_known_labels: int
+    n_pairs: int
+    report: Report
+    intervals: dict[int, dict[str, Interval]]
+    reliability: Reliability
+    bands: tuple[Band, ...]
+    worst: tuple[WorstLabel, ...]
+    least_true: int
+    n_candidates: int
+    n_never_found: int
+    pairs: tuple[ConfusedPair, ...]
+    unknown: Unknown
+    n_rows_without_features: int
+    n_rows_without_labels: int
+    kinds: dict[str, int]
+    examples: tuple[Example, ...]
+    propensity: tuple[float, float]
+
+    @property
+    def k(self) -> int:
+        """The places that all but the table of metrics look at."""
+        return self.report.ks[-1]
+
+
+def gather(
+    tagger: Tagger,
+    corpus: Corpus,
+    *,
+    ks: tuple[int, ...] = (1, 3, 5),
+    propensity: tuple[float, float] = (0.55, 1.5),
+    worst: int = 20,
+    pairs: int = 20,
+    examples: int = 10,
+) -> Facts:
+    """Rank the labels of every row and hold the ranking against the truth.
+
+    Parameters
+    ----------
+    tagger : Tagger
+    corpus : Corpus
+        Rows with labels; those that training never saw count as missed.
+    ks : cutoffs
+        The largest is what single labels and documents are judged at.
+    propensity : tuple of float
+        The constants of the propensity model.
+    worst, pairs, examples : int
+        How many labels, pairs of labels and documents to show.
+    """
+    if corpus.n_rows == 0:
+        raise InvalidInput("there are no rows; a report needs some whose labels are known")
+    rows = corpus.texts if tagger.takes_texts else corpus.features
+    if rows is None:
+        wanted, found = ("texts", "only features") if tagger.takes_texts else ("features", "only texts")
+        raise InvalidInput(f"the model takes {wanted}; the corpus has {found}")
+    names, truth = _with_unknown(tagger, corpus)
+    X = tagger.features_.transform(rows)
+    k = max(ks)
+    top, scores = tagger.estimator_.predict_topk(X, k)
+    n_known = len(tagger.label_names_)
+    counts = np.pad(tagger.label_counts_, (0, len(names) - n_known))
+    weights = inverse_propensity(counts, tagger.n_rows_, *propensity)
+    judgement = Judgement.of(truth, top, weights)
+    with progress.task("judging", total=4) as advance:
+        report = evaluate(truth, top, ks=ks, inverse_propensity=weights, train_label_counts=counts)
+        intervals = {each: intervals_of(judgement, each) for each in report.ks}
+        advance(1)
+        places = top >= 0
+        calibration = reliability(scores[places], judgement.hits[places])
+        by_label = LabelScores.of(judgement, k)
+        advance(1)
+        mistakes = Mistakes(judgement, k)
+        confused = tuple(mistakes.pairs(pairs))
+        advance(1)
+        least_true = _least_true(by_label.true[:n_known])
+        worst_labels = tuple(
+            WorstLabel(
+                label,
+                int(counts[label]),
+                int(by_label.true[label]),
+                int(by_label.given[label]),
+                int(by_label.found[label]),
+                float(by_label.f1[label]),
+                tuple(mistakes.of(label, _INSTEAD)),
+            )
+            for label in _known_only(by_label, n_known).worst(worst, least_true).tolist()
+        )
+        advance(1)
+    candidates = by_label.true[:n_known] >= least_true
+    return Facts(
+        label_names=names,
+        learner=type(tagger.estimator_).__name__,
+        takes_texts=tagger.takes_texts,
+        gives_probabilities=_gives_probabilities(tagger.estimator_),
+        n_train_rows=tagger.n_rows_,
+        n_known_labels=n_known,
+        n_pairs=int(judgement.truth.nnz),
+        report=report,
+        intervals=intervals,
+        reliability=calibration,
+        bands=frequency_bands(by_label, counts),
+        worst=worst_labels,
+        least_true=least_true,
+        n_candidates=int(candidates.sum()),
+        n_never_found=int(np.count_nonzero(candidates & (by_label.found[:n_known] == 0))),
+        pairs=confused,
+        unknown=_unknown(judgement, n_known),
+        n_rows_without_features=int(np.count_nonzero(np.diff(X.indptr) == 0)),
+        n_rows_without_labels=int(np.count_nonzero(judgement.row_sizes == 0)),
+        kinds={kind: int(mask.sum()) for kind, mask in kinds_of_rows(judgement).items()},
+        examples=choose_examples(tagger, corpus, X, judgement, scores, examples),
+        propensity=propensity,
+    )
+
+
+def _with_unknown(tagger: Tagger, corpus: Corpus) -> tuple[tuple[str, ...], Any]:
+    """The names of the model's labels and after them of those it does not know, and the truth in that order."""
+    known = set(tagger.label_names_)
+    names = (*tagger.label_names_, *(name for name in corpus.label_names if name not in known))
+    return names, corpus.with_label_names(names).labels
+
+
+def _gives_probabilities(estimator: Any) -> bool:
+    # Weighted scores are probabilities times weights.
+    return type(estimator).__name__ in _PROBABILITIES and estimator.weighting != "score"
+
+
+def _known_only(scores: LabelScores, n_known: int) -> LabelScores:
+    return LabelScores(scores.k, scores.true[:n_known], scores.given[:n_known], scores.found[:n_known])
+
+
+def _least_true(true: Array) -> int:
+    """How many true rows a label needs before its scores say something; one where no label has so many."""
+    return _LEAST_TRUE if true.max(initial=0) >= _LEAST_TRUE else 1
+
+
+def _unknown(judgement: Judgement, n_known: int) -> Unknown:
+    sizes = judgement.label_sizes[n_known:]
+    truth = judgement.truth
+    rows = np.repeat(np.arange(judgement.n_rows), judgement.row_sizes)
+    known = np.bincount(rows[truth.indices < n_known], minlength=judgement.n_rows)
+    frequent = np.argsort(-sizes, kind="stable")[:_UNKNOWN_NAMED]
+    return Unknown(
+        n_labels=int(np.count_nonzero(sizes)),
+        n_pairs=int(sizes.sum()),
+        n_rows=int(np.count_nonzero((known == 0) & (judgement.row_sizes > 0))),
+        frequent=tuple((n_known + label, int(sizes[label])) for label in frequent.tolist() if sizes[label]),
+    )

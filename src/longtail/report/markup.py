@@ -1,0 +1,81 @@
+"""HTML put together from elements: every text is escaped unless it is markup already.
+
+Names of labels and texts of documents come from anywhere, so nothing but this module writes angle brackets.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+
+# Lone surrogates cannot be encoded, and control characters are not allowed in HTML.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_VOID = {"meta", "br", "line", "rect", "circle", "path", "polyline"}
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def escape(text: str) -> Markup:
+    """Any text as HTML that shows it.
+
+    >>> escape("<script>")
+    '&lt;script&gt;'
+    """
+    return (
+        text if isinstance(text, Markup) else Markup(html.escape(_UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)))
+    )
+
+
+def join(*children: object) -> Markup:
+    """Texts and markup, in iterables or not, one after the other; None is left out."""
+    parts = []
+    for child in children:
+        if child is None:
+            continue
+        parts.append(escape(child) if isinstance(child, str) else join(*child) if isinstance(child, Iterable) else "")
+    return Markup("".join(parts))
+
+
+def element(tag: str, *children: object, **attributes: str | float | None) -> Markup:
+    """An element; an attribute is written without its trailing underscore, with dashes, and left out where None.
+
+    >>> element("p", "1 < 2", class_="note")
+    '<p class="note">1 &lt; 2</p>'
+    """
+    shown = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(_value(value))}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    if tag in _VOID and not children:
+        return Markup(f"<{tag}{shown}>" if tag in ("meta", "br") else f"<{tag}{shown}/>")
+    return Markup(f"<{tag}{shown}>{join(*children)}</{tag}>")
+
+
+def _value(value: str | float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def shortened(text: str, most: int) -> str:
+    """The text on one line, cut after a word.
+
+    >>> shortened("a  long\\nline of words", 12)
+    'a long line…'
+    """
+    line = " ".join(text[: 8 * most + 1000].split())
+    if len(line) <= most:
+        return line
+    cut = line[: most + 1]
+    whole, _, _ = cut.rpartition(" ")
+    return (whole if len(whole) > most // 2 else cut[:most]).rstrip() + "…"
+
+
+def name(text: str, most: int = 100) -> Markup:
+    """A label's or a row's name; one written from right to left stays within its place."""
+    shown = shortened(text, most)
+    return element("bdi", shown or "(empty)", title=text[:1000] if shown != text else None)

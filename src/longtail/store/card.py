@@ -1,0 +1,219 @@
+"""`card.json`: what people want to know of a model beside its arrays: its data, its training, its measured quality.
+
+The card is never part of what decides how a model loads. It names the manifest it was written for, so that the card of
+an earlier model in the same directory is not shown for a later one; one that is damaged is as good as none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from longtail.errors import InvalidInput, ModelFormatError, Unavailable
+from longtail.store import files
+from longtail.store.layout import MAX_BYTES
+from longtail.store.manifest import is_manifest
+from longtail.store.values import plain_value
+
+CARD_BYTES = 256 * 2**10
+_DEEPEST = 8
+_KEY = "manifest"
+
+_NUMBER = (int, float)
+_METRICS = {"*": _NUMBER}
+# What may be in a section, where it is there at all; fields that are not named may hold any value.
+_SECTIONS: dict[str, Any] = {
+    "data": {"source": str, "rows": int, "labels": int},
+    "trained": {"at": str, "seconds": _NUMBER, "learner": str, "reason": str},
+    "metrics": {
+        "data": str,
+        "at": str,
+        "rows": int,
+        "labels": int,
+        "metrics": _METRICS,
+        "groups": [{"name": str, "train_counts": [int], "n_labels": int, "truth_share": _NUMBER, "metrics": _METRICS}],
+    },
+    "audit": {
+        "data": str,
+        "at": str,
+        "rule": str,
+        "labels": int,
+        "label_sets": int,
+        "rows": int,
+        "argmaxable": int,
+        "unargmaxable": int,
+        "undetermined": int,
+        "rows_unargmaxable": int,
+        "reasons": [str],
+        "examples": [{"row": int, "rows": int, "labels": [str], "says": str}],
+    },
+}
+
+
+def read_card(directory: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """What the card of a model says, by section, or None where there is no card of this very model.
+
+    A card that is damaged, too large, or not of the form that `update_card` writes is None too, with a warning: whoever
+    shows a card may rely on the types of its fields, and must still show their texts as texts only.
+
+    Parameters
+    ----------
+    directory : str or path-like
+        A model directory.
+
+    Returns
+    -------
+    dict or None
+        Sections ``data``, ``trained``, ``metrics`` and ``audit``, those that are there.
+
+    Examples
+    --------
+    >>> from longtail.store import read_card
+    >>> read_card("nowhere") is None
+    True
+    """
+    path = Path(directory)
+    try:
+        fingerprint = _fingerprint(path)
+    except (OSError, ValueError):
+        return None
+    return _read(path, fingerprint)
+
+
+def update_card(directory: str | os.PathLike[str], **sections: Mapping[str, Any]) -> None:
+    """Put sections into the card of a model; those it has already are replaced, the others stay.
+
+    The card is replaced in one step, and updates wait for each other and for savers of the model.
+
+    Parameters
+    ----------
+    directory : str or path-like
+        A model directory.
+    **sections : mappings
+        ``data``, ``trained``, ``metrics`` or ``audit``; JSON values.
+
+    Raises
+    ------
+    InvalidInput
+        If a section is unknown, or holds what a card cannot.
+    ModelFormatError
+        If there is no model.
+    Unavailable
+        If the disk does not take it; an earlier card and the model are then untouched.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from longtail import Ridge
+    >>> from longtail.store import read_card, update_card
+    >>> directory = tempfile.mkdtemp() + "/model"
+    >>> Ridge().fit([[1.0, 0.0], [0.0, 1.0]], [[1, 0], [0, 1]]).save(directory)
+    >>> update_card(directory, data={"source": "two rows", "rows": 2, "labels": 2})
+    >>> read_card(directory)["data"]["source"]
+    'two rows'
+    """
+    try:
+        given = _checked(sections)
+    except ValueError as error:
+        raise InvalidInput(f"the card of a model cannot hold this: {error}") from None
+    path = Path(directory)
+    try:
+        with files.locked(path):
+            fingerprint = _fingerprint(path)
+            content = _encode(fingerprint, {**(_read(path, fingerprint) or {}), **given})
+            before = os.listdir(path)
+            try:
+                files.write_file(path, files.CARD, (content,))
+            except BaseException:
+                files.remove_ours(path, keep=before)
+                raise
+            files.sync_directory(path)
+    except (FileNotFoundError, NotADirectoryError, _NoManifestError):
+        raise ModelFormatError(f"{path}: there is no model here to write a card for") from None
+    except OSError as error:
+        raise Unavailable(f"the card of {path} could not be written: {error}") from error
+
+
+class _NoManifestError(ValueError):
+    """Something else than a manifest of ours."""
+
+
+def _fingerprint(directory: Path) -> str:
+    with files.open_plain(directory / files.MANIFEST) as file:
+        content = file.read(MAX_BYTES + 1)
+    if not is_manifest(content):
+        raise _NoManifestError
+    return sha256(content).hexdigest()
+
+
+def _encode(fingerprint: str, sections: Mapping[str, Any]) -> bytes:
+    text = json.dumps({_KEY: fingerprint, **sections}, ensure_ascii=False, allow_nan=False, indent=1)
+    content = text.encode("utf-8") + b"\n"
+    if len(content) > CARD_BYTES:
+        raise InvalidInput(f"the card would take {len(content):,} bytes; the limit is {CARD_BYTES:,}, say less")
+    return content
+
+
+def _read(directory: Path, fingerprint: str) -> dict[str, Any] | None:
+    """The sections of the card, or None where there is none of the model with this fingerprint."""
+    try:
+        with files.open_plain(directory / files.CARD) as file:
+            content = file.read(CARD_BYTES + 1)
+        if len(content) > CARD_BYTES:
+            raise ValueError(f"it is larger than {CARD_BYTES:,} bytes")
+        fields = json.loads(content.decode("utf-8"))
+        if not isinstance(fields, dict) or not isinstance(fields.get(_KEY), str):
+            raise ValueError("it does not say which model it is of")
+        if fields.pop(_KEY) != fingerprint:
+            return None
+        # A later version may have sections that this one does not know.
+        return _checked({name: section for name, section in fields.items() if name in _SECTIONS})
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        warnings.warn(f"{files.CARD} of {directory} is not shown: {reason}", stacklevel=3)
+        return None
+
+
+def _checked(sections: Mapping[str, Any]) -> dict[str, Any]:
+    """Sections as plain values, or `ValueError` where one is not as `_SECTIONS` says."""
+    checked = {}
+    for name, section in sections.items():
+        if name not in _SECTIONS:
+            raise ValueError(f"there is no section {name!r}; sections are {', '.join(_SECTIONS)}")
+        checked[name] = plain_value(section, name)
+        _check_depth(checked[name], name)
+        _check(checked[name], _SECTIONS[name], name)
+    return checked
+
+
+def _check_depth(value: Any, where: str, depth: int = 1) -> None:
+    if depth > _DEEPEST:
+        raise ValueError(f"{where} is nested more than {_DEEPEST} levels deep")
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for item in inner:
+        _check_depth(item, where, depth + 1)
+
+
+def _check(value: Any, form: Any, where: str) -> None:
+    """Raise `ValueError` unless `value` has the form: a type, a list of a form, or fields by name ("*": any name)."""
+    if isinstance(form, list):
+        if not isinstance(value, list):
+            raise ValueError(f"{where} is not a list")
+        for position, item in enumerate(value):
+            _check(item, form[0], f"{where}[{position}]")
+    elif isinstance(form, dict):
+        if not isinstance(value, dict):
+            raise ValueError(f"{where} is not an object")
+        for name, item in value.items():
+            inner = form.get(name, form.get("*"))
+            if inner is not None:
+                _check(item, inner, f"{where}.{name[:40]}")
+    elif not isinstance(value, form) or isinstance(value, bool):
+        raise ValueError(f"{where} is a {type(value).__name__}, which is not what is expected there")

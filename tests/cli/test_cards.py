@@ -1,0 +1,109 @@
+"""The card of a model as commands write and show it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from longtail import store
+from longtail.errors import Unavailable
+from longtail.store import read_card, update_card
+
+
+def test_training_says_what_it_learnt_from_and_how(longtail: Callable, model: str) -> None:
+    card = read_card(model)
+    assert card is not None
+    assert card["data"] == {"source": "notes.jsonl", "rows": 6, "labels": 3}
+    assert card["trained"]["learner"] == "Ridge"
+    assert card["trained"]["reason"] == "learner: ridge with alpha=0.1, as given"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", card["trained"]["at"])
+    assert "metrics" not in card
+
+
+def test_a_card_names_no_folder(longtail: Callable) -> None:
+    Path("secret-folder").mkdir()
+    Path("notes.jsonl").rename("secret-folder/notes.jsonl")
+    assert longtail("train", str(Path("secret-folder/notes.jsonl").absolute()), "--out", "model").code == 0
+    assert b"secret-folder" not in Path("model/card.json").read_bytes()
+
+
+def test_validation_is_part_of_the_card(longtail: Callable) -> None:
+    arguments = ["train", "notes.jsonl", "--validate", "0.34", "--min-df", "1", "--out"]
+    assert longtail(*arguments, "model").code == 0
+    assert longtail(*arguments, "part", "--no-refit").code == 0
+    whole, part = read_card("model"), read_card("part")
+    assert whole is not None
+    assert part is not None
+    assert whole["metrics"]["metrics"] == part["metrics"]["metrics"]
+    assert whole["metrics"]["data"] == "2 rows held out of notes.jsonl, before training on all"
+    assert (part["metrics"]["data"], part["data"]["rows"]) == ("2 rows held out of notes.jsonl", 4)
+
+
+def test_groups_have_a_card_too(longtail: Callable) -> None:
+    lines = ['{"texts": ["red apples", "grey sky"], "labels": ["fruit", "sky"]}\n'] * 3
+    Path("pages.jsonl").write_text("".join(lines), encoding="utf-8")
+    assert longtail("train", "pages.jsonl", "--out", "model", "--strategy", "all").code == 0
+    card = read_card("model")
+    assert card is not None
+    assert card["data"]["source"] == "pages.jsonl"
+    assert card["trained"]["reason"].startswith("learner: ")
+
+
+def test_what_was_measured_is_kept_where_asked(longtail: Callable, model: str) -> None:
+    report = json.loads(longtail("evaluate", model, "notes.jsonl", "--json").out)
+    assert "metrics" not in read_card(model)
+    kept = longtail("evaluate", model, "notes.jsonl", "--keep")
+    assert kept.err == "wrote what was measured into the card of model\n"
+    found = read_card(model)["metrics"]
+    assert (found["data"], found["rows"], found["labels"]) == ("notes.jsonl", 6, 3)
+    assert found["metrics"] == report["metrics"]
+    assert found["groups"] == report["groups"]
+
+
+def test_what_an_audit_found_is_kept_where_asked(longtail: Callable, model: str) -> None:
+    facts = json.loads(longtail("audit", model, "notes.jsonl", "--keep", "--json").out)
+    found = read_card(model)["audit"]
+    assert {name: found[name] for name in ("label_sets", "argmaxable", "unargmaxable")} == {
+        name: facts[name] for name in ("label_sets", "argmaxable", "unargmaxable")
+    }
+    assert found["data"] == "notes.jsonl"
+    refused = longtail("audit", "--weights", "w.npy", "--labels", "notes.jsonl", "--keep")
+    assert refused.code == 2
+    assert "bare weights have none" in refused.err
+
+
+def test_a_card_that_cannot_be_written_loses_no_model(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **sections: object) -> None:
+        raise Unavailable("the card of model could not be written: No space left on device")
+
+    monkeypatch.setattr(store, "update_card", refuse)
+    result = longtail("train", "notes.jsonl", "--out", "model")
+    assert result.code == 0
+    assert "note: the card of model could not be written: No space left on device; the model itself" in result.err
+    assert longtail("predict", "model", "--text", "red apples").code == 0
+    assert longtail("evaluate", "model", "notes.jsonl", "--keep").code == 1
+
+
+def test_info_shows_the_card(longtail: Callable, model: str, check_golden: Callable) -> None:
+    assert longtail("evaluate", model, "notes.jsonl", "--keep").code == 0
+    assert longtail("audit", model, "notes.jsonl", "--keep").code == 0
+    check_golden("info-card", longtail("info", model).out)
+    assert json.loads(longtail("info", model, "--json").out)["card"] == read_card(model)
+
+
+def test_info_without_a_sound_card(longtail: Callable, model: str) -> None:
+    Path(model, "card.json").write_text("{", encoding="utf-8")
+    result = longtail("info", model)
+    assert result.code == 0
+    assert result.err.startswith("note: card.json of model is not shown: ")
+    assert "trained" not in result.out
+    assert json.loads(longtail("info", model, "--json").out)["card"] is None
+
+
+def test_a_card_cannot_steer_the_terminal(longtail: Callable, model: str) -> None:
+    update_card(model, data={"source": "\x1b[31mred\nlabels: 9"})
+    assert "data: \N{REPLACEMENT CHARACTER}[31mred\N{REPLACEMENT CHARACTER}labels: 9\n" in longtail("info", model).out

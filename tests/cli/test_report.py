@@ -1,0 +1,79 @@
+"""`longtail report`, driven as a user would."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+
+def plain(page: str) -> str:
+    """The text of a page, an element to a line."""
+    body = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", page, flags=re.DOTALL)
+    body = re.sub(r"</?(bdi|b|small|span)\b[^>]*>", "", body)
+    lines = [" ".join(unescape(line).split()) for line in re.split(r"<[^>]*>", body)]
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+def scrubbed(text: str) -> str:
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "DATE", text)
+    return re.sub(r"took [\d.]+ s", "took TIME s", text)
+
+
+def test_the_page(longtail: Callable, model: str, check_golden: Callable) -> None:
+    result = longtail("report", model, "notes.jsonl", "-k", "1,2")
+    assert (result.code, result.out, result.err) == (0, "", "wrote report.html; open it in a browser\n")
+    check_golden("report", scrubbed(plain(Path("report.html").read_text(encoding="utf-8"))))
+
+
+def test_the_page_of_a_tree(longtail: Callable, tree_model: str) -> None:
+    assert longtail("report", tree_model, "notes.jsonl", "-o", "tree.html", "--examples", "3").code == 0
+    text = plain(Path("tree.html").read_text(encoding="utf-8"))
+    assert "LabelTree" in text
+    assert "are not probabilities" not in text
+
+
+def test_the_page_of_a_feature_model(longtail: Callable, feature_model: str) -> None:
+    assert longtail("report", feature_model, "rows.txt", "-o", "rows.html").code == 0
+    assert "features 0: " in plain(Path("rows.html").read_text(encoding="utf-8"))
+
+
+def test_only_reports_are_replaced_without_asking(longtail: Callable, model: str) -> None:
+    assert longtail("report", model, "notes.jsonl").code == 0
+    assert longtail("report", model, "notes.jsonl", "--worst", "1").code == 0
+    Path("report.html").write_text("<p>mine</p>", encoding="utf-8")
+    refused = longtail("report", model, "notes.jsonl")
+    assert refused.code == 1
+    assert refused.err == (
+        "error: report.html is there and is not a report; choose another name, or say --force to replace it\n"
+    )
+    assert Path("report.html").read_text(encoding="utf-8") == "<p>mine</p>"
+    assert longtail("report", model, "notes.jsonl", "--force").code == 0
+    assert Path("report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["absent", "notes.jsonl"], "absent: there is no model here (no such directory)"),
+        (["model", "absent.jsonl"], "there is no file absent.jsonl"),
+        (["model", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to report on"),
+        (["model", "rows.txt"], "the model takes texts; the corpus has only features"),
+        (["model", "notes.jsonl", "-o", "notes.jsonl"], "notes.jsonl is what is read; write to another file"),
+        (["model", "notes.jsonl", "-o", "model"], "model is a folder; give the name of a file to write to"),
+        (["model", "notes.jsonl", "-o", "no/report.html"], "cannot write no/report.html: there is no folder "),
+    ],
+)
+def test_errors_are_one_line_and_leave_no_file(
+    longtail: Callable, model: str, arguments: list[str], error: str
+) -> None:
+    Path("empty.jsonl").touch()
+    before = sorted(path.name for path in Path().iterdir())
+    result = longtail("report", *arguments)
+    assert result.code == 1
+    assert result.err.startswith(f"error: {error}")
+    assert result.err.count("\n") == 1
+    assert sorted(path.name for path in Path().iterdir()) == before
