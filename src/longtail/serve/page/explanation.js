@@ -39,7 +39,7 @@ function wordsOf({ words, intercept, margin, score }) {
   if (words.length > shown.length && Math.abs(rest) > 1e-6) {
     rows.push({ what: `${counted(words.length - shown.length, "more word")} or more`, adds: rest, quiet: true });
   }
-  if (intercept) rows.push({ what: "no word yet", adds: intercept, quiet: true });
+  if (intercept) rows.push({ what: "to begin with", adds: intercept, quiet: true });
   const most = Math.max(...rows.map(({ adds }) => Math.abs(adds)), Number.MIN_VALUE);
   const sum = margin === score ? `Together ${decimal(score)}, the score.` : `Together ${signed(margin)}; the score is ${decimal(score)}.`;
   return make(
