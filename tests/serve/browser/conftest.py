@@ -27,7 +27,7 @@ def _executable() -> str:
     return found
 
 
-# Of the package, not of the session: while Playwright runs, its event loop is the thread's, and others cannot run theirs.
+# Of the package, not of the session: while Playwright runs, its event loop is the thread's, and no other can run there.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -61,18 +61,18 @@ def models(taggers: dict[str, Tagger], tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="package")
 def service(browser: Any, models: dict[str, Path]) -> Iterator[Service]:
-    running = Service({"tree": models["tree"]})
+    running = Service(models, "--max-characters", "2000")
     yield running
     running.stop()
 
 
 @pytest.fixture
 def serve(browser: Any, models: dict[str, Path]) -> Iterator[Callable[..., Service]]:
-    """A service of the test's own: `serve("tree", "flat", options=..., token=...)`."""
+    """A service of one model that the test has to itself."""
     running = []
 
-    def start(*names: str, options: tuple[str, ...] = (), token: str | None = None) -> Service:
-        running.append(Service({name: models[name] for name in names}, *options, token=token))
+    def start(token: str | None = None) -> Service:
+        running.append(Service({"tree": models["tree"]}, token=token))
         return running[-1]
 
     yield start

@@ -12,7 +12,7 @@ TEXT = "Rain and wind along the coast"
 
 
 def test_the_page_recovers_when_the_service_comes_back(visit: Any, serve: Any) -> None:
-    service = serve("tree")
+    service = serve()
     seen = visit(service)
     seen.allowed.append("ERR_CONNECTION_REFUSED")
     page = seen.page
@@ -45,12 +45,12 @@ def test_a_busy_service_is_asked_again_without_a_word(visit: Any, service: Any) 
     assert len(asked) == 2
 
 
-def test_what_the_service_refuses_is_said_and_forgotten_when_mended(visit: Any, serve: Any) -> None:
-    seen = visit(serve("tree", options=("--max-characters", "40")))
+def test_what_the_service_refuses_is_said_and_forgotten_when_mended(visit: Any, service: Any) -> None:
+    seen = visit(service)
     seen.allowed.append("422")
     page = seen.page
-    page.locator("#text").fill(TEXT + " all week, and snow in the hills")
-    expect(page.get_by_role("status")).to_contain_text("40")
+    page.locator("#text").fill(TEXT * 100)
+    expect(page.get_by_role("status")).to_contain_text("at most 2000")
     expect(page.locator("#status")).to_have_class("error")
     expect(page.locator(".tag")).to_have_count(0)
     page.locator("#text").fill(TEXT)
@@ -59,7 +59,7 @@ def test_what_the_service_refuses_is_said_and_forgotten_when_mended(visit: Any, 
 
 
 def test_a_token_is_asked_for_and_kept_for_the_tab(visit: Any, serve: Any) -> None:
-    service = serve("tree", token="s3cret")
+    service = serve(token="s3cret")
     seen = visit(service)
     seen.allowed.append("401")
     page = seen.page
