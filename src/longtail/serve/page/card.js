@@ -27,6 +27,7 @@ export function cardOf(model) {
   ];
 }
 
+// Any field of a card may be missing.
 const section = (title, content) => make("section", {}, make("h3", {}, title), content);
 
 const missing = (command) => make("p", { class: "quiet" }, "Not known yet. This fills it in: ", make("code", {}, command));
@@ -40,7 +41,7 @@ function trainingOf({ data, trained }) {
   if (!data && !trained) return null;
   return facts([
     ["Data", data?.source],
-    ["Texts", data?.rows != null ? whole(data.rows) : null],
+    ["Texts", number(data?.rows)],
     ["Trained", when(trained?.at)],
     ["Took", trained?.seconds != null ? duration(trained.seconds) : null],
     ["Why so", trained?.reason],
@@ -48,18 +49,17 @@ function trainingOf({ data, trained }) {
 }
 
 function qualityOf({ data, at, rows, metrics, groups }) {
-  const on = ["Measured", data ? `on ${data}` : null, rows ? `(${counted(rows, "text")})` : null, at ? `on ${when(at)}` : null];
   return [
-    make("p", { class: "quiet" }, `${on.filter(Boolean).join(" ")}.`),
+    facts([["Measured on", data], ["Texts", number(rows)], ["When", when(at)]]),
     metricTable(metrics ?? {}),
-    groups?.length ? bands(groups) : null,
-  ].filter(Boolean);
+    bands(groups ?? []),
+  ];
 }
 
 function metricTable(metrics) {
-  const names = [...new Set(Object.keys(metrics).map((key) => key.split("@")[0]))];
-  const shown = IN_ORDER.filter((name) => names.includes(name));
-  const ks = [...new Set(Object.keys(metrics).map((key) => Number(key.split("@")[1])))].sort((a, b) => a - b);
+  const keys = Object.keys(metrics).map((key) => key.split("@")).filter(([name]) => IN_ORDER.includes(name));
+  const shown = IN_ORDER.filter((name) => keys.some(([known]) => known === name));
+  const ks = [...new Set(keys.map(([, k]) => Number(k)))].sort((a, b) => a - b);
   const cell = (value) => make("td", { class: "number" }, value == null ? "" : percent(value));
   return make(
     "table",
@@ -76,18 +76,18 @@ function metricTable(metrics) {
 
 // Recall, as precision of a band is bounded by how many of the true labels are in it.
 function bands(groups) {
-  const best = Object.keys(groups[0].metrics).filter((key) => key.startsWith("R@")).at(-1);
+  const best = Object.keys(groups[0]?.metrics ?? {}).filter((key) => key.startsWith("R@")).at(-1);
   if (!best) return null;
   return make(
     "div",
     {},
     make("h4", {}, `${best} by how often a label was seen in training`),
     make("ul", { class: "bands" }, groups.map((group) => {
-      const share = group.metrics[best];
+      const share = group.metrics?.[best];
       return make(
         "li",
         {},
-        make("span", {}, times(group.train_counts), make("span", { class: "quiet" }, ` ${counted(group.n_labels, "label")}`)),
+        make("span", {}, times(group.train_counts ?? []), make("span", { class: "quiet" }, ` ${counted(group.n_labels ?? 0, "label")}`)),
         make("span", { class: "number" }, share == null ? "no truth" : percent(share)),
         bar(share ?? 0),
       );
@@ -95,7 +95,7 @@ function bands(groups) {
   );
 }
 
-function times([low, high]) {
+function times([low = 0, high = 0]) {
   if (high === 0) return "never";
   return low === high ? counted(low, "time") : `${whole(low)} to ${whole(high)} times`;
 }
@@ -104,14 +104,18 @@ function auditOf(audit) {
   const examples = (audit.examples ?? []).map(({ says }) => says).filter(Boolean).slice(0, 3);
   return [
     facts([
-      ["Label sets looked at", audit.label_sets != null ? whole(audit.label_sets) : null],
-      ["Can be predicted", audit.argmaxable != null ? whole(audit.argmaxable) : null],
-      ["Can never be predicted", audit.unargmaxable != null ? whole(audit.unargmaxable) : null],
-      ["Undecided", audit.undetermined != null ? whole(audit.undetermined) : null],
+      ["Looked at", audit.data],
+      ["When", when(audit.at)],
+      ["Label sets", number(audit.label_sets)],
+      ["Can be given", number(audit.argmaxable)],
+      ["Can never be given", number(audit.unargmaxable)],
+      ["Not decided", number(audit.undetermined)],
     ]),
     ...[...(audit.reasons ?? []), ...examples].map((sentence) => make("p", { class: "quiet" }, sentence)),
   ];
 }
+
+const number = (value) => (value == null ? null : whole(value));
 
 function when(time) {
   const date = new Date(time ?? NaN);

@@ -15,8 +15,9 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Names may be in any script and direction, and must not turn the line around them.
-export const named = (name) => make("bdi", {}, name);
+// Names may be in any script and direction, and must not turn the line around them. Long ones of programs and
+// taxonomies may break after their signs.
+export const named = (name) => make("bdi", {}, name.split(/(?<=\w[./:_-]+)(?=\w)/).flatMap((part, place) => (place ? [make("wbr"), part] : part)));
 
 // `share` is a number from 0 to 1, or from -1 to 1 for a bar that starts in the middle.
 export function bar(share, kind = "") {

@@ -2,7 +2,7 @@
 
 import { bar, counted, decimal, make, named, percent, signed } from "./dom.js";
 
-const MOST_WORDS = 12;
+const MOST_WORDS = 10;
 
 export function explanationOf(found) {
   return [marked(found), legend(), make("div", { class: "columns" }, wordsOf(found), pathOf(found.steps ?? []))];
@@ -17,8 +17,7 @@ function marked({ segments }) {
 
 function mark(text, adds, most) {
   const element = make("mark", { class: kind(adds), title: `${text} ${signed(adds)}` }, text);
-  // The faintest mark still has to be seen.
-  element.style.setProperty("--strength", (0.15 + (0.85 * Math.abs(adds)) / most).toFixed(3));
+  element.style.setProperty("--strength", (Math.abs(adds) / most).toFixed(3));
   return element;
 }
 
@@ -36,19 +35,17 @@ function wordsOf({ words, intercept, margin, score }) {
   const shown = words.slice(0, MOST_WORDS);
   const rest = margin - intercept - shown.reduce((sum, { adds }) => sum + adds, 0);
   const rows = shown.map(({ word, adds }) => ({ what: named(word), adds }));
-  if (words.length > shown.length && Math.abs(rest) > 1e-6) {
-    rows.push({ what: `${counted(words.length - shown.length, "more word")} or more`, adds: rest, quiet: true });
-  }
+  if (words.length > shown.length) rows.push({ what: "other words", adds: rest, quiet: true });
   if (intercept) rows.push({ what: "to begin with", adds: intercept, quiet: true });
-  const most = Math.max(...rows.map(({ adds }) => Math.abs(adds)), Number.MIN_VALUE);
-  const sum = margin === score ? `Together ${decimal(score)}, the score.` : `Together ${signed(margin)}; the score is ${decimal(score)}.`;
+  const most = Math.max(...shown.map(({ adds }) => Math.abs(adds)), Number.MIN_VALUE);
+  const sum = Math.abs(margin - score) < 1e-6 ? "the score" : `which makes a score of ${decimal(score)}`;
   return make(
     "section",
     {},
     make("h3", {}, "What the words add"),
     words.length ? null : make("p", { class: "quiet" }, "No word of the text speaks for this label or against it."),
     make("table", { class: "words" }, make("tbody", {}, rows.map((row) => wordRow(row, most)))),
-    make("p", { class: "quiet" }, sum),
+    make("p", { class: "quiet" }, `Together ${signed(margin)}, ${sum}.`),
   );
 }
 
@@ -57,7 +54,7 @@ function wordRow({ what, adds, quiet }, most) {
     "tr",
     { class: quiet ? "quiet" : null },
     make("th", { scope: "row" }, what),
-    make("td", { class: "bars" }, bar(adds / most, `signed ${kind(adds)}`)),
+    make("td", { class: "bars" }, quiet ? null : bar(adds / most, `signed ${kind(adds)}`)),
     make("td", { class: "number" }, signed(adds)),
   );
 }

@@ -10,18 +10,17 @@ const PAUSE = 150;
 const LONGEST_PAUSE = 450;
 const NO_ENTRY = "M8 1.5a6.5 6.5 0 1 0 0 13a6.5 6.5 0 1 0 0-13M3.5 3.5l9 9";
 
-const SENTENCES = {
-  "python-api": [
-    "fit a straight line through noisy points",
-    "find the minimum of a function of several variables",
-    "remove noise from an image with a median filter",
-  ],
-  "": [
-    "The room was clean and quiet, but breakfast ended too early.",
-    "Rain and strong wind are expected along the coast on Friday.",
-    "She was treated for pneumonia and sent home after four days.",
-  ],
-};
+const EMBEDDED_CORPUS = /python-api|NumPy/;
+const SENTENCES_FOR_IT = [
+  "fit a straight line through noisy points",
+  "find the minimum of a function of several variables",
+  "remove noise from an image with a median filter",
+];
+const SENTENCES = [
+  "The room was clean and quiet, but breakfast ended too early.",
+  "Rain and strong wind are expected along the coast on Friday.",
+  "She was treated for pneumonia and sent home after four days.",
+];
 
 const state = { models: [], model: null, tags: [], open: null };
 const deniedOf = new Map();
@@ -76,7 +75,7 @@ function choose(model) {
 }
 
 async function invite(model) {
-  const sentences = SENTENCES[model.card?.data?.source] ?? SENTENCES[""];
+  const sentences = EMBEDDED_CORPUS.test(model.card?.data?.source) ? SENTENCES_FOR_IT : SENTENCES;
   find("examples").replaceChildren(
     ...sentences.map((sentence) => make("li", {}, make("button", { type: "button", onclick: () => write(sentence) }, sentence))),
   );
@@ -195,7 +194,7 @@ function toggle(label) {
 
 async function open(label) {
   state.open = label;
-  find("explained").textContent = label;
+  find("explained").replaceChildren(...named(label).childNodes);
   find("reasons").replaceChildren();
   find("explanation").hidden = false;
   markOpen();
