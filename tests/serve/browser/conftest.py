@@ -63,7 +63,7 @@ def models(taggers: dict[str, Tagger], tmp_path_factory: pytest.TempPathFactory)
 def service(browser: Any, models: dict[str, Path]) -> Iterator[Service]:
     running = Service(models, "--max-characters", "2000")
     yield running
-    running.stop()
+    running.kill()
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def serve(browser: Any, models: dict[str, Path]) -> Iterator[Callable[..., Servi
 
     yield start
     for process in running:
-        process.stop()
+        process.kill()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -85,14 +84,6 @@ class Service:
 
     def restart(self) -> None:
         self.start(self.port)
-
-    def stop(self) -> None:
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
-            try:
-                self._process.communicate(timeout=20)
-            except subprocess.TimeoutExpired:
-                self.kill()
 
 
 def examples() -> tuple[list[str], list[list[str]]]:

@@ -238,7 +238,8 @@ async function explain() {
     reasons.replaceChildren(...explanationOf(answer.explanations[0]));
     reasons.setAttribute("aria-busy", "false");
   } else if (messages.get("explanation").isError) {
-    reasons.replaceChildren();
+    reasons.replaceChildren(make("p", { class: "quiet" }, "This cannot be explained; the line below the text says why."));
+    reasons.setAttribute("aria-busy", "false");
   }
 }
 
