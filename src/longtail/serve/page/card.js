@@ -44,7 +44,7 @@ function trainingOf({ data, trained }) {
     ["Texts", number(data?.rows)],
     ["Trained", when(trained?.at)],
     ["Took", trained?.seconds != null ? duration(trained.seconds) : null],
-    ["Why so", trained?.reason],
+    ["Learner chosen", trained?.reason],
   ]);
 }
 

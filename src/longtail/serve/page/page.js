@@ -248,6 +248,7 @@ function deny(label) {
   if (state.open === label) close();
   // Gone at once, before the service has said what comes next.
   show(state.tags.filter((tag) => tag.label !== label));
+  find("nothing").hidden = true;
   showDenied();
   refresh();
 }

@@ -47,7 +47,7 @@ async function insist(path, body, signal, tell) {
   for (let failures = 0; ; failures += 1) {
     const sent = token();
     const answer = await once(path, body, sent, signal);
-    if (answer?.ok) return answer.content;
+    if (answer?.ok && answer.content) return answer.content;
     if (answer?.status === 401) {
       await newToken(sent);
       signal.throwIfAborted();
