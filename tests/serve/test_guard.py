@@ -89,7 +89,7 @@ def test_a_length_that_is_too_large_is_refused_before_anything_is_read(model_dir
 
 
 def test_a_body_that_arrives_too_slowly_is_refused(model_directory: Path) -> None:
-    status, headers, answer, _ = exchange(model_directory, [b" "] * 100, pause=0.05, body_seconds=0.2)
+    status, _, answer, _ = exchange(model_directory, [b" "] * 100, pause=0.05, body_seconds=0.2)
     assert (status, answer["error"]["code"]) == (408, "body_too_slow")
 
 

@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -65,10 +66,8 @@ def test_a_gigabyte_in_chunks_is_cut_off(service: Service) -> None:
 def test_a_line_of_ten_megabytes_is_refused(service: Service) -> None:
     with service.connect() as connection:
         assert stream(connection, b"GET /" + b"a" * MEGABYTE, 10) <= 10
-        try:
+        with suppress(ConnectionError):  # it may be closed while we still send
             assert read_answer(connection).status in (400, 431)
-        except ConnectionError:
-            pass  # it was closed while we still sent
 
 
 def test_a_text_of_ten_megabytes_is_refused(service: Service) -> None:
@@ -89,7 +88,7 @@ def test_a_text_of_ten_megabytes_is_refused(service: Service) -> None:
         (b'{"text": "a", "threshold": NaN}', 422),
         (b'{"text": "a", "threshold": Infinity}', 422),
         (b'{"text": "a", "k": 1000000000}', 422),
-        (b'{"text": "a", "k": ' + b"9" * 1_000_000 + b"}", 422),
+        (b'{"text": "a", "k": ' + b"9" * 1_000_000 + b"}", 400),
         (b'{"texts": [' + b"1," * 900_000 + b"1]}", 422),
         (b'{"text": "a", ' + b",".join(b'"%d":0' % n for n in range(150_000)) + b"}", 422),
         (b'{"text": "' + b"a" * 1_900_000 + b'"}', 422),
@@ -171,10 +170,8 @@ def test_more_connections_than_allowed_push_out_idle_ones(service: Service) -> N
 def test_what_is_no_request_is_refused(service: Service, noise: bytes) -> None:
     with service.connect() as connection:
         connection.sendall(noise)
-        try:
+        with suppress(ConnectionError):
             assert read_answer(connection).status in (400, 408, 505)
-        except ConnectionError:
-            pass
 
 
 def test_many_requests_at_once_on_a_connection_are_answered_in_order(service: Service) -> None:
