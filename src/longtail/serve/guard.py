@@ -10,6 +10,7 @@ import asyncio
 import hmac
 import logging
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any
 
@@ -113,7 +114,8 @@ class _Exchange:
         except Gone:
             self._status = _HUNG_UP
         except Exception:
-            _log.exception("a request for %s failed", self._route())
+            # As text, as the command line shows a record's message alone.
+            _log.error("a request for %s failed\n%s", self._route(), traceback.format_exc())
             if self._status:
                 raise
             await self._refuse(Refusal(500, "internal_error", "the service failed at this request; its log says why"))
