@@ -33,6 +33,7 @@ COMMANDS = {
     "audit": "Find label sets that a model can never give, and why.",
     "select": "Choose a few labels that stand for all.",
     "report": "Write what is to say about a model as one HTML file.",
+    "serve": "Serve a model over HTTP, with a page to try it on.",
     "demo": "Train on an embedded corpus and tag a few sentences.",
     "datasets": "List the named data sets, or fetch one.",
     "info": "Describe a model, or this installation.",

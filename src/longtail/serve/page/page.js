@@ -1,0 +1,362 @@
+// The page: a text, its tags, and what the reader asks about them. Everything lives in `state`; nothing goes into the URL.
+
+import { cardOf } from "./card.js";
+import { bar, counted, decimal, find, icon, make, named, setBar, whole } from "./dom.js";
+import { explanationOf } from "./explanation.js";
+import { finder } from "./finder.js";
+import { Lane, Refused } from "./service.js";
+
+const PAUSE = 150;
+const LONGEST_PAUSE = 450;
+const NO_ENTRY = "M8 1.5a6.5 6.5 0 1 0 0 13a6.5 6.5 0 1 0 0-13M3.5 3.5l9 9";
+
+const EMBEDDED_CORPUS = /python-api|NumPy/;
+const SENTENCES_FOR_IT = [
+  "fit a straight line through noisy points",
+  "find the minimum of a function of several variables",
+  "remove noise from an image with a median filter",
+];
+const SENTENCES = [
+  "The room was clean and quiet, but breakfast ended too early.",
+  "Rain and strong wind are expected along the coast on Friday.",
+  "She was treated for pneumonia and sent home after four days.",
+];
+
+const state = { models: [], model: null, tags: [], open: null };
+const deniedOf = new Map();
+const text = find("text");
+const list = find("tags");
+
+const messages = new Map();
+const lane = (name) => new Lane((message) => tell(name, message));
+const lanes = { models: lane("models"), tags: lane("tags"), explanation: lane("explanation"), labels: lane("labels") };
+
+function tell(name, message, isError = false) {
+  messages.set(name, { message, isError });
+  const shown = [...messages.values()].find((entry) => entry.message);
+  const status = find("status");
+  if (status.textContent !== (shown?.message ?? "")) status.textContent = shown?.message ?? "";
+  status.classList.toggle("error", shown?.isError ?? false);
+}
+
+// An answer; undefined when it is no longer wanted, or when the service refused and the reader was told why.
+async function ask(name, path, body) {
+  try {
+    return await lanes[name].ask(path, body);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    tell(name, error.message, true);
+    return undefined;
+  }
+}
+
+const denied = () => deniedOf.get(state.model.name) ?? new Set();
+
+async function begin() {
+  const answer = await ask("models", "v1/models");
+  if (!answer) return;
+  state.models = answer.models;
+  find("model").replaceChildren(...state.models.map(({ name }) => make("option", { value: name }, name)));
+  find("model-choice").hidden = state.models.length < 2;
+  choose(state.models[0]);
+}
+
+function choose(model) {
+  state.model = model;
+  close();
+  const facts = [model.name, counted(model.n_labels, "label")].slice(state.models.length > 1 ? 1 : 0);
+  find("model-facts").replaceChildren(...facts.map((fact) => make("span", {}, named(fact))));
+  find("card-sections").replaceChildren(...cardOf(model));
+  text.disabled = !model.takes_texts;
+  tell("model", model.takes_texts ? "" : "This model takes features, not texts. Ask it with longtail predict.");
+  invite(model);
+  showDenied();
+  refresh();
+}
+
+async function invite(model) {
+  const sentences = EMBEDDED_CORPUS.test(model.card?.data?.source) ? SENTENCES_FOR_IT : SENTENCES;
+  find("examples").replaceChildren(
+    ...sentences.map((sentence) => make("li", {}, make("button", { type: "button", onclick: () => write(sentence) }, sentence))),
+  );
+  find("frequent").replaceChildren();
+  const answer = await ask("labels", labelsPath("", 5));
+  if (!answer?.labels.length || model !== state.model) return;
+  const names = answer.labels.flatMap(({ label }, place) => (place ? [", ", named(label)] : [named(label)]));
+  find("frequent").replaceChildren(`It knows ${whole(model.n_labels)} labels, most often seen: `, ...names);
+}
+
+const labelsPath = (prefix, limit) => `v1/labels?${new URLSearchParams({ prefix, limit, model: state.model.name })}`;
+
+function write(sentence) {
+  text.value = sentence;
+  text.focus();
+  refresh();
+}
+
+let timer = 0;
+let waitingSince = 0;
+
+function soon() {
+  clearTimeout(timer);
+  waitingSince ||= performance.now();
+  const longest = LONGEST_PAUSE - (performance.now() - waitingSince);
+  timer = setTimeout(refresh, Math.max(0, Math.min(PAUSE, longest)));
+}
+
+async function refresh() {
+  clearTimeout(timer);
+  waitingSince = 0;
+  find("clear").hidden = !text.value;
+  if (!state.model) {
+    begin();
+    return;
+  }
+  if (!state.model.takes_texts || !text.value.trim()) {
+    lanes.tags.stop();
+    show(null);
+    explain();
+    return;
+  }
+  list.setAttribute("aria-busy", "true");
+  const body = { text: text.value, model: state.model.name, k: Number(find("k").value), deny: [...denied()] };
+  tell("tags", "");
+  const answer = await ask("tags", "v1/tag", body);
+  if (!answer) {
+    if (messages.get("tags").isError) show([]);
+    return;
+  }
+  show(answer.results[0].tags);
+  explain();
+}
+
+// The tags, or null for a text that has nothing to tag.
+function show(tags) {
+  state.tags = tags ?? [];
+  list.setAttribute("aria-busy", "false");
+  const refused = messages.get("tags")?.isError ?? false;
+  find("invitation").hidden = tags !== null;
+  list.hidden = find("copying").hidden = !state.tags.length;
+  find("nothing").hidden = tags === null || refused || tags.length > 0;
+  find("nothing").textContent = denied().size
+    ? "No other label has a score here."
+    : "No label has a score here: the model may know no word of this text.";
+  find("spoken").textContent = state.tags.length ? `${counted(tags.length, "tag")}, first ${tags[0].label}` : "";
+  keepingFocus(() => {
+    const rows = new Map([...list.children].map((row) => [row.label, row]));
+    const best = Math.max(1, ...state.tags.map(({ score }) => score));
+    list.replaceChildren(...state.tags.map((tag) => updated(rows.get(tag.label) ?? rowOf(tag.label), tag, best)));
+  });
+}
+
+function rowOf(label) {
+  const row = make(
+    "li",
+    {},
+    make(
+      "button",
+      { type: "button", class: "tag", "aria-controls": "explanation", onclick: () => toggle(label) },
+      make("span", { class: "name", title: label }, named(label)),
+      make("span", { class: "number" }),
+      bar(0),
+    ),
+    make(
+      "button",
+      { type: "button", class: "deny", "aria-label": `Not this one: ${label}`, title: "Not this one", onclick: () => deny(label) },
+      icon(NO_ENTRY),
+    ),
+  );
+  row.label = label;
+  return row;
+}
+
+function updated(row, { label, score }, best) {
+  row.querySelector(".number").textContent = decimal(score);
+  row.querySelector(".tag").setAttribute("aria-expanded", String(state.open === label));
+  setBar(row.querySelector(".bar"), Math.max(0, score) / best);
+  return row;
+}
+
+// Rows move when scores change; whoever is on one by keyboard stays on it, or on its place when it is gone.
+function keepingFocus(change) {
+  const focused = document.activeElement;
+  const place = [...list.children].findIndex((row) => row.contains(focused));
+  change();
+  if (place < 0 || focused === document.activeElement) return;
+  if (focused.isConnected) focused.focus();
+  else (list.children[Math.min(place, list.children.length - 1)]?.querySelector(".tag") ?? text).focus();
+}
+
+function toggle(label) {
+  if (state.open === label) close();
+  else open(label);
+}
+
+async function open(label) {
+  state.open = label;
+  find("explained").replaceChildren(...named(label).childNodes);
+  find("reasons").replaceChildren();
+  find("explanation").hidden = false;
+  markOpen();
+  await explain();
+  if (state.open === label) find("explanation").scrollIntoView({ block: "nearest", behavior: stillness() ? "auto" : "smooth" });
+}
+
+const stillness = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+function close() {
+  const wasInside = find("explanation").contains(document.activeElement);
+  const row = [...list.children].find(({ label }) => label === state.open);
+  state.open = null;
+  lanes.explanation.stop();
+  find("explanation").hidden = true;
+  markOpen();
+  if (wasInside) (row?.querySelector(".tag") ?? text).focus();
+}
+
+function markOpen() {
+  for (const row of list.children) {
+    row.querySelector(".tag").setAttribute("aria-expanded", String(row.label === state.open));
+  }
+  const isDenied = state.open !== null && denied().has(state.open);
+  find("explained-deny").textContent = isDenied ? "Allow again" : "Not this one";
+}
+
+async function explain() {
+  if (state.open === null) return;
+  const reasons = find("reasons");
+  if (!text.value.trim()) {
+    lanes.explanation.stop();
+    reasons.replaceChildren(make("p", { class: "quiet" }, "There is no text to explain it by."));
+    return;
+  }
+  reasons.setAttribute("aria-busy", "true");
+  tell("explanation", "");
+  const body = { text: text.value, labels: [state.open], model: state.model.name };
+  const answer = await ask("explanation", "v1/explain", body);
+  if (answer) {
+    reasons.replaceChildren(...explanationOf(answer.explanations[0]));
+    reasons.setAttribute("aria-busy", "false");
+  } else if (messages.get("explanation").isError) {
+    reasons.replaceChildren(make("p", { class: "quiet" }, "This cannot be explained; the line below the text says why."));
+    reasons.setAttribute("aria-busy", "false");
+  }
+}
+
+function deny(label) {
+  deniedOf.set(state.model.name, denied().add(label));
+  if (state.open === label) close();
+  // Gone at once, before the service has said what comes next.
+  show(state.tags.filter((tag) => tag.label !== label));
+  find("nothing").hidden = true;
+  showDenied();
+  refresh();
+}
+
+function allow(labels) {
+  for (const label of labels) denied().delete(label);
+  showDenied();
+  markOpen();
+  refresh();
+}
+
+function showDenied() {
+  find("denied").hidden = !denied().size;
+  find("allow-all").hidden = denied().size < 2;
+  const chip = (label) => make(
+    "li",
+    {},
+    make(
+      "button",
+      { type: "button", class: "chip", "aria-label": `Allow again: ${label}`, title: label, onclick: () => allow([label]) },
+      make("span", {}, named(label)),
+      icon("M4 4l8 8M12 4l-8 8"),
+    ),
+  );
+  const chips = find("denied-labels");
+  const place = [...chips.children].findIndex((item) => item.contains(document.activeElement));
+  chips.replaceChildren(...[...denied()].map(chip));
+  if (place >= 0) (chips.children[Math.min(place, chips.children.length - 1)]?.firstChild ?? text).focus();
+}
+
+async function copy(content, what) {
+  try {
+    await navigator.clipboard.writeText(content);
+  } catch {
+    // Browsers keep the clipboard from pages that came over plain HTTP from another machine.
+    const field = make("textarea", { class: "unseen" });
+    const focused = document.activeElement;
+    field.value = content;
+    document.body.append(field);
+    field.select();
+    const copied = document.execCommand("copy");
+    field.remove();
+    focused?.focus();
+    if (!copied) return tell("copy", "The browser does not let this page copy.", true);
+  }
+  tell("copy", `Copied ${counted(state.tags.length, "tag")} as ${what}.`);
+  setTimeout(() => tell("copy", ""), 2500);
+}
+
+text.addEventListener("input", soon);
+find("clear").addEventListener("click", () => write(""));
+find("k").addEventListener("change", refresh);
+find("model").addEventListener("change", (event) => choose(state.models[event.target.selectedIndex]));
+find("explanation-close").addEventListener("click", close);
+find("explained-deny").addEventListener("click", () => {
+  if (denied().has(state.open)) allow([state.open]);
+  else deny(state.open);
+});
+find("allow-all").addEventListener("click", () => allow([...denied()]));
+find("copy-text").addEventListener("click", () => copy(state.tags.map(({ label, score }) => `${label}\t${score}\n`).join(""), "text"));
+find("copy-json").addEventListener("click", () => copy(JSON.stringify(state.tags, null, 2), "JSON"));
+find("help-open").addEventListener("click", () => find("help").showModal());
+find("help-close").addEventListener("click", () => find("help").close());
+
+list.addEventListener("keydown", (event) => {
+  const rows = [...list.children];
+  const place = rows.findIndex((row) => row.contains(event.target));
+  const next = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: rows.length - 1 }[event.key];
+  if (rows[next]) {
+    event.preventDefault();
+    rows[next].querySelector(".tag").focus();
+  } else if ((event.key === "Delete" || event.key === "Backspace") && place >= 0) {
+    event.preventDefault();
+    deny(rows[place].label);
+  }
+});
+
+document.addEventListener("keydown", (event) => {
+  if (document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape" && state.open !== null) close();
+  else if (!event.target.closest("input, textarea, select")) {
+    if (event.key === "/") text.focus();
+    else if (event.key === "?") find("help").showModal();
+    else return;
+    event.preventDefault();
+  }
+});
+
+const theme = document.documentElement.dataset;
+for (const choice of document.querySelectorAll("#theme input")) {
+  choice.checked = choice.value === (theme.theme ?? "system");
+  choice.addEventListener("change", () => {
+    if (choice.value === "system") delete theme.theme;
+    else theme.theme = choice.value;
+    try {
+      localStorage.setItem("longtail-theme", choice.value);
+    } catch {
+      // It holds until the page is left.
+    }
+  });
+}
+
+finder({
+  search: async (prefix, limit) => state.model && (await ask("labels", labelsPath(prefix, limit)))?.labels,
+  explain: open,
+  deny,
+});
+
+// On a phone the focus would bring up the keyboard over half the page.
+if (matchMedia("(pointer: fine)").matches) text.focus();
+begin();
