@@ -132,12 +132,8 @@ class ServedModel:
             "takes_texts": self.tagger.takes_texts,
             "size_bytes": self._size,
             "saved_at": self._saved_at,
-            "card": self._card(),
+            "card": store.read_card(self.directory),
         }
-
-    def _card(self) -> dict[str, Any] | None:
-        read: Any = getattr(store, "read_card", None)
-        return None if read is None else read(self.directory)
 
 
 class ServedModels:
