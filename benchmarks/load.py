@@ -130,11 +130,8 @@ class Record:
     def after(self, seconds: float) -> Record:
         """The requests that were due `seconds` or more after the start."""
         kept = self.due >= seconds
-        return Record(
-            *(values[kept] for values in (self.due, self.sent, self.done, self.status)),
-            self.differing,
-            self.connections,
-        )
+        due, sent, done, status = (values[kept] for values in (self.due, self.sent, self.done, self.status))
+        return replace(self, due=due, sent=sent, done=done, status=status)
 
 
 @dataclass(frozen=True)
