@@ -15,7 +15,7 @@ from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.linear import ESTIMATORS, Explanation, Step, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
-from longtail.store import Persistent, State
+from longtail.store import Persistent, State, StringTable
 from longtail.text import RowScaling, TextFeatures
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -293,25 +293,30 @@ class Tagger(BaseEstimator, Persistent):
             train_label_counts=counts,
         )
 
+    def unknown_labels(self, names: Iterable[str]) -> list[str]:
+        """Those of `names` that are no label of the model."""
+        names = list(names)
+        return [name for name, found in zip(names, self._find(names), strict=True) if found < 0]
+
     def _ids(self, names: Iterable[str] | None) -> list[int] | None:
         if names is None:
             return None
         if isinstance(names, str):
             raise InvalidInput(f"expected a list of label names, found the single text {names!r}")
-        position = self._positions()
         names = list(names)
-        missing = [name for name in names if name not in position]
-        if missing:
-            raise InvalidInput(f"the model has no label {missing[0]!r}; it knows {len(position)} labels")
-        return [position[name] for name in names]
+        ids = self._find(names)
+        if -1 in ids:
+            missing = names[ids.index(-1)]
+            raise InvalidInput(f"the model has no label {missing!r}; it knows {len(self.label_names_)} labels")
+        return ids
 
-    def _positions(self) -> dict[str, int]:
+    def _find(self, names: list[str]) -> list[int]:
+        """The ids of labels by name, -1 for what is none."""
+        if isinstance(self.label_names_, StringTable):
+            return self.label_names_.find(names).tolist()
         if not hasattr(self, "_position"):
-            position = {name: i for i, name in enumerate(self.label_names_)}
-            if len(position) != len(self.label_names_):
-                raise ModelFormatError("Tagger: label names repeat")
-            self._position = position
-        return self._position
+            self._position = {name: i for i, name in enumerate(self.label_names_)}
+        return [self._position.get(name, -1) for name in names]
 
     def to_state(self) -> State:
         check_is_fitted(self, "features_")

@@ -32,6 +32,7 @@ COMMANDS = {
     "tree": "Print or export the tree of labels of a model.",
     "audit": "Find label sets that a model can never give, and why.",
     "select": "Choose a few labels that stand for all.",
+    "serve": "Serve a model over HTTP, with a page to try it on.",
     "demo": "Train on an embedded corpus and tag a few sentences.",
     "datasets": "List the named data sets, or fetch one.",
     "info": "Describe a model, or this installation.",

@@ -14,6 +14,7 @@ import numpy as np
 
 from longtail.errors import ModelFormatError
 from longtail.store.invariants import check_monotone
+from longtail.store.lookup import StringIndex, places_with_prefix
 
 _BLOCK = 1 << 16
 
@@ -36,11 +37,12 @@ class StringTable(Sequence[str]):
     ('pear', 2, True)
     """
 
-    __slots__ = ("offsets", "text")
+    __slots__ = ("_index", "offsets", "text")
 
     def __init__(self, text: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> None:
         self.text = text
         self.offsets = offsets
+        self._index: StringIndex | None = None
 
     @classmethod
     def from_strings(cls, strings: Sequence[str]) -> Self:
@@ -98,6 +100,40 @@ class StringTable(Sequence[str]):
             return [str(view[begin:end], "utf-8") for begin, end in pairwise(edges)]
         except UnicodeDecodeError:
             raise _damaged(start, stop) from None
+
+    def find(self, strings: Sequence[str]) -> np.ndarray[Any, Any]:
+        """Where each of `strings` stands, -1 for those that are not here; `ModelFormatError` where some repeat.
+
+        The first call makes an index of sixteen bytes for each string of the table.
+
+        Examples
+        --------
+        >>> StringTable.from_strings(("apple", "pear")).find(["pear", "plum"]).tolist()
+        [1, -1]
+        """
+        index = self._index
+        if index is None:
+            try:
+                index = StringIndex(self.text, self.offsets)
+            except ValueError:
+                raise _damaged(0, len(self)) from None
+            if index.repeats():
+                raise ModelFormatError("the strings of a table repeat, so that they name nothing")
+            self._index = index
+        return index.find(strings)
+
+    def with_prefix(self, prefix: str) -> np.ndarray[Any, Any]:
+        """The places of the strings that begin with `prefix`, in order; capital ASCII letters count as small ones.
+
+        Examples
+        --------
+        >>> StringTable.from_strings(("Apple", "pear", "apricot")).with_prefix("ap").tolist()
+        [0, 2]
+        """
+        try:
+            return places_with_prefix(self.text, self.offsets, prefix.encode("utf-8", "surrogatepass"))
+        except ValueError:
+            raise _damaged(0, len(self)) from None
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, StringTable):

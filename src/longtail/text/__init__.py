@@ -2,6 +2,6 @@
 
 from longtail.text.features import TextFeatures
 from longtail.text.scaling import RowScaling
-from longtail.text.tokens import tokenize
+from longtail.text.tokens import WordSpan, tokenize, word_spans
 
-__all__ = ["RowScaling", "TextFeatures", "tokenize"]
+__all__ = ["RowScaling", "TextFeatures", "WordSpan", "tokenize", "word_spans"]

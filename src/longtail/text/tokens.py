@@ -6,8 +6,9 @@ from the same table, which is that of the running Python. `docs/text.md` states 
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -89,3 +90,55 @@ def tokenize(text: str, min_length: int = 2) -> list[str]:
     ['猫', '匹', 'cat']
     """
     return _code_points.tokens(text, min_length)
+
+
+class WordSpan(NamedTuple):
+    """A token and where it stands in its text: ``text[start:end]``."""
+
+    token: str
+    start: int
+    end: int
+
+
+class _LowerCase(dict[int, str]):
+    """Code points to one character each, so that places stay the same: a blank, or the lower case."""
+
+    def __missing__(self, point: int) -> str:
+        character = chr(point)
+        small = lower(character) if unicodedata.category(character)[0] in "LMN" else " "
+        if len(self) >= _REMEMBERED:  # a text of all code points there are must not stay in memory
+            self.clear()
+        self[point] = small
+        return small
+
+
+_lower_case = _LowerCase()
+_RUN = re.compile("[^ ]+")
+_REMEMBERED = 1 << 14
+
+
+def word_spans(text: str, min_length: int = 2) -> list[WordSpan]:
+    """The tokens of `tokenize`, each with its place.
+
+    Examples
+    --------
+    >>> word_spans("The \u732b, O'Neill")
+    [WordSpan(token='the', start=0, end=3), WordSpan(token='\u732b', start=4, end=5), WordSpan(token='neill', start=9, end=14)]
+    """  # noqa: E501
+    spans: list[WordSpan] = []
+    for run in _RUN.finditer(text.translate(_lower_case)):
+        start, end, small = run.start(), run.end(), run.group()
+        if small.isascii():
+            if end - start >= min_length:
+                spans.append(WordSpan(small, start, end))
+            continue
+        begun = start
+        for position in range(start, end):
+            if stands_alone(text[position]):
+                if position - begun >= min_length:
+                    spans.append(WordSpan(small[begun - start : position - start], begun, position))
+                spans.append(WordSpan(text[position], position, position + 1))
+                begun = position + 1
+        if end - begun >= min_length:
+            spans.append(WordSpan(small[begun - start :], begun, end))
+    return spans

@@ -1,0 +1,109 @@
+"""`longtail serve`: models over HTTP, and a page in the browser."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import click
+
+from longtail.cli.terminal import Terminal
+from longtail.errors import InvalidInput
+
+_TOKEN = "LONGTAIL_TOKEN"
+_LIMITS = {
+    "body_bytes": "Bytes of a request.",
+    "body_seconds": "Seconds for a request's body to arrive.",
+    "texts": "Texts in a request.",
+    "characters": "Characters of a text.",
+    "k": "Labels for a text.",
+    "filter_labels": "Names in allow, and in deny.",
+    "queued_texts": "Texts that may wait.",
+    "seconds": "Seconds until a request must be answered.",
+    "connections": "Open connections.",
+}
+
+
+def _limit_options(function: Any) -> Any:
+    for name, about in reversed(_LIMITS.items()):
+        kind = click.FloatRange(min=0, min_open=True) if name.endswith("seconds") else click.IntRange(min=1)
+        option = click.option(f"--max-{name.replace('_', '-')}", f"limit_{name}", type=kind, metavar="N", help=about)
+        function = option(function)
+    return function
+
+
+@click.command()
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
+@click.option("--token-file", metavar="FILE", help=f"Ask for the bearer token in FILE.  [default: ${_TOKEN}]")
+@click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
+@click.option("--access-log", is_flag=True, help="Log a line for each request.")
+@_limit_options
+@click.pass_obj
+def command(terminal: Terminal, /, models: tuple[str, ...], **given: Any) -> int:
+    """Serve MODEL over HTTP until it is interrupted, with a page to try it on.
+
+    MODEL is a directory that `longtail train` wrote, or NAME=DIRECTORY; the first of several is the default. Routes,
+    limits and examples are in the documentation, and the running service describes itself at /openapi.json.
+    """
+    from longtail.serve import Limits, run
+    from longtail.serve.program import is_loopback
+
+    directories = _directories(models)
+    chosen = {name: given[f"limit_{name}"] for name in _LIMITS if given[f"limit_{name}"] is not None}
+    token = _token(given["token_file"])
+    terminal.hide_progress()
+    if token is None and not is_loopback(given["host"]):
+        terminal.say(
+            f"warning: whoever reaches {given['host']} can use the service; set ${_TOKEN} or --token-file to ask for "
+            f"a token"
+        )
+
+    def started(address: str) -> None:
+        click.echo(f"Serving {', '.join(directories)} at {address} (ctrl-C ends it)")
+        if given["open_page"]:
+            click.launch(address)
+
+    ended_by = run(
+        directories,
+        host=given["host"],
+        port=given["port"],
+        limits=Limits(**chosen),
+        token=token,
+        access_log=given["access_log"],
+        started=started,
+    )
+    if ended_by == signal.SIGINT:
+        raise click.Abort
+    return 0
+
+
+def _directories(models: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for model in models:
+        name, equals, directory = model.partition("=")
+        # A directory whose name holds an equals sign is still one.
+        if not equals or Path(model).is_dir():
+            name, directory = Path(model).absolute().name, model
+        if not name or not directory:
+            raise click.UsageError(f"'{model}' is not NAME=DIRECTORY")
+        if name in found:
+            raise click.UsageError(
+                f"two models would be called '{name}': {found[name]} and {directory}; name them with NAME=DIRECTORY"
+            )
+        found[name] = directory
+    return found
+
+
+def _token(path: str | None) -> str | None:
+    if path is None:
+        token = os.environ.get(_TOKEN) or None
+        source = f"${_TOKEN}"
+    else:
+        token, source = Path(path).read_text(encoding="utf-8").strip(), path
+    if token is not None and (not token or not token.isascii() or not token.isprintable() or " " in token):
+        raise InvalidInput(f"{source} holds no token; expected one line of ASCII letters, digits and signs")
+    return token

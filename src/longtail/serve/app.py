@@ -1,0 +1,140 @@
+"""`create_app`: the service as an ASGI application, ready for any server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+
+from longtail.serve import messages
+from longtail.serve.batching import Batcher
+from longtail.serve.guard import Guard
+from longtail.serve.limits import Limits
+from longtail.serve.measures import Measures
+from longtail.serve.refusal import Refusal
+from longtail.serve.routes import Service, call_each, make_router, tag_group
+from longtail.serve.served import ServedModels
+from longtail.version import __version__
+
+_COUNTED = ("/", "/v1/tag", "/v1/explain", "/v1/models", "/v1/labels", "/health/live", "/health/ready", "/metrics")
+
+
+def create_app(
+    models: Mapping[str, str | os.PathLike[str]], *, limits: Limits | None = None, token: str | None = None
+) -> FastAPI:
+    """An application that serves models.
+
+    Parameters
+    ----------
+    models : mapping
+        The directories of models by the names that requests call them; the first is the default.
+    limits : Limits or None
+        How much is taken on; None is ``Limits()``.
+    token : str or None
+        What requests must bear, except for the page and the health of the service.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from longtail import Ridge, Tagger, TextFeatures
+    >>> directory = tempfile.mkdtemp() + "/fruit"
+    >>> tagger = Tagger(TextFeatures(min_df=1), Ridge()).fit(["red apples", "blue sky"], [["fruit"], ["weather"]])
+    >>> tagger.save(directory)
+    >>> sorted(create_app({"fruit": directory}).openapi()["paths"])[-2:]
+    ['/v1/models', '/v1/tag']
+    """
+    limits = limits or Limits()
+    served = ServedModels(models)
+    for model in served:
+        model.warm()
+    measures = Measures()
+    measures.models((model.name, model.kind, model.n_labels) for model in served)
+    shared = {"queued": limits.queued_texts, "seconds": limits.seconds}
+    scoring = Batcher(tag_group, batch=limits.batch_texts, observe=measures.batch, **shared)  # type: ignore[arg-type]
+    looking = Batcher(call_each, batch=1, name="longtail-looking", **shared)  # type: ignore[arg-type]
+    measures.watch("longtail_queued_texts", "Texts that wait to be scored.", lambda: scoring.waiting)
+    measures.watch("longtail_queued_lookups", "Other requests that wait.", lambda: looking.waiting)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await scoring.close()
+        await looking.close()
+
+    app = FastAPI(
+        title="longtail",
+        version=__version__,
+        description="Tags texts with labels out of a very large vocabulary.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.include_router(make_router(Service(served, limits, measures, scoring, looking)))
+    app.add_middleware(
+        Guard,
+        limits=limits,
+        measures=measures,
+        queues={"/v1/tag": scoring, "/v1/explain": looking},
+        routes=_COUNTED,
+        token=token,
+    )
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _invalid_query)
+    _describe(app, limits, served.names, token is not None)
+    return app
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    known = {404: "not_found", 405: "method_not_allowed"}
+    words = {404: "there is nothing here", 405: f"{request.method} is not possible here"}
+    message = f"{words.get(error.status_code, error.detail)}; /openapi.json lists what there is"
+    raise Refusal(error.status_code, known.get(error.status_code, "refused"), message, dict(error.headers or {}))
+
+
+async def _invalid_query(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    raise messages.invalid(first["loc"][1:], first["msg"])
+
+
+def _describe(app: FastAPI, limits: Limits, names: list[str], guarded: bool) -> None:
+    """Make `/openapi.json` tell the requests that the routes parse themselves, with this service's limits."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+            schemas = schema["components"]["schemas"]
+            for kind in (messages.TagRequest, messages.ExplainRequest):
+                schemas[kind.__name__] = kind.model_json_schema()
+            _bound(schemas["TagRequest"]["properties"], schemas["ExplainRequest"]["properties"], limits, names)
+            if guarded:
+                schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+                for path, operations in schema["paths"].items():
+                    if not path.startswith("/health/"):
+                        for operation in operations.values():
+                            operation["security"] = [{"token": []}]
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _bound(tag: dict[str, Any], explain: dict[str, Any], limits: Limits, names: list[str]) -> None:
+    for text in (tag["text"], tag["texts"]["items"], explain["text"]):
+        text["maxLength"] = limits.characters
+    tag["texts"]["maxItems"] = limits.texts
+    tag["k"]["maximum"] = limits.k
+    for field in ("allow", "deny"):
+        tag[field]["anyOf"][0]["maxItems"] = limits.filter_labels
+    explain["labels"]["maxItems"] = limits.explained_labels
+    for model in (tag["model"], explain["model"]):
+        model["anyOf"][0]["enum"] = names
+    for field in ("text", "texts"):
+        del tag[field]["default"]

@@ -1,0 +1,253 @@
+"""`Batcher`: a queue and one thread; what waits while the thread works is scored together when it is free again.
+
+There is no delay to make batches larger: with nothing to do a request is scored at once, and the busier the service
+the larger the batches. What belongs together (same model, k and filters) is a group; each group is one call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from longtail.serve.refusal import Refusal
+
+_log = logging.getLogger(__name__)
+
+# A client that hung up is looked for only when its request waits longer than this: looking costs more than scoring.
+_PATIENCE = 0.05
+_LONGEST_RETRY = 60
+_MEMORY = 0.8  # share of the earlier rate in its running mean
+
+
+class Closed(Refusal):
+    """The service is shutting down."""
+
+    def __init__(self) -> None:
+        super().__init__(503, "shutting_down", "the service is shutting down; try again later", {"retry-after": "5"})
+
+
+class _Late(Refusal):
+    def __init__(self, seconds: float, retry: int) -> None:
+        message = f"the request was not answered within {seconds:g} s; try again, with fewer or shorter texts"
+        super().__init__(503, "deadline_passed", message, {"retry-after": str(retry)})
+
+
+class _Full(Refusal):
+    def __init__(self, waiting: int, limit: int, retry: int) -> None:
+        message = f"{waiting} texts wait already and at most {limit} may; try again in {retry} s"
+        super().__init__(429, "queue_full", message, {"retry-after": str(retry)})
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    group: Hashable
+    items: Sequence[Any]
+    future: asyncio.Future[list[Any]]
+    loop: asyncio.AbstractEventLoop
+    deadline: float
+    waits: bool = True
+
+
+class Batcher:
+    """Runs `work` in one thread of its own.
+
+    Parameters
+    ----------
+    work : callable
+        ``work(group, items)`` gives one result per item. When it raises for a group of several requests, each of
+        them is tried alone, so that none fails for another's sake.
+    queued, batch : int
+        The most items that may wait, and that are handed out together.
+    seconds : float
+        From a request's arrival in the queue until it is given up.
+    observe : callable or None
+        Told the number of items of each batch.
+    name : str
+        Of the thread.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Any, list[Any]], Sequence[Any]],
+        *,
+        queued: int,
+        batch: int,
+        seconds: float,
+        observe: Callable[[int], None] | None = None,
+        name: str = "longtail-scoring",
+    ) -> None:
+        self._work = work
+        self._queued = queued
+        self._batch = batch
+        self._seconds = seconds
+        self._observe = observe
+        self._name = name
+        self._jobs: deque[_Job] = deque()
+        self._waiting = 0
+        self._rate = 0.0
+        self._closed = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Items in the queue."""
+        return self._waiting
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is taken."""
+        return self._closed
+
+    def refuse_if_full(self, items: int = 1) -> None:
+        """Raise what `run` would raise for so many items now."""
+        if self._closed:
+            raise Closed
+        # What is larger than the queue itself is let into an empty one: it could never come otherwise.
+        if self._waiting and self._waiting + items > self._queued:
+            raise _Full(self._waiting, self._queued, self._retry())
+
+    def _retry(self) -> int:
+        if not self._rate:
+            return 1
+        return min(_LONGEST_RETRY, max(1, math.ceil(self._waiting / self._rate)))
+
+    async def run(
+        self, group: Hashable, items: Sequence[Any], gone: Callable[[], Awaitable[Any]] | None = None
+    ) -> list[Any]:
+        """The results of `items`, or what `work` raised; `gone` returns when nobody waits for them any more."""
+        loop = asyncio.get_running_loop()
+        job = _Job(group, items, loop.create_future(), loop, time.monotonic() + self._seconds)
+        self._enter(job)
+        watcher: asyncio.Future[Any] | None = None
+        try:
+            await asyncio.wait((job.future,), timeout=min(_PATIENCE, self._seconds))
+            if not job.future.done():
+                if gone is not None:
+                    watcher = asyncio.ensure_future(gone())
+                await asyncio.wait(
+                    [job.future] if watcher is None else [job.future, watcher],
+                    timeout=max(0.0, job.deadline - time.monotonic()),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+            if job.future.done():
+                return job.future.result()
+            if watcher is not None and watcher.done():
+                raise asyncio.CancelledError
+            raise _Late(self._seconds, self._retry())
+        finally:
+            if watcher is not None:
+                watcher.cancel()
+            if not job.future.done():
+                self._leave(job)
+
+    def _enter(self, job: _Job) -> None:
+        with self._changed:
+            self.refuse_if_full(len(job.items))
+            self._jobs.append(job)
+            self._waiting += len(job.items)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def _leave(self, job: _Job) -> None:
+        """Forget a job; it stays in the queue as a shell that the thread throws away."""
+        job.future.cancel()
+        with self._changed:
+            if job.waits:
+                job.waits = False
+                self._waiting -= len(job.items)
+            job.items = ()
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                while not self._jobs and not self._closed:
+                    self._changed.wait()
+                if not self._jobs:
+                    return
+                jobs = self._take()
+            if jobs:
+                self._score(jobs)
+
+    def _take(self) -> list[_Job]:
+        taken: list[_Job] = []
+        count, now = 0, time.monotonic()
+        while self._jobs and (not taken or count + len(self._jobs[0].items) <= self._batch):
+            job = self._jobs.popleft()
+            if not job.waits:
+                continue
+            job.waits = False
+            self._waiting -= len(job.items)
+            if job.deadline <= now:
+                continue
+            taken.append(job)
+            count += len(job.items)
+        return taken
+
+    def _score(self, jobs: list[_Job]) -> None:
+        begun = time.perf_counter()
+        groups: dict[Hashable, list[_Job]] = {}
+        for job in jobs:
+            groups.setdefault(job.group, []).append(job)
+        count = 0
+        for group, members in groups.items():
+            count += sum(len(job.items) for job in members)
+            _deliver(self._results(group, members))
+        if self._observe is not None:
+            self._observe(count)
+        rate = count / max(time.perf_counter() - begun, 1e-6)
+        self._rate = _MEMORY * self._rate + (1 - _MEMORY) * rate if self._rate else rate
+
+    def _results(self, group: Hashable, jobs: list[_Job]) -> list[tuple[_Job, Any]]:
+        # Kept apart from the jobs: the items of one that is forgotten meanwhile are let go.
+        parts = [list(job.items) for job in jobs]
+        try:
+            found = self._work(group, [item for part in parts for item in part])
+        except Exception as error:
+            if len(jobs) == 1:
+                return [(jobs[0], error)]
+            return [pair for job in jobs for pair in self._results(group, [job])]
+        results: list[tuple[_Job, Any]] = []
+        start = 0
+        for job, part in zip(jobs, parts, strict=True):
+            results.append((job, list(found[start : start + len(part)])))
+            start += len(part)
+        return results
+
+    async def close(self) -> None:
+        """Take nothing more, finish what waits, end the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+
+
+def _deliver(results: list[tuple[_Job, Any]]) -> None:
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[_Job, Any]]] = {}
+    for job, result in results:
+        loops.setdefault(job.loop, []).append((job, result))
+    for loop, pairs in loops.items():
+        try:
+            loop.call_soon_threadsafe(_settle, pairs)
+        except RuntimeError:
+            _log.warning("the event loop ended before %d requests were answered", len(pairs))
+
+
+def _settle(pairs: list[tuple[_Job, Any]]) -> None:
+    for job, result in pairs:
+        if job.future.done():
+            continue
+        if isinstance(result, BaseException):
+            job.future.set_exception(result)
+        else:
+            job.future.set_result(result)

@@ -1,0 +1,218 @@
+"""`Guard`: what stands before the routes. It refuses what need not be parsed, and no error gets out but through it.
+
+Plain ASGI: bodies are counted while they arrive, within a time; headers that keep a browser safe go with every answer;
+what goes wrong inside is logged here and never told to a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from typing import Any
+
+from longtail.serve.batching import Batcher
+from longtail.serve.limits import Limits
+from longtail.serve.measures import Measures
+from longtail.serve.refusal import Refusal
+from longtail.serve.routes import BODY
+
+_log = logging.getLogger(__name__)
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_SAFETY = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+]
+_CLOSE = (b"connection", b"close")
+_OTHER = "other"
+
+
+class Guard:
+    """Wraps the application.
+
+    Parameters
+    ----------
+    app : ASGI application
+    limits : Limits
+    measures : Measures
+    queues : mapping
+        Of the paths that take a body: the queue that its request will wait in.
+    routes : collection of str
+        Paths that are counted by name; all others are counted together.
+    token : str or None
+        What requests must bear; the page and the health of the service are open to all.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        limits: Limits,
+        measures: Measures,
+        queues: Mapping[str, Batcher],
+        routes: Collection[str],
+        token: str | None = None,
+    ) -> None:
+        self._app = app
+        self._limits = limits
+        self._measures = measures
+        self._queues = queues
+        self._routes = frozenset(routes)
+        self._bearer = None if token is None else f"Bearer {token}".encode()
+        self._in_progress = 0
+        self._held = 0
+        measures.watch("longtail_requests_in_progress", "Requests being worked on.", lambda: self._in_progress)
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        await _Exchange(self, scope, receive, send).run()
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, guard: Guard, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        self._guard = guard
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._status = 0
+        self._held = 0
+        self._headers = _headers(scope)
+        self._body_read = b"content-length" not in self._headers and b"transfer-encoding" not in self._headers
+        if self._headers.get(b"content-length") == b"0":
+            self._body_read = True
+
+    async def run(self) -> None:
+        guard, begun = self._guard, time.perf_counter()
+        guard._in_progress += 1
+        try:
+            await self._answer()
+        except Refusal as refusal:
+            await self._refuse(refusal)
+        except asyncio.CancelledError:
+            # The client is gone or the server ends; there is nobody to tell.
+            if self._status == 0:
+                self._status = 499
+            raise
+        except Exception:
+            _log.exception("a request for %s failed", self._route())
+            if self._status:
+                raise
+            await self._refuse(Refusal(500, "internal_error", "the service failed at this request; its log says why"))
+        finally:
+            guard._in_progress -= 1
+            guard._held -= self._held
+            guard._measures.request(self._route(), self._status, time.perf_counter() - begun)
+
+    def _route(self) -> str:
+        path = self._scope["path"]
+        return path if path in self._guard._routes else _OTHER
+
+    async def _answer(self) -> None:
+        guard, path, method = self._guard, self._scope["path"], self._scope["method"]
+        if guard._in_progress > guard._limits.requests:
+            message = f"{guard._limits.requests} requests are in progress, which is all that are taken; try again"
+            raise Refusal(429, "too_many_requests", message, {"retry-after": "1"})
+        self._check_token(path)
+        queue = guard._queues.get(path) if method == "POST" else None
+        if queue is not None:
+            self._check_type()
+            self._scope[BODY] = await self._body()
+            queue.refuse_if_full()
+        await guard._app(self._scope, self._receive, self._told)
+
+    def _check_token(self, path: str) -> None:
+        bearer = self._guard._bearer
+        if bearer is None or path in _OPEN or path.startswith("/page/"):
+            return
+        if not hmac.compare_digest(self._headers.get(b"authorization", b""), bearer):
+            raise Refusal(
+                401,
+                "no_token",
+                "the service asks for a token; send it as: Authorization: Bearer TOKEN",
+                {"www-authenticate": "Bearer"},
+            )
+
+    def _check_type(self) -> None:
+        kind, _, parameter = self._headers.get(b"content-type", b"").partition(b";")
+        charset = parameter.strip().lower().replace(b'"', b"")
+        if kind.strip().lower() != b"application/json" or charset not in (b"", b"charset=utf-8"):
+            raise Refusal(
+                415, "not_declared_json", "the body must be JSON in UTF-8; send Content-Type: application/json"
+            )
+
+    async def _body(self) -> bytes:
+        limits = self._guard._limits
+        length = self._headers.get(b"content-length", b"0")
+        if not length.isdigit() or len(length) > 18 or int(length) > limits.body_bytes:
+            raise self._too_large()
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(limits.body_seconds):
+                while True:
+                    message = await self._receive()
+                    if message["type"] == "http.disconnect":
+                        raise asyncio.CancelledError
+                    part = message.get("body", b"")
+                    self._hold(len(part))
+                    parts.append(part)
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            message_text = f"the body did not arrive within {limits.body_seconds:g} s; send it faster, or less of it"
+            raise Refusal(408, "body_too_slow", message_text) from None
+        self._body_read = True
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _hold(self, count: int) -> None:
+        guard = self._guard
+        self._held += count
+        guard._held += count
+        if self._held > guard._limits.body_bytes:
+            raise self._too_large()
+        if guard._held > guard._limits.held_bytes:
+            message = "the requests in progress hold all the memory that is set aside for them; try again"
+            raise Refusal(429, "too_many_bytes", message, {"retry-after": "1"})
+
+    def _too_large(self) -> Refusal:
+        limit = self._guard._limits.body_bytes
+        return Refusal(413, "body_too_large", f"the body is larger than {limit} bytes; send fewer texts at a time")
+
+    async def _refuse(self, refusal: Refusal) -> None:
+        body = refusal.body()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        headers += [(name.encode(), value.encode()) for name, value in refusal.headers.items()]
+        await self._told({"type": "http.response.start", "status": refusal.status, "headers": headers})
+        content = b"" if self._scope["method"] == "HEAD" else body
+        await self._told({"type": "http.response.body", "body": content})
+
+    async def _told(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            message["headers"] = [*message.get("headers", ()), *_SAFETY]
+            if not self._body_read:
+                # What is still on its way is not read; the connection cannot be used again.
+                message["headers"].append(_CLOSE)
+        await self._send(message)
+
+
+_OPEN = frozenset(["/", "/health/live", "/health/ready", "/openapi.json"])
+
+
+def _headers(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
+    """Headers by name; of those that stand several times the last."""
+    return dict(scope["headers"])

@@ -1,0 +1,70 @@
+"""`Measures`: what `/metrics` tells Prometheus, in a registry of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+class Measures:
+    """Counters of requests, histograms of their time and of batch sizes, gauges of what waits.
+
+    Examples
+    --------
+    >>> measures = Measures()
+    >>> measures.request("/v1/tag", 200, 0.002)
+    >>> b'longtail_requests_total{route="/v1/tag",status="200"} 1.0' in measures.text()
+    True
+    """
+
+    content_type = CONTENT_TYPE_PLAIN_0_0_4
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "longtail_requests", "Requests answered.", ["route", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "longtail_request_seconds",
+            "From the first byte to the answer.",
+            ["route"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._batches = Histogram(
+            "longtail_batch_texts", "Texts scored together.", buckets=_TEXTS, registry=self._registry
+        )
+        self._children: dict[tuple[str, int], tuple[Any, Any]] = {}
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """Count an answer; `route` must be one of a few, never what a client sent."""
+        children = self._children.get((route, status))
+        if children is None:
+            children = self._requests.labels(route, str(status)), self._seconds.labels(route)
+            self._children[route, status] = children
+        children[0].inc()
+        children[1].observe(seconds)
+
+    def batch(self, texts: int) -> None:
+        """Count a batch."""
+        self._batches.observe(texts)
+
+    def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
+        """Show what `value` gives whenever the measures are read."""
+        Gauge(name, about, registry=self._registry).set_function(value)
+
+    def models(self, models: Iterable[tuple[str, str, int]]) -> None:
+        """Name the models that are served: name, kind and number of labels of each."""
+        labels = Gauge("longtail_model_labels", "Labels of a model.", ["model", "kind"], registry=self._registry)
+        for name, kind, n_labels in models:
+            labels.labels(name, kind).set(n_labels)
+
+    def text(self) -> bytes:
+        """The exposition format."""
+        return generate_latest(self._registry)

@@ -1,0 +1,138 @@
+"""`run`: the application behind uvicorn on one socket, until a signal ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
+
+import uvicorn
+
+from longtail.errors import Unavailable
+from longtail.serve.app import create_app
+from longtail.serve.limits import Limits
+
+_BACKLOG = 1024
+_GRACE = 30
+
+
+def run(
+    models: Mapping[str, str | os.PathLike[str]],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    limits: Limits | None = None,
+    token: str | None = None,
+    access_log: bool = False,
+    started: Callable[[str], None] | None = None,
+) -> int:
+    """Serve `models` until SIGTERM or SIGINT; what is in progress then is finished first.
+
+    Parameters
+    ----------
+    models, limits, token
+        Those of `create_app`.
+    host, port
+        Where to listen; port 0 takes a free one.
+    access_log : bool
+        Log a line for each request.
+    started : callable or None
+        Told the address once requests are taken.
+
+    Returns
+    -------
+    int
+        The number of the signal that ended it.
+
+    Raises
+    ------
+    Unavailable
+        If the address is in use or not of this machine.
+    """
+    limits = limits or Limits()
+    listener = _listen(host, port)
+    with contextlib.closing(listener):
+        config = uvicorn.Config(
+            create_app(models, limits=limits, token=token),
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="warning",
+            access_log=access_log,
+            server_header=False,
+            backlog=_BACKLOG,
+            timeout_keep_alive=max(1, round(limits.header_seconds)),
+            timeout_graceful_shutdown=_GRACE,
+        )
+        server = _Server(config, lambda: started(_address(host, listener)) if started else None)
+        server.run(sockets=[listener])
+    return server.ended_by
+
+
+class _Server(uvicorn.Server):
+    """Tells when it is up, and by which signal it ended instead of raising it again."""
+
+    def __init__(self, config: uvicorn.Config, tell: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell = tell
+        self.ended_by = 0
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._tell()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.ended_by = self.ended_by or sig
+        super().handle_exit(sig, frame)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise Unavailable(f"cannot listen on {host}: {error.strerror}; give an address of this machine") from None
+    try:
+        if os.name == "posix":  # elsewhere it would let two services share a port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise Unavailable(
+            f"cannot listen on {host}, port {port}: {error.strerror}; choose another with --port, or --port 0 for any"
+        ) from None
+    return listener
+
+
+def _address(host: str, listener: socket.socket) -> str:
+    port = listener.getsockname()[1]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

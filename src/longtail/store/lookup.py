@@ -1,0 +1,123 @@
+"""`StringIndex`: where names stand in a table of strings, found without making the strings.
+
+A dict of a million names takes a second and hundreds of megabytes; sixteen bytes for each name, of its 64-bit hash and
+its place, do. What hashes alike is compared byte by byte, so a collision costs time and never an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_BLOCK_BYTES = 1 << 20
+# Odd, so that no byte's share is lost; the mixing constants are those of SplitMix64.
+_BASE = 0x9E3779B97F4A7C15
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+class StringIndex:
+    """The places of strings in a table, which must not change.
+
+    Parameters
+    ----------
+    text : array of uint8
+    offsets : array of int64
+        Those of a `StringTable`; `ValueError` where they are no offsets into `text`.
+    """
+
+    __slots__ = ("_hashes", "_offsets", "_places", "_text")
+
+    def __init__(self, text: Array, offsets: Array) -> None:
+        if len(offsets) < 1 or offsets[0] < 0 or offsets[-1] > len(text) or (offsets[1:] < offsets[:-1]).any():
+            raise ValueError("the offsets do not rise within the text")
+        self._text = text
+        self._offsets = offsets
+        hashes = _hashes(text, offsets)
+        self._places = np.argsort(hashes, kind="stable")
+        self._hashes = hashes[self._places]
+
+    def find(self, strings: Sequence[str]) -> Array:
+        """The first place of each string, -1 where it is not in the table."""
+        encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+        lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+        hashes = _hashes(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+        first = np.searchsorted(self._hashes, hashes, side="left")
+        last = np.searchsorted(self._hashes, hashes, side="right")
+        found = np.full(len(encoded), -1, dtype=np.int64)
+        for number in np.flatnonzero(first < last).tolist():
+            for place in self._places[first[number] : last[number]].tolist():
+                if self._bytes(place) == encoded[number]:
+                    found[number] = place
+                    break
+        return found
+
+    def repeats(self) -> bool:
+        """Whether two of the strings are the same."""
+        for place in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]).tolist():
+            # Strings of one hash stand together; where some differ, all of them are compared.
+            stop = int(np.searchsorted(self._hashes, self._hashes[place], side="right"))
+            alike = [self._bytes(other) for other in self._places[place:stop].tolist()]
+            if len(set(alike)) < len(alike):
+                return True
+        return False
+
+    def _bytes(self, place: int) -> bytes:
+        begin, end = self._offsets[place : place + 2].tolist()
+        return self._text[begin:end].tobytes()
+
+
+def places_with_prefix(text: Array, offsets: Array, prefix: bytes) -> Array:
+    """The places of the strings that begin with `prefix`; ASCII letters count the same in capitals.
+
+    Byte after byte narrows the candidates, so that most strings are looked at once.
+    """
+    starts, ends = offsets[:-1], offsets[1:]
+    if len(starts) and (starts.min() < 0 or ends.max() > len(text)):
+        raise ValueError("the offsets do not lie within the text")
+    found = np.flatnonzero(ends - starts >= len(prefix))
+    for position, byte in enumerate(prefix.lower()):
+        here = text[starts[found] + position]
+        same = here == byte
+        if 97 <= byte <= 122:
+            same |= here == byte - 32
+        found = found[same]
+    return found
+
+
+def _hashes(text: Array, offsets: Array) -> Array:
+    """A hash of each piece: its bytes times powers of a base, summed modulo 2^64 and mixed with the length."""
+    lengths = np.diff(offsets)
+    hashes = np.empty(len(lengths), dtype=np.uint64)
+    start = 0
+    while start < len(lengths):
+        stop = int(np.searchsorted(offsets, offsets[start] + _BLOCK_BYTES, side="right")) - 1
+        stop = min(max(stop, start + 1), len(lengths))
+        hashes[start:stop] = _block_hashes(text, offsets[start : stop + 1], lengths[start:stop])
+        start = stop
+    hashes += lengths.astype(np.uint64)
+    for shift, factor in zip((np.uint64(30), np.uint64(27)), _MIX, strict=True):
+        hashes ^= hashes >> shift
+        hashes *= factor
+    hashes ^= hashes >> np.uint64(31)
+    return hashes
+
+
+def _block_hashes(text: Array, offsets: Array, lengths: Array) -> Array:
+    begin, end = int(offsets[0]), int(offsets[-1])
+    powers = _powers(int(lengths.max(initial=0)))
+    within = np.arange(end - begin) - np.repeat(offsets[:-1] - begin, lengths)
+    # Sums that wrap around are right modulo 2^64, and so are their differences.
+    sums = np.zeros(end - begin + 1, dtype=np.uint64)
+    np.cumsum((text[begin:end].astype(np.uint64) + np.uint64(1)) * powers[within], out=sums[1:])
+    return sums[offsets[1:] - begin] - sums[offsets[:-1] - begin]
+
+
+def _powers(count: int) -> Array:
+    powers = np.full(max(1, count), _BASE, dtype=np.uint64)
+    powers[0] = 1
+    return np.multiply.accumulate(powers)
