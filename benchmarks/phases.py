@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.load import CONNECTION_ERROR, TIMED_OUT, Record, Target, closed_loop, open_loop, run, schedule
-from benchmarks.services import Running, Service, ask, get, post, started
+from benchmarks.services import Running, Service, ask, get, post, seconds_to_import, started
 from longtail.errors import Unavailable
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -35,7 +35,7 @@ class Plan:
     alone: float = 10.0
     rate: float = 200.0
     connections: int = 64
-    most_connections: int = 1_024
+    most_connections: int = 1_500
     timeout: float = 10.0
     settle: float = 10.0
     seed: int = 0
@@ -60,6 +60,7 @@ class Phase:
     lag: dict[str, float]
     server_cores: float
     client_cores: float
+    cpu_per_request: float
     load: float
     memory: list[tuple[float, int]]
     timeline: list[dict[str, float]]
@@ -68,10 +69,11 @@ class Phase:
 
 @dataclass(frozen=True)
 class Measured:
-    """Everything about one service."""
+    """Everything about one service; `imports` is the share of `ready` that no model changes."""
 
     key: str
     title: str
+    imports: float
     ready: float
     first_request: float
     second_request: float
@@ -90,9 +92,12 @@ def measure(
     tell(service.title)
     requests = [post(service.path, text) for text in texts]
     phases: dict[str, Phase] = {}
+    imports = seconds_to_import(service)
     with started(service, log) as running:
         first, second = (check(ask(running.port, requests[0])) for _ in range(2))
-        tell(f"  ready after {running.seconds_to_ready:.2f} s, first request {1e3 * first[1]:.1f} ms")
+        tell(
+            f"  ready after {running.seconds_to_ready:.2f} s, of which imports {imports:.2f} s; first request {1e3 * first[1]:.1f} ms"
+        )
         expected, alone = ask_alone(running, requests, plan.alone)
         texts_target = running.target(requests, expected)
         floor_target = running.target([get(service.live)])
@@ -125,7 +130,7 @@ def measure(
         opened("before", rate, plan.steady)
         opened("overload", max(2.0, 2 * capacity), plan.overload)
         opened("after", rate, plan.steady)
-    return Measured(service.key, service.title, running.seconds_to_ready, first[1], second[1], alone, phases)
+    return Measured(service.key, service.title, imports, running.seconds_to_ready, first[1], second[1], alone, phases)
 
 
 def check(answer: tuple[int, bytes, float]) -> tuple[bytes, float]:
@@ -180,7 +185,7 @@ def watch(
     finally:
         stop.set()
         watcher.join()
-    took = time.perf_counter() - begun
+    took, used, own_used = time.perf_counter() - begun, running.cpu_seconds() - cpu, time.process_time() - own_cpu
     counted = record.after(warm_up)
     in_time = (record.status == 200) & (record.done >= warm_up) & (record.done < seconds)
     refused = counted.status == 429
@@ -195,8 +200,9 @@ def watch(
         latency=percentiles(counted.latency),
         refusal=percentiles(counted.done[refused] - counted.due[refused]),
         lag=percentiles(counted.lag),
-        server_cores=(running.cpu_seconds() - cpu) / took,
-        client_cores=(time.process_time() - own_cpu) / took,
+        server_cores=used / took,
+        client_cores=own_used / took,
+        cpu_per_request=used / max(1, len(record.due)),
         load=busy,
         memory=memory,
         timeline=timeline(record),

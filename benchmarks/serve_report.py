@@ -24,7 +24,7 @@ def phases_table(measured: Measured) -> Table:
         *(Column(f"{name} ms", ",.2f") for name in LATENCIES),
         Column("429: p99 ms", ",.2f"),
         Column("client late p99 ms", ",.2f"),
-        *(Column(name, ".2f") for name in ("service cores", "client cores")),
+        *(Column(name, ".2f") for name in ("CPU ms per request", "service cores", "client cores")),
         *(Column(name, ",.0f") for name in ("RSS MiB", "most MiB")),
         Column("load", ".1f"),
     )
@@ -39,7 +39,7 @@ def _phase_line(phase: Phase) -> tuple[Cell, ...]:
         *(counts.get("200", 0), counts.get("429", 0), others(phase)),
         *(_milliseconds(phase.latency, name) for name in LATENCIES),
         *(_milliseconds(phase.refusal, "p99"), _milliseconds(phase.lag, "p99")),
-        *(phase.server_cores, phase.client_cores),
+        *(1e3 * phase.cpu_per_request, phase.server_cores, phase.client_cores),
         *(memory[0], max(memory), phase.load),
     )
 
@@ -48,7 +48,7 @@ def start_table(services: Sequence[Measured]) -> Table:
     """What one asks first of every service, side by side."""
     columns = (
         Column("service"),
-        Column("ready s", ".2f"),
+        *(Column(name, ".2f") for name in ("imports s", "ready s")),
         *(Column(name, ",.1f") for name in ("first request ms", "second ms", "alone p50 ms", "floor/s", "capacity/s")),
         Column("steady/s", ",.0f"),
         *(Column(name, ",.1f") for name in ("p50 ms", "p99 ms", "overload 200/s")),
@@ -64,7 +64,13 @@ def _service_line(measured: Measured) -> tuple[Cell, ...]:
     before, overload, after = (phases[name] for name in SHOWN)
     total = max(1, sum(overload.statuses.values()))
     return (
-        *(measured.title, measured.ready, 1e3 * measured.first_request, 1e3 * measured.second_request),
+        *(
+            measured.title,
+            measured.imports,
+            measured.ready,
+            1e3 * measured.first_request,
+            1e3 * measured.second_request,
+        ),
         *(_milliseconds(measured.alone, "p50"), phases["floor"].answered, phases["capacity"].answered, before.offered),
         *(_milliseconds(before.latency, "p50"), _milliseconds(before.latency, "p99"), overload.answered),
         *(overload.statuses.get(name, 0) / total for name in ("200", "429")),
@@ -84,6 +90,7 @@ def bars_of(measured: Measured, settle: float) -> list[tuple[Cell, ...]]:
     differing = sum(phase.differing for phase in phases.values())
     elsewhere = sum(others(phase) for name, phase in phases.items() if name != "overload")
     p99, later = before.latency.get("p99", np.inf) * 1e3, after.latency.get("p99", np.inf) * 1e3
+    loading = max(0.0, measured.ready - measured.imports)
     refused = overload.statuses.get("429", 0)
     lines: list[tuple[str, str, str, bool]] = [
         ("single texts per second", f"{capacity:,.0f}", f"at least {CAPACITY:,}", capacity >= CAPACITY),
@@ -98,7 +105,12 @@ def bars_of(measured: Measured, settle: float) -> list[tuple[Cell, ...]]:
         ("errors in the other phases", f"{elsewhere:,}", "none", elsewhere == 0),
         ("answers that differ from those alone", f"{differing:,}", "none", differing == 0),
         ("p99 after the overload", f"{later:.1f} ms", f"under {P99_MS:g} ms", later < P99_MS),
-        ("from start of the process to ready", f"{measured.ready:.2f} s", f"under {READY:g} s", measured.ready < READY),
+        (
+            "from start to ready, without the imports",
+            f"{loading:.2f} s of {measured.ready:.2f} s",
+            f"under {READY:g} s",
+            loading < READY,
+        ),
     ]
     return [(*line[:3], "met" if line[3] else "NOT met") for line in lines]
 

@@ -46,20 +46,24 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Service:
-    """How to start a service and where it takes texts; ``{port}`` stands for the port in `command`."""
+    """How to start a service and where it takes texts; ``{port}`` stands for the port in `command`.
+
+    `imports` is what Python runs to have all modules that the service imports at its start.
+    """
 
     key: str
     title: str
     command: tuple[str, ...]
     path: str
     ready: str
+    imports: str
     live: str = "/health/live"
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def longtail_service(model: Path, options: Sequence[str] = ()) -> Service:
     command = (sys.executable, "-m", "longtail", "serve", str(model), "--host", HOST, "--port", "{port}", *options)
-    return Service("longtail", TITLES["longtail"], command, "/v1/tag", "/health/ready")
+    return Service("longtail", TITLES["longtail"], command, "/v1/tag", "/health/ready", "import longtail.serve, uvloop")
 
 
 def plain_service(model: Path, *, stacked: bool = False) -> Service:
@@ -67,8 +71,11 @@ def plain_service(model: Path, *, stacked: bool = False) -> Service:
     command = (sys.executable, "-m", "uvicorn", "benchmarks.plain_app:app", "--host", HOST, "--port", "{port}")
     key = "stacked" if stacked else "scikit-learn"
     environment = {"PLAIN_MODEL": str(model), "PLAIN_STACKED": "1" if stacked else ""}
+    imports = (
+        "import fastapi, joblib, uvicorn, uvloop, sklearn.multiclass, sklearn.svm, sklearn.feature_extraction.text"
+    )
     quiet = ("--no-access-log", "--log-level", "warning")
-    return Service(key, TITLES[key], (*command, *quiet), "/tag", "/health/live", environment=environment)
+    return Service(key, TITLES[key], (*command, *quiet), "/tag", "/health/live", imports, environment=environment)
 
 
 def held_out_texts(count: int, seed: int = 0) -> list[str]:
@@ -203,6 +210,16 @@ def started(service: Service, log: Path, patience: float = 120.0) -> Iterator[Ru
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
+
+
+def seconds_to_import(service: Service) -> float:
+    """How long a new interpreter takes to import what the service does, after a first time that fills the caches."""
+    took = 0.0
+    for _ in range(2):
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-c", service.imports], cwd=ROOT, check=True)
+        took = time.perf_counter() - begun
+    return took
 
 
 def free_port() -> int:
