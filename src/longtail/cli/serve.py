@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ def command(terminal: Terminal, /, models: tuple[str, ...], **given: Any) -> int
 
     def started(address: str) -> None:
         click.echo(f"Serving {', '.join(directories)} at {address} (ctrl-C ends it)")
+        sys.stdout.flush()  # whoever reads a pipe waits for this line
         if given["open_page"]:
             click.launch(address)
 
