@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from longtail.serve import messages
@@ -73,14 +74,18 @@ def create_app(
         description="Tags texts with labels out of a very large vocabulary.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=lifespan,
     )
-    app.include_router(make_router(Service(served, limits, measures, scoring, looking)))
+    router = make_router(Service(served, limits, measures, scoring, looking))
+    app.include_router(router)
+    endpoints = {route.path: route.endpoint for route in router.routes if isinstance(route, APIRoute)}
+    queues = {"/v1/tag": scoring, "/v1/explain": looking}
     app.add_middleware(
         Guard,
         limits=limits,
         measures=measures,
-        queues={"/v1/tag": scoring, "/v1/explain": looking},
+        endpoints={path: (endpoints[path], queue) for path, queue in queues.items()},
         routes=_COUNTED,
         token=token,
     )

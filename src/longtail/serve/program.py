@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 
@@ -14,10 +16,12 @@ import uvicorn
 
 from longtail.errors import Unavailable
 from longtail.serve.app import create_app
+from longtail.serve.connections import connection_class
 from longtail.serve.limits import Limits
 
 _BACKLOG = 1024
 _GRACE = 30
+_OTHER_FILES = 100
 
 
 def run(
@@ -54,21 +58,25 @@ def run(
         If the address is in use or not of this machine.
     """
     limits = limits or Limits()
+    _allow_files(limits.connections + _OTHER_FILES)
     listener = _listen(host, port)
     with contextlib.closing(listener):
         config = uvicorn.Config(
             create_app(models, limits=limits, token=token),
-            http="httptools",
+            http=connection_class(limits),
             ws="none",
             lifespan="on",
             log_config=None,
             log_level="warning",
             access_log=access_log,
             server_header=False,
+            proxy_headers=False,
             backlog=_BACKLOG,
             timeout_keep_alive=max(1, round(limits.header_seconds)),
             timeout_graceful_shutdown=_GRACE,
         )
+        if access_log:
+            _log_requests()
         server = _Server(config, lambda: started(_address(host, listener)) if started else None)
         server.run(sockets=[listener])
     return server.ended_by
@@ -110,6 +118,26 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _log_requests() -> None:
+    lines = logging.StreamHandler()
+    lines.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logger = logging.getLogger("uvicorn.access")
+    logger.addHandler(lines)
+    logger.setLevel(logging.INFO)
+
+
+def _allow_files(count: int) -> None:
+    """Let the process open so many files and sockets, where the system asks to be told."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _listen(host: str, port: int) -> socket.socket:
