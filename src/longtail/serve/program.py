@@ -22,6 +22,9 @@ from longtail.serve.limits import Limits
 _BACKLOG = 1024
 _GRACE = 30
 _OTHER_FILES = 100
+# libuv takes one new connection from a listening socket at each turn of its loop. Turns are long under load, and new
+# clients would wait unheard; so it is given the same socket several times.
+_ACCEPTED_AT_ONCE = 16
 
 
 def run(
@@ -78,7 +81,8 @@ def run(
         if access_log:
             _log_requests()
         server = _Server(config, lambda: started(_address(host, listener)) if started else None)
-        server.run(sockets=[listener])
+        copies = 0 if sys.platform == "win32" else _ACCEPTED_AT_ONCE - 1
+        server.run(sockets=[listener, *(listener.dup() for _ in range(copies))])
     return server.ended_by
 
 
