@@ -35,7 +35,7 @@ class Plan:
     alone: float = 10.0
     rate: float = 200.0
     connections: int = 64
-    most_connections: int = 1_500
+    most_connections: int = 700
     timeout: float = 10.0
     settle: float = 10.0
     seed: int = 0

@@ -22,9 +22,6 @@ from longtail.serve.limits import Limits
 _BACKLOG = 1024
 _GRACE = 30
 _OTHER_FILES = 100
-# libuv takes one new connection from a listening socket at each turn of its loop. Turns are long under load, and new
-# clients would wait unheard; so it is given the same socket several times.
-_ACCEPTED_AT_ONCE = 16
 
 
 def run(
@@ -68,6 +65,9 @@ def run(
             create_app(models, limits=limits, token=token),
             http=connection_class(limits),
             ws="none",
+            # uvloop takes one new connection at each turn of the loop. Turns are long under load, and new clients would
+            # wait until they give up, neither served nor refused; asyncio takes all that have come.
+            loop="asyncio",
             lifespan="on",
             log_config=None,
             log_level="warning",
@@ -81,8 +81,7 @@ def run(
         if access_log:
             _log_requests()
         server = _Server(config, lambda: started(_address(host, listener)) if started else None)
-        copies = 0 if sys.platform == "win32" else _ACCEPTED_AT_ONCE - 1
-        server.run(sockets=[listener, *(listener.dup() for _ in range(copies))])
+        server.run(sockets=[listener])
     return server.ended_by
 
 
