@@ -21,7 +21,7 @@ from longtail.serve.refusal import Refusal
 _log = logging.getLogger(__name__)
 
 # A client that hung up is looked for only when its request waits longer than this: looking costs more than scoring.
-_PATIENCE = 0.05
+_PATIENCE = 0.5
 _LONGEST_RETRY = 60
 _MEMORY = 0.8  # share of the earlier rate in its running mean
 
