@@ -95,9 +95,7 @@ def measure(
     imports = seconds_to_import(service)
     with started(service, log) as running:
         first, second = (check(ask(running.port, requests[0])) for _ in range(2))
-        tell(
-            f"  ready after {running.seconds_to_ready:.2f} s, of which imports {imports:.2f} s; first request {1e3 * first[1]:.1f} ms"
-        )
+        tell(f"  ready after {running.seconds_to_ready:.2f} s (imports {imports:.2f}), first answer {first[1]:.4f} s")
         expected, alone = ask_alone(running, requests, plan.alone)
         texts_target = running.target(requests, expected)
         floor_target = running.target([get(service.live)])

@@ -63,7 +63,7 @@ class Service:
 
 def longtail_service(model: Path, options: Sequence[str] = ()) -> Service:
     command = (sys.executable, "-m", "longtail", "serve", str(model), "--host", HOST, "--port", "{port}", *options)
-    return Service("longtail", TITLES["longtail"], command, "/v1/tag", "/health/ready", "import longtail.serve, uvloop")
+    return Service("longtail", TITLES["longtail"], command, "/v1/tag", "/health/ready", "import longtail.serve")
 
 
 def plain_service(model: Path, *, stacked: bool = False) -> Service:
@@ -71,9 +71,7 @@ def plain_service(model: Path, *, stacked: bool = False) -> Service:
     command = (sys.executable, "-m", "uvicorn", "benchmarks.plain_app:app", "--host", HOST, "--port", "{port}")
     key = "stacked" if stacked else "scikit-learn"
     environment = {"PLAIN_MODEL": str(model), "PLAIN_STACKED": "1" if stacked else ""}
-    imports = (
-        "import fastapi, joblib, uvicorn, uvloop, sklearn.multiclass, sklearn.svm, sklearn.feature_extraction.text"
-    )
+    imports = "import fastapi, joblib, uvicorn, sklearn.multiclass, sklearn.svm, sklearn.feature_extraction.text"
     quiet = ("--no-access-log", "--log-level", "warning")
     return Service(key, TITLES[key], (*command, *quiet), "/tag", "/health/live", imports, environment=environment)
 
