@@ -1,4 +1,5 @@
 # make demo: see real texts tagged with real labels.   make test: the whole suite.
+# make serve: the demo's model on a page in the browser.
 # make sanitized-test: the suite against kernels that stop at any access out of bounds or undefined behaviour.
 PYTHON ?= python3
 BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
@@ -6,10 +7,16 @@ SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/longtail
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 SANITIZED := build/sanitized
-.PHONY: demo test sanitized-test lint bench clean
+.PHONY: demo serve test sanitized-test lint bench clean
 
 demo: .venv/installed
 	$(BIN)/longtail demo
+
+serve: .venv/installed-serve build/demo-model/manifest.json
+	$(BIN)/longtail serve build/demo-model --open
+
+build/demo-model/manifest.json: | .venv/installed-serve
+	$(BIN)/longtail demo --out build/demo-model < /dev/null
 
 test: .venv/installed-test
 	$(BIN)/python -m pytest -n auto

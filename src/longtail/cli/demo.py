@@ -59,6 +59,13 @@ def command(terminal: Terminal, out: str | None) -> None:
         click.echo(
             'Next: longtail train FILE.jsonl --out MODEL, with a line {"text": ..., "labels": [...]} for each text'
         )
+    click.echo(f"To try it on a page in the browser: {_how_to_open(out)}")
+
+
+def _how_to_open(out: str | None) -> str:
+    if out is None:
+        return "make serve, or longtail demo --out MODEL and then longtail serve MODEL --open"
+    return f"longtail serve {out} --open"
 
 
 def _measure(terminal: Terminal) -> None:

@@ -15,14 +15,22 @@ from longtail.errors import InvalidInput
 
 _TOKEN = "LONGTAIL_TOKEN"
 _LIMITS = {
-    "body_bytes": "Bytes of a request.",
-    "body_seconds": "Seconds for a request's body to arrive.",
+    "body_bytes": "Bytes of a request's body.",
+    "body_seconds": "Seconds for it to arrive.",
     "texts": "Texts in a request.",
     "characters": "Characters of a text.",
     "k": "Labels for a text.",
     "filter_labels": "Names in allow, and in deny.",
+    "explained_labels": "Labels in a request for explanations.",
+    "words": "Words named in an explanation.",
+    "found_labels": "Labels in an answer of the label search.",
     "queued_texts": "Texts that may wait.",
+    "batch_texts": "Texts scored together.",
+    "requests": "Requests in progress.",
+    "held_bytes": "Bytes of all their bodies.",
     "seconds": "Seconds until a request must be answered.",
+    "header_bytes": "Bytes of a request's headers.",
+    "header_seconds": "Seconds for them to arrive.",
     "connections": "Open connections.",
 }
 

@@ -26,6 +26,10 @@ _LONGEST_RETRY = 60
 _MEMORY = 0.8  # share of the earlier rate in its running mean
 
 
+class Gone(Exception):
+    """The client hung up; there is nobody to answer."""
+
+
 class Closed(Refusal):
     """The service is shutting down."""
 
@@ -140,7 +144,7 @@ class Batcher:
             if job.future.done():
                 return job.future.result()
             if watcher is not None and watcher.done():
-                raise asyncio.CancelledError
+                raise Gone
             raise _Late(self._seconds, self._retry())
         finally:
             if watcher is not None:

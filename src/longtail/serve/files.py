@@ -1,4 +1,4 @@
-"""`PageFiles`: the page's files, read once at start and served from memory."""
+"""`page_files`: the page's files, read once at start and served from memory."""
 
 from __future__ import annotations
 

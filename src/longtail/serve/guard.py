@@ -10,13 +10,14 @@ import asyncio
 import hmac
 import logging
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from longtail.serve.batching import Batcher
+from longtail.serve.batching import Batcher, Gone
 from longtail.serve.limits import Limits
 from longtail.serve.measures import Measures
 from longtail.serve.refusal import Refusal
@@ -40,6 +41,7 @@ SAFETY = [
 ]
 _CLOSE = (b"connection", b"close")
 _OTHER = "other"
+_HUNG_UP = 499  # counted, never sent
 _DIGITS = 18  # of a Content-Length that is worth reading as a number
 
 
@@ -109,13 +111,11 @@ class _Exchange:
             await self._answer()
         except Refusal as refusal:
             await self._refuse(refusal)
-        except asyncio.CancelledError:
-            # The client is gone or the server ends; there is nobody to tell.
-            if self._status == 0:
-                self._status = 499
-            raise
+        except Gone:
+            self._status = _HUNG_UP
         except Exception:
-            _log.exception("a request for %s failed", self._route())
+            # As text, as the command line shows a record's message alone.
+            _log.error("a request for %s failed\n%s", self._route(), traceback.format_exc())
             if self._status:
                 raise
             await self._refuse(Refusal(500, "internal_error", "the service failed at this request; its log says why"))
@@ -184,7 +184,7 @@ class _Exchange:
                 while True:
                     message = await self._receive()
                     if message["type"] == "http.disconnect":
-                        raise asyncio.CancelledError
+                        raise Gone
                     part = message.get("body", b"")
                     self._hold(len(part))
                     parts.append(part)

@@ -48,7 +48,7 @@ class Limits:
     header_seconds : float
         Until they must have arrived, and how long an idle connection is kept.
     connections : int
-        Open at once.
+        Open at once; the longest idle one makes room for another.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Limits:
     seconds: float = 10.0
     header_bytes: int = 1 << 14
     header_seconds: float = 10.0
-    connections: int = 2_000
+    connections: int = 800
 
     def __post_init__(self) -> None:
         for field in fields(self):

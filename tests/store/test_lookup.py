@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longtail.errors import ModelFormatError
+from longtail.store import StringTable, lookup
+
+NAMES = st.lists(st.text(max_size=6), unique=True, max_size=30)
+
+
+@given(NAMES, st.lists(st.text(max_size=6)))
+def test_strings_are_found_where_they_stand(names: list[str], others: list[str]) -> None:
+    found = StringTable.from_strings(names).find([*names, *others]).tolist()
+    assert found == [*range(len(names)), *(names.index(other) if other in names else -1 for other in others)]
+
+
+def test_strings_that_hash_alike_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "_hashes", lambda text, offsets: np.zeros(len(offsets) - 1, dtype=np.uint64))
+    table = StringTable.from_strings(("a", "b", "", "ab"))
+    assert table.find(["", "ab", "b", "ba"]).tolist() == [2, 3, 1, -1]
+
+
+def test_many_blocks_of_strings_hash_like_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"name {number} {'x' * (number % 7)}" for number in range(500)]
+    whole = lookup._hashes(*table_of(names))
+    monkeypatch.setattr(lookup, "_BLOCK_BYTES", 10)
+    assert np.array_equal(lookup._hashes(*table_of(names)), whole)
+    assert len(set(whole.tolist())) == len(names)
+
+
+def table_of(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    table = StringTable.from_strings(names)
+    return table.text, table.offsets
+
+
+def test_strings_that_repeat_are_an_error_when_one_is_asked_for() -> None:
+    with pytest.raises(ModelFormatError, match="repeat"):
+        StringTable.from_strings(("a", "b", "a")).find(["b"])
+
+
+@pytest.mark.parametrize("offsets", [[0, 5], [-1, 1], [2, 1], []])
+def test_offsets_that_lead_outside_are_an_error(offsets: list[int]) -> None:
+    table = StringTable(np.frombuffer(b"ab", dtype=np.uint8), np.array(offsets, dtype=np.int64))
+    with pytest.raises(ModelFormatError):
+        table.find(["a"])
+
+
+@given(st.lists(st.text(alphabet="aAbB-é", max_size=4), max_size=20), st.text(alphabet="aAbé", max_size=3))
+def test_a_prefix_finds_what_begins_so_in_capital_or_small_ascii_letters(names: list[str], prefix: str) -> None:
+    def small(text: str) -> bytes:
+        return text.encode().lower()
+
+    expected = [place for place, name in enumerate(names) if small(name).startswith(small(prefix))]
+    assert StringTable.from_strings(names).with_prefix(prefix).tolist() == expected
+
+
+def test_a_prefix_in_a_damaged_table_is_an_error() -> None:
+    table = StringTable(np.frombuffer(b"ab", dtype=np.uint8), np.array([0, 9], dtype=np.int64))
+    with pytest.raises(ModelFormatError):
+        table.with_prefix("a")
