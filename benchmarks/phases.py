@@ -122,8 +122,10 @@ def measure(
 
         closed("floor", plan.connections, plan.capacity / 2, floor_target)
         for connections in RAMP:
-            closed(f"{connections} at a time", connections, plan.capacity / 4)
-        capacity = closed("capacity", plan.connections, plan.capacity).answered
+            reached = closed(f"{connections} at a time", connections, plan.capacity / 4).answered
+        # No more than are answered well before a request is given up: a slow service would have no capacity at all.
+        connections = min(plan.connections, max(RAMP[-1], int(reached * plan.timeout / 4)))
+        capacity = closed("capacity", connections, plan.capacity).answered
         rate = min(plan.rate, max(1.0, capacity / 2))
         opened("before", rate, plan.steady)
         opened("overload", max(2.0, 2 * capacity), plan.overload)
