@@ -172,8 +172,8 @@ def test_labels_are_found_by_prefix_most_frequent_first(client: TestClient) -> N
     assert client.get("/v1/labels", params={"prefix": "zzz"}).json()["labels"] == []
     assert len(client.get("/v1/labels", params={"limit": 8}).json()["labels"]) == 8
     assert client.get("/v1/labels", params={"model": "other"}).status_code == 404
-    for limit in ("0", "9", "x"):
-        answer = client.get("/v1/labels", params={"limit": limit})
+    for query in ("limit=0", "limit=9", "limit=x", "limit=1.0", "limit=1&limit=2", "other=1"):
+        answer = client.get(f"/v1/labels?{query}")
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid_request")
 
 

@@ -119,6 +119,9 @@ def _describe(app: FastAPI, limits: Limits, names: list[str], guarded: bool) -> 
             for kind in (messages.TagRequest, messages.ExplainRequest):
                 schemas[kind.__name__] = kind.model_json_schema()
             _bound(schemas["TagRequest"]["properties"], schemas["ExplainRequest"]["properties"], limits, names)
+            for parameter in schema["paths"]["/v1/labels"]["get"]["parameters"]:
+                if parameter["name"] == "model":
+                    parameter["schema"] = {"type": "string", "enum": names}
             if guarded:
                 schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
                 for path, operations in schema["paths"].items():

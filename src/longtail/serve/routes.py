@@ -14,7 +14,7 @@ from longtail.serve.batching import Batcher, Closed
 from longtail.serve.files import FIRST, page_files
 from longtail.serve.limits import Limits
 from longtail.serve.measures import Measures
-from longtail.serve.messages import ExplainRequest, TagRequest, parse
+from longtail.serve.messages import ExplainRequest, TagRequest, invalid, parse
 from longtail.serve.refusal import Refusal, as_json, shortened
 from longtail.serve.served import Names, ServedModel, ServedModels
 from longtail.tagger import Tag
@@ -127,11 +127,13 @@ def make_router(service: Service) -> APIRouter:
         summary="Find labels",
     )
     async def labels(
+        request: Request,
         prefix: str = Query("", max_length=200, description="What the name begins with."),
         model: str | None = Query(None, description="Which of the models; the first unless given."),
         limit: int = Query(20, ge=1, le=limits.found_labels, description="The most labels."),
     ) -> Response:
         """Labels that begin as asked, in capital or small letters, most frequent first."""
+        _check_query(request, ("prefix", "model", "limit"))
         served = models.get(model)
         [found] = await service.looking.run(partial(served.labels, prefix, limit), (None,))
         return _json({"model": served.name, "labels": found})
@@ -206,6 +208,17 @@ def _check_length(text: str, limits: Limits) -> None:
             f"the text {shortened(text, 20)} has {len(text)} characters; at most {limits.characters} are taken. "
             f"Cut it into parts",
         )
+
+
+def _check_query(request: Request, known: tuple[str, ...]) -> None:
+    """Refuse what FastAPI lets pass: parameters that it does not know or that come twice, numbers such as 1.0."""
+    seen = set()
+    for name, value in request.query_params.multi_items():
+        if name not in known or name in seen:
+            raise invalid((name,), f"each of {', '.join(known)} may be given once, and nothing else")
+        if name == "limit" and not (value.isascii() and value.isdigit()):
+            raise invalid((name,), "expected a whole number")
+        seen.add(name)
 
 
 def _filter(field: str, names: list[str] | None, limits: Limits) -> Names:
