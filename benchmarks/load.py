@@ -204,7 +204,6 @@ class _Client:
         # In turn, so that no connection is idle for as long as a service keeps idle ones.
         self._idle: deque[_Connection] = deque()
         self._waiting: deque[int] = deque()
-        self._oldest = 0
         self._most = most_connections
         self._timeout = timeout
         self._connecting: set[asyncio.Task[None]] = set()
@@ -258,18 +257,18 @@ class _Client:
             self._grow()
 
     def sweep(self) -> None:
-        """Give up on requests that are too old, and on the connections they are on."""
-        now = perf_counter()
-        given_up = False
-        while self._oldest < len(self.due) and self.due[self._oldest] < now - self._timeout:
-            if self.status[self._oldest] == PENDING:
-                self._end(self._oldest, TIMED_OUT)
-                given_up = True
-            self._oldest += 1
-        if given_up:
-            for connection in list(self._open):
-                if connection.number >= 0 and self.status[connection.number] == TIMED_OUT:
-                    connection.transport.abort()
+        """Give up on requests that wait too long: for a connection since they were due, for an answer since sent.
+
+        One that got its connection late has its full time: if it were cut short, the service would work for clients
+        that are gone, and be slower for it.
+        """
+        oldest = perf_counter() - self._timeout
+        while self._waiting and self.due[self._waiting[0]] < oldest:
+            self._end(self._waiting.popleft(), TIMED_OUT)
+        for connection in list(self._open):
+            if connection.number >= 0 and self.sent[connection.number] < oldest:
+                self._end(connection.number, TIMED_OUT)
+                connection.transport.abort()
 
     async def close(self) -> None:
         self.again = None
@@ -332,7 +331,7 @@ async def open_loop(
         Connections opened before the start, and the most that are opened because all others wait for an answer. A
         request that finds none waits, and its latency runs.
     timeout : float
-        Seconds from due after which a request is given up.
+        Seconds after which a request is given up, from due while it waits for a connection, then from sent.
     """
     loop = asyncio.get_running_loop()
     client = _Client(target, most_connections, timeout)
