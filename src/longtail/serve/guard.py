@@ -99,6 +99,7 @@ class _Exchange:
         self._send = send
         self._status = 0
         self._held = 0
+        self._in_progress = 0
         self._headers = _headers(scope)
         self._body_read = b"content-length" not in self._headers and b"transfer-encoding" not in self._headers
         if self._headers.get(b"content-length") == b"0":
@@ -106,7 +107,6 @@ class _Exchange:
 
     async def run(self) -> None:
         guard, begun = self._guard, time.perf_counter()
-        guard._in_progress += 1
         try:
             await self._answer()
         except Refusal as refusal:
@@ -120,7 +120,7 @@ class _Exchange:
                 raise
             await self._refuse(Refusal(500, "internal_error", "the service failed at this request; its log says why"))
         finally:
-            guard._in_progress -= 1
+            guard._in_progress -= self._in_progress
             guard._held -= self._held
             guard._measures.request(self._route(), self._status, time.perf_counter() - begun)
 
@@ -130,20 +130,28 @@ class _Exchange:
 
     async def _answer(self) -> None:
         guard, path, method = self._guard, self._scope["path"], self._scope["method"]
-        if guard._in_progress > guard._limits.requests:
-            message = f"{guard._limits.requests} requests are in progress, which is all that are taken; try again"
-            raise Refusal(429, "too_many_requests", message, {"retry-after": "1"})
         self._check_token(path)
         found = guard._endpoints.get(path) if method == "POST" else None
         if found is None:
+            self._begin()
             await guard._app(self._scope, self._receive, self._told)
             return
         endpoint, queue = found
         self._check_type()
         self._scope[BODY] = await self._body()
+        self._begin()
         queue.refuse_if_full()
         response = await endpoint(Request(self._scope, self._receive))
         await response(self._scope, self._receive, self._told)
+
+    def _begin(self) -> None:
+        """Count the request, once its body is there: the connection of one that is refused can be used again."""
+        guard = self._guard
+        if guard._in_progress >= guard._limits.requests:
+            message = f"{guard._limits.requests} requests are in progress, which is all that are taken; try again"
+            raise Refusal(429, "too_many_requests", message, {"retry-after": "1"})
+        guard._in_progress += 1
+        self._in_progress = 1
 
     def _check_token(self, path: str) -> None:
         bearer = self._guard._bearer

@@ -37,7 +37,8 @@ class Limits:
     batch_texts : int
         Texts scored together.
     requests : int
-        In progress at once.
+        In progress at once, counted from their body's arrival; more are refused. About what is answered in a quarter
+        of a second: those that wait longer are better told to come back.
     held_bytes : int
         Bodies of all requests in progress together.
     seconds : float
@@ -66,7 +67,7 @@ class Limits:
     found_labels: int = 1_000
     queued_texts: int = 1_000
     batch_texts: int = 256
-    requests: int = 1_000
+    requests: int = 256
     held_bytes: int = 1 << 26
     seconds: float = 10.0
     header_bytes: int = 1 << 14

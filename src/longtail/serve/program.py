@@ -65,6 +65,9 @@ def run(
             create_app(models, limits=limits, token=token),
             http=connection_class(limits),
             ws="none",
+            # uvloop takes one new connection at each turn of the loop. Turns are long under load, and new clients would
+            # wait until they give up, neither served nor refused; asyncio takes all that have come.
+            loop="asyncio",
             lifespan="on",
             log_config=None,
             log_level="warning",

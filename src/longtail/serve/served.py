@@ -48,6 +48,7 @@ class ServedModel:
         self._saved_at = datetime.fromtimestamp(manifest.st_mtime, UTC).isoformat(timespec="seconds")
         self._size = int(store.inspect_model(directory)["bytes"])
         self.n_labels = len(tagger.label_names_)
+        self.takes_texts = tagger.takes_texts  # asked at every request; the tagger checks each time that it is fitted
 
     @property
     def kind(self) -> str:
@@ -56,12 +57,12 @@ class ServedModel:
 
     def warm(self) -> None:
         """Make what the first request would wait for."""
-        if self.tagger.takes_texts:
+        if self.takes_texts:
             self.tagger.predict([""], k=1)
 
     def check_takes_texts(self) -> None:
         """Raise a `Refusal` where rows are features."""
-        if not self.tagger.takes_texts:
+        if not self.takes_texts:
             raise Refusal(
                 422,
                 "model_takes_features",
@@ -129,7 +130,7 @@ class ServedModel:
             "name": self.name,
             "kind": self.kind,
             "n_labels": self.n_labels,
-            "takes_texts": self.tagger.takes_texts,
+            "takes_texts": self.takes_texts,
             "size_bytes": self._size,
             "saved_at": self._saved_at,
             "card": store.read_card(self.directory),

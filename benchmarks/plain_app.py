@@ -1,0 +1,62 @@
+"""The service people write first: FastAPI around scikit-learn's one-vs-rest, run by uvicorn.
+
+``PLAIN_MODEL`` names the file of the pipeline and its label names. With ``PLAIN_STACKED`` the weights of all labels are
+put into one matrix, as somebody would who saw how long a loop over thousands of classifiers takes.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import joblib
+import numpy as np
+from fastapi import FastAPI
+from pydantic import BaseModel, Field
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+pipeline, label_names = joblib.load(os.environ["PLAIN_MODEL"])
+app = FastAPI()
+
+
+class TagRequest(BaseModel):
+    text: str
+    k: int = Field(default=5, ge=1, le=100)
+
+
+class Tag(BaseModel):
+    label: str
+    score: float
+
+
+class TagAnswer(BaseModel):
+    tags: list[Tag]
+
+
+if os.environ.get("PLAIN_STACKED"):
+    vectorizer, classifier = pipeline[0], pipeline[-1]
+    weights = np.vstack([one.coef_ for one in classifier.estimators_]).T.copy()
+    intercepts = np.concatenate([np.ravel(one.intercept_) for one in classifier.estimators_])
+    del pipeline, classifier
+
+    def scores_of(text: str) -> Array:
+        return np.asarray(vectorizer.transform([text]) @ weights + intercepts)[0]
+
+else:
+
+    def scores_of(text: str) -> Array:
+        return np.asarray(pipeline.decision_function([text]))[0]
+
+
+@app.post("/tag")
+def tag(request: TagRequest) -> TagAnswer:
+    scores = scores_of(request.text)
+    best = np.argpartition(-scores, min(request.k, len(scores) - 1))[: request.k]
+    best = best[np.argsort(-scores[best])]
+    return TagAnswer(tags=[Tag(label=label_names[label], score=float(scores[label])) for label in best])
+
+
+@app.get("/health/live")
+async def live() -> dict[str, str]:
+    return {"status": "ok"}
