@@ -117,6 +117,12 @@ def test_a_wrong_request_is_refused_with_its_status_and_code(
     assert len(answer.content) < 1000
 
 
+def test_a_whole_number_may_be_written_with_a_point(client: TestClient) -> None:
+    assert tags(post(client, "/v1/tag", b'{"text": "an apple", "k": 3.0}')) == tags(
+        post(client, "/v1/tag", {"text": "an apple", "k": 3})
+    )
+
+
 def test_a_field_that_is_null_is_one_that_is_not_given(client: TestClient) -> None:
     nulls = {"model": None, "allow": None, "deny": None, "threshold": None}
     assert tags(post(client, "/v1/tag", {"text": "an apple", **nulls})) == tags(

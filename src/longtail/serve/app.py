@@ -25,6 +25,8 @@ from longtail.version import __version__
 
 _COUNTED = ("/", "/v1/tag", "/v1/explain", "/v1/models", "/v1/labels", "/health/live", "/health/ready", "/metrics")
 
+_EXAMPLE = "fit a straight line through noisy points"
+
 
 def create_app(
     models: Mapping[str, str | os.PathLike[str]], *, limits: Limits | None = None, token: str | None = None
@@ -91,7 +93,7 @@ def create_app(
     )
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_query)
-    _describe(app, limits, served.names, token is not None)
+    _describe(app, limits, served, token is not None)
     return app
 
 
@@ -109,7 +111,7 @@ async def _invalid_query(request: Request, error: Exception) -> Response:
     raise messages.invalid(first["loc"][1:], first["msg"])
 
 
-def _describe(app: FastAPI, limits: Limits, names: list[str], guarded: bool) -> None:
+def _describe(app: FastAPI, limits: Limits, served: ServedModels, guarded: bool) -> None:
     """Make `/openapi.json` tell the requests that the routes parse themselves, with this service's limits."""
 
     def openapi() -> dict[str, Any]:
@@ -118,7 +120,11 @@ def _describe(app: FastAPI, limits: Limits, names: list[str], guarded: bool) -> 
             schemas = schema["components"]["schemas"]
             for kind in (messages.TagRequest, messages.ExplainRequest):
                 schemas[kind.__name__] = kind.model_json_schema()
+            names = served.names
             _bound(schemas["TagRequest"]["properties"], schemas["ExplainRequest"]["properties"], limits, names)
+            # An example that can be sent names a label there is.
+            labels = [found["label"] for found in served.get(None).labels("", 1)]
+            schemas["ExplainRequest"]["examples"] = [{"text": _EXAMPLE, "labels": labels}]
             for parameter in schema["paths"]["/v1/labels"]["get"]["parameters"]:
                 if parameter["name"] == "model":
                     parameter["schema"] = {"type": "string", "enum": names}

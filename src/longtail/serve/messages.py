@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from longtail.serve.refusal import Refusal, shortened
 
+_Message = TypeVar("_Message", bound=BaseModel)
+
+
+def _whole(value: Any) -> Any:
+    """In JSON 3.0 is the whole number 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 Label = Annotated[str, Field(json_schema_extra={"format": "label"})]
 # One wrong item is enough to know; a list of a million must not become a million errors.
 Labels = Annotated[list[Label], Field(fail_fast=True)]
 Texts = Annotated[list[str], Field(fail_fast=True)]
-_Message = TypeVar("_Message", bound=BaseModel)
 
 
 class _Request(BaseModel):
@@ -37,7 +45,7 @@ class TagRequest(_Request):
     text: str = Field("", description="One text.")
     texts: Texts = Field([], description="Several texts.", min_length=1)
     model: str | None = Field(None, description="Which of the models; the first unless given.")
-    k: int = Field(5, ge=1, description="The most labels for each text.")
+    k: Whole = Field(5, ge=1, description="The most labels for each text.")
     allow: Labels | None = Field(None, description="Give only these labels.")
     deny: Labels | None = Field(None, description="Never give these labels.")
     threshold: float | None = Field(None, allow_inf_nan=False, description="Leave out labels with a lower score.")
@@ -46,12 +54,7 @@ class TagRequest(_Request):
 class ExplainRequest(_Request):
     """A text and the labels whose scores are to be explained."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "additionalProperties": False,
-            "examples": [{"text": "fit a straight line through noisy points", "labels": ["numpy.polyfit"]}],
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": False})
 
     text: str = Field(description="The text.")
     labels: Labels = Field(min_length=1, description="Labels of the model.")
