@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
@@ -127,6 +129,35 @@ def test_requests_in_progress_are_bounded(model_directory: Path) -> None:
             return sorted([status for status, *_ in await asyncio.gather(*asked)])
 
     assert asyncio.run(asyncio.wait_for(tell(), 60)) == [200, 200, 429]
+
+
+def test_a_service_with_all_it_can_take_still_tells_its_health(
+    model_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = threading.Event()
+    tag = ServedModel.tag
+
+    def slow(self: ServedModel, *given: Any) -> Any:
+        released.wait(30)
+        return tag(self, *given)
+
+    async def tell() -> tuple[dict[str, int], int]:
+        app = create_app({"topics": model_directory}, limits=Limits(requests=1))
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client,
+        ):
+            busy = asyncio.ensure_future(client.post("/v1/tag", json={"text": "an apple"}))
+            await asyncio.sleep(0.2)
+            paths = ("/health/live", "/health/ready", "/metrics", "/v1/models")
+            statuses = {path: (await client.get(path)).status_code for path in paths}
+            released.set()
+            return statuses, (await busy).status_code
+
+    monkeypatch.setattr(ServedModel, "tag", slow)
+    statuses, busy = asyncio.run(asyncio.wait_for(tell(), 60))
+    assert statuses == {"/health/live": 200, "/health/ready": 200, "/metrics": 200, "/v1/models": 429}
+    assert busy == 200
 
 
 def test_a_token_is_asked_for_except_for_the_page_and_health(model_directory: Path) -> None:

@@ -133,7 +133,8 @@ class _Exchange:
         self._check_token(path)
         found = guard._endpoints.get(path) if method == "POST" else None
         if found is None:
-            self._begin()
+            if path not in _ALWAYS:
+                self._begin()
             await guard._app(self._scope, self._receive, self._told)
             return
         endpoint, queue = found
@@ -228,7 +229,10 @@ class _Exchange:
         await self._send(message)
 
 
-_OPEN = frozenset(["/", "/health/live", "/health/ready", "/openapi.json"])
+_HEALTH = ("/health/live", "/health/ready")
+_OPEN = frozenset(["/", *_HEALTH, "/openapi.json"])
+# A busy service must not look like a dead one to what watches it.
+_ALWAYS = frozenset([*_HEALTH, "/metrics"])
 
 
 def _headers(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
