@@ -18,6 +18,7 @@ from longtail.serve.batching import Batcher
 from longtail.serve.guard import Guard
 from longtail.serve.limits import Limits
 from longtail.serve.measures import Measures
+from longtail.serve.occupancy import Occupancy
 from longtail.serve.refusal import Refusal
 from longtail.serve.routes import Service, call_each, make_router, tag_group
 from longtail.serve.served import ServedModels
@@ -56,7 +57,7 @@ def create_app(
     served = ServedModels(models)
     for model in served:
         model.warm()
-    measures = Measures()
+    measures, occupancy = Measures(), Occupancy(limits.requests)
     measures.models((model.name, model.kind, model.n_labels) for model in served)
     shared = {"queued": limits.queued_texts, "seconds": limits.seconds}
     scoring = Batcher(tag_group, batch=limits.batch_texts, observe=measures.batch, **shared)  # type: ignore[arg-type]
@@ -87,12 +88,15 @@ def create_app(
         Guard,
         limits=limits,
         measures=measures,
+        occupancy=occupancy,
         endpoints={path: (endpoints[path], queue) for path, queue in queues.items()},
         routes=_COUNTED,
         token=token,
     )
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_query)
+    # For a server's connections, which can refuse for less than a request costs to get here.
+    app.state.measures, app.state.occupancy = measures, occupancy
     _describe(app, limits, served, token is not None)
     return app
 

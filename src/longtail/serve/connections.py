@@ -1,7 +1,9 @@
 """`Connection`: uvicorn's HTTP protocol with bounds on what comes before a request is one.
 
 uvicorn waits for headers as long as a client likes, takes them at any length and any number of connections. Here each
-of the three has a limit, and a client that does not read its answer is let go in the end.
+of the three has a limit, and a client that does not read its answer is let go in the end. While the service has all the
+requests that it takes, more are refused right here: on the way to the guard a refusal would cost half as much as an
+answer, and a service that is asked for twice of what it can do would do nothing else.
 """
 
 from __future__ import annotations
@@ -14,29 +16,58 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from longtail.serve.guard import SAFETY
 from longtail.serve.limits import Limits
+from longtail.serve.measures import Measures
+from longtail.serve.occupancy import Occupancy
 from longtail.serve.refusal import Refusal
 
 _REASONS = {
     400: "Bad Request",
     408: "Request Timeout",
+    429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     503: "Service Unavailable",
 }
+_SAFETY = [f"{name.decode()}: {value.decode()}" for name, value in SAFETY]
 
 
-def connection_class(limits: Limits) -> type[asyncio.Protocol]:
+# Paths whose requests are refused before they are taken; others cost little, or must be answered.
+_REFUSED_EARLY = (b"/v1/tag", b"/v1/explain")
+
+
+def connection_class(limits: Limits, occupancy: Occupancy, measures: Measures) -> type[asyncio.Protocol]:
     """The protocol with the limits of one service, for ``uvicorn.Config(http=...)``."""
-    return type("Connection", (_Connection,), {"limits": limits, "idle": {}})
+    shared = {"limits": limits, "occupancy": occupancy, "measures": measures, "arrivals": _Arrivals(), "idle": {}}
+    return type("Connection", (_Connection,), shared)
+
+
+class _Arrivals:
+    """Requests that came in this turn of the event loop, which are not in progress before the next."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self.count:
+            # Runs before the requests of this turn do, as it is scheduled before them.
+            loop.call_soon(self._end_turn)
+        self.count += 1
+
+    def _end_turn(self) -> None:
+        self.count = 0
 
 
 class _Connection(HttpToolsProtocol):
     limits: Limits
+    occupancy: Occupancy
+    measures: Measures
+    arrivals: _Arrivals
     idle: dict[_Connection, None]  # those without a request in progress, longest idle first
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._header_bytes = 0
         self._in_headers = True
+        self._refused_bytes: int | None = None  # of the body of a request that is refused, while it arrives
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -81,11 +112,39 @@ class _Connection(HttpToolsProtocol):
         self._stop_waiting()
         self._in_headers = False
         self.idle.pop(self, None)
+        if self._is_too_much():
+            self._refused_bytes = 0
+            self._wait(self.transport.abort, self.limits.body_seconds)
+            return
+        self.arrivals.add(self.loop)
         super().on_headers_complete()
 
+    def _is_too_much(self) -> bool:
+        if not self.occupancy.full(self.arrivals.count) or self.url not in _REFUSED_EARLY:
+            return False
+        # What is not plain goes the long way: a request behind another, and one that waits to be asked for its body.
+        waits = self.cycle is not None and not self.cycle.response_complete
+        plain = not (waits or self.expect_100_continue or self.parser.should_upgrade())
+        return plain and self.parser.get_method() == b"POST" and self.parser.should_keep_alive()
+
+    def on_body(self, body: bytes) -> None:
+        if self._refused_bytes is None:
+            super().on_body(body)
+            return
+        self._refused_bytes += len(body)
+        if self._refused_bytes > self.limits.body_bytes:
+            self.transport.abort()
+
     def on_message_complete(self) -> None:
-        super().on_message_complete()
         self._in_headers, self._header_bytes = True, 0
+        if self._refused_bytes is None:
+            super().on_message_complete()
+            return
+        self._refused_bytes = None
+        self._stop_waiting()
+        self._tell(self.occupancy.refusal())
+        self.measures.request(self.url.decode("ascii"), 429, 0.0)
+        self.on_response_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -128,18 +187,21 @@ class _Connection(HttpToolsProtocol):
         self._refuse(Refusal(408, "headers_too_slow", message))
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer without a request: there may be none yet."""
+        """Answer without a request, as there may be none yet, and close."""
+        self._tell(refusal, "connection: close")
+        self._close()
+
+    def _tell(self, refusal: Refusal, *lines: str) -> None:
         body = refusal.body()
-        lines = [
+        head = [
             f"HTTP/1.1 {refusal.status} {_REASONS[refusal.status]}",
-            *(f"{name.decode()}: {value.decode()}" for name, value in SAFETY),
+            *_SAFETY,
             "content-type: application/json",
             f"content-length: {len(body)}",
             *(f"{name}: {value}" for name, value in refusal.headers.items()),
-            "connection: close",
+            *lines,
         ]
-        self.transport.write("\r\n".join([*lines, "", ""]).encode("ascii") + body)
-        self._close()
+        self.transport.write("\r\n".join([*head, "", ""]).encode("ascii") + body)
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(Refusal(400, "not_http", "this is no HTTP/1.1 request"))

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from longtail.serve.batching import Batcher, Gone
 from longtail.serve.limits import Limits
 from longtail.serve.measures import Measures
+from longtail.serve.occupancy import Occupancy
 from longtail.serve.refusal import Refusal
 from longtail.serve.routes import BODY
 
@@ -53,6 +54,7 @@ class Guard:
     app : ASGI application
     limits : Limits
     measures : Measures
+    occupancy : Occupancy
     endpoints : mapping
         Of the paths that take a body: what answers it, and the queue that it will wait in. They are called from here:
         the way through the routing of FastAPI costs more than all the rest of a request.
@@ -67,6 +69,7 @@ class Guard:
         app: Any,
         limits: Limits,
         measures: Measures,
+        occupancy: Occupancy,
         endpoints: Mapping[str, tuple[Endpoint, Batcher]],
         routes: Collection[str],
         token: str | None = None,
@@ -77,9 +80,9 @@ class Guard:
         self._endpoints = endpoints
         self._routes = frozenset(routes)
         self._bearer = None if token is None else f"Bearer {token}".encode()
-        self._in_progress = 0
+        self._occupancy = occupancy
         self._held = 0
-        measures.watch("longtail_requests_in_progress", "Requests being worked on.", lambda: self._in_progress)
+        measures.watch("longtail_requests_in_progress", "Requests being worked on.", lambda: occupancy.in_progress)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -99,7 +102,7 @@ class _Exchange:
         self._send = send
         self._status = 0
         self._held = 0
-        self._in_progress = 0
+        self._entered = False
         self._headers = _headers(scope)
         self._body_read = b"content-length" not in self._headers and b"transfer-encoding" not in self._headers
         if self._headers.get(b"content-length") == b"0":
@@ -120,7 +123,8 @@ class _Exchange:
                 raise
             await self._refuse(Refusal(500, "internal_error", "the service failed at this request; its log says why"))
         finally:
-            guard._in_progress -= self._in_progress
+            if self._entered:
+                guard._occupancy.leave()
             guard._held -= self._held
             guard._measures.request(self._route(), self._status, time.perf_counter() - begun)
 
@@ -147,12 +151,8 @@ class _Exchange:
 
     def _begin(self) -> None:
         """Count the request, once its body is there: the connection of one that is refused can be used again."""
-        guard = self._guard
-        if guard._in_progress >= guard._limits.requests:
-            message = f"{guard._limits.requests} requests are in progress, which is all that are taken; try again"
-            raise Refusal(429, "too_many_requests", message, {"retry-after": "1"})
-        guard._in_progress += 1
-        self._in_progress = 1
+        self._guard._occupancy.enter()
+        self._entered = True
 
     def _check_token(self, path: str) -> None:
         bearer = self._guard._bearer

@@ -61,9 +61,10 @@ def run(
     _allow_files(limits.connections + _OTHER_FILES)
     listener = _listen(host, port)
     with contextlib.closing(listener):
+        app = create_app(models, limits=limits, token=token)
         config = uvicorn.Config(
-            create_app(models, limits=limits, token=token),
-            http=connection_class(limits),
+            app,
+            http=connection_class(limits, app.state.occupancy, app.state.measures),
             ws="none",
             # uvloop takes one new connection at each turn of the loop. Turns are long under load, and new clients would
             # wait until they give up, neither served nor refused; asyncio takes all that have come.
