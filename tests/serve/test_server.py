@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,49 @@ def test_a_full_queue_is_told_with_429_and_the_time_to_wait(serve: Callable[...,
     assert set(statuses) == {200, 429}
     assert all(int(retry) >= 1 for retry in retries)
     assert service.tag().status == 200
+
+
+def test_what_is_refused_for_lack_of_room_may_ask_again_on_its_connection(serve: Callable[..., Service]) -> None:
+    service = serve("--max-requests", "2")
+    connections = [service.connect() for _ in range(30)]
+    for connection in connections:
+        connection.sendall(post_bytes("/v1/tag", many_texts(20)))
+    answers = [read_answer(connection) for connection in connections]
+    refused = [answer for answer in answers if answer.status != 200]
+    assert 0 < len(refused) < len(answers)
+    assert {(answer.status, answer.code) for answer in refused} == {(429, "too_many_requests")}
+    assert {answer.headers.get("connection") for answer in refused} == {None}
+    assert {answer.headers["retry-after"] for answer in refused} == {"1"}
+    assert all("content-security-policy" in answer.headers for answer in refused)
+    for connection in connections:
+        with connection:
+            connection.sendall(post_bytes("/v1/tag", b'{"text": "an apple"}'))
+            assert read_answer(connection).status == 200
+    measured = service.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").body.decode()
+    assert f'longtail_requests_total{{route="/v1/tag",status="429"}} {len(refused)}.0' in measured
+    assert "longtail_requests_in_progress 0.0" in measured
+
+
+def test_a_refused_body_is_read_no_further_than_the_limits(serve: Callable[..., Service]) -> None:
+    service = serve("--max-requests", "1", "--max-body-bytes", "200000", "--max-body-seconds", "1")
+    busy = service.connect()
+    busy.sendall(post_bytes("/v1/tag", many_texts(60)) * 8)  # one behind the other
+    head = post_bytes("/v1/tag", b"x")[:-1].replace(b"Content-Length: 1", b"Content-Length: 1000000000")
+    with busy, service.connect() as large, service.connect() as slow:
+        large.sendall(head)
+        slow.sendall(head.replace(b"1000000000", b"100") + b"{")
+        sent = 0
+        with suppress(OSError):
+            while sent < 100_000_000:
+                large.sendall(b"x" * 100_000)
+                sent += 100_000
+        assert sent < 100_000_000
+        for connection in (large, slow):
+            with suppress(OSError):
+                answer = read_answer(connection)
+                assert answer.status in (408, 413)
+                assert answer.headers["connection"] == "close"
+    assert service.tag().status in (200, 429)
 
 
 @pytest.mark.parametrize(
