@@ -274,9 +274,11 @@ class _Client:
         self.again = None
         for task in list(self._connecting):
             task.cancel()
-        for connection in list(self._open):
-            connection.transport.abort()
-        while self._open:
+        until = perf_counter() + self._timeout
+        # One that was being made may still come, after the others were closed.
+        while (self._open or self._connecting) and perf_counter() < until:
+            for connection in list(self._open):
+                connection.transport.abort()
             await asyncio.sleep(0.001)
 
     def record(self, start: float) -> Record:

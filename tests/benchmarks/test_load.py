@@ -63,7 +63,7 @@ def drive(load: Loop, respond: Respond, expected: tuple[bytes | None, ...] = (),
         server.close()
         return record
 
-    record = run(both())
+    record = run(asyncio.wait_for(both(), 60))
     assert len(record.due) == len(record.sent) == len(record.done) == len(record.status)
     return record
 
