@@ -136,8 +136,9 @@ def test_waiting_for_a_stalled_service_counts_from_the_time_due() -> None:
         delay=0.05,
     )
     assert record.connections == 1
-    assert record.latency.min() >= 0.05
-    assert record.latency.max() >= 6 * 0.05
+    # Timers count whole milliseconds, and may end one early.
+    assert record.latency.min() >= 0.048
+    assert record.latency.max() >= 6 * 0.048
 
 
 def test_connections_are_added_while_answers_are_out() -> None:
