@@ -66,10 +66,13 @@ class _Connection(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._header_bytes = 0
         self._in_headers = True
+        self._header_bytes = 0  # received since the last request
+        self._field_bytes = 0  # of the line and the fields of this request
+        self._other_bytes = 0  # after the headers, since the last piece of the body: sizes of chunks, trailers
         self._refused_bytes: int | None = None  # of the body of a request that is refused, while it arrives
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None  # until which a client must have sent something
+        self._write_timer: asyncio.TimerHandle | None = None  # until which it must have read something
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -85,7 +88,7 @@ class _Connection(HttpToolsProtocol):
         self._wait(self._too_slow, self.limits.header_seconds)
 
     def _make_room(self) -> bool:
-        longest = next(iter(self.idle), None)
+        longest = next((each for each in self.idle if not each.transport.get_write_buffer_size()), None)
         if longest is None:
             return False
         self.idle.pop(longest)
@@ -96,43 +99,68 @@ class _Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.idle.pop(self, None)
         self._stop_waiting()
+        self._stop_watching()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
         if self._in_headers:
-            # Where the headers end within the data, the rest of it is no header and not looked at any more.
             self._header_bytes += len(data)
+        else:
+            self._other_bytes += len(data)
         super().data_received(data)
-        if not self._in_headers or not self._header_bytes or self.transport.is_closing():
+        if self.transport.is_closing():
             return
-        if self._header_bytes > self.limits.header_bytes:
-            message = f"the request's line and headers are longer than {self.limits.header_bytes} bytes; send fewer"
-            self._refuse(Refusal(431, "headers_too_large", message))
-        elif self._timer is None:
+        if self._other_bytes > self.limits.header_bytes:
+            self.transport.abort()  # it belongs to a request that may be answered already
+        elif self._in_headers and self._header_bytes > self.limits.header_bytes:
+            self._refuse(self._headers_too_large())
+        elif self._in_headers and self._header_bytes and self._timer is None:
             self._wait(self._too_slow, self.limits.header_seconds)
+
+    def on_message_begin(self) -> None:
+        self._field_bytes = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._field_bytes += len(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._field_bytes += len(name) + len(value)
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._stop_waiting()
-        self._in_headers = False
+        self._unset_keepalive_if_required()
+        self._in_headers, self._other_bytes = False, 0
         self.idle.pop(self, None)
-        if self._is_too_much():
+        if self._field_bytes > self.limits.header_bytes:
+            self._refuse(self._headers_too_large())
+        elif self._is_too_much():
             self._refused_bytes = 0
             self._wait(self.transport.abort, self.limits.body_seconds)
-            return
-        self.arrivals.add(self.loop)
-        super().on_headers_complete()
+        else:
+            self.arrivals.add(self.loop)
+            super().on_headers_complete()
 
     def _is_too_much(self) -> bool:
         if not self.occupancy.full(self.arrivals.count) or self.url not in _REFUSED_EARLY:
             return False
-        # What is not plain goes the long way: a request behind another, and one that waits to be asked for its body.
-        waits = self.cycle is not None and not self.cycle.response_complete
-        plain = not (waits or self.expect_100_continue or self.parser.should_upgrade())
+        # What is not plain goes the long way: a request behind another, one that waits to be asked for its body, and
+        # one of a client that does not read its answers.
+        plain = not (self._is_busy() or self.expect_100_continue or self.flow.write_paused)
+        plain = plain and self.parser.get_http_version() == "1.1" and not self.parser.should_upgrade()
         return plain and self.parser.get_method() == b"POST" and self.parser.should_keep_alive()
 
+    def _is_busy(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
     def on_body(self, body: bytes) -> None:
+        self._other_bytes = 0
+        if self.transport.is_closing():
+            return
         if self._refused_bytes is None:
             super().on_body(body)
             return
@@ -141,21 +169,23 @@ class _Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def on_message_complete(self) -> None:
-        self._in_headers, self._header_bytes = True, 0
+        self._in_headers, self._header_bytes, self._other_bytes = True, 0, 0
+        if self.transport.is_closing():
+            return
         if self._refused_bytes is None:
             super().on_message_complete()
             return
         self._refused_bytes = None
         self._stop_waiting()
         self._tell(self.occupancy.refusal())
-        self.measures.request(self.url.decode("ascii"), 429, 0.0)
+        self.measures.refused(self.url.decode("ascii"), 429)
         self.on_response_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.transport.is_closing():
             self._close()
-        elif not self.pipeline:
+        elif not self._is_busy():
             self.idle[self] = None
 
     def timeout_keep_alive_handler(self) -> None:
@@ -163,10 +193,11 @@ class _Connection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._wait(self.transport.abort, self.limits.body_seconds)
+        self._watch()
 
     def resume_writing(self) -> None:
-        self._stop_waiting()
+        if not self.transport.is_closing():
+            self._stop_watching()
         super().resume_writing()
 
     def _wait(self, then: Callable[[], None], seconds: float) -> None:
@@ -178,21 +209,45 @@ class _Connection(HttpToolsProtocol):
             self._timer.cancel()
             self._timer = None
 
+    def _watch(self) -> None:
+        """Abort unless the client reads; one that reads slowly is waited for."""
+        self._stop_watching()
+        left = self.transport.get_write_buffer_size()
+        self._write_timer = self.loop.call_later(self.limits.body_seconds, self._check_progress, left)
+
+    def _stop_watching(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    def _check_progress(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:
+            self._watch()
+        else:
+            self.transport.abort()
+
     def _close(self) -> None:
-        """Close once the rest of the answer is sent, or when the client takes too long to read it."""
+        """Close once the rest of the answer is sent, or when the client does not read it."""
         self.transport.close()
-        self._wait(self.transport.abort, self.limits.body_seconds)
+        self._watch()
 
     def _too_slow(self) -> None:
         self._timer = None
-        if self.cycle is not None or not self._header_bytes:
+        if self._is_busy() or not self._header_bytes:
             self.transport.abort()  # there is no request that an answer could belong to
             return
         message = f"the request's headers did not arrive within {self.limits.header_seconds:g} s; send them faster"
         self._refuse(Refusal(408, "headers_too_slow", message))
 
+    def _headers_too_large(self) -> Refusal:
+        message = f"the request's line and headers are longer than {self.limits.header_bytes} bytes; send fewer"
+        return Refusal(431, "headers_too_large", message)
+
     def _refuse(self, refusal: Refusal) -> None:
         """Answer without a request, as there may be none yet, and close."""
+        if self._is_busy():
+            self.transport.abort()  # the client would take it for the answer to what came before
+            return
         self._tell(refusal, "connection: close")
         self._close()
 

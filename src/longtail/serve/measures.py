@@ -32,7 +32,7 @@ class Measures:
         )
         self._seconds = Histogram(
             "longtail_request_seconds",
-            "From the first byte to the answer.",
+            "From the headers to the answer.",
             ["route"],
             buckets=_SECONDS,
             registry=self._registry,
@@ -44,12 +44,20 @@ class Measures:
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """Count an answer; `route` must be one of a few, never what a client sent."""
+        count, times = self._of(route, status)
+        count.inc()
+        times.observe(seconds)
+
+    def refused(self, route: str, status: int) -> None:
+        """Count an answer to a request that was never begun."""
+        self._of(route, status)[0].inc()
+
+    def _of(self, route: str, status: int) -> tuple[Any, Any]:
         children = self._children.get((route, status))
         if children is None:
             children = self._requests.labels(route, str(status)), self._seconds.labels(route)
             self._children[route, status] = children
-        children[0].inc()
-        children[1].observe(seconds)
+        return children
 
     def batch(self, texts: int) -> None:
         """Count a batch."""
