@@ -191,7 +191,10 @@ def test_rows_without_labels_and_a_model_of_one_label_make_a_page() -> None:
 def test_nothing_asked_for_is_nothing_shown(tagger: Tagger) -> None:
     facts = gather(tagger, corpus(), worst=0, pairs=0, examples=0)
     assert (facts.worst, facts.pairs, facts.examples) == ((), (), ())
-    Checker(render(facts, HEADING))
+    page = render(facts, HEADING)
+    Checker(page)
+    assert "so there is none to look at" not in page
+    assert "there is nothing to confuse" not in page
 
 
 def test_documents_are_the_surest_and_the_least_sure_of_each_kind() -> None:

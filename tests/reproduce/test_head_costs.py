@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from longtail.neural.heads import OneHot
 from longtail.reproduce import head_costs
 from longtail.reproduce.head_costs import compare, measure, short_blocks, square
 
@@ -31,6 +32,13 @@ def test_heads_take_turns_and_are_held_against_one_hot_of_their_task(monkeypatch
     assert called == 3 * names
     assert found["sampling, single"]["ratio"] == 8
     assert (found["sampling, single"]["least"], found["sampling, single"]["most"]) == (3, 9)
+
+
+def test_weights_are_not_drawn_where_only_time_counts() -> None:
+    with head_costs._NothingDrawn():
+        head = OneHot(4, 6)
+    assert head.output.weight.unique().tolist() == pytest.approx([0.01])
+    assert len(OneHot(4, 6).output.weight.unique()) == 24
 
 
 @pytest.mark.parametrize("name", ["one-hot, multi", "sampling, single", "DFT k = 50, multi"])

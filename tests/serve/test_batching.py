@@ -217,8 +217,8 @@ def test_the_thread_waits_without_work() -> None:
 
     async def story() -> float:
         await bench.batcher.run("same", ["a"])
-        begun = time.thread_time()
+        begun = time.process_time()
         await asyncio.sleep(0.1)
-        return time.thread_time() - begun
+        return time.process_time() - begun
 
     assert run(bench, story) < 0.05

@@ -65,9 +65,62 @@ def test_a_gigabyte_in_chunks_is_cut_off(service: Service) -> None:
 
 def test_a_line_of_ten_megabytes_is_refused(service: Service) -> None:
     with service.connect() as connection:
-        assert stream(connection, b"GET /" + b"a" * MEGABYTE, 10) <= 10
+        assert stream(connection, b"GET /" + b"a" * MEGABYTE, 100) < 20
         with suppress(ConnectionError):  # it may be closed while we still send
             assert read_answer(connection).status in (400, 431)
+
+
+def test_trailers_without_end_are_cut_off(service: Service) -> None:
+    for line in (b"a:b\r\n" * 10_000, b"a" * 50_000):
+        with service.connect() as connection:
+            connection.sendall(f"{HEAD}Transfer-Encoding: chunked\r\n\r\n0\r\n".encode())
+            assert stream(connection, line, 1000) < 500
+
+
+def test_headers_are_counted_also_where_they_come_at_once(service: Service) -> None:
+    fields = "".join(f"X-{number}: {'a' * 1000}\r\n" for number in range(17))
+    answer = service.post("/v1/tag", {"text": "an apple"}, fields)
+    assert (answer.status, answer.code) == (431, "headers_too_large")
+    assert service.post("/v1/tag", {"text": "an apple"}, fields[:10_000].rpartition("\r\n")[0] + "\r\n").status == 200
+
+
+OPENAPI = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+PAGES = 1_500  # more than the system holds for a client
+
+
+def _measure(service: Service, name: str) -> float:
+    told = service.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").body.decode()
+    return next((float(line.split()[-1]) for line in told.splitlines() if line.startswith(name)), 0.0)
+
+
+def test_a_client_that_does_not_read_is_let_go(service: Service) -> None:
+    answered = 'longtail_requests_total{route="other",status="200"}'
+    before = _measure(service, answered)
+    clients = [service.connect() for _ in range(3)]
+    try:
+        for client in clients:
+            client.sendall(OPENAPI * PAGES)
+        until = time.monotonic() + WAIT
+        for waiting in (True, False):  # for being read, and then no longer
+            while (_measure(service, "longtail_requests_in_progress") > 0) != waiting:
+                assert time.monotonic() < until
+                time.sleep(0.02)
+        assert _measure(service, answered) - before < len(clients) * PAGES
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_a_client_that_reads_slowly_gets_all_of_its_answers(service: Service) -> None:
+    length = len(service.send(OPENAPI).body)
+    with service.connect() as client:
+        client.sendall(OPENAPI * PAGES)
+        received, begun = 0, time.monotonic()
+        while received < PAGES * length and (piece := client.recv(1 << 16)):
+            received += len(piece)
+            if time.monotonic() < begun + 3:  # three times as long as a client may read nothing
+                time.sleep(0.02)
+    assert received >= PAGES * length
 
 
 def test_a_text_of_ten_megabytes_is_refused(service: Service) -> None:

@@ -113,7 +113,7 @@ def _token(path: str | None) -> str | None:
         token = os.environ.get(_TOKEN) or None
         source = f"${_TOKEN}"
     else:
-        token, source = Path(path).read_text(encoding="utf-8").strip(), path
+        token, source = Path(path).read_bytes().decode("utf-8", "replace").strip(), path
     if token is not None and (not token or not token.isascii() or not token.isprintable() or " " in token):
         raise InvalidInput(f"{source} holds no token; expected one line of ASCII letters, digits and signs")
     return token

@@ -195,6 +195,10 @@ class LabelHierarchy:
         >>> order.tolist(), bounds.tolist()
         ([1, 2, 0, 3], [[0, 4], [0, 2]])
         """
+        return self._label_order
+
+    @cached_property
+    def _label_order(self) -> tuple[Array, Array]:
         inner = self.children >= 0
         counts = self._label_counts(self.parents()[1])
         sizes = np.where(inner, counts[np.where(inner, self.children, 0)] if self.n_nodes else 0, 1)
@@ -209,7 +213,9 @@ class LabelHierarchy:
             below = values >= 0
             starts[values[below]] = places[below]
             order[places[~below]] = ~values[~below]
-        return order, np.stack([starts, starts + counts], axis=1)
+        bounds = np.stack([starts, starts + counts], axis=1)
+        order.flags.writeable = bounds.flags.writeable = False
+        return order, bounds
 
     def _label_counts(self, label_parents: Array) -> Array:
         """Labels anywhere below each node, where the labels have these parents."""

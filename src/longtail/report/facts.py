@@ -90,6 +90,7 @@ class Facts:
     n_candidates: int
     n_never_found: int
     pairs: tuple[ConfusedPair, ...]
+    any_confused: bool
     unknown: Unknown
     n_rows_without_features: int
     n_rows_without_labels: int
@@ -150,7 +151,7 @@ def gather(
         by_label = LabelScores.of(judgement, k)
         advance(1)
         mistakes = Mistakes(judgement, k)
-        confused = tuple(mistakes.pairs(pairs))
+        confused = mistakes.pairs(max(1, pairs))
         advance(1)
         least_true = _least_true(by_label.true[:n_known])
         worst_labels = tuple(
@@ -183,7 +184,8 @@ def gather(
         least_true=least_true,
         n_candidates=int(candidates.sum()),
         n_never_found=int(np.count_nonzero(candidates & (by_label.found[:n_known] == 0))),
-        pairs=confused,
+        pairs=tuple(confused[:pairs]),
+        any_confused=bool(confused),
         unknown=_unknown(judgement, n_known),
         n_rows_without_features=int(np.count_nonzero(np.diff(X.indptr) == 0)),
         n_rows_without_labels=int(np.count_nonzero(judgement.row_sizes == 0)),

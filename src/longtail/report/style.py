@@ -49,7 +49,7 @@ svg text{fill:var(--soft);font-size:11px;font-family:inherit}
 .key::before{content:"";display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:6px;vertical-align:-1px;
 background:var(--ghost)}
 .key.precision::before{background:var(--accent)}.key.recall::before{background:var(--second)}
-.beside{display:grid;grid-template-columns:minmax(260px,340px) 1fr;gap:28px;align-items:start}
+.beside{display:grid;grid-template-columns:minmax(260px,340px) minmax(0,1fr);gap:28px;align-items:start}
 .example{border:1px solid var(--line);border-radius:8px;padding:14px 16px;margin-bottom:14px;break-inside:avoid}
 .example h3{margin:0 0 6px;overflow-wrap:anywhere}
 .kind{font-size:.75rem;font-weight:600;padding:2px 8px;border-radius:99px;margin-right:8px;background:var(--wash);
@@ -61,10 +61,11 @@ color:var(--soft);white-space:nowrap}
 .tags .score{display:inline-block;min-width:4.2em;color:var(--soft);font-variant-numeric:tabular-nums}
 .hit{color:var(--good)}.miss{color:var(--bad)}
 .why{color:var(--soft);font-size:.8125rem;display:block;padding-left:5.2em}
-.columns{display:grid;grid-template-columns:1fr 1fr;gap:20px}
+.columns{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:20px}
 .columns h4{margin:0 0 4px;font-size:.8125rem;color:var(--soft);font-weight:600}
 footer{margin-top:56px;border-top:1px solid var(--line);padding-top:16px}
-@media (max-width:640px){main{padding:24px 14px 40px}.beside,.columns{grid-template-columns:1fr}h1{font-size:1.5rem}
+@media (max-width:640px){main{padding:24px 14px 40px}h1{font-size:1.5rem}
+.beside,.columns{grid-template-columns:minmax(0,1fr)}
 dl{grid-template-columns:1fr}dd{margin-bottom:6px}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--line:#ccc;--wash:#f4f4f4;--accent:#1a6fb0;
 --second:#c2570c;--good:#16794c;--bad:#b42318;--good-wash:#e3f4ea;--bad-wash:#fbe9e7;--ghost:#e8ecf1}

@@ -91,7 +91,7 @@ def about_reliability(facts: Facts) -> str:
 def about_frequency(facts: Facts) -> str:
     with_truth = [group for group in facts.report.groups if group.n_true_labels and group.name != "unseen"]
     if len(with_truth) < 2:
-        return "Nearly all labels are about equally frequent in training, so frequency explains nothing here."
+        return "The labels of these rows are about equally frequent in training, so frequency explains nothing here."
     head, tail = with_truth[0], with_truth[-1]
     k = facts.k
     much, little = head.metrics["R"][k], tail.metrics["R"][k]
@@ -110,7 +110,7 @@ def about_frequency(facts: Facts) -> str:
 
 
 def about_worst(facts: Facts) -> str:
-    if not facts.worst:
+    if not facts.n_candidates:
         return "No label that the model knows occurs in these rows, so there is none to look at."
     never = (
         "all of them are found at least once"
@@ -125,6 +125,8 @@ def about_worst(facts: Facts) -> str:
 
 
 def about_pairs(facts: Facts) -> str:
+    if facts.any_confused and not facts.pairs:
+        return "Some labels were missed while others were given wrongly; none of these pairs was asked for."
     if not facts.pairs:
         return "No label was missed while another was given wrongly: there is nothing to confuse."
     pair = facts.pairs[0]

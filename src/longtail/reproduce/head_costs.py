@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling
@@ -109,8 +109,9 @@ class _NothingDrawn(TorchFunctionMode):
     """First weights are one number: a pass takes as long, and to draw them would take longer than the passes."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in (Tensor.normal_, Tensor.uniform_):
-            return args[0].fill_(_WEIGHT)
+        if func in (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_):
+            with torch.no_grad():
+                return (args or tuple((kwargs or {}).values()))[0].fill_(_WEIGHT)
         return func(*args, **(kwargs or {}))
 
 

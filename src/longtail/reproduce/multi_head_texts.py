@@ -184,9 +184,9 @@ def _heads_section(
         f"A bag of words ({_SCALING}), one layer of {_WIDTH}, then the head: an output for every label, or groups "
         f"of similar labels first and the members of the best {_SURVIVORS} groups then. Offsets start at the "
         f"log-odds of labels. The learning rate is chosen on {texts.n_held:,} training rows, by the one-hot head after "
-        f"{_TRIAL_EPOCHS} epochs for all ({rate:g}); then {n_seeds} networks, one for each seed, learn from "
-        f"{texts.n_rows:,} training rows for {n_epochs} epochs. Test rows, percent, ± the standard deviation. The "
-        "paper's figures (table 3) are of a "
+        f"{min(n_epochs, _TRIAL_EPOCHS)} epochs for all ({rate:g}); then {n_seeds} networks, one for each seed, learn "
+        f"from {texts.n_rows:,} training rows for {n_epochs} epochs. Test rows, percent, ± the standard deviation. "
+        "The paper's figures (table 3) are of a "
         "fine-tuned BERT on another split, which chose its epochs by the test part."
     )
     return Section(f"{texts.title}: heads", text, [Table(f"{texts.title}: precision", columns, rows)])

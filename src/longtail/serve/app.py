@@ -41,7 +41,7 @@ def create_app(
     limits : Limits or None
         How much is taken on; None is ``Limits()``.
     token : str or None
-        What requests must bear, except for the page and the health of the service.
+        What requests must bear, except for the page, /openapi.json and the health of the service.
 
     Examples
     --------

@@ -61,7 +61,7 @@ class Guard:
     routes : collection of str
         Paths that are counted by name; all others are counted together.
     token : str or None
-        What requests must bear; the page and the health of the service are open to all.
+        What requests must bear; the page, /openapi.json and the health of the service are open to all.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Guard:
         self._measures = measures
         self._endpoints = endpoints
         self._routes = frozenset(routes)
-        self._bearer = None if token is None else f"Bearer {token}".encode()
+        self._bearer = None if token is None else token.encode()
         self._occupancy = occupancy
         self._held = 0
         measures.watch("longtail_requests_in_progress", "Requests being worked on.", lambda: occupancy.in_progress)
@@ -158,7 +158,8 @@ class _Exchange:
         bearer = self._guard._bearer
         if bearer is None or path in _OPEN or path.startswith("/page/"):
             return
-        if not hmac.compare_digest(self._headers.get(b"authorization", b""), bearer):
+        scheme, _, given = self._headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() != b"bearer" or not hmac.compare_digest(given, bearer):
             raise Refusal(
                 401,
                 "no_token",

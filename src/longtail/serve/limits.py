@@ -17,7 +17,7 @@ class Limits:
     body_bytes : int
         Of a request's body, counted while it arrives.
     body_seconds : float
-        Until the whole body must have arrived.
+        Until the whole body must have arrived, and how long a client may read nothing of its answer.
     texts : int
         In one request.
     characters : int
@@ -60,9 +60,9 @@ class Limits:
     body_seconds: float = 10.0
     texts: int = 100
     characters: int = 100_000
-    k: int = 1_000
+    k: int = 100
     filter_labels: int = 10_000
-    explained_labels: int = 20
+    explained_labels: int = 5
     words: int = 100
     found_labels: int = 1_000
     queued_texts: int = 1_000

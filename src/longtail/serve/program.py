@@ -150,8 +150,9 @@ def _listen(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise Unavailable(f"cannot listen on {host}: {error.strerror}; give an address of this machine") from None
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "this is no name of a host"
+        raise Unavailable(f"cannot listen on {host}: {reason}; give an address of this machine") from None
     try:
         if os.name == "posix":  # elsewhere it would let two services share a port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

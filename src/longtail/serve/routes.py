@@ -132,18 +132,18 @@ def make_router(service: Service) -> APIRouter:
         model: str | None = Query(None, description="Which of the models; the first unless given."),
         limit: int = Query(20, ge=1, le=limits.found_labels, description="The most labels."),
     ) -> Response:
-        """Labels that begin as asked, in capital or small letters, most frequent first."""
+        """Labels that begin as asked, in capital or small ASCII letters, most frequent first."""
         _check_query(request, ("prefix", "model", "limit"))
         served = models.get(model)
         [found] = await service.looking.run(partial(served.labels, prefix, limit), (None,))
         return _json({"model": served.name, "labels": found})
 
-    @router.get("/health/live", responses=_responses(messages.HealthAnswer, 429, 500), response_class=Response)
+    @router.get("/health/live", responses=_responses(messages.HealthAnswer, 500), response_class=Response)
     async def live() -> Response:
         """Whether the process answers."""
         return _json({"status": "live"})
 
-    @router.get("/health/ready", responses=_responses(messages.HealthAnswer, 429, 500, 503), response_class=Response)
+    @router.get("/health/ready", responses=_responses(messages.HealthAnswer, 500, 503), response_class=Response)
     async def ready() -> Response:
         """Whether requests are taken."""
         if service.scoring.closed:
@@ -152,7 +152,7 @@ def make_router(service: Service) -> APIRouter:
 
     @router.get(
         "/metrics",
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **_refusals(401, 429, 500)},
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **_refusals(401, 500)},
         response_class=Response,
     )
     async def metrics() -> Response:

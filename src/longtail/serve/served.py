@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,8 +16,6 @@ from longtail.models import load
 from longtail.serve.marking import segments
 from longtail.serve.refusal import Refusal, shortened
 from longtail.tagger import Tag, TagExplanation, Tagger
-
-_log = logging.getLogger(__name__)
 
 Names = tuple[str, ...] | None
 
@@ -80,10 +77,11 @@ class ServedModel:
 
     def explain(self, text: str, labels: Sequence[str], words: int) -> list[dict[str, Any]]:
         """Why each of `labels` has its score for `text`."""
-        if not hasattr(self.tagger.estimator_, "explain"):
-            raise Refusal(422, "cannot_explain", f"a {self.kind} cannot say which words gave a label its score")
         self.check_labels(labels)
-        return [self._explanation(text, self.tagger.explain(text, label), words) for label in labels]
+        try:
+            return [self._explanation(text, self.tagger.explain(text, label), words) for label in labels]
+        except InvalidInput as error:  # networks cannot, and some labels of a subset
+            raise Refusal(422, "cannot_explain", str(error)) from None
 
     def _explanation(self, text: str, found: TagExplanation, words: int) -> dict[str, Any]:
         pieces = segments(text, found.reasons, self.tagger.features_.min_length)
@@ -112,9 +110,8 @@ class ServedModel:
             )
 
     def labels(self, prefix: str, limit: int) -> list[dict[str, Any]]:
-        """The most frequent labels that begin so, in capital or small letters."""
-        names = self.tagger.label_names_
-        table = names if isinstance(names, store.StringTable) else store.StringTable.from_strings(names)
+        """The most frequent labels that begin so, in capital or small ASCII letters."""
+        table: Any = self.tagger.label_names_
         found = table.with_prefix(prefix)
         counts = self.tagger.label_counts_[found]
         if len(found) > limit:
