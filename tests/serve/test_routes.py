@@ -69,6 +69,16 @@ def test_filters_and_threshold_choose_labels(client: TestClient) -> None:
     assert tags(post(client, "/v1/tag", {"text": "an apple", "k": 10, "threshold": found[2][1]}))[0] == found[:3]
 
 
+def test_a_model_that_cannot_explain_says_so(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise InvalidInput("a network is not linear")
+
+    monkeypatch.setattr(Tagger, "explain", refuse)
+    answer = post(client, "/v1/explain", {"text": "an apple", "labels": ["fruit"]})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "cannot_explain")
+    assert "not linear" in answer.json()["error"]["message"]
+
+
 def test_a_label_to_deny_that_is_unknown_is_named(client: TestClient) -> None:
     answer = post(client, "/v1/tag", {"text": "an apple", "deny": ["fruit", "<script>"]})
     assert answer.status_code == 422
