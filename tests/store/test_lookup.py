@@ -23,6 +23,19 @@ def test_strings_that_hash_alike_are_told_apart(monkeypatch: pytest.MonkeyPatch)
     assert table.find(["", "ab", "b", "ba"]).tolist() == [2, 3, 1, -1]
 
 
+def test_a_run_of_names_that_hash_alike_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "_hashes", lambda text, offsets: np.zeros(len(offsets) - 1, dtype=np.uint64))
+    names = [str(number) for number in range(300)]
+    index = lookup.StringIndex(*table_of(names))
+    read = lookup.StringIndex._bytes
+    places: list[int] = []
+    monkeypatch.setattr(lookup.StringIndex, "_bytes", lambda self, place: places.append(place) or read(self, place))
+    assert not index.repeats()
+    assert index.find(names).tolist() == list(range(300))
+    assert len(places) == 600
+    assert lookup.StringIndex(*table_of([*names, "7"])).repeats()
+
+
 def test_many_blocks_of_strings_hash_like_one(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"name {number} {'x' * (number % 7)}" for number in range(500)]
     whole = lookup._hashes(*table_of(names))

@@ -49,22 +49,28 @@ class StringIndex:
         first = np.searchsorted(self._hashes, hashes, side="left")
         last = np.searchsorted(self._hashes, hashes, side="right")
         found = np.full(len(encoded), -1, dtype=np.int64)
+        # Each run is read once: a table whose names were made to hash alike must not cost a search for every string.
+        runs: dict[int, dict[bytes, int]] = {}
         for number in np.flatnonzero(first < last).tolist():
-            for place in self._places[first[number] : last[number]].tolist():
-                if self._bytes(place) == encoded[number]:
-                    found[number] = place
-                    break
+            start = int(first[number])
+            if start not in runs:
+                runs[start] = self._run(start, int(last[number]))
+            found[number] = runs[start].get(encoded[number], -1)
         return found
 
     def repeats(self) -> bool:
         """Whether two of the strings are the same."""
-        for place in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]).tolist():
-            # Strings of one hash stand together; where some differ, all of them are compared.
-            stop = int(np.searchsorted(self._hashes, self._hashes[place], side="right"))
-            alike = [self._bytes(other) for other in self._places[place:stop].tolist()]
-            if len(set(alike)) < len(alike):
-                return True
-        return False
+        alike = np.concatenate([[False], self._hashes[1:] == self._hashes[:-1], [False]])
+        starts = np.flatnonzero(alike[1:] & ~alike[:-1])
+        stops = np.flatnonzero(alike[:-1] & ~alike[1:]) + 1
+        return any(
+            len(self._run(start, stop)) < stop - start
+            for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
+        )
+
+    def _run(self, start: int, stop: int) -> dict[bytes, int]:
+        """The strings between two positions of one hash, each with its first place."""
+        return {self._bytes(place): place for place in reversed(self._places[start:stop].tolist())}
 
     def _bytes(self, place: int) -> bytes:
         begin, end = self._offsets[place : place + 2].tolist()
