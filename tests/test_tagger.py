@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import longtail
 from longtail import Corpus, LabelTree, Ridge, Tagger, TextFeatures
@@ -73,6 +75,22 @@ def test_a_tree_explains_its_path_by_name(tmp_path):
     assert found.margin == pytest.approx(sum(step.margin for step in found.steps))
     assert found.score == pytest.approx(np.prod([step.probability for step in found.steps]), abs=1e-6)
     assert sum(reason.contribution for reason in found.reasons) + found.intercept == pytest.approx(found.margin)
+
+
+def test_labels_explained_together_are_explained_as_alone(tagger):
+    text = "heavy rain and pears"
+    assert tagger.explain_each(text, ["weather", "fruit"]) == [
+        tagger.explain(text, name) for name in ("weather", "fruit")
+    ]
+    assert tagger.explain_each(text, []) == []
+
+
+@given(st.lists(st.integers(0, 3), min_size=3, max_size=3), st.lists(st.integers(0, 2), unique=True), st.integers(1, 4))
+def test_the_most_frequent_labels_come_first(counts, labels, limit):
+    tagger = Tagger()
+    tagger.label_counts_ = np.array(counts)
+    found = tagger.most_frequent(np.array(labels, dtype=np.int64), limit).tolist()
+    assert found == sorted(labels, key=lambda label: -counts[label])[:limit]
 
 
 def test_the_steps_of_several_trees_end_at_the_label():

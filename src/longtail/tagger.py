@@ -239,15 +239,23 @@ class Tagger(BaseEstimator, Persistent):
 
     def explain(self, row: Any, label: str) -> TagExplanation:
         """Which words of a text (or features of a row) gave `label` its score, exactly; for trees also the path."""
+        [found] = self.explain_each(row, [label])
+        return found
+
+    def explain_each(self, row: Any, labels: Iterable[str]) -> list[TagExplanation]:
+        """What `explain` says of each of several labels."""
         check_is_fitted(self, "features_")
         x = self.features_.transform([row] if isinstance(row, str) else row)
-        [label_id] = self._ids([label]) or []
-        found = self.estimator_.explain(x, label_id)
+        return [self._explain(x, label) for label in self._ids(labels) or []]
+
+    def _explain(self, x: Any, label: int) -> TagExplanation:
+        found = self.estimator_.explain(x, label)
         steps = tuple(
-            self._path_step(step, after, label_id)
+            self._path_step(step, after, label)
             for step, after in zip(found.steps, [*found.steps, None][1:], strict=True)
         )
-        return TagExplanation(label, found.score, found.margin, self._reasons(found), found.intercept, steps)
+        name = self.label_names_[label]
+        return TagExplanation(name, found.score, found.margin, self._reasons(found), found.intercept, steps)
 
     def _reasons(self, part: Explanation | Step) -> tuple[Reason, ...]:
         names = self.features_.feature_names_ if self.takes_texts else None
@@ -265,11 +273,19 @@ class Tagger(BaseEstimator, Persistent):
             order, bounds = hierarchy.label_order()
             name = f"node {after.node}" if hierarchy.node_names is None else hierarchy.node_names[after.node]
             below = order[slice(*bounds[after.node])]
-        best = below[np.argsort(-self.label_counts_[below], kind="stable")[:_LABELS_NAMED]]
-        frequent = tuple(self.label_names_[other] for other in best.tolist())
+        frequent = tuple(self.label_names_[other] for other in self.most_frequent(below, _LABELS_NAMED).tolist())
         return PathStep(
             step.tree, name, len(below), frequent, step.probability, step.margin, self._reasons(step), step.intercept
         )
+
+    def most_frequent(self, labels: Array, limit: int) -> Array:
+        """Of some label ids those with most training rows, the most frequent first, ties in the order given."""
+        counts = self.label_counts_[labels]
+        if len(labels) > limit:
+            # Only what can be among the first is put in order.
+            enough = counts >= np.partition(counts, len(counts) - limit)[len(counts) - limit]
+            labels, counts = labels[enough], counts[enough]
+        return labels[np.argsort(-counts, kind="stable")[:limit]]
 
     def evaluate(self, corpus: Corpus, *, ks: tuple[int, ...] = (1, 3, 5), a: float = 0.55, b: float = 1.5) -> Report:
         """Judge the rankings of a corpus; its labels that training never saw count as missed.

@@ -109,7 +109,9 @@ def test_explanations_follow_the_path_and_their_product_is_the_score(rng, loss, 
                 assert (step.contributions != 0).all()
                 assert (np.diff(np.abs(step.contributions)) <= 0).all()
         assert np.mean(products) == pytest.approx(full[row, label], rel=1e-4, abs=1e-37)
-        assert found.score == full[row, label]
+        assert found.score == pytest.approx(full[row, label], rel=1e-6)
+        given, scores = model.predict_topk(X[[row]], 12)
+        assert found.score == scores[given == label].sum()
         assert found.margin == pytest.approx(sum(step.margin for step in found.steps) / n_trees)
         assert found.contributions.sum() + found.intercept == pytest.approx(found.margin)
 

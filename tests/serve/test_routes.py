@@ -73,7 +73,7 @@ def test_a_model_that_cannot_explain_says_so(client: TestClient, monkeypatch: py
     def refuse(*_: Any) -> Any:
         raise InvalidInput("a network is not linear")
 
-    monkeypatch.setattr(Tagger, "explain", refuse)
+    monkeypatch.setattr(Tagger, "explain_each", refuse)
     answer = post(client, "/v1/explain", {"text": "an apple", "labels": ["fruit"]})
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "cannot_explain")
     assert "not linear" in answer.json()["error"]["message"]
@@ -217,10 +217,16 @@ def test_the_page_is_served_with_a_tag_and_not_sent_again(client: TestClient) ->
     assert first.headers["content-type"] == "text/html; charset=utf-8"
     again = client.get("/", headers={"if-none-match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
-    assert client.head("/").status_code == 200
     assert client.get("/page/index.html").content == first.content
     for path in ("/page/nothing.js", "/page/../app.py", "/page/..%2fapp.py", "/page/"):
         assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/health/live", "/v1/labels", "/nowhere"])
+def test_a_head_is_answered_like_a_get_without_its_body(client: TestClient, path: str) -> None:
+    answer, whole = client.head(path), client.get(path)
+    assert (answer.status_code, answer.content) == (whole.status_code, b"")
+    assert answer.headers["content-length"] == str(len(whole.content))
 
 
 def test_another_method_is_told_the_right_one(client: TestClient) -> None:

@@ -154,10 +154,8 @@ class TreeModel(BaseEstimator, Persistent):
             {"scores": 4 * X.shape[0] * self.n_labels_},
             "Use predict_topk, which never holds all scores, or fewer rows at a time.",
         ).check()
-        return self._all_scores(search, X, max(1, *(tree.hierarchy.n_nodes for tree in self.trees_)))
-
-    def _all_scores(self, search: Any, X: Any, beam: int) -> Array:
         rows = Rows.of(X)
+        beam = max(1, *(tree.hierarchy.n_nodes for tree in self.trees_))
         scores = np.zeros((X.shape[0], self.n_labels_), dtype=np.float32)
         factors = self._label_factors()
 
@@ -267,7 +265,10 @@ class TreeModel(BaseEstimator, Persistent):
             raise InvalidInput(f"explain takes one row; found {row.shape[0]}")
         if isinstance(label, bool) or not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels_:
             raise InvalidInput(f"label is {label!r}; expected a label id in 0..{self.n_labels_ - 1}")
-        score = float(self._all_scores(search, row, max(1, *(t.hierarchy.n_nodes for t in self.trees_)))[0, label])
+        # With all other labels shut off the search goes down one path in each tree, whatever the beam.
+        only = np.zeros(self.n_labels_, dtype=bool)
+        only[label] = True
+        [[found]], [[score]] = self._best(search, row, 1, only, self._label_factors())
         steps = [step for number in range(len(self.trees_)) for step in self._steps(number, row, int(label))]
         dense = np.zeros(self.n_features_in_, dtype=np.float64)
         for step in steps:
@@ -278,7 +279,7 @@ class TreeModel(BaseEstimator, Persistent):
         intercept = sum(step.intercept for step in steps) / len(self.trees_)
         return Explanation(
             label=int(label),
-            score=score,
+            score=float(score) if found >= 0 else 0.0,
             margin=float(dense.sum() + intercept),
             features=features,
             contributions=dense[features],

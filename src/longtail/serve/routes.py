@@ -171,7 +171,7 @@ def make_router(service: Service) -> APIRouter:
         return Response(file.content, headers=headers)
 
     for path in ("/", "/page/{name}"):
-        router.add_route(path, page, methods=["GET", "HEAD"], include_in_schema=False)
+        router.add_route(path, page, methods=["GET"], include_in_schema=False)
     return router
 
 

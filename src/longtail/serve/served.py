@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from longtail import store
 from longtail.errors import InvalidInput
 from longtail.models import load
@@ -79,7 +77,7 @@ class ServedModel:
         """Why each of `labels` has its score for `text`."""
         self.check_labels(labels)
         try:
-            return [self._explanation(text, self.tagger.explain(text, label), words) for label in labels]
+            return [self._explanation(text, found, words) for found in self.tagger.explain_each(text, labels)]
         except InvalidInput as error:  # networks cannot, and some labels of a subset
             raise Refusal(422, "cannot_explain", str(error)) from None
 
@@ -112,14 +110,9 @@ class ServedModel:
     def labels(self, prefix: str, limit: int) -> list[dict[str, Any]]:
         """The most frequent labels that begin so, in capital or small ASCII letters."""
         table: Any = self.tagger.label_names_
-        found = table.with_prefix(prefix)
+        found = self.tagger.most_frequent(table.with_prefix(prefix), limit)
         counts = self.tagger.label_counts_[found]
-        if len(found) > limit:
-            # Only what can be among the first is put in order.
-            least = np.partition(counts, len(counts) - limit)[len(counts) - limit]
-            found, counts = found[counts >= least], counts[counts >= least]
-        order = np.argsort(-counts, kind="stable")[:limit]
-        return [{"label": table[label], "count": int(self.tagger.label_counts_[label])} for label in found[order]]
+        return [{"label": table[label], "count": count} for label, count in zip(found, counts.tolist(), strict=True)]
 
     def describe(self) -> dict[str, Any]:
         """What `/v1/models` tells."""
