@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -145,19 +147,28 @@ def test_a_request_whose_time_is_up_is_refused_and_never_scored() -> None:
     assert [group for group, _ in bench.calls] == ["first"]
 
 
+class Names:
+    """Something that a weak reference can watch."""
+
+
 def test_a_client_that_hangs_up_leaves_the_queue() -> None:
     bench = Bench()
 
     async def story() -> None:
         first = await bench.occupy()
         hung_up = asyncio.Event()
-        asked = asyncio.ensure_future(bench.batcher.run("gone", ["gone"], hung_up.wait))
+        names = Names()
+        kept = weakref.ref(names)
+        asked = asyncio.ensure_future(bench.batcher.run(names, ["gone"], hung_up.wait))
+        del names
         await asyncio.sleep(0)
         assert bench.batcher.waiting == 1
         hung_up.set()
-        with pytest.raises(Gone):
-            await asked
+        assert isinstance((await asyncio.wait([asked]))[0].pop().exception(), Gone)
         assert bench.batcher.waiting == 0
+        del asked
+        gc.collect()
+        assert kept() is None, "what it asked for stays in memory"
         bench.go.set()
         await first
 

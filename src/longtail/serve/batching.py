@@ -163,13 +163,13 @@ class Batcher:
             self._changed.notify()
 
     def _leave(self, job: _Job) -> None:
-        """Forget a job; it stays in the queue as a shell that the thread throws away."""
+        """Forget a job; what waits stays in the queue as an empty shell that the thread throws away."""
         job.future.cancel()
         with self._changed:
             if job.waits:
                 job.waits = False
                 self._waiting -= len(job.items)
-            job.items = ()
+                job.group, job.items = None, ()
 
     def _serve(self) -> None:
         while True:
@@ -212,19 +212,17 @@ class Batcher:
         self._rate = _MEMORY * self._rate + (1 - _MEMORY) * rate if self._rate else rate
 
     def _results(self, group: Hashable, jobs: list[_Job]) -> list[tuple[_Job, Any]]:
-        # Kept apart from the jobs: the items of one that is forgotten meanwhile are let go.
-        parts = [list(job.items) for job in jobs]
         try:
-            found = self._work(group, [item for part in parts for item in part])
+            found = self._work(group, [item for job in jobs for item in job.items])
         except Exception as error:
             if len(jobs) == 1:
                 return [(jobs[0], error)]
             return [pair for job in jobs for pair in self._results(group, [job])]
         results: list[tuple[_Job, Any]] = []
         start = 0
-        for job, part in zip(jobs, parts, strict=True):
-            results.append((job, list(found[start : start + len(part)])))
-            start += len(part)
+        for job in jobs:
+            results.append((job, list(found[start : start + len(job.items)])))
+            start += len(job.items)
         return results
 
     async def close(self) -> None:
