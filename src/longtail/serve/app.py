@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -30,7 +30,11 @@ _EXAMPLE = "fit a straight line through noisy points"
 
 
 def create_app(
-    models: Mapping[str, str | os.PathLike[str]], *, limits: Limits | None = None, token: str | None = None
+    models: Mapping[str, str | os.PathLike[str]],
+    *,
+    limits: Limits | None = None,
+    token: str | None = None,
+    hosts: Collection[str] | None = None,
 ) -> FastAPI:
     """An application that serves models.
 
@@ -42,6 +46,8 @@ def create_app(
         How much is taken on; None is ``Limits()``.
     token : str or None
         What requests must bear, except for the page, /openapi.json and the health of the service.
+    hosts : collection of str or None
+        Names by which requests may call the service in their `Host` header; None allows any.
 
     Examples
     --------
@@ -92,6 +98,7 @@ def create_app(
         endpoints={path: (endpoints[path], queue) for path, queue in queues.items()},
         routes=_COUNTED,
         token=token,
+        hosts=hosts,
     )
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_query)

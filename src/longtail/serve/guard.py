@@ -21,7 +21,7 @@ from longtail.serve.batching import Batcher, Gone
 from longtail.serve.limits import Limits
 from longtail.serve.measures import Measures
 from longtail.serve.occupancy import Occupancy
-from longtail.serve.refusal import Refusal
+from longtail.serve.refusal import Refusal, shortened
 from longtail.serve.routes import BODY
 
 _log = logging.getLogger(__name__)
@@ -62,6 +62,8 @@ class Guard:
         Paths that are counted by name; all others are counted together.
     token : str or None
         What requests must bear; the page, /openapi.json and the health of the service are open to all.
+    hosts : collection of str or None
+        Names by which the service may be called, without a port; None allows any.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Guard:
         endpoints: Mapping[str, tuple[Endpoint, Batcher]],
         routes: Collection[str],
         token: str | None = None,
+        hosts: Collection[str] | None = None,
     ) -> None:
         self._app = app
         self._limits = limits
@@ -80,6 +83,7 @@ class Guard:
         self._endpoints = endpoints
         self._routes = frozenset(routes)
         self._bearer = None if token is None else token.encode()
+        self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
         self._occupancy = occupancy
         self._held = 0
         measures.watch("longtail_requests_in_progress", "Requests being worked on.", lambda: occupancy.in_progress)
@@ -97,7 +101,9 @@ class _Exchange:
 
     def __init__(self, guard: Guard, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         self._guard = guard
-        self._scope = scope
+        self._is_head = scope["method"] == "HEAD"
+        # What a GET would be told, but for the body. A copy, as the server looks at its own.
+        self._scope = {**scope, "method": "GET"} if self._is_head else scope
         self._receive = receive
         self._send = send
         self._status = 0
@@ -134,6 +140,7 @@ class _Exchange:
 
     async def _answer(self) -> None:
         guard, path, method = self._guard, self._scope["path"], self._scope["method"]
+        self._check_host()
         self._check_token(path)
         found = guard._endpoints.get(path) if method == "POST" else None
         if found is None:
@@ -153,6 +160,13 @@ class _Exchange:
         """Count the request, once its body is there: the connection of one that is refused can be used again."""
         self._guard._occupancy.enter()
         self._entered = True
+
+    def _check_host(self) -> None:
+        hosts, called = self._guard._hosts, self._headers.get(b"host")
+        if hosts is None or called is None or _without_port(called.decode("latin-1")).lower() in hosts:
+            return
+        message = f"the service does not go by the name {shortened(_without_port(called.decode('latin-1')))}"
+        raise Refusal(421, "wrong_host", f"{message}; call it by its address, or start it with --allow-host")
 
     def _check_token(self, path: str) -> None:
         bearer = self._guard._bearer
@@ -217,8 +231,7 @@ class _Exchange:
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         headers += [(name.encode(), value.encode()) for name, value in refusal.headers.items()]
         await self._told({"type": "http.response.start", "status": refusal.status, "headers": headers})
-        content = b"" if self._scope["method"] == "HEAD" else body
-        await self._told({"type": "http.response.body", "body": content})
+        await self._told({"type": "http.response.body", "body": body})
 
     async def _told(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -227,6 +240,8 @@ class _Exchange:
             if not self._body_read:
                 # What is still on its way is not read; the connection cannot be used again.
                 message["headers"].append(_CLOSE)
+        elif self._is_head and message["type"] == "http.response.body":
+            message["body"] = b""
         await self._send(message)
 
 
@@ -234,6 +249,15 @@ _HEALTH = ("/health/live", "/health/ready")
 _OPEN = frozenset(["/", *_HEALTH, "/openapi.json"])
 # A busy service must not look like a dead one to what watches it.
 _ALWAYS = frozenset([*_HEALTH, "/metrics"])
+
+
+def _without_port(host: str) -> str:
+    """
+    >>> _without_port("127.0.0.1:8080"), _without_port("[::1]:8080"), _without_port("localhost")
+    ('127.0.0.1', '[::1]', 'localhost')
+    """
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdecimal() else host
 
 
 def _headers(scope: Mapping[str, Any]) -> dict[bytes, bytes]:

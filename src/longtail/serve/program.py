@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import ipaddress
 import logging
 import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import FrameType
 
 import uvicorn
@@ -22,6 +23,7 @@ from longtail.serve.limits import Limits
 _BACKLOG = 1024
 _GRACE = 30
 _OTHER_FILES = 100
+_OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 def run(
@@ -31,6 +33,7 @@ def run(
     port: int = 8080,
     limits: Limits | None = None,
     token: str | None = None,
+    hosts: Collection[str] = (),
     access_log: bool = False,
     started: Callable[[str], None] | None = None,
 ) -> int:
@@ -42,6 +45,10 @@ def run(
         Those of `create_app`.
     host, port
         Where to listen; port 0 takes a free one.
+    hosts : collection of str
+        Names of the service other than those of the machine itself. They matter to one that listens on loopback and
+        asks for no token: called by any other name it refuses, since a web page from elsewhere may have that name point
+        at this machine to read along.
     access_log : bool
         Log a line for each request.
     started : callable or None
@@ -61,7 +68,8 @@ def run(
     _allow_files(limits.connections + _OTHER_FILES)
     listener = _listen(host, port)
     with contextlib.closing(listener):
-        app = create_app(models, limits=limits, token=token)
+        known = (*_OWN_NAMES, host, *hosts) if token is None and is_loopback(host) else None
+        app = create_app(models, limits=limits, token=token, hosts=known)
         config = uvicorn.Config(
             app,
             http=connection_class(limits, app.state.occupancy, app.state.measures),
@@ -160,9 +168,10 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        raise Unavailable(
-            f"cannot listen on {host}, port {port}: {error.strerror}; choose another with --port, or --port 0 for any"
-        ) from None
+        advice = "choose another with --port, or --port 0 for any"
+        if error.errno == errno.EADDRNOTAVAIL:
+            advice = "give an address of this machine with --host"
+        raise Unavailable(f"cannot listen on {host}, port {port}: {error.strerror}; {advice}") from None
     return listener
 
 
