@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -68,6 +69,23 @@ def test_killed_in_the_middle_it_starts_again_without_repair(serve: Callable[...
     for asker in askers:
         asker.join(WAIT)
     assert serve().tag().json == expected
+
+
+def test_without_a_browser_the_address_is_told(model_directory: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "longtail", "serve", str(model_directory), "--port", "0", "--open"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "BROWSER": "no-such-browser", "DISPLAY": "", "WAYLAND_DISPLAY": "", "PATH": ""},
+    ) as process:
+        assert process.stdout is not None
+        try:
+            lines = [process.stdout.readline() for _ in range(2)]
+        finally:
+            process.kill()
+    [address] = {found[0] for line in lines if (found := re.search(r"http://[^ ]*/", line))}
+    assert any(f"open {address} yourself" in line for line in lines)
 
 
 def test_a_port_in_use_is_a_clear_error(serve: Callable[..., Service], model_directory: Path, capsys: Any) -> None:

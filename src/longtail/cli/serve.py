@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +78,8 @@ def command(terminal: Terminal, /, models: tuple[str, ...], **given: Any) -> int
         click.echo(f"Serving {', '.join(directories)} at {address} (ctrl-C ends it)")
         sys.stdout.flush()  # whoever reads a pipe waits for this line
         if given["open_page"]:
-            click.launch(address)
+            # In a thread, as some browsers keep the caller until they are closed.
+            threading.Thread(target=_open, args=(terminal, address), daemon=True).start()
 
     ended_by = run(
         directories,
@@ -91,6 +94,11 @@ def command(terminal: Terminal, /, models: tuple[str, ...], **given: Any) -> int
     if ended_by == signal.SIGINT:
         raise click.Abort
     return 0
+
+
+def _open(terminal: Terminal, address: str) -> None:
+    if not webbrowser.open(address):
+        terminal.say(f"there is no browser to open here; open {address} yourself")
 
 
 def _directories(models: tuple[str, ...]) -> dict[str, str]:
