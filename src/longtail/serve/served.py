@@ -106,13 +106,15 @@ class ServedModel:
                 422,
                 "unknown_label",
                 f"the model {shortened(self.name)} has no label {shortened(unknown[0])}; "
-                f"/v1/labels?prefix= finds the names of its {self.n_labels} labels",
+                f"/v1/labels?contains= finds the names of its {self.n_labels} labels",
             )
 
-    def labels(self, prefix: str, limit: int) -> list[dict[str, Any]]:
-        """The most frequent labels that begin so, in capital or small ASCII letters."""
+    def labels(self, prefix: str, limit: int, contains: str = "") -> list[dict[str, Any]]:
+        """The most frequent labels whose names begin with and contain these, in capital or small ASCII letters."""
         table: Any = self.tagger.label_names_
-        found = table.with_prefix(prefix)
+        found = table.containing(contains) if contains else table.with_prefix(prefix)
+        if contains and prefix:
+            found = np.intersect1d(found, table.with_prefix(prefix), assume_unique=True)
         counts = self.tagger.label_counts_[found]
         if len(found) > limit:
             # Only what can be among the first is put in order.
