@@ -28,7 +28,7 @@ export function cardOf(model) {
 }
 
 // Any field of a card may be missing.
-const section = (title, content) => make("section", {}, make("h3", {}, title), content);
+const section = (title, content) => make("section", { class: title.toLowerCase() }, make("h3", {}, title), content);
 
 const missing = (command) => make("p", { class: "quiet" }, "Not known; ", make("code", {}, command), " records it.");
 
@@ -83,13 +83,13 @@ function bands(groups) {
   return make(
     "div",
     {},
-    make("h4", {}, `${best}, by how often a label was seen in training`),
+    make("h4", {}, `Recall ${best.slice(1)}, by how often a label was seen in training`),
     make("ul", { class: "bands" }, groups.map((group) => {
       const share = group.metrics?.[best];
       return make(
         "li",
         {},
-        make("span", {}, times(group.train_counts ?? []), make("span", { class: "quiet" }, ` ${counted(group.n_labels ?? 0, "label")}`)),
+        make("span", {}, times(group.train_counts ?? []), make("span", { class: "quiet" }, ` · ${counted(group.n_labels ?? 0, "label")}`)),
         make("span", { class: "number" }, share == null ? "no truth" : percent(share)),
         bar(share ?? 0),
       );
@@ -103,13 +103,16 @@ function times([low = 0, high = 0]) {
 }
 
 function auditOf(audit) {
-  const { label_sets: sets, unargmaxable: never, undetermined } = audit;
+  const { label_sets: sets, argmaxable: some, unargmaxable: never, undetermined } = audit;
+  const found = sets === some
+    ? `All of ${counted(sets, "label set")} can be given`
+    : `${whole(never)} of ${counted(sets, "label set")} can never be given, whatever the input`;
   const examples = (audit.examples ?? []).map(({ says }) => says).filter(Boolean).slice(0, 3);
   return [
     facts([
       ["Audited on", audit.data],
       ["Audited", when(audit.at)],
-      ["Found", sets == null || never == null ? null : `${whole(never)} of ${counted(sets, "label set")} can never be given, whatever the input`],
+      ["Found", sets == null || never == null ? null : found],
       ["Not decided", undetermined ? whole(undetermined) : null],
     ]),
     ...[...(audit.reasons ?? []), ...examples].map((sentence) => make("p", { class: "quiet" }, sentence)),

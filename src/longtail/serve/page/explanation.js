@@ -78,7 +78,7 @@ function stepItem({ to, n_labels: labels, probability }) {
   return make(
     "li",
     {},
-    make("span", { class: "to" }, named(to), labels > 1 ? make("span", { class: "quiet" }, ` · ${counted(labels, "label")}`) : null),
+    make("span", { class: "to" }, named(to), " ", labels > 1 ? make("span", { class: "quiet" }, `(${counted(labels, "label")})`) : null),
     make("span", { class: "number" }, percent(probability)),
     bar(probability),
   );
