@@ -72,10 +72,14 @@ def test_a_prefix_finds_what_begins_so_in_capital_or_small_ascii_letters(
 
 
 @pytest.mark.parametrize("block", [1, 7, lookup._BLOCK_BYTES])
-@given(names=ALIKE, part=SOUGHT, before=ALIKE, after=ALIKE)
+@given(names=ALIKE, cut=st.tuples(st.integers(0, 120), st.integers(0, 4)), before=ALIKE, after=ALIKE)
 def test_a_part_finds_what_contains_it_in_capital_or_small_ascii_letters(
-    block: int, names: list[str], part: str, before: list[str], after: list[str]
+    block: int, names: list[str], cut: tuple[int, int], before: list[str], after: list[str]
 ) -> None:
+    # Cut out of all names together, so that much of it is found across their ends.
+    together = "".join([*before[-1:], *names, *after[:1]])
+    start = cut[0] % (len(together) + 1)
+    part = together[start : start + cut[1]].swapcase()
     expected = [place for place, name in enumerate(names) if small(part) in small(name)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lookup, "_BLOCK_BYTES", block)
