@@ -245,7 +245,9 @@ async function explain() {
     reasons.replaceChildren(...explanationOf(answer.explanations[0]));
     reasons.setAttribute("aria-busy", "false");
   } else if (messages.get("explanation").isError) {
-    reasons.replaceChildren(make("p", { class: "quiet" }, `This cannot be explained: ${messages.get("explanation").message}.`));
+    const why = messages.get("explanation").message;
+    tell("explanation", "");
+    reasons.replaceChildren(make("p", { class: "quiet", role: "alert" }, `This cannot be explained: ${why}.`));
     reasons.setAttribute("aria-busy", "false");
   }
 }
