@@ -188,9 +188,27 @@ def test_labels_are_found_by_prefix_most_frequent_first(client: TestClient) -> N
     assert client.get("/v1/labels", params={"prefix": "zzz"}).json()["labels"] == []
     assert len(client.get("/v1/labels", params={"limit": 8}).json()["labels"]) == 8
     assert client.get("/v1/labels", params={"model": "other"}).status_code == 404
-    for query in ("limit=0", "limit=9", "limit=x", "limit=1.0", "limit=1&limit=2", "other=1"):
+    for query in ("limit=0", "limit=9", "limit=x", "limit=1.0", "limit=1&limit=2", "other=1", f"contains={'a' * 201}"):
         answer = client.get(f"/v1/labels?{query}")
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"contains": "E"}, ["travel", "weather", "fruit/apple", "fruit/cherry"]),
+        ({"contains": "/CH"}, ["fruit/cherry", "music/choir"]),
+        ({"contains": "E", "prefix": "fruit/"}, ["fruit/apple", "fruit/cherry", "fruit/pear"]),
+        ({"contains": "", "prefix": ""}, ["fruit", "music", "travel", "weather"]),
+        ({"contains": "zzz"}, []),
+        ({"contains": "apple", "prefix": "music"}, []),
+    ],
+)
+def test_labels_are_found_by_what_their_names_contain(
+    client: TestClient, asked: dict[str, str], expected: list[str]
+) -> None:
+    found = client.get("/v1/labels", params={**asked, "limit": 4}).json()["labels"]
+    assert [entry["label"] for entry in found] == expected
 
 
 def test_health_and_measures(client: TestClient) -> None:

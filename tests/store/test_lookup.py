@@ -61,16 +61,52 @@ def test_offsets_that_lead_outside_are_an_error(offsets: list[int]) -> None:
         table.find(["a"])
 
 
-@given(st.lists(st.text(alphabet="aAbB-é", max_size=4), max_size=20), st.text(alphabet="aAbé", max_size=3))
-def test_a_prefix_finds_what_begins_so_in_capital_or_small_ascii_letters(names: list[str], prefix: str) -> None:
-    def small(text: str) -> bytes:
-        return text.encode().lower()
+# Few letters, so that much is found; é shares its first byte with è, and capitals of it are letters of their own.
+ALIKE = st.lists(st.text(alphabet="aAbB-éèÉ", max_size=5), max_size=20)
+SOUGHT = st.text(alphabet="aAbBéÉ", max_size=4)
 
+
+def small(text: str) -> bytes:
+    return text.encode().lower()
+
+
+def middle_of(names: list[str], before: list[str], after: list[str]) -> StringTable:
+    """A table whose offsets begin after other strings and end before others, which do not belong to it."""
+    whole = StringTable.from_strings([*before, *names, *after])
+    return StringTable(whole.text, whole.offsets[len(before) : len(before) + len(names) + 1])
+
+
+@given(ALIKE, SOUGHT, ALIKE, ALIKE)
+def test_a_prefix_finds_what_begins_so_in_capital_or_small_ascii_letters(
+    names: list[str], prefix: str, before: list[str], after: list[str]
+) -> None:
     expected = [place for place, name in enumerate(names) if small(name).startswith(small(prefix))]
-    assert StringTable.from_strings(names).with_prefix(prefix).tolist() == expected
+    assert middle_of(names, before, after).with_prefix(prefix).tolist() == expected
 
 
-def test_a_prefix_in_a_damaged_table_is_an_error() -> None:
-    table = StringTable(np.frombuffer(b"ab", dtype=np.uint8), np.array([0, 9], dtype=np.int64))
-    with pytest.raises(ModelFormatError):
-        table.with_prefix("a")
+@pytest.mark.parametrize("block", [1, 7, lookup._BLOCK_BYTES])
+@given(names=ALIKE, cut=st.tuples(st.integers(0, 120), st.integers(0, 4)), before=ALIKE, after=ALIKE)
+def test_a_part_finds_what_contains_it_in_capital_or_small_ascii_letters(
+    block: int, names: list[str], cut: tuple[int, int], before: list[str], after: list[str]
+) -> None:
+    # Cut out of all names together, so that much of it is found across their ends.
+    together = "".join([*before[-1:], *names, *after[:1]])
+    start = cut[0] % (len(together) + 1)
+    part = together[start : start + cut[1]].swapcase()
+    expected = [place for place, name in enumerate(names) if small(part) in small(name)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lookup, "_BLOCK_BYTES", block)
+        assert middle_of(names, before, after).containing(part).tolist() == expected
+
+
+def test_a_part_is_not_found_across_two_strings() -> None:
+    table = StringTable.from_strings(("numpy.linalg.lstsq", "sq", "", "lst", "sq", "LSTSQ"))
+    assert table.containing("lstsq").tolist() == [0, 5]
+
+
+@pytest.mark.parametrize("offsets", [[0, 9], [-1, 1], [2, 0], [0, 2, 1]])
+def test_a_search_in_a_damaged_table_is_an_error(offsets: list[int]) -> None:
+    table = StringTable(np.frombuffer(b"ab", dtype=np.uint8), np.array(offsets, dtype=np.int64))
+    for search in (table.with_prefix, table.containing):
+        with pytest.raises(ModelFormatError):
+            search("a")

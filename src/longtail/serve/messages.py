@@ -149,7 +149,7 @@ class LabelCount(BaseModel):
 
 
 class LabelsAnswer(BaseModel):
-    """Labels that begin as asked, most frequent first."""
+    """Labels whose names are as asked, most frequent first."""
 
     model: str = Field(examples=["demo-model"])
     labels: list[LabelCount]

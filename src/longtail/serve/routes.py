@@ -129,13 +129,14 @@ def make_router(service: Service) -> APIRouter:
     async def labels(
         request: Request,
         prefix: str = Query("", max_length=200, description="What the name begins with."),
+        contains: str = Query("", max_length=200, description="What stands anywhere in the name."),
         model: str | None = Query(None, description="Which of the models; the first unless given."),
         limit: int = Query(20, ge=1, le=limits.found_labels, description="The most labels."),
     ) -> Response:
-        """Labels that begin as asked, in capital or small ASCII letters, most frequent first."""
-        _check_query(request, ("prefix", "model", "limit"))
+        """Labels whose names are as asked, in capital or small ASCII letters, most frequent first."""
+        _check_query(request, ("prefix", "contains", "model", "limit"))
         served = models.get(model)
-        [found] = await service.looking.run(partial(served.labels, prefix, limit), (None,))
+        [found] = await service.looking.run(partial(served.labels, prefix, limit, contains), (None,))
         return _json({"model": served.name, "labels": found})
 
     @router.get("/health/live", responses=_responses(messages.HealthAnswer, 500), response_class=Response)

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from longtail import store
 from longtail.errors import InvalidInput
 from longtail.models import load
@@ -104,13 +106,16 @@ class ServedModel:
                 422,
                 "unknown_label",
                 f"the model {shortened(self.name)} has no label {shortened(unknown[0])}; "
-                f"/v1/labels?prefix= finds the names of its {self.n_labels} labels",
+                f"/v1/labels?contains= finds the names of its {self.n_labels} labels",
             )
 
-    def labels(self, prefix: str, limit: int) -> list[dict[str, Any]]:
-        """The most frequent labels that begin so, in capital or small ASCII letters."""
+    def labels(self, prefix: str, limit: int, contains: str = "") -> list[dict[str, Any]]:
+        """The most frequent labels whose names begin with and contain these, in capital or small ASCII letters."""
         table: Any = self.tagger.label_names_
-        found = self.tagger.most_frequent(table.with_prefix(prefix), limit)
+        found = table.containing(contains) if contains else table.with_prefix(prefix)
+        if contains and prefix:
+            found = np.intersect1d(found, table.with_prefix(prefix), assume_unique=True)
+        found = self.tagger.most_frequent(found, limit)
         counts = self.tagger.label_counts_[found]
         return [{"label": table[label], "count": count} for label, count in zip(found, counts.tolist(), strict=True)]
 

@@ -6,7 +6,7 @@ its place, do. What hashes alike is compared byte by byte, so a collision costs 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,7 @@ class StringIndex:
     __slots__ = ("_hashes", "_offsets", "_places", "_text")
 
     def __init__(self, text: Array, offsets: Array) -> None:
-        if len(offsets) < 1 or offsets[0] < 0 or offsets[-1] > len(text) or (offsets[1:] < offsets[:-1]).any():
-            raise ValueError("the offsets do not rise within the text")
+        _check_rise(text, offsets)
         self._text = text
         self._offsets = offsets
         hashes = _hashes(text, offsets)
@@ -82,35 +81,80 @@ def places_with_prefix(text: Array, offsets: Array, prefix: bytes) -> Array:
 
     Byte after byte narrows the candidates, so that most strings are looked at once.
     """
-    starts, ends = offsets[:-1], offsets[1:]
-    if len(starts) and (starts.min() < 0 or ends.max() > len(text)):
-        raise ValueError("the offsets do not lie within the text")
-    found = np.flatnonzero(ends - starts >= len(prefix))
+    _check_rise(text, offsets)
+    starts = offsets[:-1]
+    found = np.flatnonzero(np.diff(offsets) >= len(prefix))
     for position, byte in enumerate(prefix.lower()):
-        here = text[starts[found] + position]
-        same = here == byte
-        if 97 <= byte <= 122:
-            same |= here == byte - 32
-        found = found[same]
+        found = found[_are(text[starts[found] + position], byte)]
     return found
+
+
+def places_containing(text: Array, offsets: Array, part: bytes) -> Array:
+    """The places of the strings that contain `part`; ASCII letters count the same in capitals.
+
+    The strings of a block are searched as one, and what begins in one string and ends in another does not count.
+    """
+    _check_rise(text, offsets)
+    if not part:
+        return np.arange(len(offsets) - 1)
+    contains = np.zeros(len(offsets) - 1, dtype=bool)
+    for start, stop in _blocks(offsets):
+        found = _occurrences(text[offsets[start] : offsets[stop]], part.lower())
+        if len(found):
+            place_of_byte = np.repeat(np.arange(start, stop, dtype=np.int32), np.diff(offsets[start : stop + 1]))
+            places = place_of_byte[found]
+            contains[places[places == place_of_byte[found + len(part) - 1]]] = True
+    return np.flatnonzero(contains)
+
+
+def _occurrences(text: Array, part: bytes) -> Array:
+    """Where `part`, in small letters, begins in the text, in order."""
+    count = max(0, len(text) - len(part) + 1)
+    same = np.ones(count, dtype=bool)
+    # Two bytes together are rare enough to go on with positions.
+    for position, byte in enumerate(part[:2]):
+        same &= _are(text[position : position + count], byte)
+    found = np.flatnonzero(same)
+    for position, byte in enumerate(part[2:], start=2):
+        found = found[_are(text[found + position], byte)]
+    return found
+
+
+def _are(found: Array, byte: int) -> Array:
+    """Which bytes are this one, or the capital of this small letter."""
+    same: Array = found == byte
+    if ord("a") <= byte <= ord("z"):
+        same |= found == byte - 32
+    return same
+
+
+def _check_rise(text: Array, offsets: Array) -> None:
+    if len(offsets) < 1 or offsets[0] < 0 or offsets[-1] > len(text) or (offsets[1:] < offsets[:-1]).any():
+        raise ValueError("the offsets do not rise within the text")
 
 
 def _hashes(text: Array, offsets: Array) -> Array:
     """A hash of each piece: its bytes times powers of a base, summed modulo 2^64 and mixed with the length."""
     lengths = np.diff(offsets)
     hashes = np.empty(len(lengths), dtype=np.uint64)
-    start = 0
-    while start < len(lengths):
-        stop = int(np.searchsorted(offsets, offsets[start] + _BLOCK_BYTES, side="right")) - 1
-        stop = min(max(stop, start + 1), len(lengths))
+    for start, stop in _blocks(offsets):
         hashes[start:stop] = _block_hashes(text, offsets[start : stop + 1], lengths[start:stop])
-        start = stop
     hashes += lengths.astype(np.uint64)
     for shift, factor in zip((np.uint64(30), np.uint64(27)), _MIX, strict=True):
         hashes ^= hashes >> shift
         hashes *= factor
     hashes ^= hashes >> np.uint64(31)
     return hashes
+
+
+def _blocks(offsets: Array) -> Iterator[tuple[int, int]]:
+    """The first string of each block of about a megabyte, and the one after its last."""
+    start, count = 0, len(offsets) - 1
+    while start < count:
+        stop = int(np.searchsorted(offsets, offsets[start] + _BLOCK_BYTES, side="right")) - 1
+        stop = min(max(stop, start + 1), count)
+        yield start, stop
+        start = stop
 
 
 def _block_hashes(text: Array, offsets: Array, lengths: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from longtail.errors import ModelFormatError
 from longtail.store.invariants import check_monotone
-from longtail.store.lookup import StringIndex, places_with_prefix
+from longtail.store.lookup import StringIndex, places_containing, places_with_prefix
 
 _BLOCK = 1 << 16
 
@@ -132,6 +132,19 @@ class StringTable(Sequence[str]):
         """
         try:
             return places_with_prefix(self.text, self.offsets, prefix.encode("utf-8", "surrogatepass"))
+        except ValueError:
+            raise _damaged(0, len(self)) from None
+
+    def containing(self, part: str) -> np.ndarray[Any, Any]:
+        """The places of the strings that contain `part`, in order; capital ASCII letters count as small ones.
+
+        Examples
+        --------
+        >>> StringTable.from_strings(("Apple", "pear", "pineapple")).containing("app").tolist()
+        [0, 2]
+        """
+        try:
+            return places_containing(self.text, self.offsets, part.encode("utf-8", "surrogatepass"))
         except ValueError:
             raise _damaged(0, len(self)) from None
 

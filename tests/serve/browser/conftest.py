@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from longtail import Tagger, TextFeatures
-from longtail.linear import LabelTree, OneVsRest
+from longtail import Corpus, Tagger, TextFeatures
+from longtail.linear import LabelTree, OneVsRest, Ridge
 
 from .stage import SLOW_MACHINE, Service, Visit, examples
 
@@ -45,9 +45,12 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="package")
 def taggers() -> dict[str, Tagger]:
     texts, labels = examples()
+    known = Corpus.from_lists(texts, labels)
+    rows = Corpus(label_names=known.label_names, labels=known.labels, features=known.labels.toarray())
     return {
         "tree": Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=3, random_state=0)).fit(texts, labels),
         "flat": Tagger(TextFeatures(min_df=1), OneVsRest()).fit(texts, labels),
+        "rows": Tagger(None, Ridge()).fit_corpus(rows),
     }
 
 

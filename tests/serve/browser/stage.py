@@ -53,6 +53,18 @@ class Visit:
         self.trouble.append(f"dialog {dialog.message}")
         dialog.dismiss()
 
+    def put_card(self, card: dict[str, Any]) -> None:
+        """Show the page with a card on the first model."""
+
+        def with_card(route: Any) -> None:
+            answer = route.fetch()
+            content = answer.json()
+            content["models"][0]["card"] = card
+            route.fulfill(response=answer, json=content)
+
+        self.page.route("**/v1/models", with_card)
+        self.page.reload()
+
     def check(self) -> None:
         assert [line for line in self.trouble if not any(part in line for part in self.allowed)] == []
         assert [url for url in self.requests if not url.startswith((self.address, "data:"))] == []

@@ -16,19 +16,30 @@ TEXT = (
     "Rain and wind all day, so we stayed in to bake a birthday cake: flour, butter, and a hot oven. "
     "The forecast says that the storm will pass before the match."
 )
+REASON = "learner: label tree, as n_trees is given"
 CARD = {
     "data": {"source": "subjects.jsonl", "rows": 60, "labels": 10},
-    "trained": {"at": "2026-01-31T12:00:00+00:00", "seconds": 12.4, "learner": "LabelTree", "reason": "many labels"},
+    "trained": {"at": "2026-01-31T12:00:00+00:00", "seconds": 12.4, "learner": "LabelTree", "reason": REASON},
     "metrics": {
         "data": "held-out.jsonl",
         "at": "2026-01-31T12:05:00+00:00",
         "rows": 1200,
-        "metrics": {"P@1": 0.71, "P@5": 0.41, "nDCG@1": 0.71, "nDCG@5": 0.64, "R@1": 0.2, "R@5": 0.55},
+        "metrics": {"P@1": 0.71, "P@5": 0.41, "nDCG@1": 0.71, "nDCG@5": 0.64, "R@5": 0.55, "F1@5": 0.47},
         "groups": [
             {"train_counts": [100, 4000], "n_labels": 20, "metrics": {"R@1": 0.6, "R@5": 0.81}},
             {"train_counts": [1, 9], "n_labels": 4000, "metrics": {"R@1": 0.1, "R@5": 0.23}},
         ],
     },
+}
+AUDIT = {
+    "data": "held-out.jsonl",
+    "at": "2026-01-31T12:06:00+00:00",
+    "label_sets": 700,
+    "argmaxable": 690,
+    "unargmaxable": 7,
+    "undetermined": 3,
+    "reasons": ["The weights of 10 labels have rank 9: not every label set can have an input."],
+    "examples": [{"row": 3, "rows": 1, "labels": ["weather"], "says": "no input can have weather without cooking"}],
 }
 
 # Colours are painted over each other on a canvas, which knows every notation and transparency.
@@ -142,32 +153,65 @@ def test_a_phone_needs_no_sideways_scrolling_and_no_fine_finger(visit: Any, serv
 
 
 def test_the_card_tells_what_is_known_and_how_to_know_the_rest(visit: Any, service: Any, screenshots: Path) -> None:
-    page = visit(service).page
-
-    def with_card(route: Any) -> None:
-        answer = route.fetch()
-        content = answer.json()
-        content["models"][0]["card"] = CARD
-        route.fulfill(response=answer, json=content)
-
+    seen = visit(service)
+    page = seen.page
     card = page.locator("#card")
-    page.route("**/v1/models", with_card)
-    page.reload()
+    seen.put_card(CARD)
     page.locator("summary").click()
     expect(card).to_contain_text("subjects.jsonl")
-    expect(card).to_contain_text("LabelTree")
-    expect(card.locator(".metrics th[scope=row]").first).to_contain_text("P precision")
-    expect(card.locator(".metrics tbody tr").first.locator("td")).to_have_text(["71.0%", "41.0%"])
-    expect(card.locator(".bands li")).to_contain_text(["100 to 4,000 times 20 labels", "1 to 9 times 4,000 labels"])
+    rows = dict(zip(card.locator("dt").all_inner_texts(), card.locator("dd").all_inner_texts(), strict=True))
+    assert (
+        rows.items()
+        >= {
+            "Learner": "LabelTree",
+            "Labels": "10",
+            "Data": "subjects.jsonl",
+            "Took": "12.4 s",
+            "Why this learner": "label tree, as n_trees is given",
+            "Measured on": "held-out.jsonl",
+            "Texts": "1,200",
+        }.items()
+    )
+    lines = [line.split("\t") for line in card.locator(".metrics tr").all_inner_texts()]
+    assert lines == [
+        ["Among the best k tags", "@1", "@5"],
+        ["Precision P", "71.0%", "41.0%"],
+        ["Ranking quality nDCG", "71.0%", "64.0%"],
+        ["Recall R", "", "55.0%"],
+        ["Mean of precision and recall F1", "", "47.0%"],
+    ]
+    expect(card.locator(".bands li")).to_contain_text(["100 to 4,000 times · 20 labels", "1 to 9 times · 4,000 labels"])
     shares = card.locator(".bands .bar").evaluate_all("bars => bars.map(bar => bar.style.getPropertyValue('--share'))")
     assert shares == ["0.8100", "0.2300"]
     expect(card).to_contain_text("longtail audit MODEL TEST --keep")
     assert "longtail evaluate" not in card.inner_text()
+    seen.put_card({**CARD, "audit": AUDIT})
+    page.locator("summary").click()
+    audit = card.locator(".audit")
+    expect(audit).to_contain_text("7 of 700 label sets can never be given, whatever the input")
+    expect(audit.locator("dl > div").last).to_have_text("Not decided3")
+    expect(audit.locator("p")).to_have_text([*AUDIT["reasons"], AUDIT["examples"][0]["says"]])
     card.screenshot(path=screenshots / "card.png")
+    seen.put_card({"audit": {"label_sets": 700, "argmaxable": 700, "unargmaxable": 0, "undetermined": 0}})
+    expect(audit.locator("dd")).to_have_text(["All of 700 label sets can be given"])
     page.unroute("**/v1/models")
     page.reload()
     page.locator("summary").click()
     expect(card).to_contain_text("longtail evaluate MODEL TEST --keep")
+
+
+@pytest.mark.parametrize("height", [900, 600])
+def test_the_labels_found_cover_neither_their_field_nor_its_name(visit: Any, service: Any, height: int) -> None:
+    page = visit(service, viewport={"width": 1280, "height": height}).page
+    page.locator("#text").fill(TEXT)
+    expect(page.locator(".tag")).to_have_count(5)
+    page.locator("#find").fill("e")
+    expect(page.locator("#found [role=option]").first).to_be_in_viewport(ratio=1)
+    found = page.locator("#found").bounding_box()
+    for above in ("#finder label", "#find"):
+        expect(page.locator(above)).to_be_in_viewport(ratio=1)
+        box = page.locator(above).bounding_box()
+        assert box["y"] + box["height"] <= found["y"]
 
 
 def test_an_explanation_looks_like_one(visit: Any, service: Any, screenshots: Path) -> None:

@@ -58,6 +58,18 @@ def test_what_the_service_refuses_is_said_and_forgotten_when_mended(visit: Any, 
     expect(page.locator("#status")).to_have_text("")
 
 
+def test_what_cannot_be_explained_says_why(visit: Any, service: Any) -> None:
+    seen = visit(service)
+    seen.allowed.append("422")
+    message = "a network is not linear"
+    refusal = {"error": {"code": "cannot_explain", "message": message}}
+    seen.page.route("**/v1/explain", lambda route: route.fulfill(status=422, json=refusal))
+    seen.page.locator("#text").fill(TEXT)
+    seen.page.locator(".tag").first.click()
+    expect(seen.page.get_by_role("alert")).to_have_text(f"This cannot be explained: {message}.")
+    expect(seen.page.get_by_role("status")).to_have_text("")
+
+
 def test_a_token_is_asked_for_and_kept_for_the_tab(visit: Any, serve: Any) -> None:
     service = serve(token="s3cret")
     seen = visit(service)
@@ -74,7 +86,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(visit: Any, serve: Any) -> No
     page.locator("#text").fill(TEXT)
     expect(page.locator(".tag .name").first).to_have_text("weather")
     page.reload()
-    expect(page.locator("#examples button").first).to_be_visible()
+    expect(page.locator("#frequent")).to_contain_text("It knows 10 labels, most often seen: ")
     expect(dialog).to_be_hidden()
     assert "s3cret" not in page.url
     assert page.evaluate("localStorage.getItem('longtail-token')") is None

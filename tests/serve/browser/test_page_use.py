@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from longtail import Tagger
+from longtail.cli import cards, demo
 
 from .stage import EMOJI, IMAGE, LONG, RIGHT_TO_LEFT, SCRIPT, SUBJECTS
 
@@ -71,17 +72,41 @@ def test_an_answer_that_was_overtaken_is_dropped(visit: Any, service: Any, tagge
     assert [json.loads(body)["text"] for body in given_up] == ["goal"]
 
 
-def test_an_empty_text_invites_with_examples(visit: Any, service: Any) -> None:
-    page = visit(service).page
-    example = page.locator("#examples button").nth(1)
-    sentence = example.inner_text()
-    assert "Rain" in sentence
-    example.click()
-    expect(page.locator(".tag .name").first).to_have_text("weather")
+def test_an_empty_text_invites_with_sentences_only_where_they_suit_the_model(
+    visit: Any, service: Any, taggers: dict[str, Tagger]
+) -> None:
+    seen = visit(service)
+    page = seen.page
+    examples = page.locator("#examples button")
+    expect(page.locator("#frequent")).to_contain_text("It knows 10 labels, most often seen: ")
+    expect(page.locator("#examples")).to_be_hidden()
+    seen.put_card({"data": {"source": "NumPy.jsonl"}})
+    expect(page.locator("#card-sections")).to_contain_text("NumPy.jsonl")
+    expect(page.locator("#examples")).to_be_hidden()
+    for source in (demo._card(taggers["tree"], 1.0)["data"]["source"], cards.source("python-api", "training")):
+        seen.put_card({"data": {"source": source}})
+        expect(examples).to_have_count(3)
+    expect(examples.first).to_be_visible()
+    examples.first.click()
+    expect(page.locator("#text")).to_have_value(demo.SENTENCES[0])
     expect(page.locator("#invitation")).to_be_hidden()
     page.get_by_role("button", name="Clear").click()
     expect(page.locator("#invitation")).to_be_visible()
     expect(page.locator(".tag")).to_have_count(0)
+
+
+def test_a_model_of_features_has_a_note_in_place_of_the_text(visit: Any, service: Any) -> None:
+    page = visit(service).page
+    write(page, TEXT)
+    page.get_by_role("combobox", name="Model").select_option("rows")
+    expect(page.locator("#no-text")).to_contain_text("longtail predict")
+    for gone in ("#text", "#clear", "#tagging", "#explanation"):
+        expect(page.locator(gone)).to_be_hidden()
+    expect(page.locator("#status")).to_have_text("")
+    page.get_by_role("combobox", name="Model").select_option("flat")
+    expect(page.locator("#no-text")).to_be_hidden()
+    expect(page.locator("#text")).to_have_value(TEXT)
+    expect(page.locator(".tag")).to_have_count(5)
 
 
 def test_explaining_marks_the_words_that_count(visit: Any, service: Any, taggers: dict[str, Tagger]) -> None:
@@ -156,10 +181,14 @@ def test_hostile_names_are_shown_as_text(visit: Any, service: Any) -> None:
     assert page.locator("main img, main script, main a").count() == 0
 
 
-def test_any_label_is_found_by_its_beginning(visit: Any, service: Any) -> None:
+def test_any_label_is_found_by_a_part_of_its_name(visit: Any, service: Any) -> None:
     page = visit(service).page
     write(page, TEXT)
     field = page.get_by_role("combobox", name="Find a label")
+    field.fill("C")
+    expect(page.locator("#found bdi")).to_have_text(["cooking", IMAGE, SCRIPT, "medicine"])
+    field.fill("")
+    expect(page.locator("#found bdi")).to_have_count(8)
     field.press_sequentially("GA")
     expect(page.locator("#found bdi")).to_have_text(["gardening"])
     field.press("ArrowDown")
@@ -172,7 +201,7 @@ def test_any_label_is_found_by_its_beginning(visit: Any, service: Any) -> None:
     field.press("Shift+Enter")
     expect(page.locator(".chip")).to_have_text(["football"])
     field.fill("zzz")
-    expect(page.locator("#found")).to_contain_text("No label begins like this")
+    expect(page.locator("#found")).to_contain_text("No label has this in its name")
     field.press("Escape")
     expect(page.locator("#found")).to_be_hidden()
     expect(page.locator("#explanation")).to_be_visible()
@@ -204,9 +233,9 @@ def test_everything_is_done_with_keys_alone(visit: Any, service: Any, taggers: d
     expect_tags(page, after)
     expect(tags.nth(1)).to_be_focused()
     keys.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Shortcuts")).to_be_visible()
     keys.press("Escape")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    expect(page.get_by_role("dialog", name="Shortcuts")).to_be_hidden()
     keys.press("/")
     expect(page.locator("#text")).to_be_focused()
     assert page.locator("#text").input_value() == TEXT
@@ -237,7 +266,7 @@ def test_tags_are_copied_as_text_and_as_json(visit: Any, service: Any, taggers: 
 def test_several_models_are_chosen_from(visit: Any, service: Any, taggers: dict[str, Tagger]) -> None:
     page = visit(service).page
     choice = page.get_by_role("combobox", name="Model")
-    expect(choice.locator("option")).to_have_text(["tree", "flat"])
+    expect(choice.locator("option")).to_have_text(["tree", "flat", "rows"])
     write(page, TEXT)
     expect_tags(page, best(taggers["tree"], TEXT, 5))
     page.get_by_role("button", name="Not this one: cooking").click()

@@ -2,18 +2,18 @@
 
 import { bar, counted, make, percent, whole } from "./dom.js";
 
-const IN_ORDER = ["P", "nDCG", "PSP", "R", "F1", "coverage"];
 const MEANT = {
-  P: "precision",
-  nDCG: "ranking quality",
-  PSP: "precision, rare labels counting more",
-  R: "recall",
-  F1: "F1",
-  coverage: "labels ever found",
+  P: "Precision",
+  nDCG: "Ranking quality",
+  PSP: "Precision, rare labels counting more",
+  R: "Recall",
+  F1: "Mean of precision and recall",
+  coverage: "Labels ever found",
 };
 
 export function cardOf(model) {
-  const card = model.card ?? {};
+  const { data, trained, metrics, audit } = model.card ?? {};
+  const rows = model.takes_texts ? "Texts" : "Rows";
   return [
     section("Model", facts([
       ["Learner", model.kind],
@@ -21,54 +21,56 @@ export function cardOf(model) {
       ["Size", bytes(model.size_bytes)],
       ["Saved", when(model.saved_at)],
     ])),
-    section("Training", trainingOf(card) ?? missing("longtail train FILE --out MODEL")),
-    section("Quality", card.metrics ? qualityOf(card.metrics) : missing("longtail evaluate MODEL TEST --keep")),
-    section("Audit", card.audit ? auditOf(card.audit) : missing("longtail audit MODEL TEST --keep")),
+    section("Training", data || trained ? trainingOf(data ?? {}, trained ?? {}, rows) : missing("longtail train")),
+    section("Quality", metrics ? qualityOf(metrics, rows) : missing("longtail evaluate MODEL TEST --keep")),
+    section("Audit", audit ? auditOf(audit) : missing("longtail audit MODEL TEST --keep")),
   ];
 }
 
 // Any field of a card may be missing.
-const section = (title, content) => make("section", {}, make("h3", {}, title), content);
+const section = (title, content) => make("section", { class: title.toLowerCase() }, make("h3", {}, title), content);
 
-const missing = (command) => make("p", { class: "quiet" }, "Not known yet. This fills it in: ", make("code", {}, command));
+const missing = (command) => make("p", { class: "quiet" }, "Not known; ", make("code", {}, command), " records it.");
 
 function facts(pairs) {
   const known = pairs.filter(([, value]) => value != null && value !== "");
   return make("dl", {}, known.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
 }
 
-function trainingOf({ data, trained }) {
-  if (!data && !trained) return null;
-  return facts([
-    ["Data", data?.source],
-    ["Texts", number(data?.rows)],
-    ["Trained", when(trained?.at)],
-    ["Took", trained?.seconds != null ? duration(trained.seconds) : null],
-    ["Learner chosen", trained?.reason],
-  ]);
-}
+const trainingOf = ({ source, rows }, { at, seconds, reason }, what) => facts([
+  ["Data", source],
+  [what, number(rows)],
+  ["Trained", when(at)],
+  ["Took", seconds == null ? null : duration(seconds)],
+  ["Why this learner", reason?.replace(/(^|; )learner: /, "$1")],
+]);
 
-function qualityOf({ data, at, rows, metrics, groups }) {
+function qualityOf({ data, at, rows, metrics, groups }, what) {
   return [
-    facts([["Measured on", data], ["Texts", number(rows)], ["When", when(at)]]),
+    facts([["Measured on", data], [what, number(rows)], ["Measured", when(at)]]),
     metricTable(metrics ?? {}),
     bands(groups ?? []),
   ];
 }
 
 function metricTable(metrics) {
-  const keys = Object.keys(metrics).map((key) => key.split("@")).filter(([name]) => IN_ORDER.includes(name));
-  const shown = IN_ORDER.filter((name) => keys.some(([known]) => known === name));
+  const keys = Object.keys(metrics).map((key) => key.split("@")).filter(([name, k]) => Object.hasOwn(MEANT, name) && k > 0);
+  const shown = Object.keys(MEANT).filter((name) => keys.some(([known]) => known === name));
   const ks = [...new Set(keys.map(([, k]) => Number(k)))].sort((a, b) => a - b);
   const cell = (value) => make("td", { class: "number" }, value == null ? "" : percent(value));
   return make(
     "table",
     { class: "metrics" },
-    make("thead", {}, make("tr", {}, make("td"), ks.map((k) => make("th", { scope: "col", class: "number" }, `@${k}`)))),
+    make("thead", {}, make(
+      "tr",
+      {},
+      make("td", { class: "quiet" }, "Among the best k tags"),
+      ks.map((k) => make("th", { scope: "col", class: "number" }, `@${k}`)),
+    )),
     make("tbody", {}, shown.map((name) => make(
       "tr",
       {},
-      make("th", { scope: "row" }, name, make("span", { class: "quiet" }, ` ${MEANT[name]}`)),
+      make("th", { scope: "row" }, MEANT[name], make("span", { class: "quiet" }, ` ${name}`)),
       ks.map((k) => cell(metrics[`${name}@${k}`])),
     ))),
   );
@@ -81,13 +83,13 @@ function bands(groups) {
   return make(
     "div",
     {},
-    make("h4", {}, `${best} by how often a label was seen in training`),
+    make("h4", {}, `Recall ${best.slice(1)}, by how often a label was seen in training`),
     make("ul", { class: "bands" }, groups.map((group) => {
       const share = group.metrics?.[best];
       return make(
         "li",
         {},
-        make("span", {}, times(group.train_counts ?? []), make("span", { class: "quiet" }, ` ${counted(group.n_labels ?? 0, "label")}`)),
+        make("span", {}, times(group.train_counts ?? []), make("span", { class: "quiet" }, ` · ${counted(group.n_labels ?? 0, "label")}`)),
         make("span", { class: "number" }, share == null ? "no truth" : percent(share)),
         bar(share ?? 0),
       );
@@ -101,15 +103,17 @@ function times([low = 0, high = 0]) {
 }
 
 function auditOf(audit) {
+  const { label_sets: sets, argmaxable: some, unargmaxable: never, undetermined } = audit;
+  const found = sets === some
+    ? `All of ${counted(sets, "label set")} can be given`
+    : `${whole(never)} of ${counted(sets, "label set")} can never be given, whatever the input`;
   const examples = (audit.examples ?? []).map(({ says }) => says).filter(Boolean).slice(0, 3);
   return [
     facts([
-      ["Looked at", audit.data],
-      ["When", when(audit.at)],
-      ["Label sets", number(audit.label_sets)],
-      ["Can be given", number(audit.argmaxable)],
-      ["Can never be given", number(audit.unargmaxable)],
-      ["Not decided", number(audit.undetermined)],
+      ["Audited on", audit.data],
+      ["Audited", when(audit.at)],
+      ["Found", sets == null || never == null ? null : found],
+      ["Not decided", undetermined ? whole(undetermined) : null],
     ]),
     ...[...(audit.reasons ?? []), ...examples].map((sentence) => make("p", { class: "quiet" }, sentence)),
   ];

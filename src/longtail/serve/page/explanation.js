@@ -26,7 +26,7 @@ const legend = () => make(
   { class: "legend quiet" },
   make("mark", { class: "for" }, "speaks for it"),
   make("mark", { class: "against" }, "speaks against it"),
-  "the stronger, the more",
+  "the stronger the colour, the more",
 );
 
 const kind = (adds) => (adds < 0 ? "against" : "for");
@@ -36,7 +36,7 @@ function wordsOf({ words, intercept, margin, score }) {
   const rest = margin - intercept - shown.reduce((sum, { adds }) => sum + adds, 0);
   const rows = shown.map(({ word, adds }) => ({ what: named(word), adds }));
   if (words.length > shown.length) rows.push({ what: "other words", adds: rest, quiet: true });
-  if (intercept) rows.push({ what: "to begin with", adds: intercept, quiet: true });
+  if (intercept) rows.push({ what: "without any word", adds: intercept, quiet: true });
   const most = Math.max(...shown.map(({ adds }) => Math.abs(adds)), Number.MIN_VALUE);
   const sum = Math.abs(margin - score) < 1e-6 ? "the score" : `which makes a score of ${decimal(score)}`;
   return make(
@@ -78,7 +78,7 @@ function stepItem({ to, n_labels: labels, probability }) {
   return make(
     "li",
     {},
-    make("span", { class: "to" }, named(to), labels > 1 ? make("span", { class: "quiet" }, ` ${counted(labels, "label")}`) : null),
+    make("span", { class: "to" }, named(to), " ", labels > 1 ? make("span", { class: "quiet" }, `(${counted(labels, "label")})`) : null),
     make("span", { class: "number" }, percent(probability)),
     bar(probability),
   );

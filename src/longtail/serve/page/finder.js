@@ -1,11 +1,11 @@
-// The field that finds any label by how its name begins: a combobox, whose list arrow keys walk through.
+// The field that finds any label by a part of its name: a combobox, whose list arrow keys walk through.
 
 import { counted, find, make, named } from "./dom.js";
 
 const PAUSE = 120;
 const MOST = 8;
 
-// `search(prefix, limit)` gives labels, or undefined when a later search came; `explain` and `deny` take a name.
+// `search(sought, limit)` gives labels, or undefined when a later search came; `explain` and `deny` take a name.
 export function finder({ search, explain, deny }) {
   const field = find("find");
   const list = find("found");
@@ -16,9 +16,10 @@ export function finder({ search, explain, deny }) {
     const labels = await search(field.value, MOST);
     if (!labels || document.activeElement !== field) return;
     list.replaceChildren(...labels.map(option));
-    if (!labels.length) list.append(make("li", { class: "quiet", role: "presentation" }, "No label begins like this."));
+    if (!labels.length) list.append(make("li", { class: "quiet", role: "presentation" }, "No label has this in its name."));
     open(true);
     activate(-1);
+    list.scrollIntoView({ block: "nearest" });
   }
 
   const option = ({ label, count }, place) => make(

@@ -1,7 +1,7 @@
 // The page: a text, its tags, and what the reader asks about them. Everything lives in `state`; nothing goes into the URL.
 
 import { cardOf } from "./card.js";
-import { bar, counted, decimal, find, icon, make, named, setBar, whole } from "./dom.js";
+import { bar, counted, decimal, find, icon, make, named, setBar } from "./dom.js";
 import { explanationOf } from "./explanation.js";
 import { finder } from "./finder.js";
 import { Lane, Refused } from "./service.js";
@@ -10,16 +10,12 @@ const PAUSE = 150;
 const LONGEST_PAUSE = 450;
 const NO_ENTRY = "M8 1.5a6.5 6.5 0 1 0 0 13a6.5 6.5 0 1 0 0-13M3.5 3.5l9 9";
 
-const EMBEDDED_CORPUS = /python-api|NumPy/;
-const SENTENCES_FOR_IT = [
+// Sentences that suit one corpus mislead about others; `longtail train` and `longtail demo` call it these names.
+const EMBEDDED_CORPUS = /^python-api, |^paragraphs of the documentation of NumPy, SciPy and scikit-learn$/;
+const SENTENCES = [
   "fit a straight line through noisy points",
   "find the minimum of a function of several variables",
   "remove noise from an image with a median filter",
-];
-const SENTENCES = [
-  "The room was clean and quiet, but breakfast ended too early.",
-  "Rain and strong wind are expected along the coast on Friday.",
-  "She was treated for pneumonia and sent home after four days.",
 ];
 
 const state = { models: [], model: null, tags: [], open: null };
@@ -67,26 +63,37 @@ function choose(model) {
   const facts = [model.name, counted(model.n_labels, "label")].slice(state.models.length > 1 ? 1 : 0);
   find("model-facts").replaceChildren(...facts.map((fact) => make("span", {}, named(fact))));
   find("card-sections").replaceChildren(...cardOf(model));
-  text.disabled = !model.takes_texts;
-  tell("model", model.takes_texts ? "" : "This model takes features, not texts. Ask it with longtail predict.");
-  invite(model);
+  text.hidden = find("tagging").hidden = !model.takes_texts;
+  find("no-text").hidden = model.takes_texts;
+  if (model.takes_texts) invite(model);
   showDenied();
   refresh();
 }
 
 async function invite(model) {
-  const sentences = EMBEDDED_CORPUS.test(model.card?.data?.source) ? SENTENCES_FOR_IT : SENTENCES;
-  find("examples").replaceChildren(
+  const sentences = EMBEDDED_CORPUS.test(model.card?.data?.source) ? SENTENCES : [];
+  find("examples").hidden = !sentences.length;
+  find("examples").lastElementChild.replaceChildren(
     ...sentences.map((sentence) => make("li", {}, make("button", { type: "button", onclick: () => write(sentence) }, sentence))),
   );
   find("frequent").replaceChildren();
-  const answer = await ask("labels", labelsPath("", 5));
+  const answer = await ask("labels", labelsPath({ limit: 5 }));
   if (!answer?.labels.length || model !== state.model) return;
   const names = answer.labels.flatMap(({ label }, place) => (place ? [", ", named(label)] : [named(label)]));
-  find("frequent").replaceChildren(`It knows ${whole(model.n_labels)} labels, most often seen: `, ...names);
+  const isPart = model.n_labels > answer.labels.length;
+  find("frequent").replaceChildren(`It knows ${counted(model.n_labels, "label")}${isPart ? ", most often seen" : ""}: `, ...names);
 }
 
-const labelsPath = (prefix, limit) => `v1/labels?${new URLSearchParams({ prefix, limit, model: state.model.name })}`;
+const labelsPath = (query) => `v1/labels?${new URLSearchParams({ ...query, model: state.model.name })}`;
+
+// Labels whose names begin so, then those with it elsewhere in their names; undefined when a later search came.
+async function search(sought, limit) {
+  const first = (await ask("labels", labelsPath({ prefix: sought, limit })))?.labels;
+  if (!first || !sought || first.length === limit) return first;
+  const more = (await ask("labels", labelsPath({ contains: sought, limit: limit + first.length })))?.labels;
+  const known = new Set(first.map(({ label }) => label));
+  return more && [...first, ...more.filter(({ label }) => !known.has(label))].slice(0, limit);
+}
 
 function write(sentence) {
   text.value = sentence;
@@ -107,7 +114,7 @@ function soon() {
 async function refresh() {
   clearTimeout(timer);
   waitingSince = 0;
-  find("clear").hidden = !text.value;
+  find("clear").hidden = !text.value || text.hidden;
   if (!state.model) {
     begin();
     return;
@@ -238,7 +245,9 @@ async function explain() {
     reasons.replaceChildren(...explanationOf(answer.explanations[0]));
     reasons.setAttribute("aria-busy", "false");
   } else if (messages.get("explanation").isError) {
-    reasons.replaceChildren(make("p", { class: "quiet" }, "This cannot be explained; the line below the text says why."));
+    const why = messages.get("explanation").message;
+    tell("explanation", "");
+    reasons.replaceChildren(make("p", { class: "quiet", role: "alert" }, `This cannot be explained: ${why}.`));
     reasons.setAttribute("aria-busy", "false");
   }
 }
@@ -352,7 +361,7 @@ for (const choice of document.querySelectorAll("#theme input")) {
 }
 
 finder({
-  search: async (prefix, limit) => state.model && (await ask("labels", labelsPath(prefix, limit)))?.labels,
+  search: async (sought, limit) => state.model && search(sought, limit),
   explain: open,
   deny,
 });
