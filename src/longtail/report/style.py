@@ -30,13 +30,17 @@ table{border-collapse:collapse;width:100%;font-size:.9rem;font-variant-numeric:t
 th,td{text-align:left;padding:6px 10px;border-bottom:1px solid var(--line);vertical-align:top}
 th{color:var(--soft);font-weight:600;white-space:nowrap;font-size:.8125rem}
 td.n,th.n{text-align:right;white-space:nowrap}
-td.l{overflow-wrap:anywhere;min-width:9em}
+td.l{overflow-wrap:break-word;min-width:9em}
+.long{overflow-wrap:anywhere}
+.soft{color:var(--soft)}
+.means.warning{border-left-color:var(--second)}
 td small{color:var(--soft);white-space:nowrap}
 .metric{display:block;margin-top:2px}
 nav{font-size:.875rem;margin:18px 0 0;display:flex;flex-wrap:wrap;gap:4px 18px}
 nav a{color:var(--accent);text-decoration:none;white-space:nowrap}
 nav a:hover,nav a:focus{text-decoration:underline}
 svg{width:100%;height:auto;display:block}
+.wide>svg{min-width:680px}
 svg.metric{width:140px;height:14px}
 svg text{fill:var(--soft);font-size:11px;font-family:inherit}
 .axis{font-size:12px}.middle{text-anchor:middle}.end{text-anchor:end}
@@ -70,5 +74,5 @@ dl{grid-template-columns:1fr}dd{margin-bottom:6px}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--line:#ccc;--wash:#f4f4f4;--accent:#1a6fb0;
 --second:#c2570c;--good:#16794c;--bad:#b42318;--good-wash:#e3f4ea;--bad-wash:#fbe9e7;--ghost:#e8ecf1}
 main{max-width:none;padding:0}nav{display:none}body{font-size:11pt}h2,h3{break-after:avoid}tr,svg{break-inside:avoid}
-.wide{overflow:visible}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+.wide{overflow:visible}.wide>svg{min-width:0}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
