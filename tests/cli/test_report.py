@@ -18,7 +18,7 @@ LEARNT_FROM = (
 def plain(page: str) -> str:
     """The text of a page, an element to a line."""
     body = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", page, flags=re.DOTALL)
-    body = re.sub(r"</?(bdi|b|small|span|wbr)\b[^>]*>", "", body)
+    body = re.sub(r"</?(bdi|b|small|span|time|wbr)\b[^>]*>", "", body)
     lines = [" ".join(unescape(line).split()) for line in re.split(r"<[^>]*>", body)]
     return "\n".join(line for line in lines if line) + "\n"
 

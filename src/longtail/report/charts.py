@@ -10,8 +10,8 @@ from longtail.report.text import counted, span
 
 _SIDE = 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 14, 44
-# How wide a character of a tick is, with some air.
-_CHARACTER = 7.0
+# How wide a character of a tick is, and the least distance between two ticks.
+_CHARACTER, _APART = 7.0, 2.0
 
 
 def metric_bar(interval: Interval) -> Markup:
@@ -65,17 +65,17 @@ def reliability_diagram(found: Reliability) -> Markup:
 def band_chart(bands: Sequence[Band]) -> Markup:
     """Precision and recall over bands of label frequency, with the number of labels of each as grey bars.
 
-    Where there is no room for both ends of every band there are the lower ends only.
+    Where there is no room for both ends of every band there are the lower ends only, or every other one.
     """
     width, height = 720, 320
     step = (width - _LEFT - _RIGHT) / len(bands)
     bottom = height - _BOTTOM - 4
     names = [span(band.low, band.high) for band in bands]
-    axis = "rows of a label in training"
-    ticks = names
-    if max(map(len, names)) * _CHARACTER > step:
+    ticks, axis = names, "rows of a label in training"
+    if not _fit(ticks, step):
         ticks = [_brief(band.low) for band in bands]
         axis += f" ({ticks[-1]} stands for {names[-1]})"
+    every = 1 if _fit(ticks, step) else 2
 
     def y(value: float) -> float:
         return _TOP + (bottom - _TOP) * (1 - value)
@@ -98,7 +98,8 @@ def band_chart(bands: Sequence[Band]) -> Markup:
                 class_="ghost",
             )
         )
-        parts.append(element("text", ticks[number], x=centre, y=bottom + 16, class_="tick middle"))
+        if (len(bands) - 1 - number) % every == 0:
+            parts.append(element("text", ticks[number], x=centre, y=bottom + 16, class_="tick middle"))
         for name, value in (("precision", band.precision), ("recall", band.recall)):
             if value is not None:
                 title = f"{name} {value:.1%} of labels with {shown}"
@@ -110,6 +111,10 @@ def band_chart(bands: Sequence[Band]) -> Markup:
     middle = _LEFT + (width - _LEFT - _RIGHT) / 2
     parts.append(element("text", axis, x=middle, y=height - 6, class_="axis middle"))
     return _picture(width, height, "Precision and recall by label frequency", parts)
+
+
+def _fit(ticks: Sequence[str], step: float) -> bool:
+    return _CHARACTER * max(map(len, ticks)) + _APART <= step
 
 
 def _brief(count: int) -> str:

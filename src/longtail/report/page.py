@@ -100,7 +100,7 @@ def _opening(facts: Facts, heading: Heading) -> Markup:
     ]
     return join(
         element("h1", name(heading.model)),
-        element("p", "measured on ", name(heading.data), f", {_day(heading.at)}", class_="lead"),
+        element("p", "measured on ", name(heading.data), ", ", element("time", _day(heading.at)), class_="lead"),
         element("p", _sentence(heading.warning), class_="means warning") if heading.warning else None,
         element(
             "div",
@@ -224,13 +224,15 @@ def _frequency(facts: Facts) -> Markup:
         ),
         class_="note",
     )
+    has_unseen = any(group.name == "unseen" for group in facts.report.groups)
+    unseen = "; unseen are those that training never saw" if has_unseen else ""
     return join(
         _means(text.about_frequency(facts)),
         _table([columns[0], *((column, "n") for column in columns[1:])], groups),
         element(
             "p",
             "Head, middle and tail are the most frequent labels, the next and the rarest, each with about a third of "
-            "all occurrences in training where they can be parted so; unseen are those that training never saw.",
+            f"all occurrences in training where they can be parted so{unseen}.",
             class_="note",
         ),
         element("div", band_chart(facts.bands), class_="wide"),
@@ -246,7 +248,7 @@ def _worst(facts: Facts) -> Markup:
             element("td", name(facts.label_names[each.label]), class_="l"),
             *map(_number, (f"{each.train_count:,}", f"{each.true:,}", f"{each.found:,}", f"{each.given:,}")),
             _number(f"{100 * each.f1:.1f}"),
-            element("td", _instead(facts, each), class_="l"),
+            element("td", _instead(facts, each), class_="l several"),
         )
         for each in facts.worst
     ]
@@ -285,8 +287,9 @@ def _pairs(facts: Facts) -> Markup:
         )
         for pair in facts.pairs
     ]
-    columns = ["true and missed", "given and not true", ("rows", "n"), ("of the rows of the first", "n")]
-    return join(_means(text.about_pairs(facts)), _table(columns, rows) if rows else None)
+    columns = ["true and missed", "given and not true", ("rows", "n"), ("share", "n")]
+    note = element("p", "The share is that of all rows where the first label is true.", class_="note")
+    return join(_means(text.about_pairs(facts)), (_table(columns, rows), note) if rows else None)
 
 
 def _unknown(facts: Facts) -> Markup:
@@ -349,7 +352,7 @@ def _given(facts: Facts, given: Sequence[Given]) -> Markup:
                 why,
             )
         )
-    return element("ul", *lines, class_="tags") if lines else element("p", "none", class_="note")
+    return element("ul", *lines, class_="tags given") if lines else element("p", "none", class_="note")
 
 
 def _colophon(heading: Heading) -> Markup:
