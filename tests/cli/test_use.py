@@ -261,6 +261,15 @@ def test_some_rows_without_a_label_are_counted(longtail: Callable, model: str) -
     assert (found["n_rows"], found["n_rows_without_labels"], found["metrics"]["P@1"]) == (2, 1, 0.5)
 
 
+def test_labels_none_of_which_the_model_knows_are_noted(longtail: Callable, model: str) -> None:
+    Path("other.jsonl").write_text('{"text": "green apples", "labels": ["Obst"]}\n', encoding="utf-8")
+    result = longtail("evaluate", model, "other.jsonl")
+    assert result.code == 0
+    assert result.err == (
+        "note: the model knows none of these labels; if it should, name their column: --label-column\n"
+    )
+
+
 def test_explanations_add_up(longtail: Callable, model: str, check_golden: Callable) -> None:
     check_golden(
         "explain", longtail("explain", model, "--text", "green pears in the rain", "-k", "2", "--words", "3").out

@@ -49,6 +49,8 @@ def command(
     report = tagger.evaluate(corpus, ks=ks, a=a, b=b)
     if warning := learnt_from(read_card(model), data):
         terminal.say(f"note: {warning}")
+    if not any(group.n_true_labels for group in report.groups if group.name != "unseen"):
+        terminal.say("note: the model knows none of these labels; if it should, name their column: --label-column")
     click.echo(report.to_json() if as_json else report.to_text())
     if picture is not None:
         report.save_picture(picture)
