@@ -135,7 +135,7 @@ def gather(
     n_known = len(tagger.label_names_)
     weights = inverse_propensity(counts, tagger.n_rows_, *propensity)
     judgement = Judgement.of(truth, top, weights)
-    # Of labels that the model cannot give, nothing is to say but how many there are.
+    # All there is to say of labels that the model cannot give is how many there are.
     known = Judgement(judgement.truth[:, :n_known], judgement.top_labels, judgement.hits)
     with progress.task("judging", total=4) as advance:
         report = evaluate(truth, top, ks=ks, inverse_propensity=weights, train_label_counts=counts)
