@@ -131,6 +131,17 @@ def test_labels_that_training_never_saw_count_as_missed(tagger):
     assert {group.name for group in report.groups} >= {"unseen"}
 
 
+def test_rows_to_judge_on_have_the_labels_of_the_model_first(tagger, tmp_path):
+    tagger.save(tmp_path / "model")
+    corpus = Corpus.from_lists(["xyzzy", "rain"], [["new", "weather"], ["fruit", "newer"]])
+    for model in (tagger, longtail.load(tmp_path / "model")):
+        aligned = model.align(corpus)
+        assert aligned.label_names == ("fruit", "place", "weather", "new", "newer")
+        assert aligned.labels.toarray().tolist() == [[0, 0, 1, 1, 0], [1, 0, 0, 0, 1]]
+        assert aligned.label_counts.tolist() == [3, 2, 4, 0, 0]
+        assert np.diff(aligned.features.indptr).tolist() == [0, 1]
+
+
 def test_a_second_fit_forgets_the_names_of_the_first(tagger):
     tagger.predict(["rain"], deny=["weather"])
     tagger.fit(TEXTS, [["one"], ["two"]] * 3)

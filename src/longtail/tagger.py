@@ -97,6 +97,26 @@ class TagExplanation(NamedTuple):
     steps: tuple[PathStep, ...] = ()
 
 
+class Aligned(NamedTuple):
+    """Rows to judge a model on, as the model sees them.
+
+    Parameters
+    ----------
+    features : csr_array of shape (n_rows, n_features)
+    labels : csr_array of shape (n_rows, n_labels)
+        The true labels: first those of the model, then those that it does not know.
+    label_names : tuple of str
+        In that order.
+    label_counts : int64 array of shape (n_labels,)
+        Training rows of each label, 0 for those that the model does not know.
+    """
+
+    features: Any
+    labels: Any
+    label_names: tuple[str, ...]
+    label_counts: Array
+
+
 class Tagger(BaseEstimator, Persistent):
     """Turns texts (or rows of features) into features, learns from them, and speaks in label names.
 
@@ -296,17 +316,25 @@ class Tagger(BaseEstimator, Persistent):
         ks : cutoffs
         a, b : constants of the propensity model
         """
-        check_is_fitted(self, "features_")
-        known = set(self.label_names_)
-        names = (*self.label_names_, *(name for name in corpus.label_names if name not in known))
-        top, _ = self.predict_topk(_inputs(corpus, self.features_), max(ks))
-        counts = np.pad(self.label_counts_, (0, len(names) - len(self.label_counts_)))
+        aligned = self.align(corpus)
+        top, _ = self.estimator_.predict_topk(aligned.features, max(ks))
         return evaluate(
-            corpus.with_label_names(names).labels,
+            aligned.labels,
             top,
             ks=ks,
-            inverse_propensity=inverse_propensity(counts, self.n_rows_, a=a, b=b),
-            train_label_counts=counts,
+            inverse_propensity=inverse_propensity(aligned.label_counts, self.n_rows_, a=a, b=b),
+            train_label_counts=aligned.label_counts,
+        )
+
+    def align(self, corpus: Corpus) -> Aligned:
+        """The features of a corpus, and its labels in the order of the model's, those it does not know after them."""
+        check_is_fitted(self, "features_")
+        names = (*self.label_names_, *self.unknown_labels(corpus.label_names))
+        return Aligned(
+            features=self.features_.transform(_inputs(corpus, self.features_)),
+            labels=corpus.with_label_names(names).labels,
+            label_names=names,
+            label_counts=np.pad(self.label_counts_, (0, len(names) - len(self.label_counts_))),
         )
 
     def unknown_labels(self, names: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from longtail import store
+from longtail.cli.cards import EVERY, learnt_from, source
 from longtail.errors import Unavailable
 from longtail.store import read_card, update_card
 
@@ -57,7 +58,7 @@ def test_what_was_measured_is_kept_where_asked(longtail: Callable, model: str) -
     report = json.loads(longtail("evaluate", model, "notes.jsonl", "--json").out)
     assert "metrics" not in read_card(model)
     kept = longtail("evaluate", model, "notes.jsonl", "--keep")
-    assert kept.err == "wrote what was measured into the card of model\n"
+    assert kept.err.endswith("\nwrote what was measured into the card of model\n")
     found = read_card(model)["metrics"]
     assert (found["data"], found["rows"], found["labels"]) == ("notes.jsonl", 6, 3)
     assert found["metrics"] == report["metrics"]
@@ -107,3 +108,27 @@ def test_info_without_a_sound_card(longtail: Callable, model: str) -> None:
 def test_a_card_cannot_steer_the_terminal(longtail: Callable, model: str) -> None:
     update_card(model, data={"source": "\x1b[31mred\nlabels: 9"})
     assert "data: \N{REPLACEMENT CHARACTER}[31mred\N{REPLACEMENT CHARACTER}labels: 9\n" in longtail("info", model).out
+
+
+def test_measuring_on_what_a_model_learnt_from_is_noted(longtail: Callable, model: str) -> None:
+    assert longtail("evaluate", model, "notes.jsonl").err == (
+        "note: the model learnt from a file of this name, notes.jsonl: on rows that it learnt from, figures are better "
+        "than on new ones\n"
+    )
+    content = Path("notes.jsonl").read_bytes()
+    assert longtail("evaluate", model, "-", stdin=content).err == ""
+    Path("new.jsonl").write_bytes(content)
+    assert longtail("evaluate", model, "new.jsonl").err == ""
+    Path(model, "card.json").unlink()
+    assert longtail("evaluate", model, "notes.jsonl").err == ""
+
+
+def test_parts_of_a_data_set_are_told_apart() -> None:
+    Path("bibtex").mkdir()
+    of_a_part = {"data": {"source": source("Bibtex", "training")}}
+    of_everything = {"data": {"source": "all of it", "covers": source("bibtex", EVERY)}}
+    assert of_a_part["data"]["source"] == "bibtex, training part"
+    assert learnt_from(of_a_part, "bibtex") == ""
+    assert learnt_from(of_everything, "BIBTEX").startswith("the model learnt from every part of bibtex: ")
+    assert learnt_from(of_everything, "delicious") == ""
+    assert learnt_from({}, "bibtex") == learnt_from(None, "bibtex") == ""

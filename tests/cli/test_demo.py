@@ -10,6 +10,8 @@ import sys
 import pytest
 
 import longtail as library
+from longtail.cli.cards import learnt_from
+from longtail.store import read_card
 
 
 @pytest.mark.slow
@@ -33,3 +35,5 @@ def test_the_demo_measures_tags_and_says_why() -> None:
     _, _, reading = done.stdout.partition("“read numbers from a text file”")
     assert "numpy.loadtxt" in reading.partition("why")[0]
     assert library.load("model").takes_texts
+    card = read_card("model")
+    assert learnt_from(card, "python-api").startswith("the model learnt from every part of python-api: ")

@@ -9,11 +9,16 @@ from pathlib import Path
 
 import pytest
 
+LEARNT_FROM = (
+    "the model learnt from a file of this name, notes.jsonl: on rows that it learnt from, figures are better than on "
+    "new ones"
+)
+
 
 def plain(page: str) -> str:
     """The text of a page, an element to a line."""
     body = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", page, flags=re.DOTALL)
-    body = re.sub(r"</?(bdi|b|small|span)\b[^>]*>", "", body)
+    body = re.sub(r"</?(bdi|b|small|span|time|wbr)\b[^>]*>", "", body)
     lines = [" ".join(unescape(line).split()) for line in re.split(r"<[^>]*>", body)]
     return "\n".join(line for line in lines if line) + "\n"
 
@@ -25,7 +30,8 @@ def scrubbed(text: str) -> str:
 
 def test_the_page(longtail: Callable, model: str, check_golden: Callable) -> None:
     result = longtail("report", model, "notes.jsonl", "-k", "1,2")
-    assert (result.code, result.out, result.err) == (0, "", "wrote report.html; open it in a browser\n")
+    assert (result.code, result.out) == (0, "")
+    assert result.err == f"note: {LEARNT_FROM}\nwrote report.html; open it in a browser\n"
     check_golden("report", scrubbed(plain(Path("report.html").read_text(encoding="utf-8"))))
 
 
@@ -60,7 +66,7 @@ def test_only_reports_are_replaced_without_asking(longtail: Callable, model: str
     [
         (["absent", "notes.jsonl"], "absent: there is no model here (no such directory)"),
         (["model", "absent.jsonl"], "there is no file absent.jsonl"),
-        (["model", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to report on"),
+        (["model", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to measure on"),
         (["model", "rows.txt"], "the model takes texts; the corpus has only features"),
         (["model", "notes.jsonl", "-o", "notes.jsonl"], "notes.jsonl is what is read; write to another file"),
         (["model", "notes.jsonl", "-o", "model"], "model is a folder; give the name of a file to write to"),
@@ -77,3 +83,23 @@ def test_errors_are_one_line_and_leave_no_file(
     assert result.err.startswith(f"error: {error}")
     assert result.err.count("\n") == 1
     assert sorted(path.name for path in Path().iterdir()) == before
+
+
+def test_the_page_on_standard_output_is_all_there_is(longtail: Callable, model: str) -> None:
+    Path("new.jsonl").write_text('{"text": "green apples", "labels": ["fruit"]}\n', encoding="utf-8")
+    before = sorted(path.name for path in Path().iterdir())
+    result = longtail("report", model, "new.jsonl", "-o", "-")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("<!doctype html>\n<!-- a longtail report -->\n")
+    assert result.out.endswith("</html>\n")
+    assert sorted(path.name for path in Path().iterdir()) == before
+
+
+def test_a_report_on_rows_the_model_learnt_from_says_so_first(longtail: Callable, model: str) -> None:
+    Path("notes.jsonl").rename("new.jsonl")
+    assert "note: " not in longtail("report", model, "new.jsonl", "-o", "new.html").err
+    assert "The model learnt from" not in Path("new.html").read_text(encoding="utf-8")
+    Path("new.jsonl").rename("notes.jsonl")
+    assert longtail("report", model, "notes.jsonl").err.startswith(f"note: {LEARNT_FROM}\n")
+    page = plain(Path("report.html").read_text(encoding="utf-8"))
+    assert page.index("The model learnt from a file of this name, notes.jsonl: ") < page.index("P@1")

@@ -232,6 +232,44 @@ def test_the_report_as_json_and_as_a_picture(longtail: Callable, model: str) -> 
     assert Path("report.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("command", ["evaluate", "report"])
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ('{"text": "a", "labels": []}\n' * 2, "bare.jsonl: none of its 2 rows has a label, so there is nothing to "),
+        ('{"text": "a", "labels": []}\n', "bare.jsonl: its only row has no label, so there is nothing to measure by; "),
+    ],
+)
+def test_rows_without_any_label_cannot_be_measured_on(
+    longtail: Callable, model: str, command: str, content: str, error: str
+) -> None:
+    Path("bare.jsonl").write_text(content, encoding="utf-8")
+    result = longtail(command, model, "bare.jsonl")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"error: {error}")
+    assert result.err.endswith("under another key or in another column, name it: --label-column\n")
+    of_stream = longtail(command, model, "-", stdin=content.encode())
+    assert of_stream.err.startswith("error: standard input: ")
+
+
+def test_some_rows_without_a_label_are_counted(longtail: Callable, model: str) -> None:
+    content = '{"text": "green apples", "labels": ["fruit"]}\n{"text": "clear sky", "labels": []}\n'
+    Path("some.jsonl").write_text(content, encoding="utf-8")
+    result = longtail("evaluate", model, "some.jsonl", "-k", "1")
+    assert result.out.startswith("2 rows (1 without any label, counted as 0), 3 labels; values in percent\n")
+    found = json.loads(longtail("evaluate", model, "some.jsonl", "-k", "1", "--json").out)
+    assert (found["n_rows"], found["n_rows_without_labels"], found["metrics"]["P@1"]) == (2, 1, 0.5)
+
+
+def test_labels_none_of_which_the_model_knows_are_noted(longtail: Callable, model: str) -> None:
+    Path("other.jsonl").write_text('{"text": "green apples", "labels": ["Obst"]}\n', encoding="utf-8")
+    result = longtail("evaluate", model, "other.jsonl")
+    assert result.code == 0
+    assert result.err == (
+        "note: the model knows none of these labels; if it should, name their column: --label-column\n"
+    )
+
+
 def test_explanations_add_up(longtail: Callable, model: str, check_golden: Callable) -> None:
     check_golden(
         "explain", longtail("explain", model, "--text", "green pears in the rain", "-k", "2", "--words", "3").out

@@ -172,6 +172,13 @@ def test_text_is_aligned_and_in_percent() -> None:
     ]
 
 
+def test_rows_without_labels_are_counted_and_said() -> None:
+    report = evaluate([[1, 0], [0, 0], [0, 0]], [[0], [1], [0]], ks=[1])
+    assert report.n_rows_without_labels == report.to_dict()["n_rows_without_labels"] == 2
+    assert report["P@1"] == pytest.approx(1 / 3)
+    assert report.to_text().startswith("3 rows (2 without any label, counted as 0), 2 labels; values in percent\n")
+
+
 def test_text_shows_no_recall_where_the_truth_has_none() -> None:
     text = evaluate([[1, 0]], [[0]], ks=[1], train_label_counts=[3, 0]).to_text()
     assert text.splitlines()[-1].split() == ["unseen", "1", "0", "0", "0.00", "0.00", "-", "0.00", "-"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,14 +13,17 @@ import pytest
 from longtail import LabelTree, Ridge, Tagger, TextFeatures
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
+from longtail.metrics import Band
 from longtail.report import Heading, gather, render
+from longtail.report.charts import band_chart
 from longtail.report.examples import PARTLY, RIGHT, WRONG, choose_rows
 from longtail.report.facts import Judgement
 from longtail.report.markup import element, escape, join, name, shortened
+from longtail.report.text import percent
 
 HOSTILE = "<script>alert('x')</script>"
 QUOTES = "\"><img src=x onerror=alert(1)> & ' \x00\x1b[31m \ud800 \u202egnihton"
-VOID = {"meta", "br", "line", "rect", "circle", "path", "polyline"}
+VOID = {"meta", "br", "wbr", "line", "rect", "circle", "path", "polyline"}
 ALLOWED = {
     *VOID,
     "html",
@@ -57,6 +62,7 @@ ALLOWED = {
     "li",
     "bdi",
     "footer",
+    "time",
 }
 
 
@@ -177,24 +183,140 @@ def test_rows_of_features_are_shown_by_their_features() -> None:
         gather(Tagger(estimator=Ridge(0.1)).fit_corpus(rows), corpus())
 
 
-def test_rows_without_labels_and_a_model_of_one_label_make_a_page() -> None:
+def test_rows_without_labels_are_counted_and_a_model_of_one_label_makes_a_page() -> None:
     rows = Corpus.from_lists(["apples", "pears", "sky"], [["fruit"], ["fruit"], []])
-    facts = gather(Tagger(TextFeatures(min_df=1), Ridge(0.1)).fit_corpus(rows), rows, ks=(1, 5))
-    Checker(render(facts, HEADING))
-    assert facts.n_rows_without_labels == 1
-    bare = Corpus.from_lists(["sky"], [[]], label_names=["fruit"])
-    Checker(render(gather(Tagger(TextFeatures(min_df=1), Ridge(0.1)).fit_corpus(rows), bare), HEADING))
-    with pytest.raises(InvalidInput, match="there are no rows"):
-        gather(Tagger(TextFeatures(min_df=1), Ridge(0.1)).fit_corpus(rows), rows.select([]))
+    tagger = Tagger(TextFeatures(min_df=1), Ridge(0.1)).fit_corpus(rows)
+    text = Checker(render(gather(tagger, rows, ks=(1, 5)), HEADING)).text
+    assert "The first label is right for 67% of the rows" in text
+    assert (
+        "1 of the 3 rows has no true label and counts as 0 in all means over rows: P@1 of the others is 100.0%" in text
+    )
+    assert "3 rows with 0.7 labels on average, 1 of them without any" in text
+    for none in (Corpus.from_lists(["sky"], [[]], label_names=["fruit"]), rows.select([])):
+        with pytest.raises(InvalidInput, match="no row has a label; a report needs rows whose labels are known"):
+            gather(tagger, none)
+
+
+def test_only_labels_that_the_model_knows_are_confused(tagger: Tagger) -> None:
+    rows = Corpus.from_lists([*TEXTS[:5] * 3, "grey sky"], [["unheard", "of"]] * 15 + [["fruit"]])
+    facts = gather(tagger, rows, ks=(1,))
+    assert [(facts.label_names[pair.missed], pair.count) for pair in facts.pairs] == [("fruit", 1)]
+    assert [facts.label_names[each.label] for each in facts.worst] == ["fruit"]
+    assert sum(band.true for band in facts.bands) == 1
+    assert {facts.label_names[label] for label, _ in facts.unknown.frequent} == {"unheard", "of"}
+    text = Checker(render(facts, HEADING)).text
+    assert "cannot be found: 97% of all true labels. 15 rows have no other label." in text
+    assert "unknown unheard" in text
+
+
+def test_nothing_given_where_a_label_was_missed_says_why() -> None:
+    rows = Corpus.from_lists(["apples", "apples and pears"], [["fruit"], ["fruit", "pears"]])
+    tagger = Tagger(TextFeatures(min_df=1), Ridge(0.1)).fit_corpus(rows)
+    missed = Corpus.from_lists(["apples"], [["fruit", "pears"]])
+    cells = re.findall(r'<span class="soft">(\w[\w ]+)</span>', render(gather(tagger, missed, ks=(1,)), HEADING))
+    assert cells == ["no wrong label", "never missed"]
+
+
+@pytest.mark.parametrize(
+    ("n_bands", "last", "n_ticks"),
+    [(1, "1", 1), (10, "512-1,023", 10), (11, "1k", 11), (21, "1M", 21), (26, "34M", 13)],
+)
+def test_the_ticks_of_the_frequency_chart_do_not_overlap(n_bands: int, last: str, n_ticks: int) -> None:
+    bands = [Band(2**number // 2, 2**number - 1, 5, 4, 3, 2) for number in range(1, n_bands + 1)]
+    chart = band_chart(bands)
+    found = re.findall(r'<text x="([\d.]+)" y="288" class="tick middle">([^<]+)', chart)
+    ticks = [(float(x), tick) for x, tick in found]
+    assert (len(ticks), ticks[-1][1]) == (n_ticks, last)
+    for (left, first), (right, second) in pairwise(ticks):
+        assert right - left >= 2 + 7 * max(len(first), len(second))
+    whole = f"({last} stands for {bands[-1].low:,}-{bands[-1].high:,})"
+    assert (whole in chart) == last.endswith(("k", "M"))
+
+
+def test_long_names_break_between_words_first() -> None:
+    assert name("internal market of agricultural products") == "<bdi>internal market of agricultural products</bdi>"
+    assert name("see scipy.sparse.linalg.norm") == "<bdi>see scipy.<wbr>sparse.<wbr>linalg.<wbr>norm</bdi>"
+    assert name("a " + "x" * 31) == f'<bdi>a <span class="long">{"x" * 31}</span></bdi>'
+
+
+def test_a_warning_comes_before_the_figures(tagger: Tagger) -> None:
+    facts = gather(tagger, corpus())
+    page = render(facts, replace(HEADING, warning="the model learnt from <these>"))
+    assert '<p class="means warning">The model learnt from &lt;these&gt;.</p>' in page
+    assert page.index("learnt from &lt;these") < page.index('class="tile"')
+    assert "means warning" not in render(facts, HEADING).partition("</style>")[2]
+
+
+ODD = {
+    "one row, right": (["red apples"], [["fruit"]]),
+    "one row, wrong": (["clear blue sky"], [["fruit"]]),
+    "one row, unknown label": (["red apples"], [["unheard"]]),
+    "one row, unknown word": (["xyzzy"], [["fruit"]]),
+    "one row of two without labels": (["red apples", "sky"], [["fruit"], []]),
+    "nothing right": (["rain", "grey sky"] * 3, [["fruit"]] * 6),
+    "everything right": (["red apples", "clear blue sky"] * 3, [["fruit"], ["weather"]] * 3),
+    "thirds": (["red apples", "rain", "pears and rain"], [["fruit"], ["fruit"], ["fruit", "grey"]]),
+}
+
+
+@pytest.mark.parametrize("ks", [(1,), (2,), (1, 3)])
+@pytest.mark.parametrize("case", ODD)
+def test_sentences_read_well_whatever_the_rows(tagger: Tagger, case: str, ks: tuple[int, ...]) -> None:
+    page = render(gather(tagger, Corpus.from_lists(*ODD[case]), ks=ks), HEADING)
+    text = "\n".join(re.findall(r"<(?:p|dd|title)[^>]*>(.*?)</(?:p|dd|title)>", page))
+    assert not re.search(
+        r"(?<![\d.,])1 (rows|labels|places|times|are|have)\b|\b0 rows\b|1 time\b|first 1 |\bNone\b", text
+    )
+    assert not re.search(r"\b(row|label) (are|have|were)\b", text)
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("one row, right", "One known label occurs in these rows; it is found at least once. label"),
+        ("one row, wrong", "No label is taken for the same other one twice. One such case: “fruit” was missed"),
+        ("one row, unknown label", "100% of all true labels. 1 row has no other label."),
+        ("one row, unknown label", "No label that training saw occurs in these rows, so there is nothing to compare."),
+        ("one row, unknown word", "1 row (100%) has no known word: whatever it gets is a guess."),
+        ("one row of two without labels", "1 of the 2 rows has no true label and counts as 0"),
+        ("nothing right", "Of 6 rows with labels, none is right (the true labels come first), none is partly right, "),
+        ("nothing right", "6 are wrong (no true label in the first place)."),
+        ("nothing right", "One known label occurs in at least 5 of these rows; it is never found."),
+        ("nothing right", "Most often “fruit” is missed and “weather” given instead: in 6 rows, 100% of those"),
+        ("everything right", "No label that the model knows was missed while another was given wrongly."),
+        ("everything right", "Training saw every label of these rows. Every row has a known word."),
+        ("everything right", "The first place holds 100% of a row's true labels on average."),
+    ],
+)
+def test_what_is_said_of_odd_rows(case: str, said: str) -> None:
+    learnt = Corpus.from_lists(TEXTS[:5], [["fruit"], ["fruit"], ["weather"], ["weather"], ["weather"]])
+    tagger = Tagger(TextFeatures(min_df=1), Ridge(0.1)).fit_corpus(learnt)
+    facts = gather(tagger, Corpus.from_lists(*ODD[case]), ks=(1,))
+    assert said in Checker(render(facts, HEADING)).text
+
+
+def test_shares_are_rounded_to_all_or_nothing_only_where_they_are() -> None:
+    assert [percent(share) for share in (0, 0.004, 0.005, 0.5, 0.995, 0.9999, 1)] == [
+        "0%",
+        "<1%",
+        "<1%",
+        "50%",
+        ">99%",
+        ">99%",
+        "100%",
+    ]
+    assert [percent(share, 1) for share in (0.0001, 0.9996, 1)] == ["<0.1%", ">99.9%", "100.0%"]
 
 
 def test_nothing_asked_for_is_nothing_shown(tagger: Tagger) -> None:
-    facts = gather(tagger, corpus(), worst=0, pairs=0, examples=0)
+    rows = Corpus.from_lists(["clear blue sky"], [["fruit"]])
+    facts = gather(tagger, rows, ks=(1,), worst=0, pairs=0, examples=0)
     assert (facts.worst, facts.pairs, facts.examples) == ((), (), ())
     page = render(facts, HEADING)
     Checker(page)
     assert "so there is none to look at" not in page
-    assert "there is nothing to confuse" not in page
+    assert "none of these pairs was asked for" in page
+    assert "the least sure" not in page
 
 
 def test_documents_are_the_surest_and_the_least_sure_of_each_kind() -> None:

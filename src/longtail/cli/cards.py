@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from longtail.audit import Findings
     from longtail.metrics import Report
 
+EVERY = "every"
 _EXAMPLES = 3
 _LABELS_OF_AN_EXAMPLE = 20
 _SHOWN = ("P@1", "P@5", "R@5", "nDCG@5")
@@ -25,7 +26,20 @@ def source(data: str, part: str) -> str:
     """What to call DATA on a card, which travels with the model: the name of a file without its folders."""
     if data == STANDARD_INPUT:
         return "standard input"
-    return Path(data).name if Path(data).exists() else f"{data}, {part} part"
+    return Path(data).name if Path(data).is_file() else f"{data.lower()}, {part} part"
+
+
+def learnt_from(card: Mapping[str, Any] | None, data: str) -> str:
+    """A warning where the card names DATA, as the rows to measure on, among what the model learnt from; else nothing.
+
+    Nothing is said of standard input either, which has no name to tell it by.
+    """
+    known = (card or {}).get("data", {})
+    named = (known.get("source"), known.get("covers"))
+    if data == STANDARD_INPUT or not any(source(data, part) in named for part in ("test", EVERY)):
+        return ""
+    what = f"a file of this name, {Path(data).name}" if Path(data).is_file() else f"every part of {data.lower()}"
+    return f"the model learnt from {what}: on rows that it learnt from, figures are better than on new ones"
 
 
 def now() -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.cards import add_to_card, metrics_section, now
+from longtail.cli.cards import EVERY, add_to_card, metrics_section, now, source
 from longtail.cli.terminal import Terminal, on_terminal
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ SENTENCES = (
     "remove noise from an image with a median filter",
     "solve a differential equation",
 )
+_DATA_SET = "python-api"
 _BEST = 5
 _EXPLAINED = 2
 _WORDS = 4
@@ -75,6 +76,7 @@ def _card(tagger: Tagger, seconds: float) -> dict[str, dict[str, Any]]:
     return {
         "data": {
             "source": "paragraphs of the documentation of NumPy, SciPy and scikit-learn",
+            "covers": source(_DATA_SET, EVERY),
             "rows": tagger.n_rows_,
             "labels": len(tagger.label_names_),
         },

@@ -11,6 +11,8 @@ from typing import Any
 
 from longtail.errors import InvalidInput, Unavailable
 
+STANDARD_OUTPUT = "-"
+
 
 def check_out(out: str | None, data: str | None) -> None:
     """Refuse to write to a folder, and over the file that is read."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from longtail.cli.cards import now, source
-from longtail.cli.evaluate import GROUPED, read_constants, read_cutoffs
-from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
-from longtail.cli.outputs import check_folder, check_out, output
+from longtail.cli.cards import learnt_from, now, source
+from longtail.cli.inputs import load_tagger, reader_options
+from longtail.cli.measuring import measuring_options, read_measured
+from longtail.cli.outputs import STANDARD_OUTPUT, check_folder, check_out, output
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
@@ -18,15 +18,16 @@ from longtail.errors import InvalidInput
 @click.command()
 @click.argument("model")
 @click.argument("data")
-@click.option("-o", "--out", default="report.html", show_default=True, metavar="FILE", help="The file to write.")
-@click.option("--force", is_flag=True, help="Replace FILE even if it is not a report.")
-@click.option("-k", "ks", default="1,3,5", show_default=True, callback=read_cutoffs, help="Numbers of places.")
 @click.option(
-    "--propensity",
-    callback=read_constants,
-    metavar="A,B",
-    help="Constants of the propensity model.  [default: the published ones of the data set, else 0.55,1.5]",
+    "-o",
+    "--out",
+    default="report.html",
+    show_default=True,
+    metavar="FILE",
+    help="The file to write, or - for standard output.",
 )
+@click.option("--force", is_flag=True, help="Replace FILE even if it is not a report.")
+@measuring_options
 @click.option("--worst", type=click.IntRange(0, 1000), default=20, show_default=True, help="Labels that fare worst.")
 @click.option("--pairs", type=click.IntRange(0, 1000), default=20, show_default=True, help="Pairs of confused labels.")
 @click.option("--examples", type=click.IntRange(0, 200), default=10, show_default=True, help="Documents to show.")
@@ -55,15 +56,18 @@ def command(
     from longtail.report import Heading, gather, render
     from longtail.store import read_card
 
-    check_out(out, data)
-    check_folder(out)
-    if not force:
-        _check_is_report(out)
+    file = None if out == STANDARD_OUTPUT else out
+    if file is not None:
+        check_out(file, data)
+        check_folder(file)
+        if not force:
+            _check_is_report(file)
     tagger = load_tagger(model)
     card = read_card(model)
-    corpus = read(data, "test", ReaderOptions(**given), grouped=GROUPED)
-    if corpus.n_rows == 0:
-        raise InvalidInput(f"{data} has no rows; there is nothing to report on")
+    corpus = read_measured(data, given)
+    warning = learnt_from(card, data)
+    if warning:
+        terminal.say(f"note: {warning}")
     constants = propensity or propensity_constants(data)
     facts = gather(tagger, corpus, ks=ks, propensity=constants, worst=worst, pairs=pairs, examples=examples)
     options = {
@@ -72,11 +76,12 @@ def command(
         "pairs": str(pairs),
         "documents": str(examples),
     }
-    heading = Heading(Path(model).absolute().name, source(data, "test"), now(), card, options)
+    heading = Heading(Path(model).absolute().name, source(data, "test"), now(), card, options, warning)
     page = render(facts, heading).encode("utf-8")
-    with output(out) as write:
+    with output(file) as write:
         write(page)
-    terminal.say(f"wrote {out}; open it in a browser")
+    if file is not None:
+        terminal.say(f"wrote {file}; open it in a browser")
 
 
 def _check_is_report(out: str) -> None:

@@ -57,6 +57,8 @@ class Report:
         By name (P, nDCG, PSP, PSnDCG, R, F1, coverage, macro-P, macro-R) and k.
     groups : tuple of GroupReport
         Head, middle, tail and unseen labels, those groups that have labels; empty without training counts.
+    n_rows_without_labels : int
+        Rows without any true label. They stay in every mean over rows, where they give 0.
     """
 
     n_rows: int
@@ -64,6 +66,7 @@ class Report:
     ks: tuple[int, ...]
     metrics: dict[str, AtK]
     groups: tuple[GroupReport, ...] = ()
+    n_rows_without_labels: int = 0
 
     def __getitem__(self, key: str) -> float:
         """One overall value by its usual name, such as ``report["P@1"]``."""
@@ -78,6 +81,7 @@ class Report:
         """Everything as plain values, with keys such as "P@1"."""
         return {
             "n_rows": self.n_rows,
+            "n_rows_without_labels": self.n_rows_without_labels,
             "n_labels": self.n_labels,
             "ks": list(self.ks),
             "metrics": _flat(self.metrics),
@@ -102,8 +106,7 @@ class Report:
         """The report as aligned tables, values in percent."""
         heading = ["", *(f"@{k}" for k in self.ks)]
         rows = [[name, *(_percent(at_k[k]) for k in self.ks)] for name, at_k in self.metrics.items()]
-        counts = (f"{n:,} {what}{'s' * (n != 1)}" for n, what in ((self.n_rows, "row"), (self.n_labels, "label")))
-        text = f"{', '.join(counts)}; values in percent\n\n{_align([heading, *rows])}"
+        text = f"{self._counts()}; values in percent\n\n{_align([heading, *rows])}"
         if not self.groups:
             return text
         last = self.ks[-1]
@@ -124,6 +127,12 @@ class Report:
             for group in self.groups
         ]
         return f"{text}\n\n{_align([heading, *rows])}"
+
+    def _counts(self) -> str:
+        rows, labels = (f"{n:,} {what}{'s' * (n != 1)}" for n, what in ((self.n_rows, "row"), (self.n_labels, "label")))
+        if bare := self.n_rows_without_labels:
+            rows += f" ({bare:,} without any label, counted as 0)"
+        return f"{rows}, {labels}"
 
     def save_picture(self, path: str | PathLike[str]) -> None:
         """Draw the report as a PNG: the ranking metrics, and recall by label frequency where it is known.
@@ -185,6 +194,7 @@ def evaluate(
         ks=cutoffs,
         metrics={name: {k: measure(k) for k in cutoffs} for name, measure in measures.items()},
         groups=() if train_label_counts is None else _break_down(judgement, cutoffs, train_label_counts),
+        n_rows_without_labels=int(np.count_nonzero(judgement.row_sizes == 0)),
     )
 
 

@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 
 from longtail.metrics import Band, Interval, Reliability
 from longtail.report.markup import Markup, element, join
+from longtail.report.text import counted, span
 
 _SIDE = 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 14, 44
+# How wide a character of a tick is, and the least distance between two ticks.
+_CHARACTER, _APART = 7.0, 2.0
 
 
 def metric_bar(interval: Interval) -> Markup:
@@ -51,10 +54,8 @@ def reliability_diagram(found: Reliability) -> Markup:
     points = [(x(each.mean_score), y(each.share_right)) for each in found.bins]
     parts.append(_line(points, "accent"))
     for each, (across, down) in zip(found.bins, points, strict=True):
-        title = (
-            f"{each.count:,} labels with scores {each.low:.3f} to {each.high:.3f}: mean {each.mean_score:.3f}, "
-            f"{each.share_right:.1%} right"
-        )
+        scores = f"scores {each.low:.3f} to {each.high:.3f}: mean {each.mean_score:.3f}, {each.share_right:.1%} right"
+        title = f"{counted(each.count, 'label')} with {scores}"
         parts.append(element("circle", element("title", title), cx=across, cy=down, r=4.5, class_="dot accent"))
     parts.append(element("text", "score", x=_LEFT + inner / 2, y=_SIDE - 8, class_="axis middle"))
     parts.append(_upright("share that was right", 12.0, _TOP + (_SIDE - _TOP - _BOTTOM) / 2))
@@ -62,10 +63,19 @@ def reliability_diagram(found: Reliability) -> Markup:
 
 
 def band_chart(bands: Sequence[Band]) -> Markup:
-    """Precision and recall over bands of label frequency, with the number of labels of each as grey bars."""
+    """Precision and recall over bands of label frequency, with the number of labels of each as grey bars.
+
+    Where there is no room for both ends of every band there are the lower ends only, or every other one.
+    """
     width, height = 720, 320
     step = (width - _LEFT - _RIGHT) / len(bands)
     bottom = height - _BOTTOM - 4
+    names = [span(band.low, band.high) for band in bands]
+    ticks, axis = names, "rows of a label in training"
+    if not _fit(ticks, step):
+        ticks = [_brief(band.low) for band in bands]
+        axis += f" ({ticks[-1]} stands for {names[-1]})"
+    every = 1 if _fit(ticks, step) else 2
 
     def y(value: float) -> float:
         return _TOP + (bottom - _TOP) * (1 - value)
@@ -75,12 +85,12 @@ def band_chart(bands: Sequence[Band]) -> Markup:
     lines: dict[str, list[tuple[float, float, str]]] = {"precision": [], "recall": []}
     for number, band in enumerate(bands):
         centre = _LEFT + step * (number + 0.5)
+        shown = f"{names[number]} training row{'s' * (band.high != 1)}"
         tall = 0.9 * (bottom - _TOP) * band.n_labels / most
-        shown = band_name(band)
         parts.append(
             element(
                 "rect",
-                element("title", f"{band.n_labels:,} labels with {shown} training rows"),
+                element("title", f"{counted(band.n_labels, 'label')} with {shown}"),
                 x=centre - min(22.0, step * 0.36),
                 y=bottom - tall,
                 width=2 * min(22.0, step * 0.36),
@@ -88,26 +98,27 @@ def band_chart(bands: Sequence[Band]) -> Markup:
                 class_="ghost",
             )
         )
-        parts.append(element("text", shown, x=centre, y=bottom + 16, class_="tick middle"))
+        if (len(bands) - 1 - number) % every == 0:
+            parts.append(element("text", ticks[number], x=centre, y=bottom + 16, class_="tick middle"))
         for name, value in (("precision", band.precision), ("recall", band.recall)):
             if value is not None:
-                title = f"{name} {value:.1%} of labels with {shown} training rows"
+                title = f"{name} {value:.1%} of labels with {shown}"
                 lines[name].append((centre, y(value), title))
     for name, points in lines.items():
         parts.append(_line([point[:2] for point in points], name))
         for across, down, title in points:
             parts.append(element("circle", element("title", title), cx=across, cy=down, r=4, class_=f"dot {name}"))
     middle = _LEFT + (width - _LEFT - _RIGHT) / 2
-    parts.append(element("text", "rows of a label in training", x=middle, y=height - 6, class_="axis middle"))
+    parts.append(element("text", axis, x=middle, y=height - 6, class_="axis middle"))
     return _picture(width, height, "Precision and recall by label frequency", parts)
 
 
-def band_name(band: Band) -> str:
-    return f"{band.low:,}" if band.low == band.high else f"{_brief(band.low)}-{_brief(band.high)}"
+def _fit(ticks: Sequence[str], step: float) -> bool:
+    return _CHARACTER * max(map(len, ticks)) + _APART <= step
 
 
 def _brief(count: int) -> str:
-    return f"{count:,}" if count < 10_000 else f"{count / 1000:.0f}k" if count < 10**6 else f"{count / 10**6:.1f}M"
+    return f"{count}" if count < 1000 else f"{count / 1000:.0f}k" if count < 10**6 else f"{count / 10**6:.0f}M"
 
 
 def legend(*entries: tuple[str, str]) -> Markup:

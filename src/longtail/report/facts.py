@@ -93,7 +93,6 @@ class Facts:
     any_confused: bool
     unknown: Unknown
     n_rows_without_features: int
-    n_rows_without_labels: int
     kinds: dict[str, int]
     examples: tuple[Example, ...]
     propensity: tuple[float, float]
@@ -128,32 +127,28 @@ def gather(
     worst, pairs, examples : int
         How many labels, pairs of labels and documents to show.
     """
-    if corpus.n_rows == 0:
-        raise InvalidInput("there are no rows; a report needs some whose labels are known")
-    rows = corpus.texts if tagger.takes_texts else corpus.features
-    if rows is None:
-        wanted, found = ("texts", "only features") if tagger.takes_texts else ("features", "only texts")
-        raise InvalidInput(f"the model takes {wanted}; the corpus has {found}")
-    names, truth = _with_unknown(tagger, corpus)
-    X = tagger.features_.transform(rows)
+    if corpus.labels.nnz == 0:
+        raise InvalidInput("no row has a label; a report needs rows whose labels are known")
+    X, truth, names, counts = tagger.align(corpus)
     k = max(ks)
     top, scores = tagger.estimator_.predict_topk(X, k)
     n_known = len(tagger.label_names_)
-    counts = np.pad(tagger.label_counts_, (0, len(names) - n_known))
     weights = inverse_propensity(counts, tagger.n_rows_, *propensity)
     judgement = Judgement.of(truth, top, weights)
+    # All there is to say of labels that the model cannot give is how many there are.
+    known = Judgement(judgement.truth[:, :n_known], judgement.top_labels, judgement.hits)
     with progress.task("judging", total=4) as advance:
         report = evaluate(truth, top, ks=ks, inverse_propensity=weights, train_label_counts=counts)
         intervals = {each: intervals_of(judgement, each) for each in report.ks}
         advance(1)
         places = top >= 0
         calibration = reliability(scores[places], judgement.hits[places])
-        by_label = LabelScores.of(judgement, k)
+        by_label = LabelScores.of(known, k)
         advance(1)
-        mistakes = Mistakes(judgement, k)
+        mistakes = Mistakes(known, k)
         confused = mistakes.pairs(max(1, pairs))
         advance(1)
-        least_true = _least_true(by_label.true[:n_known])
+        least_true = _least_true(by_label.true)
         worst_labels = tuple(
             WorstLabel(
                 label,
@@ -164,10 +159,10 @@ def gather(
                 float(by_label.f1[label]),
                 tuple(mistakes.of(label, _INSTEAD)),
             )
-            for label in _known_only(by_label, n_known).worst(worst, least_true).tolist()
+            for label in by_label.worst(worst, least_true).tolist()
         )
         advance(1)
-    candidates = by_label.true[:n_known] >= least_true
+    candidates = by_label.true >= least_true
     return Facts(
         label_names=names,
         learner=type(tagger.estimator_).__name__,
@@ -179,36 +174,24 @@ def gather(
         report=report,
         intervals=intervals,
         reliability=calibration,
-        bands=frequency_bands(by_label, counts),
+        bands=frequency_bands(by_label, tagger.label_counts_),
         worst=worst_labels,
         least_true=least_true,
         n_candidates=int(candidates.sum()),
-        n_never_found=int(np.count_nonzero(candidates & (by_label.found[:n_known] == 0))),
+        n_never_found=int(np.count_nonzero(candidates & (by_label.found == 0))),
         pairs=tuple(confused[:pairs]),
         any_confused=bool(confused),
         unknown=_unknown(judgement, n_known),
         n_rows_without_features=int(np.count_nonzero(np.diff(X.indptr) == 0)),
-        n_rows_without_labels=int(np.count_nonzero(judgement.row_sizes == 0)),
         kinds={kind: int(mask.sum()) for kind, mask in kinds_of_rows(judgement).items()},
         examples=choose_examples(tagger, corpus, X, judgement, scores, examples),
         propensity=propensity,
     )
 
 
-def _with_unknown(tagger: Tagger, corpus: Corpus) -> tuple[tuple[str, ...], Any]:
-    """The names of the model's labels and after them of those it does not know, and the truth in that order."""
-    known = set(tagger.label_names_)
-    names = (*tagger.label_names_, *(name for name in corpus.label_names if name not in known))
-    return names, corpus.with_label_names(names).labels
-
-
 def _gives_probabilities(estimator: Any) -> bool:
     # Weighted scores are probabilities times weights.
     return type(estimator).__name__ in _PROBABILITIES and estimator.weighting != "score"
-
-
-def _known_only(scores: LabelScores, n_known: int) -> LabelScores:
-    return LabelScores(scores.k, scores.true[:n_known], scores.given[:n_known], scores.found[:n_known])
 
 
 def _least_true(true: Array) -> int:

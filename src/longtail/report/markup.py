@@ -11,6 +11,9 @@ from collections.abc import Iterable
 
 # Lone surrogates cannot be encoded, and control characters are not allowed in HTML.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# Where a long word may break: after a sign between letters or digits.
+_JOINTS = re.compile(r"(?<=\w[./:_-])(?=\w)")
+_LONG, _OVERLONG = 18, 30
 _VOID = {"meta", "br", "line", "rect", "circle", "path", "polyline"}
 
 
@@ -75,7 +78,25 @@ def shortened(text: str, most: int) -> str:
     return (whole if len(whole) > most // 2 else cut[:most]).rstrip() + "…"
 
 
+def breakable(text: str) -> Markup:
+    """Text that breaks between words, within a long word after its dots and such, and only what is overlong anywhere.
+
+    >>> breakable("a short.name")
+    'a short.name'
+    >>> breakable("scipy.sparse.linalg.norm")
+    'scipy.<wbr>sparse.<wbr>linalg.<wbr>norm'
+    """
+    return join(_parts(part) if len(part) > _LONG else part for part in re.split(r"(\s+)", text))
+
+
+def _parts(word: str) -> Markup:
+    parts = (
+        element("span", part, class_="long") if len(part) > _OVERLONG else escape(part) for part in _JOINTS.split(word)
+    )
+    return Markup("<wbr>".join(parts))
+
+
 def name(text: str, most: int = 100) -> Markup:
     """A label's or a row's name; one written from right to left stays within its place."""
     shown = shortened(text, most)
-    return element("bdi", shown or "(empty)", title=text[:1000] if shown != text else None)
+    return element("bdi", breakable(shown or "(empty)"), title=text[:1000] if shown != text else None)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from longtail.report import text
-from longtail.report.charts import band_chart, band_name, legend, metric_bar, reliability_diagram
+from longtail.report.charts import band_chart, legend, metric_bar, reliability_diagram
 from longtail.report.examples import Example, Given
-from longtail.report.facts import Facts
+from longtail.report.facts import Facts, WorstLabel
 from longtail.report.markup import Markup, element, join, name, shortened
 from longtail.report.style import STYLE
 from longtail.version import __version__
@@ -41,6 +41,8 @@ class Heading:
         As `longtail.store.read_card` gives it.
     options : mapping of str to str
         What was asked for.
+    warning : str
+        What the reader must know before any figure, such as that the model learnt from these very rows.
     """
 
     model: str
@@ -48,6 +50,7 @@ class Heading:
     at: str
     card: Mapping[str, Any] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    warning: str = ""
 
 
 def render(facts: Facts, heading: Heading) -> str:
@@ -92,12 +95,13 @@ def _opening(facts: Facts, heading: Heading) -> Markup:
         (text.percent(report.metrics["P"][first], 1), f"P@{first}"),
         (text.percent(report.metrics["R"][k], 1), f"R@{k}"),
         (text.percent(report.metrics["nDCG"][k], 1), f"nDCG@{k}"),
-        (f"{report.n_rows:,}", "rows measured on"),
-        (f"{facts.n_known_labels:,}", "labels known"),
+        (f"{report.n_rows:,}", f"row{'s' * (report.n_rows != 1)} measured on"),
+        (f"{facts.n_known_labels:,}", f"label{'s' * (facts.n_known_labels != 1)} known"),
     ]
     return join(
         element("h1", name(heading.model)),
-        element("p", "measured on ", name(heading.data), f", {_day(heading.at)}", class_="lead"),
+        element("p", "measured on ", name(heading.data), ", ", element("time", _day(heading.at)), class_="lead"),
+        element("p", _sentence(heading.warning), class_="means warning") if heading.warning else None,
         element(
             "div",
             *(element("div", element("b", value), element("span", what), class_="tile") for value, what in tiles),
@@ -124,8 +128,7 @@ def _card(facts: Facts, card: Mapping[str, Any]) -> Iterable[tuple[str, object]]
     if "unargmaxable" in audit and "label_sets" in audit:
         sets = text.counted(audit["label_sets"], "label set")
         yield "audit", f"{audit['unargmaxable']:,} of {sets} can never be given, whatever the input"
-    pairs = facts.n_pairs / facts.report.n_rows
-    yield "test rows", f"{text.counted(facts.report.n_rows, 'row')} with {pairs:.1f} labels each on average"
+    yield "test rows", text.about_rows(facts)
 
 
 def _metrics(facts: Facts) -> Markup:
@@ -152,7 +155,7 @@ def _metrics(facts: Facts) -> Markup:
             "p",
             "In percent. Small figures and whiskers are 95% intervals over rows by the normal approximation, for F1 "
             f"and PSP of their linear part. PSP with the propensity constants {a:g} and {b:g}. "
-            f"Labels found at least once in the first {text.counted(facts.k, 'place')}: "
+            f"Labels of these rows found at least once in {text.first_places(facts.k)}: "
             f"{text.percent(report.metrics['coverage'][facts.k], 1)}.",
             class_="note",
         ),
@@ -181,9 +184,8 @@ def _reliability(facts: Facts) -> Markup:
         element("div", reliability_diagram(found), element("div", table), class_="beside"),
         element(
             "p",
-            f"{off}{aside}, over {text.counted(found.count, 'label')} given: the first "
-            f"{text.counted(facts.k, 'place')} of every row, in bins of about equal count. On the dashed line, scores "
-            "are the share that is right.",
+            f"{off}{aside}, over {text.counted(found.count, 'label')} given: {text.first_places(facts.k)} of every "
+            "row, in bins of about equal count. On the dashed line, scores are the share that is right.",
             class_="note",
         ),
     )
@@ -196,7 +198,7 @@ def _frequency(facts: Facts) -> Markup:
             "tr",
             element("td", element("b", group.name)),
             _number(f"{group.n_labels:,}"),
-            _number(_range(*group.train_counts)),
+            _number(text.span(*group.train_counts)),
             _number(text.percent(group.truth_share, 1)),
             _number(text.percent(group.metrics["P"][k], 1)),
             _number(text.percent(group.metrics["R"][k], 1) if group.n_true_labels else "-"),
@@ -209,7 +211,7 @@ def _frequency(facts: Facts) -> Markup:
     bands = [
         element(
             "tr",
-            *map(_number, (band_name(band), f"{band.n_labels:,}", f"{band.true:,}", f"{band.given:,}")),
+            *map(_number, (text.span(band.low, band.high), f"{band.n_labels:,}", f"{band.true:,}", f"{band.given:,}")),
             *map(_number, (text.precision_of(band), text.recall_of(band))),
         )
         for band in facts.bands
@@ -222,10 +224,18 @@ def _frequency(facts: Facts) -> Markup:
         ),
         class_="note",
     )
+    has_unseen = any(group.name == "unseen" for group in facts.report.groups)
+    unseen = "; unseen are those that training never saw" if has_unseen else ""
     return join(
         _means(text.about_frequency(facts)),
         _table([columns[0], *((column, "n") for column in columns[1:])], groups),
-        band_chart(facts.bands),
+        element(
+            "p",
+            "Head, middle and tail are the most frequent labels, the next and the rarest, each with about a third of "
+            f"all occurrences in training where they can be parted so{unseen}.",
+            class_="note",
+        ),
+        element("div", band_chart(facts.bands), class_="wide"),
         legend(("precision", "precision: right among given"), ("recall", "recall: found among true"), ("", "labels")),
         details,
     )
@@ -238,24 +248,32 @@ def _worst(facts: Facts) -> Markup:
             element("td", name(facts.label_names[each.label]), class_="l"),
             *map(_number, (f"{each.train_count:,}", f"{each.true:,}", f"{each.found:,}", f"{each.given:,}")),
             _number(f"{100 * each.f1:.1f}"),
-            element("td", _listed(_instead(facts, each.instead)), class_="l"),
+            element("td", _instead(facts, each), class_="l several"),
         )
         for each in facts.worst
     ]
     columns: list[Any] = ["label", *((c, "n") for c in ("in training", "true here", "found", "given", "F1"))]
     shown = join(
-        _table([*columns, "given where it was missed"], rows),
+        _table([*columns, "wrongly given where missed"], rows),
         element(
             "p",
-            f"Found and given among the first {text.counted(facts.k, 'place')}; lowest F1 first, then most rows.",
+            f"Found and given: in {text.first_places(facts.k)}. The last column has what was given wrongly most often "
+            "where the label was missed, with the number of these rows. Lowest F1 first, then most rows.",
             class_="note",
         ),
     )
     return join(_means(text.about_worst(facts)), shown if rows else None)
 
 
-def _instead(facts: Facts, pairs: Sequence[Any]) -> list[Markup]:
-    return [join(name(facts.label_names[pair.given], 60), element("small", f" ({pair.count:,})")) for pair in pairs]
+def _instead(facts: Facts, missed: WorstLabel) -> Markup:
+    if not missed.instead:
+        return element("span", text.nothing_instead(missed), class_="soft")
+    return _listed(
+        [
+            join(name(facts.label_names[pair.given], 60), element("small", f" ({pair.count:,})"))
+            for pair in missed.instead
+        ]
+    )
 
 
 def _pairs(facts: Facts) -> Markup:
@@ -269,8 +287,9 @@ def _pairs(facts: Facts) -> Markup:
         )
         for pair in facts.pairs
     ]
-    columns = ["true and missed", "given and not true", ("rows", "n"), ("of the rows of the first", "n")]
-    return join(_means(text.about_pairs(facts)), _table(columns, rows) if rows else None)
+    columns = ["true and missed", "given and not true", ("rows", "n"), ("share", "n")]
+    note = element("p", "The share is that of all rows where the first label is true.", class_="note")
+    return join(_means(text.about_pairs(facts)), (_table(columns, rows), note) if rows else None)
 
 
 def _unknown(facts: Facts) -> Markup:
@@ -289,15 +308,8 @@ def _examples(facts: Facts) -> Markup:
 
 
 def _example(facts: Facts, example: Example) -> Markup:
-    missed = set(example.true) - {each.label for each in example.given}
-    true = [
-        element(
-            "li",
-            element("span", "missed " if label in missed else "found ", class_="miss" if label in missed else "hit"),
-            name(facts.label_names[label]),
-        )
-        for label in example.true
-    ]
+    given = {each.label for each in example.given}
+    true = [element("li", _fate(facts, label, given), name(facts.label_names[label])) for label in example.true]
     if example.n_true > len(example.true):
         true.append(element("li", f"and {example.n_true - len(example.true):,} more", class_="note"))
     return element(
@@ -318,6 +330,12 @@ def _example(facts: Facts, example: Example) -> Markup:
     )
 
 
+def _fate(facts: Facts, label: int, given: set[int]) -> Markup:
+    if label >= facts.n_known_labels:
+        return element("span", "unknown ", class_="soft")
+    return element("span", "found ", class_="hit") if label in given else element("span", "missed ", class_="miss")
+
+
 def _given(facts: Facts, given: Sequence[Given]) -> Markup:
     lines = []
     for each in given:
@@ -334,14 +352,14 @@ def _given(facts: Facts, given: Sequence[Given]) -> Markup:
                 why,
             )
         )
-    return element("ul", *lines, class_="tags") if lines else element("p", "none", class_="note")
+    return element("ul", *lines, class_="tags given") if lines else element("p", "none", class_="note")
 
 
 def _colophon(heading: Heading) -> Markup:
-    options = ", ".join(f"{option} {value}" for option, value in heading.options.items())
+    options = "".join(f"; {option} {value}" for option, value in heading.options.items())
     return element(
         "footer",
-        element("p", f"Made by longtail {__version__} on {_day(heading.at)}; {options}.", class_="note"),
+        element("p", f"Made by longtail {__version__} on {_day(heading.at)}{options}.", class_="note"),
         element(
             "p",
             "A label of the test rows that training never saw counts as missed. The choice of documents and the order "
@@ -375,10 +393,6 @@ def _listed(items: Sequence[Markup]) -> Markup:
     return join(*(join(", " if number else "", item) for number, item in enumerate(items)))
 
 
-def _range(low: int, high: int) -> str:
-    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
-
-
 def _duration(seconds: float) -> str:
     return (
         f"{seconds:.1f} s"
@@ -393,3 +407,7 @@ def _day(at: str) -> str:
     """A time as people read it."""
     day, _, clock = at.partition("T")
     return f"{day} {clock[:5]} UTC" if clock else at
+
+
+def _sentence(said: str) -> str:
+    return f"{said[0].upper()}{said[1:]}."

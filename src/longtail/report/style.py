@@ -15,6 +15,7 @@ h3{font-size:1rem;margin:24px 0 8px}
 section{margin-top:44px}
 p{margin:0 0 12px;max-width:72ch}
 .lead{color:var(--soft);margin-bottom:20px}
+.lead time{white-space:nowrap}
 .means{background:var(--wash);border-left:3px solid var(--accent);padding:10px 14px;border-radius:0 6px 6px 0;
 max-width:none;overflow-wrap:anywhere}
 .note{color:var(--soft);font-size:.875rem}
@@ -30,13 +31,19 @@ table{border-collapse:collapse;width:100%;font-size:.9rem;font-variant-numeric:t
 th,td{text-align:left;padding:6px 10px;border-bottom:1px solid var(--line);vertical-align:top}
 th{color:var(--soft);font-weight:600;white-space:nowrap;font-size:.8125rem}
 td.n,th.n{text-align:right;white-space:nowrap}
-td.l{overflow-wrap:anywhere;min-width:9em}
+td.l{overflow-wrap:break-word;min-width:9em}
+.long{overflow-wrap:anywhere}
+.soft{color:var(--soft)}
+.means.warning{border-left-color:var(--second)}
 td small{color:var(--soft);white-space:nowrap}
+td.note{min-width:15em}
+td.several{min-width:20em}
 .metric{display:block;margin-top:2px}
 nav{font-size:.875rem;margin:18px 0 0;display:flex;flex-wrap:wrap;gap:4px 18px}
 nav a{color:var(--accent);text-decoration:none;white-space:nowrap}
 nav a:hover,nav a:focus{text-decoration:underline}
 svg{width:100%;height:auto;display:block}
+.wide>svg{min-width:680px}
 svg.metric{width:140px;height:14px}
 svg text{fill:var(--soft);font-size:11px;font-family:inherit}
 .axis{font-size:12px}.middle{text-anchor:middle}.end{text-anchor:end}
@@ -58,17 +65,19 @@ color:var(--soft);white-space:nowrap}
 .text{color:var(--soft);font-size:.9rem;overflow-wrap:anywhere;max-width:none}
 .tags{margin:0;padding:0;list-style:none;font-size:.9rem}
 .tags li{padding:3px 0;overflow-wrap:anywhere}
-.tags .score{display:inline-block;min-width:4.2em;color:var(--soft);font-variant-numeric:tabular-nums}
+.given li{padding-left:5.4em;text-indent:-5.4em}
+.tags .score{display:inline-block;min-width:4.2em;text-indent:0;color:var(--soft);font-variant-numeric:tabular-nums}
 .hit{color:var(--good)}.miss{color:var(--bad)}
-.why{color:var(--soft);font-size:.8125rem;display:block;padding-left:5.2em}
+.why{color:var(--soft);font-size:.8125rem;display:block;text-indent:0}
 .columns{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:20px}
 .columns h4{margin:0 0 4px;font-size:.8125rem;color:var(--soft);font-weight:600}
 footer{margin-top:56px;border-top:1px solid var(--line);padding-top:16px}
 @media (max-width:640px){main{padding:24px 14px 40px}h1{font-size:1.5rem}
-.beside,.columns{grid-template-columns:minmax(0,1fr)}
+.beside,.columns{grid-template-columns:minmax(0,1fr)}th,td{padding:6px}th,th.n{white-space:normal}
 dl{grid-template-columns:1fr}dd{margin-bottom:6px}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--line:#ccc;--wash:#f4f4f4;--accent:#1a6fb0;
 --second:#c2570c;--good:#16794c;--bad:#b42318;--good-wash:#e3f4ea;--bad-wash:#fbe9e7;--ghost:#e8ecf1}
 main{max-width:none;padding:0}nav{display:none}body{font-size:11pt}h2,h3{break-after:avoid}tr,svg{break-inside:avoid}
-.wide{overflow:visible}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+table{font-size:9pt}th,td{padding:4px 6px}th,th.n{white-space:normal}.beside{grid-template-columns:240px minmax(0,1fr)}
+.wide{overflow:visible}.wide>svg,td.note,td.several{min-width:0}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """

@@ -28,7 +28,7 @@ _NUMBER = (int, float)
 _METRICS = {"*": _NUMBER}
 # What may be in a section, where it is there at all; fields that are not named may hold any value.
 _SECTIONS: dict[str, Any] = {
-    "data": {"source": str, "rows": int, "labels": int},
+    "data": {"source": str, "covers": str, "rows": int, "labels": int},
     "trained": {"at": str, "seconds": _NUMBER, "learner": str, "reason": str},
     "metrics": {
         "data": str,

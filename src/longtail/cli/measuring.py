@@ -1,0 +1,68 @@
+"""What commands that measure a model share: their options, and the rows whose labels are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, is_number, read
+from longtail.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from longtail.data import Corpus
+
+_GROUPED = (
+    "a model is measured on rows whose own labels are known, also one that learnt from groups; label some texts by "
+    'hand, {"text": "...", "labels": [...]} in each line, and give that file (`longtail assign` only guesses)'
+)
+
+
+def measuring_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of the metrics to a command."""
+    for option in (
+        click.option(
+            "--propensity",
+            callback=_constants,
+            metavar="A,B",
+            help="Constants of the propensity model.  [default: the published ones of the data set, else 0.55,1.5]",
+        ),
+        click.option("-k", "ks", default="1,3,5", show_default=True, callback=_cutoffs, help="Numbers of places."),
+    ):
+        function = option(function)
+    return function
+
+
+def read_measured(data: str, given: Mapping[str, Any]) -> Corpus:
+    """The rows of an argument DATA to measure on; where none has a label, an error that says what to do."""
+    corpus = read(data, "test", ReaderOptions(**given), grouped=_GROUPED)
+    name = "standard input" if data == STANDARD_INPUT else data
+    if corpus.n_rows == 0:
+        raise InvalidInput(f"{name} has no rows; there is nothing to measure on")
+    if corpus.labels.nnz == 0:
+        rows = "its only row has no label" if corpus.n_rows == 1 else f"none of its {corpus.n_rows:,} rows has a label"
+        raise InvalidInput(
+            f"{name}: {rows}, so there is nothing to measure by; give rows whose labels are known or, where they are "
+            "under another key or in another column, name it: --label-column"
+        )
+    return corpus
+
+
+def _cutoffs(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+    cutoffs = value.split(",")
+    if not all(is_number(k.strip()) and int(k) > 0 for k in cutoffs):
+        raise click.BadParameter("expected numbers of places such as 1,3,5")
+    return tuple(sorted({int(k) for k in cutoffs}))
+
+
+def _constants(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    try:
+        a, b = map(float, value.split(","))
+    except ValueError:
+        raise click.BadParameter("expected two numbers such as 0.55,1.5") from None
+    return a, b
