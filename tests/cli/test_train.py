@@ -257,9 +257,15 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
     [
         (None, ["absent.jsonl"], "there is no file absent.jsonl"),
         (None, ["."], ". is a folder; give a file of it"),
-        (b"", ["bad.jsonl"], "there is nothing to learn from: 0 rows, none of them with a label"),
+        (b"", ["bad.jsonl"], "bad.jsonl has no rows; there is nothing to learn from"),
+        (b"\n \n", ["bad.jsonl", "--validate", "0.5"], "bad.jsonl has no rows; there is nothing to learn from"),
+        (b"text,labels\n", ["bad.csv"], "bad.csv has no rows; there is nothing to learn from"),
+        (b"", ["bad.csv"], "bad.csv:1: the file is empty"),
+        (b"", ["bad.txt"], "bad.txt:1: "),
+        (b"", ["bad.arff"], "bad.arff:"),
+        (b"", ["X.npz"], "X.npz: "),
         (b'{"text": "a"}', ["bad.jsonl"], "bad.jsonl:1: no key 'labels'; the keys are 'text'"),
-        (b'{"text": "a", "labels": []}', ["bad.jsonl"], "there is nothing to learn from: 1 row, none of them"),
+        (b'{"text": "a", "labels": []}', ["bad.jsonl"], "bad.jsonl: of 1 row to learn from, none has a label"),
         (b'{"text"', ["bad.jsonl"], "bad.jsonl:1: not JSON: Expecting ':' delimiter at character 8"),
         (
             b'\n{"text": "caf\xe9", "labels": []}',

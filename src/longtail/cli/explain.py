@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
+from longtail.cli.inputs import ReaderOptions, check_labels, load_tagger, read, reader_options
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
@@ -48,6 +48,7 @@ def command(
         raise click.UsageError("give either --text or --data")
     terminal.hide_progress("predicting")
     tagger = load_tagger(model)
+    check_labels(tagger, labels, "--label")
     chosen = _row(tagger, text, data, row, ReaderOptions(**given))
     names = labels or _best(tagger, chosen, k)
     explanations = [tagger.explain(chosen, name) for name in names]

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from longtail.cli.cards import card_lines
+from longtail.cli.inputs import model_advice
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 _TITLES = {"n_labels": "labels", "bytes": "size on disk", "learner_params": "parameters"}
@@ -73,7 +74,8 @@ def _installation() -> dict[str, Any]:
 def _model(directory: str, verify: bool) -> dict[str, Any]:
     from longtail.store import inspect_model, read_card
 
-    found = inspect_model(directory)
+    with model_advice():
+        found = inspect_model(directory)
     arrays, part_params = found.pop("arrays"), found.pop("part_params")
     learner = _learner(found["parts"], part_params, arrays)
     first = {name: found.pop(name) for name in ("kind", "n_labels", "bytes")}

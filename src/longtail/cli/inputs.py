@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
-from longtail.errors import DataFormatError, InvalidInput
+from longtail.errors import DataFormatError, InvalidInput, ModelFormatError
 
 if TYPE_CHECKING:
     from longtail.data import Corpus
@@ -24,6 +25,8 @@ GROUPS = "groups in JSON lines"
 SEED = click.IntRange(min=0, max=2**31 - 1)
 _ROWS_AT_ONCE = 512
 _DIGITS = 9
+_ALIKE = 0.8
+_NAMES_COMPARED = 100_000  # for one that is alike; more would take seconds
 _PLAIN = "for one text per line say --plain"
 
 
@@ -52,8 +55,7 @@ class ReaderOptions:
                 continue
             if name not in columns:
                 raise InvalidInput(f"--{name.replace('_', '-')} means nothing for a file of the format {format}")
-            by_number = format == "delimited" and name != "label_separator"
-            options[columns[name]] = column(value) if by_number else value
+            options[columns[name]] = value
         if not labelled and format == "jsonl":
             options |= {"require_labels": False, "unknown": "ignore"}
         if not labelled and format == "delimited":
@@ -66,9 +68,9 @@ def is_number(value: str) -> bool:
     return value.isascii() and value.isdigit() and len(value) <= _DIGITS
 
 
-def column(value: str) -> int | str:
-    """A column of a delimited file, by its number or else its name."""
-    return int(value) if is_number(value) else value
+def called(data: str) -> str:
+    """What to call an argument DATA in messages."""
+    return "standard input" if data == STANDARD_INPUT else data
 
 
 class Batch(NamedTuple):
@@ -82,8 +84,8 @@ def reader_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options of `ReaderOptions` to a command."""
     for option in (
         click.option("--label-separator", help="What stands between the labels of a row (delimited files)."),
-        click.option("--label-column", metavar="NAME", help="The key or column of the labels."),
-        click.option("--text-column", metavar="NAME", help="The key or column of the text."),
+        click.option("--label-column", metavar="NAME", help="The key of the labels, or their column."),
+        click.option("--text-column", metavar="NAME", help="The key of the text, or its column by name or number."),
         click.option("--format", type=click.Choice(FORMATS), help="The format of DATA, where its name does not say."),
     ):
         function = option(function)
@@ -201,13 +203,36 @@ def load_tagger(directory: str) -> Tagger:
     from longtail.models import load
     from longtail.tagger import Tagger
 
-    model = load(directory)
+    with model_advice():
+        model = load(directory)
     if not isinstance(model, Tagger):
         raise InvalidInput(
             f"{directory} holds a {type(model).__name__}, which knows no texts or label names; the command line works "
             f"with models that `longtail train` or Tagger.save wrote"
         )
     return model
+
+
+@contextmanager
+def model_advice() -> Iterator[None]:
+    """Where there is no model, say what one is."""
+    try:
+        yield
+    except ModelFormatError as error:
+        if "there is no model here" not in str(error):
+            raise
+        raise ModelFormatError(f"{error}; give a directory that `longtail train` wrote") from None
+
+
+def check_labels(tagger: Tagger, names: Iterable[str], source: str) -> None:
+    """Refuse names of labels that the model does not know."""
+    unknown = tagger.unknown_labels(names)
+    if not unknown:
+        return
+    near = difflib.get_close_matches(unknown[0], islice(tagger.label_names_, _NAMES_COMPARED), n=1)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    knows = f"the model has no label {unknown[0]!r}; it knows {len(tagger.label_names_):,} labels{meant}"
+    raise InvalidInput(f"{source}: {knows}")
 
 
 def _in_batches(rows: Iterable[tuple[str | None, str]]) -> Iterator[Batch]:
@@ -230,6 +255,13 @@ def check_exists(data: str) -> None:
         return
     if Path(data).is_dir():
         raise InvalidInput(f"{data} is a folder; give a file of it")
+    folder = Path(data).absolute().parent
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no file {data}, as there is no folder {folder}")
+    files = (path.name for path in folder.iterdir() if path.is_file())
+    near = difflib.get_close_matches(Path(data).name, files, n=1, cutoff=_ALIKE)
+    if near:
+        raise InvalidInput(f"there is no file {data}; did you mean {Path(data).with_name(near[0])}?")
     if Path(data).suffix or Path(data).name != data:
-        raise InvalidInput(f"there is no file {data}")
+        raise InvalidInput(f"there is no file {data}; it was looked for in {folder}")
     raise InvalidInput(f"there is no file {data}, and no data set of that name; known are {', '.join(CATALOGUE)}")
