@@ -166,7 +166,7 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
         ),
         (
             ["predict", "model", "--text", "a", "--allow", "absent"],
-            "absent: cannot be opened: No such file or directory",
+            "there is no file absent; it was looked for in ",
         ),
         (["predict", "model", "--text", "a", "--out", "no/tags"], "cannot write no"),
         (["explain", "model", "--text", "a", "--label", "x"], "--label: the model has no label 'x'; it knows 3 labels"),
@@ -177,6 +177,13 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
         (["evaluate", "notes.jsonl", "model"], "notes.jsonl: there is no model here (this is a file; a model is a dir"),
         (["predict", "model", "note.jsonl"], "there is no file note.jsonl; did you mean notes.jsonl?\n"),
         (["predict", "model", "./note.jsonl"], "there is no file ./note.jsonl; did you mean notes.jsonl?\n"),
+        (["predict", "model", "--text", "a", "--allow", "model"], "model is a folder; give a file of it\n"),
+        (["predict", "model", "/dev/null"], "/dev/null is no plain file; for what comes through a pipe give -\n"),
+        (
+            ["predict", "model", "--text", "a", "--out", "/dev/null"],
+            "/dev/null is no file that could be replaced; without --out, results go to standard output\n",
+        ),
+        (["explain", "model", "--data", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to explain\n"),
         (["predict", "model", "no/notes.jsonl"], "there is no file no/notes.jsonl, as there is no folder "),
         (["explain", "model", "--text", "xyzzy"], "there is nothing to explain: the model knows no word of the row, "),
         (["explain", "feature-model", "--text", "a"], "the model takes features, not texts; give --data and --row"),

@@ -18,12 +18,14 @@ from longtail.cli.inputs import (
     advice,
     called,
     check_exists,
+    check_file,
     check_stdin,
+    is_blank,
     read,
 )
 from longtail.cli.learners import learner
 from longtail.cli.terminal import Terminal, counted
-from longtail.errors import InvalidInput
+from longtail.errors import DataFormatError, InvalidInput
 
 if TYPE_CHECKING:
     from longtail.data import Corpus, GroupedCorpus
@@ -70,6 +72,8 @@ def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
         found = False
     if asked and not found:
         check_exists(data)
+        if is_blank(data):
+            raise InvalidInput(f"{data} has no rows; there is nothing to learn from")
         raise InvalidInput(
             f"{asked[0]} is for labels of groups; {data} has labels of rows: no list of texts under 'texts', and "
             "neither --groups nor --group-column is given"
@@ -87,7 +91,7 @@ def read_grouped(
     if group_column is not None:
         return _read_column(data, groups, options, group_column)
     if groups is not None:
-        check_exists(groups)
+        check_file(groups)
         return read_groups(groups, read(data, "train", options, labelled=False))
     if data == STANDARD_INPUT:
         check_stdin(options)
@@ -130,8 +134,16 @@ def _read_column(data: str, groups: str | None, options: ReaderOptions, group: s
             f"--group-column is for delimited files (.csv, .tsv), which {data} is not; JSON lines have a group in each "
             'line, {"texts": [...], "labels": [...]}, and other files go with --groups FILE'
         )
-    with advice(data, format):
-        return read_grouped_delimited(data, group=group, **options.for_format(format, labelled=True))
+    try:
+        with advice(data, format):
+            return read_grouped_delimited(data, group=group, **options.for_format(format, labelled=True))
+    except DataFormatError as error:
+        found, wrong, _ = error.reason.partition(": choose those of text and labels")
+        if not wrong or f"named {group!r};" not in found:
+            raise
+        raise DataFormatError(
+            error.path, error.line, f"{found}: choose that of the groups; say --group-column"
+        ) from None
 
 
 def _is_json(path: str) -> bool:

@@ -83,7 +83,9 @@ class Batch(NamedTuple):
 def reader_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options of `ReaderOptions` to a command."""
     for option in (
-        click.option("--label-separator", help="What stands between the labels of a row (delimited files)."),
+        click.option(
+            "--label-separator", help="What stands between the labels of a row (delimited files).  [default: ;]"
+        ),
         click.option("--label-column", metavar="NAME", help="The key of the labels, or their column."),
         click.option("--text-column", metavar="NAME", help="The key of the text, or its column by name or number."),
         click.option("--format", type=click.Choice(FORMATS), help="The format of DATA, where its name does not say."),
@@ -148,6 +150,8 @@ def advice(data: str, format: str | None, plain: str = "", grouped: str = "") ->
             )
         elif reason.startswith("no key 'texts'; "):
             hint = "name the key of the list of texts: --text-column"
+        elif reason.startswith("no key 'labels'; "):
+            hint = "name the key of the labels: --label-column"
         elif "choose those of text and labels" in reason:
             hint = "say --text-column and --label-column"
         elif reason.startswith("expected an object"):
@@ -219,7 +223,7 @@ def model_advice() -> Iterator[None]:
     try:
         yield
     except ModelFormatError as error:
-        if "there is no model here" not in str(error):
+        if "there is no model here" not in str(error) or "give the directory" in str(error):
             raise
         raise ModelFormatError(f"{error}; give a directory that `longtail train` wrote") from None
 
@@ -248,20 +252,37 @@ def check_stdin(options: ReaderOptions) -> None:
 
 
 def check_exists(data: str) -> None:
-    """Refuse a file that is not there."""
+    """Refuse an argument DATA that is neither standard input nor a file; the names of data sets are told."""
     from longtail.data import CATALOGUE
 
-    if data == STANDARD_INPUT or Path(data).is_file():
+    if data == STANDARD_INPUT:
         return
-    if Path(data).is_dir():
-        raise InvalidInput(f"{data} is a folder; give a file of it")
-    folder = Path(data).absolute().parent
-    if not folder.is_dir():
-        raise InvalidInput(f"there is no file {data}, as there is no folder {folder}")
-    files = (path.name for path in folder.iterdir() if path.is_file())
-    near = difflib.get_close_matches(Path(data).name, files, n=1, cutoff=_ALIKE)
-    if near:
-        raise InvalidInput(f"there is no file {data}; did you mean {Path(data).with_name(near[0])}?")
-    if Path(data).suffix or Path(data).name != data:
-        raise InvalidInput(f"there is no file {data}; it was looked for in {folder}")
+    if Path(data).exists() or Path(data).suffix or Path(data).name != data:
+        check_file(data)
+        return
     raise InvalidInput(f"there is no file {data}, and no data set of that name; known are {', '.join(CATALOGUE)}")
+
+
+def check_file(path: str) -> None:
+    """Refuse a file that is not there."""
+    if Path(path).is_file():
+        return
+    if Path(path).is_dir():
+        raise InvalidInput(f"{path} is a folder; give a file of it")
+    if Path(path).exists():
+        raise InvalidInput(f"{path} is no plain file; for what comes through a pipe give -")
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no file {path}, as there is no folder {folder}")
+    files = (beside.name for beside in folder.iterdir() if beside.is_file())
+    near = difflib.get_close_matches(Path(path).name, files, n=1, cutoff=_ALIKE)
+    if near:
+        raise InvalidInput(f"there is no file {path}; did you mean {Path(path).with_name(near[0])}?")
+    raise InvalidInput(f"there is no file {path}; it was looked for in {folder}")
+
+
+def is_blank(path: str) -> bool:
+    """Whether a file has nothing in it, or blank lines only."""
+    from longtail.data.streams import read_lines
+
+    return not any(line.strip() for _, line in read_lines(path))

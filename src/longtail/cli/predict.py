@@ -13,6 +13,7 @@ from longtail.cli.inputs import (
     Batch,
     ReaderOptions,
     batches,
+    check_file,
     check_labels,
     load_tagger,
     reader_options,
@@ -126,6 +127,7 @@ def _names(path: str | None, tagger: Tagger) -> list[str] | None:
         return None
     from longtail.data.streams import read_text_lines
 
+    check_file(path)
     lines = (line.rstrip("\r\n") for _, line in read_text_lines(path))
     names = list(dict.fromkeys(line for line in lines if line))
     if not names:

@@ -198,7 +198,9 @@ def _hold_out(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
 
     count = round(share * corpus.n_rows)
     if not 0 < count < corpus.n_rows:
-        raise InvalidInput(f"--validate {share:g} of {corpus.n_rows} rows leaves no row for one of the parts")
+        raise InvalidInput(
+            f"--validate {share:g} of {corpus.n_rows} rows leaves no row for one of the parts; choose another share"
+        )
     mixed = np.arange(1, corpus.n_rows + 1, dtype=np.uint64) + np.uint64(seed) * np.uint64(corpus.n_rows)
     mixed *= np.uint64(_GOLDEN_RATIO)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

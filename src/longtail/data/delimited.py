@@ -210,13 +210,14 @@ def _find_columns(
 ) -> _Columns:
     def find(column: Column) -> int:
         places = [place for place, name in enumerate(names or []) if name.strip() == column]
+        listed = ", ".join(repr(name) for name in names or [])
         if not places and _is_number(column):
             if not 0 <= int(column) < width:
-                raise DataFormatError(path, line, f"no column {column}: there are {width}, numbered from 0")
+                known = f": {listed}" if listed else ""
+                raise DataFormatError(path, line, f"no column {column}: there are {width}, numbered from 0{known}")
             return int(column)
         if len(places) != 1:
             fault = f"{len(places)} columns are named" if places else "no column is named"
-            listed = ", ".join(repr(name) for name in names or [])
             raise DataFormatError(
                 path,
                 line,
