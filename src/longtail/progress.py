@@ -9,12 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import Protocol
 
-Advance = Callable[[int], None]
+
+class Advance(Protocol):
+    """What a task yields, to be told the amount done since the last call and, if anything, how the work stands."""
+
+    def __call__(self, amount: int, note: str = "") -> None: ...
+
+
 Listener = Callable[[str, int | None], AbstractContextManager[Advance]]
 
 
-def _ignore(amount: int) -> None:
+def _ignore(amount: int, note: str = "") -> None:
     pass
 
 
@@ -25,7 +32,7 @@ _stage: ContextVar[str] = ContextVar("longtail_progress_stage", default="")
 
 
 def task(description: str, total: int | None = None) -> AbstractContextManager[Advance]:
-    """Open a piece of work; call what it yields with the amount done since the last call.
+    """Open a piece of work; call what it yields with the amount done since the last call, and a note if there is news.
 
     Examples
     --------

@@ -341,7 +341,7 @@ def test_training_takes_groups_from_standard_input_when_told(longtail: Callable)
         ),
         (["absent.jsonl", "--rule", "argmax"], "there is no file absent.jsonl"),
         (["pages.jsonl", "--no-normalize"], "--no-normalize is for features; pages.jsonl holds texts"),
-        (["empty.jsonl"], "there is nothing to learn from: 2 groups, none of them with rows and labels"),
+        (["empty.jsonl"], "empty.jsonl holds nothing to learn from: 2 groups, none of them with rows and labels"),
     ],
 )
 def test_training_refuses_what_makes_no_sense(longtail: Callable, arguments: list[str], error: str) -> None:

@@ -233,6 +233,11 @@ def test_the_shell_completes_commands() -> None:
     assert done.stdout == "plain,evaluate\n"
 
 
+def test_reproducing_into_a_file_is_refused_before_the_work(longtail: Callable) -> None:
+    told = longtail("reproduce", "ridge", "--out", "notes.jsonl").err
+    assert told == "error: notes.jsonl is a file; give a folder to write to\n"
+
+
 def test_reproduce_lists_and_runs(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from longtail.cli.select import _CRITERIA
 from longtail.data import read_corpus
 from longtail.labels import label_affinity, select_labels
+from longtail.labels.subset import CRITERIA
 
 RECIPES = """\
 {"text": "apples and pears from the garden", "labels": ["fruit", "apple", "pear"]}
@@ -37,7 +39,7 @@ def test_the_table(longtail: Callable, check_golden: Callable) -> None:
     result = longtail("select", "recipes.jsonl", "-n", "3", "--min-df", "1")
     assert result.code == 0, result.err
     check_golden("select", result.out)
-    assert "chose 3 of 7 labels by predictable-cut; they cover 88.2 % of all, and " in result.err
+    assert "chose 3 of 7 labels by predictable cut; they cover 88.2 % of all, and " in result.err
 
 
 def test_without_features_the_choice_is_by_labels_alone(longtail: Callable, check_golden: Callable) -> None:
@@ -56,7 +58,7 @@ def test_the_command_chooses_what_the_library_does(longtail: Callable) -> None:
     assert [each["rows"] for each in facts["labels"]] == corpus.label_counts[expected.labels].tolist()
     assert facts["labels"][0]["predictability"] is None
     assert facts["value"] == pytest.approx(expected.value, abs=1e-6)
-    assert (facts["criterion"], facts["rows"], facts["all_labels"]) == ("penalised-cut", 8, 7)
+    assert (facts["criterion"], facts["rows"], facts["all_labels"]) == ("penalised cut", 8, 7)
     best = facts["labels"][0]["explains"]
     assert best == sorted(best, key=lambda other: -other["weight"])
 
@@ -69,8 +71,38 @@ def test_a_tsv_has_a_line_for_each_label(longtail: Callable) -> None:
     assert [line["label"] for line in lines] == ["fruit", "weather"]
     assert lines[0]["rows"] == "4"
     assert float(lines[0]["predictability"]) > 0.1
-    assert lines[0]["explains"] == "apple; pear; plum"
+    assert json.loads(lines[0]["explains"]) == ["apple", "pear", "plum"]
     assert float(lines[1]["coverage"]) > float(lines[0]["coverage"])
+
+
+def test_names_with_separators_are_told_apart_in_a_tsv(longtail: Callable) -> None:
+    names = ["a", "b; c", "d\te", "f\ng"]
+    Path("odd.jsonl").write_text(json.dumps({"text": "a", "labels": names}) + "\n", encoding="utf-8")
+    assert longtail("select", "odd.jsonl", "-n", "1", "--labels-only", "--out", "odd.tsv").code == 0
+    [_, line] = Path("odd.tsv").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line.split("\t")[5]) == names[1:]
+
+
+def test_what_is_written_is_told_and_what_is_replaced_too(longtail: Callable) -> None:
+    command = ["select", "recipes.jsonl", "-n", "2", "--labels-only", "--out", "subset.tsv"]
+    assert "wrote subset.tsv: 2 labels\n" in longtail(*command).err
+    assert "replaced subset.tsv: 2 labels\n" in longtail(*command).err
+
+
+@pytest.mark.parametrize("spelling", ["penalised-cut", "penalised cut", "penalised_cut"])
+def test_words_of_a_choice_may_have_anything_between_them(longtail: Callable, spelling: str) -> None:
+    command = ["select", "recipes.jsonl", "--criterion", spelling, "--affinity", "self representation"]
+    result = longtail(*command, "--out", "subset.json")
+    assert result.code == 0, result.err
+    facts = json.loads(Path("subset.json").read_text(encoding="utf-8"))
+    assert (facts["criterion"], facts["affinity"]) == ("penalised cut", "self-representation")
+    assert "labels by penalised cut; " in result.err
+
+
+def test_criteria_are_those_of_the_library(longtail: Callable) -> None:
+    assert set(_CRITERIA) == set(CRITERIA)
+    told = longtail("select", "recipes.jsonl", "--criterion", "size").err
+    assert "'size' is not one of 'predictable-cut', 'penalised-cut'" in told
 
 
 def test_control_characters_of_a_name_do_not_break_lines(longtail: Callable) -> None:
@@ -96,7 +128,7 @@ def test_other_criteria(longtail: Callable, criterion: str) -> None:
 def test_what_is_proved_is_rounded_down(longtail: Callable) -> None:
     told = longtail("select", "recipes.jsonl", "-n", "3", "--criterion", "random", "-o", "s.json").err
     proved = json.loads(Path("s.json").read_text(encoding="utf-8"))["guarantee"]
-    [share] = re.findall(r"and ([\d.]+) % of the best penalised-cut", told)
+    [share] = re.findall(r"and ([\d.]+) % of the best penalised cut", told)
     assert 0 <= 100 * proved - float(share) < 0.1 + 1e-4
 
 
@@ -110,7 +142,7 @@ def test_rows_without_any_feature_fall_back_on_labels(longtail: Callable) -> Non
     Path("bare.jsonl").write_text(re.sub('"text": "[^"]*"', '"text": ""', RECIPES), encoding="utf-8")
     result = longtail("select", "bare.jsonl", "-n", "2")
     assert result.code == 0, result.err
-    assert "there are no texts or features to predict labels from: choosing by penalised-cut\n" in result.err
+    assert "there are no texts or features to predict labels from: choosing by penalised cut\n" in result.err
     assert "R2" not in result.out
     assert longtail("select", "bare.jsonl", "--criterion", "score").err.splitlines()[-1] == (
         "error: --criterion score needs texts or features, and bare.jsonl has none"

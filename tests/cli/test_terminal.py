@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -40,6 +41,23 @@ def test_training_draws_bars(model: str) -> None:
     assert "solving for labels" in seen
     assert "━" in seen
     assert "another: 3 labels" in seen
+
+
+def test_training_a_network_shows_epoch_and_loss_beside_the_bar() -> None:
+    pytest.importorskip("torch")
+    network = ["--learner", "network", "--width", "8", "--epochs", "100", "--jobs", "1"]
+    seen = on_a_terminal("train", "notes.jsonl", "--out", "m", *network)
+    assert re.search(r"training: epoch \d+ of 100, loss [\d.]+", seen)
+    assert "━" in seen
+
+
+def test_training_a_network_tells_epoch_and_loss_in_lines(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(terminal, "_SECONDS_BETWEEN_LINES", 0)
+    told = longtail("train", "notes.jsonl", "--out", "m", "--learner", "network", "--width", "8", "--epochs", "2").err
+    lines = [line for line in told.splitlines() if line.startswith("training: ")]
+    assert re.fullmatch(r"training: epoch 1 of 2, loss [\d.]+: 8%, about \d+ s left", lines[0])
+    assert re.fullmatch(r"training: epoch 2 of 2, loss [\d.]+: 100%, about 0 s left", lines[-1])
 
 
 def test_predictions_are_a_table_on_a_terminal(model: str) -> None:

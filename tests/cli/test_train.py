@@ -200,12 +200,35 @@ def test_a_taxonomy_is_the_tree(longtail: Callable) -> None:
     Path("taxonomy.tsv").write_text("fruit\tthings\nred\tlooks\nlooks\tthings\nblue\tlooks\n", encoding="utf-8")
     lacking = longtail("train", "notes.jsonl", "--out", "model", "--taxonomy", "taxonomy.tsv")
     assert lacking.code == 1
-    assert "error: taxonomy.tsv: 1 of 3 labels have no parent (label 'weather'); add them" in lacking.err
+    assert (
+        "error: taxonomy.tsv: 1 of 3 labels have no parent (label 'weather'); add them, or choose --missing root"
+        in (lacking.err)
+    )
     result = longtail("train", "notes.jsonl", "--out", "model", "--taxonomy", "taxonomy.tsv", "--missing", "root")
     assert result.code == 0, result.err
     assert "taxonomy.tsv: classes 1, labels 3" in result.err.splitlines()
     assert "learner: label tree with negatives=beam, as hierarchy is given" in result.err.splitlines()
     assert library.load("model").estimator_.hierarchies_[0].node_names == ("things",)
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ("\n", "taxonomy.tsv is empty; write lines of child, tab, parent"),
+        ("cat\tanimals\n", "taxonomy.tsv has none of the labels of notes.jsonl; there is nothing to learn"),
+    ],
+)
+def test_a_taxonomy_without_any_label_is_refused(longtail: Callable, content: str, error: str) -> None:
+    Path("taxonomy.tsv").write_text(content, encoding="utf-8")
+    result = longtail("-q", "train", "notes.jsonl", "--out", "m", "--taxonomy", "taxonomy.tsv", "--missing", "drop")
+    assert (result.code, result.err) == (1, f"error: {error}\n")
+
+
+def test_a_column_may_be_named_like_a_number(longtail: Callable) -> None:
+    Path("years.csv").write_text("0,2024\nfruit,a red apple\nsky,a blue sky\n", encoding="utf-8")
+    columns = ["--text-column", "2024", "--label-column", "0", "--min-df", "1"]
+    assert longtail("train", "years.csv", "--out", "model", *columns).code == 0
+    assert library.load("model").label_names_ == ("fruit", "sky")
 
 
 def test_classes_that_are_too_wide_are_divided(longtail: Callable) -> None:
@@ -257,9 +280,28 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
     [
         (None, ["absent.jsonl"], "there is no file absent.jsonl"),
         (None, ["."], ". is a folder; give a file of it"),
-        (b"", ["bad.jsonl"], "there is nothing to learn from: 0 rows, none of them with a label"),
-        (b'{"text": "a"}', ["bad.jsonl"], "bad.jsonl:1: no key 'labels'; the keys are 'text'"),
-        (b'{"text": "a", "labels": []}', ["bad.jsonl"], "there is nothing to learn from: 1 row, none of them"),
+        (b"", ["bad.jsonl"], "bad.jsonl has no rows; there is nothing to learn from"),
+        (b"\n \n", ["bad.jsonl", "--validate", "0.5"], "bad.jsonl has no rows; there is nothing to learn from"),
+        (b"text,labels\n", ["bad.csv"], "bad.csv has no rows; there is nothing to learn from"),
+        (b"", ["bad.csv"], "bad.csv:1: the file is empty"),
+        (b"", ["bad.txt"], "bad.txt:1: "),
+        (b"", ["bad.arff"], "bad.arff:"),
+        (b"", ["X.npz"], "X.npz: "),
+        (b"\n", ["bad.jsonl", "--strategy", "eagle"], "bad.jsonl has no rows; there is nothing to learn from"),
+        (None, ["notes.jsonl", "--taxonomy", "absent"], "there is no file absent; it was looked for in "),
+        (
+            b"text,labels\na,b\n",
+            ["bad.csv", "--group-column", "page"],
+            "bad.csv:1: no column is named 'page'; the columns are 'text', 'labels': choose that of the groups; say "
+            "--group-column\n",
+        ),
+        (
+            b"text,labels\na,b\n",
+            ["bad.csv", "--text-column", "7"],
+            "bad.csv:1: no column 7: there are 2, numbered from 0: 'text', 'labels'\n",
+        ),
+        (b'{"text": "a"}', ["bad.jsonl"], "bad.jsonl:1: no key 'labels'; the keys are 'text'; name the key"),
+        (b'{"text": "a", "labels": []}', ["bad.jsonl"], "bad.jsonl: of 1 row to learn from, none has a label"),
         (b'{"text"', ["bad.jsonl"], "bad.jsonl:1: not JSON: Expecting ':' delimiter at character 8"),
         (
             b'\n{"text": "caf\xe9", "labels": []}',

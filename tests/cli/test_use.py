@@ -65,7 +65,7 @@ def test_allowed_and_denied_labels(longtail: Callable, model: str) -> None:
     assert {tag["label"] for tag in denied[0]["labels"]} == {"weather"}
     Path("some").write_text("vegetable\n", encoding="utf-8")
     unknown = longtail("predict", model, "--text", "rain", "--deny", "some")
-    assert (unknown.code, unknown.err) == (1, "error: the model has no label 'vegetable'; it knows 3 labels\n")
+    assert (unknown.code, unknown.err) == (1, "error: some: the model has no label 'vegetable'; it knows 3 labels\n")
 
 
 def test_weighting_is_switched_without_training(longtail: Callable, model: str) -> None:
@@ -90,8 +90,21 @@ def test_a_feature_model_takes_feature_files(longtail: Callable, feature_model: 
 def test_predictions_in_a_file(longtail: Callable, model: str) -> None:
     printed = longtail("predict", model, "notes.jsonl").out
     result = longtail("predict", model, "notes.jsonl", "--out", "tags.jsonl")
-    assert (result.code, result.out) == (0, "")
+    assert (result.code, result.out, result.err) == (0, "", "wrote tags.jsonl: 6 rows\n")
     assert Path("tags.jsonl").read_text(encoding="utf-8") == printed
+    named = longtail("predict", model, "notes.jsonl", "--out", "-")
+    assert (named.out, named.err, Path("-").exists()) == (printed, "", False)
+    again = longtail("predict", model, "--text", "rain", "--out", "tags.jsonl")
+    assert again.err == "replaced tags.jsonl: 1 row\n"
+
+
+def test_a_folder_that_may_not_be_written_to_is_told_before_the_work(
+    longtail: Callable, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    result = longtail("predict", model, "absent.jsonl", "--out", "tags.jsonl")
+    assert result.err.startswith("error: cannot write tags.jsonl: the folder ")
+    assert result.err.endswith(" may not be written to; write elsewhere\n")
 
 
 def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> None:
@@ -104,7 +117,10 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["predict", "absent", "--text", "a"], "absent: there is no model here (no such directory)"),
+        (
+            ["predict", "absent", "--text", "a"],
+            "absent: there is no model here (no such directory); give the directory that one was saved to\n",
+        ),
         (["predict", ".", "--text", "a"], ".: there is no model here (manifest.json is missing)"),
         (
             ["predict", "model", "absent.jsonl"],
@@ -152,10 +168,25 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
         ),
         (
             ["predict", "model", "--text", "a", "--allow", "absent"],
-            "absent: cannot be opened: No such file or directory",
+            "there is no file absent; it was looked for in ",
         ),
         (["predict", "model", "--text", "a", "--out", "no/tags"], "cannot write no"),
-        (["explain", "model", "--text", "a", "--label", "x"], "the model has no label 'x'; it knows 3 labels"),
+        (["explain", "model", "--text", "a", "--label", "x"], "--label: the model has no label 'x'; it knows 3 labels"),
+        (
+            ["explain", "model", "--text", "a", "--label", "Fruit"],
+            "--label: the model has no label 'Fruit'; it knows 3 labels; did you mean 'fruit'?\n",
+        ),
+        (["evaluate", "notes.jsonl", "model"], "notes.jsonl: there is no model here (this is a file; a model is a dir"),
+        (["predict", "model", "note.jsonl"], "there is no file note.jsonl; did you mean notes.jsonl?\n"),
+        (["predict", "model", "./note.jsonl"], "there is no file ./note.jsonl; did you mean notes.jsonl?\n"),
+        (["predict", "model", "--text", "a", "--allow", "model"], "model is a folder; give a file of it\n"),
+        (["predict", "model", "/dev/null"], "/dev/null is no plain file; for what comes through a pipe give -\n"),
+        (
+            ["predict", "model", "--text", "a", "--out", "/dev/null"],
+            "/dev/null is no file that could be replaced; without --out, results go to standard output\n",
+        ),
+        (["explain", "model", "--data", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to explain\n"),
+        (["predict", "model", "no/notes.jsonl"], "there is no file no/notes.jsonl, as there is no folder "),
         (["explain", "model", "--text", "xyzzy"], "there is nothing to explain: the model knows no word of the row, "),
         (["explain", "feature-model", "--text", "a"], "the model takes features, not texts; give --data and --row"),
         (["explain", "model", "--data", "notes.jsonl", "--row", "7"], "--row is 7; notes.jsonl has 6 rows"),
@@ -181,11 +212,28 @@ def test_errors_are_one_line(
     assert result.err.count("\n") == 1
 
 
-def test_a_file_without_rows_gets_no_tags_and_a_word(longtail: Callable, model: str) -> None:
-    Path("blank.jsonl").write_text("\n", encoding="utf-8")
-    result = longtail("predict", model, "blank.jsonl")
-    assert (result.code, result.out) == (0, "")
-    assert result.err == "blank.jsonl has no rows; there is nothing to tag\n"
+@pytest.mark.parametrize(("name", "content"), [("blank.jsonl", "\n"), ("empty.jsonl", ""), ("head.csv", "text\n")])
+def test_a_file_without_rows_is_an_error_and_writes_nothing(
+    longtail: Callable, model: str, name: str, content: str
+) -> None:
+    Path(name).write_text(content, encoding="utf-8")
+    result = longtail("predict", model, name, "--out", "tags.jsonl")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == f"error: {name} has no rows; there is nothing to tag\n"
+    assert not Path("tags.jsonl").exists()
+
+
+def test_standard_input_without_rows_gets_no_tags_and_a_word(longtail: Callable, model: str) -> None:
+    result = longtail("predict", model, "-")
+    assert (result.code, result.out, result.err) == (0, "", "standard input has no rows; there is nothing to tag\n")
+
+
+def test_a_file_that_names_no_label_is_an_error(longtail: Callable, model: str) -> None:
+    Path("some").write_text("\n\n", encoding="utf-8")
+    told = longtail("predict", model, "--text", "rain", "--allow", "some").err
+    assert told == "error: some names no label; write one on each line\n"
+    Path("some").write_text("fruit\nfruit\n", encoding="utf-8")
+    assert longtail("predict", model, "--text", "rain", "--allow", "some").code == 0
 
 
 def test_a_model_of_another_version_says_so(longtail: Callable, model: str) -> None:

@@ -88,6 +88,15 @@ def test_faults_name_the_line_and_the_reason(write, content, line, reason):
     assert reason in caught.value.reason
 
 
+def test_a_name_that_is_a_number_comes_before_the_number(write):
+    path = write("2024,1\na red apple,fruit\n")
+    corpus = read_delimited(path, text="2024", labels="1")
+    assert (corpus.texts, corpus.label_names) == (["a red apple"], ("fruit",))
+    assert read_delimited(write("1,0\na red apple,fruit\n"), text="1", labels="0").texts == ["a red apple"]
+    assert read_delimited(write("1,0\nfruit,a red apple\n"), text=1, labels=0).texts == ["a red apple"]
+    assert read_delimited(write("a,b\nfruit,a red apple\n"), text="1", labels="0").texts == ["a red apple"]
+
+
 def test_columns_by_number_must_exist(write):
     with pytest.raises(DataFormatError, match="no column 5: there are 2, numbered from 0"):
         read_delimited(write("a,x\n"), text=5, labels=1, header=False)

@@ -50,7 +50,7 @@ def test_the_labels_of_a_pair_may_be_elsewhere(tmp_path):
     with pytest.raises(InvalidInput, match="give labels_path"):
         read_corpus(tmp_path / "words.npz")
     (tmp_path / "words.npz").rename(tmp_path / "X.npz")
-    with pytest.raises(DataFormatError, match=r"Y\.npz, is not beside it; give labels_path"):
+    with pytest.raises(DataFormatError, match=r"Y\.npz, is not beside it; put it there, or give labels_path"):
         read_corpus(tmp_path / "X.npz")
 
 

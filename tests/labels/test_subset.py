@@ -368,6 +368,12 @@ def test_one_label_is_the_one_that_explains_most() -> None:
     assert found.guarantee == 1
 
 
+def test_a_criterion_may_have_a_hyphen() -> None:
+    Y = np.array([[1, 1]])
+    assert select_labels(Y, 1, criterion="penalised-cut").criterion == "penalised cut"
+    assert select_labels(Y, 1, criterion="predictable-cut", scores=[0.1, 0.2]).criterion == "predictable cut"
+
+
 def test_scores_decide_between_labels_that_explain_the_same() -> None:
     Y = np.array([[1, 1]])
     assert select_labels(Y, 1).labels.tolist() == [0]

@@ -76,6 +76,16 @@ def test_with_one_ridge_for_all_it_is_plain_ridge_whatever_the_subset(rng, decod
     assert np.abs(without.decision_function(X) - expected).max() > 0.05
 
 
+def test_a_criterion_may_have_a_hyphen(rng):
+    X, Y = planted(rng)
+    hyphen, blank = (
+        LabelSubsetClassifier(n_labels=3, outliers=0, criterion=criterion).fit(X, Y)
+        for criterion in ("predictable-cut", "predictable cut")
+    )
+    assert hyphen.subset_.criterion == "predictable cut"
+    assert hyphen.labels_.tolist() == blank.labels_.tolist()
+
+
 def test_predictability_gets_the_seed_and_the_threads(rng, monkeypatch):
     seen = []
 

@@ -183,19 +183,21 @@ def test_what_is_judged_is_the_average():
 
 
 def test_progress_tells_epoch_loss_and_metric():
-    told, done = [], []
+    told, tasks = [], []
 
     @contextmanager
     def listener(description, total):
-        told.append(description)
-        yield lambda amount: done.append((description, amount))
+        tasks.append((description, total))
+        yield lambda amount, note="": told.append((description, amount, note))
 
     X, Y = problem()
     with listening(listener):
         history = train(dense_network(), X, Y, Settings(epochs=2, validation=0.5))
-    assert "epoch 1 of 2" in told
-    assert f"epoch 2 of 2, loss {history.losses[0]:.4g}, validation P@1 {history.values[0]:.4g}" in told
-    assert sum(amount for description, amount in done if description == "epoch 1 of 2") == 60
+    assert tasks[0] == ("training", 120)
+    notes = [note for description, _, note in told if description == "training"]
+    assert notes[0].startswith("epoch 1 of 2, loss ")
+    assert notes[-1] == f"epoch 2 of 2, loss {history.losses[1]:.4g}, validation P@1 {history.values[0]:.4g}"
+    assert sum(amount for description, amount, _ in told if description == "training") == 120
 
 
 def test_bf16_trains_about_as_well():

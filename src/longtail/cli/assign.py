@@ -20,8 +20,8 @@ from longtail.cli.groups import (
     read_grouped,
     without_empty_groups,
 )
-from longtail.cli.inputs import SEED, ReaderOptions, reader_options
-from longtail.cli.outputs import check_out, output, write_through
+from longtail.cli.inputs import SEED, ReaderOptions, called, reader_options
+from longtail.cli.outputs import check_out, out_option, output, write_through
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
 
@@ -46,7 +46,7 @@ class LabelledRow(NamedTuple):
 
 @click.command()
 @click.argument("data")
-@click.option("-o", "--out", metavar="FILE", help="Write to FILE, which appears when it is complete.")
+@out_option()
 @group_options
 @click.option(
     "--rule", type=click.Choice(RULES), default="joint", show_default=True, help="How many members get a label."
@@ -85,7 +85,7 @@ def command(terminal: Terminal, /, **given: Any) -> None:
     if given["strategy"] == "eagle-0" and (given["iterations"] is not None or given["step"] is not None):
         raise click.UsageError("--strategy eagle-0 makes no sweeps: --iterations and --step mean nothing with it")
     options = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
-    check_out(given["out"], given["data"])
+    wrote = check_out(given["out"], given["data"])
     corpus = read_grouped(given["data"], given["groups"], options, given["group_column"])
     terminal.say(describe_groups(given["data"], corpus))
     check_feature_options(given, corpus)
@@ -93,7 +93,7 @@ def command(terminal: Terminal, /, **given: Any) -> None:
         _check_out(given["out"], corpus)
     if corpus.n_rows == 0:
         groups = counted(corpus.n_groups, "group")
-        raise InvalidInput(f"{given['data']} has {groups} and no rows that could carry a label")
+        raise InvalidInput(f"{called(given['data'])} has {groups} and no rows that could carry a label")
     corpus = without_empty_groups(corpus, terminal)
     _, X = make_features(given, corpus, terminal)
     found = _assignment(given, corpus, X)
@@ -101,6 +101,8 @@ def command(terminal: Terminal, /, **given: Any) -> None:
         _show(corpus, found, given["show"])
     if given["out"] is not None or given["show"] is None:
         _write(corpus, found, given["out"])
+    if given["out"] is not None:
+        terminal.say(f"{wrote} {given['out']}: {counted(corpus.n_rows, 'row')}")
     terminal.say(_summary(corpus, found))
 
 
@@ -108,8 +110,6 @@ def _check_out(out: str, corpus: GroupedCorpus) -> None:
     """Refuse before the work what could not be written after it."""
     from longtail.data import format_of
 
-    if not Path(out).absolute().parent.is_dir():
-        raise InvalidInput(f"cannot write {out}: there is no folder {Path(out).absolute().parent}")
     if corpus.texts is not None and format_of(out) not in (None, "jsonl"):
         raise InvalidInput(f"labelled texts are written as JSON lines; call the file {Path(out).stem}.jsonl")
     if corpus.texts is None and format_of(out) not in ("repository", "scipy"):

@@ -13,7 +13,7 @@ import click
 
 from longtail.cli.audit_report import Unknown, draw, show_layer, show_tree
 from longtail.cli.cards import audit_section, source
-from longtail.cli.inputs import SEED, ReaderOptions, is_number, load_tagger, read, reader_options
+from longtail.cli.inputs import SEED, ReaderOptions, called, is_number, load_tagger, read, reader_options
 from longtail.cli.outputs import check_picture
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput
@@ -190,7 +190,7 @@ def _rows(data: str, options: ReaderOptions) -> Corpus:
         )
     corpus = read(data, "test", options, grouped="an audit looks at the label sets of rows, so give a file of these")
     if not corpus.n_rows:
-        raise InvalidInput(f"{data} holds no rows; an audit looks at the label sets of rows")
+        raise InvalidInput(f"{called(data)} has no rows; an audit looks at the label sets of rows")
     return corpus
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.inputs import ReaderOptions, load_tagger, read, reader_options
+from longtail.cli.inputs import ReaderOptions, called, check_labels, load_tagger, read, reader_options
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
@@ -48,6 +48,7 @@ def command(
         raise click.UsageError("give either --text or --data")
     terminal.hide_progress("predicting")
     tagger = load_tagger(model)
+    check_labels(tagger, labels, "--label")
     chosen = _row(tagger, text, data, row, ReaderOptions(**given))
     names = labels or _best(tagger, chosen, k)
     explanations = [tagger.explain(chosen, name) for name in names]
@@ -70,6 +71,8 @@ def _row(tagger: Tagger, text: str | None, data: str | None, row: int, options: 
     rows: Any = corpus.texts if tagger.takes_texts else corpus.features
     if rows is None:
         raise InvalidInput(f"the model takes {'texts' if tagger.takes_texts else 'features'}; {data} holds none")
+    if not corpus.n_rows:
+        raise InvalidInput(f"{called(data)} has no rows; there is nothing to explain")
     if row > corpus.n_rows:
         raise InvalidInput(f"--row is {row}; {data} has {corpus.n_rows} rows")
     return rows[row - 1] if tagger.takes_texts else rows[[row - 1]]

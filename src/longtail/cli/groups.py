@@ -16,14 +16,16 @@ from longtail.cli.inputs import (
     STANDARD_INPUT,
     ReaderOptions,
     advice,
+    called,
     check_exists,
+    check_file,
     check_stdin,
-    column,
+    is_blank,
     read,
 )
 from longtail.cli.learners import learner
 from longtail.cli.terminal import Terminal, counted
-from longtail.errors import InvalidInput
+from longtail.errors import DataFormatError, InvalidInput
 
 if TYPE_CHECKING:
     from longtail.data import Corpus, GroupedCorpus
@@ -70,6 +72,8 @@ def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
         found = False
     if asked and not found:
         check_exists(data)
+        if is_blank(data):
+            raise InvalidInput(f"{data} has no rows; there is nothing to learn from")
         raise InvalidInput(
             f"{asked[0]} is for labels of groups; {data} has labels of rows: no list of texts under 'texts', and "
             "neither --groups nor --group-column is given"
@@ -87,7 +91,7 @@ def read_grouped(
     if group_column is not None:
         return _read_column(data, groups, options, group_column)
     if groups is not None:
-        check_exists(groups)
+        check_file(groups)
         return read_groups(groups, read(data, "train", options, labelled=False))
     if data == STANDARD_INPUT:
         check_stdin(options)
@@ -130,8 +134,16 @@ def _read_column(data: str, groups: str | None, options: ReaderOptions, group: s
             f"--group-column is for delimited files (.csv, .tsv), which {data} is not; JSON lines have a group in each "
             'line, {"texts": [...], "labels": [...]}, and other files go with --groups FILE'
         )
-    with advice(data, format):
-        return read_grouped_delimited(data, group=column(group), **options.for_format(format, labelled=True))
+    try:
+        with advice(data, format):
+            return read_grouped_delimited(data, group=group, **options.for_format(format, labelled=True))
+    except DataFormatError as error:
+        found, wrong, _ = error.reason.partition(": choose those of text and labels")
+        if not wrong or f"named {group!r};" not in found:
+            raise
+        raise DataFormatError(
+            error.path, error.line, f"{found}: choose that of the groups; say --group-column"
+        ) from None
 
 
 def _is_json(path: str) -> bool:
@@ -164,11 +176,10 @@ def counted_rows(corpus: Corpus | GroupedCorpus) -> str:
 
 def describe_groups(data: str, corpus: GroupedCorpus) -> str:
     """A line about what was found."""
-    source = "standard input" if data == STANDARD_INPUT else data
     labels = corpus.group_labels.nnz / max(1, corpus.n_groups)
     members = corpus.groups.nnz / max(1, corpus.n_groups)
     return (
-        f"{source}: {counted_rows(corpus)} in {counted(corpus.n_groups, 'group')} of {members:.1f} on average, "
+        f"{called(data)}: {counted_rows(corpus)} in {counted(corpus.n_groups, 'group')} of {members:.1f} on average, "
         f"{counted(corpus.n_labels, 'label')}, {labels:.1f} labels per group"
     )
 
@@ -188,7 +199,7 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
             "labels first: longtail assign"
         )
     corpus = without_empty_groups(corpus, terminal)
-    corpus = _with_labels_that_occur(corpus, terminal)
+    corpus = _with_labels_that_occur(corpus, given["data"], terminal)
     features, X = make_features(given, corpus, terminal)
     choice = learner(given, X, corpus.union(), terminal)
     model = AggregatedClassifier(
@@ -217,16 +228,15 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
     return Tagger.from_fitted(features, model.estimator_, labelled.select(learnt_from)), choice.reasons
 
 
-def _with_labels_that_occur(corpus: GroupedCorpus, terminal: Terminal) -> GroupedCorpus:
+def _with_labels_that_occur(corpus: GroupedCorpus, data: str, terminal: Terminal) -> GroupedCorpus:
     """The same groups, without the labels that no row can have."""
     import numpy as np
 
     occupied = np.repeat(corpus.group_sizes > 0, np.diff(corpus.group_labels.indptr))
     counts = np.bincount(corpus.group_labels.indices[occupied], minlength=corpus.n_labels)
     if not counts.any():
-        raise InvalidInput(
-            f"there is nothing to learn from: {counted(corpus.n_groups, 'group')}, none of them with rows and labels"
-        )
+        groups = counted(corpus.n_groups, "group")
+        raise InvalidInput(f"{called(data)} holds nothing to learn from: {groups}, none of them with rows and labels")
     if counts.all():
         return corpus
     names = [name for name, count in zip(corpus.label_names, counts.tolist(), strict=True) if count]

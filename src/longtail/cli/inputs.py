@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ GROUPS = "groups in JSON lines"
 SEED = click.IntRange(min=0, max=2**31 - 1)
 _ROWS_AT_ONCE = 512
 _DIGITS = 9
+_ALIKE = 0.8
+_NAMES_COMPARED = 100_000  # for one that is alike; more would take seconds
 _PLAIN = "for one text per line say --plain"
 
 
@@ -52,8 +55,7 @@ class ReaderOptions:
                 continue
             if name not in columns:
                 raise InvalidInput(f"--{name.replace('_', '-')} means nothing for a file of the format {format}")
-            by_number = format == "delimited" and name != "label_separator"
-            options[columns[name]] = column(value) if by_number else value
+            options[columns[name]] = value
         if not labelled and format == "jsonl":
             options |= {"require_labels": False, "unknown": "ignore"}
         if not labelled and format == "delimited":
@@ -66,9 +68,9 @@ def is_number(value: str) -> bool:
     return value.isascii() and value.isdigit() and len(value) <= _DIGITS
 
 
-def column(value: str) -> int | str:
-    """A column of a delimited file, by its number or else its name."""
-    return int(value) if is_number(value) else value
+def called(data: str) -> str:
+    """What to call an argument DATA in messages."""
+    return "standard input" if data == STANDARD_INPUT else data
 
 
 class Batch(NamedTuple):
@@ -81,9 +83,11 @@ class Batch(NamedTuple):
 def reader_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options of `ReaderOptions` to a command."""
     for option in (
-        click.option("--label-separator", help="What stands between the labels of a row (delimited files)."),
-        click.option("--label-column", metavar="NAME", help="The key or column of the labels."),
-        click.option("--text-column", metavar="NAME", help="The key or column of the text."),
+        click.option(
+            "--label-separator", help="What stands between the labels of a row (delimited files).  [default: ;]"
+        ),
+        click.option("--label-column", metavar="NAME", help="The key of the labels, or their column."),
+        click.option("--text-column", metavar="NAME", help="The key of the text, or its column by name or number."),
         click.option("--format", type=click.Choice(FORMATS), help="The format of DATA, where its name does not say."),
     ):
         function = option(function)
@@ -146,6 +150,8 @@ def advice(data: str, format: str | None, plain: str = "", grouped: str = "") ->
             )
         elif reason.startswith("no key 'texts'; "):
             hint = "name the key of the list of texts: --text-column"
+        elif reason.startswith("no key 'labels'; "):
+            hint = "name the key of the labels: --label-column"
         elif "choose those of text and labels" in reason:
             hint = "say --text-column and --label-column"
         elif reason.startswith("expected an object"):
@@ -210,6 +216,17 @@ def load_tagger(directory: str) -> Tagger:
     return model
 
 
+def check_labels(tagger: Tagger, names: Iterable[str], source: str) -> None:
+    """Refuse names of labels that the model does not know."""
+    unknown = tagger.unknown_labels(names)
+    if not unknown:
+        return
+    near = difflib.get_close_matches(unknown[0], islice(tagger.label_names_, _NAMES_COMPARED), n=1)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    knows = f"the model has no label {unknown[0]!r}; it knows {len(tagger.label_names_):,} labels{meant}"
+    raise InvalidInput(f"{source}: {knows}")
+
+
 def _in_batches(rows: Iterable[tuple[str | None, str]]) -> Iterator[Batch]:
     numbered = enumerate(rows, start=1)
     while some := list(islice(numbered, _ROWS_AT_ONCE)):
@@ -223,13 +240,37 @@ def check_stdin(options: ReaderOptions) -> None:
 
 
 def check_exists(data: str) -> None:
-    """Refuse a file that is not there."""
+    """Refuse an argument DATA that is neither standard input nor a file; the names of data sets are told."""
     from longtail.data import CATALOGUE
 
-    if data == STANDARD_INPUT or Path(data).is_file():
+    if data == STANDARD_INPUT:
         return
-    if Path(data).is_dir():
-        raise InvalidInput(f"{data} is a folder; give a file of it")
-    if Path(data).suffix or Path(data).name != data:
-        raise InvalidInput(f"there is no file {data}")
+    if Path(data).exists() or Path(data).suffix or Path(data).name != data:
+        check_file(data)
+        return
     raise InvalidInput(f"there is no file {data}, and no data set of that name; known are {', '.join(CATALOGUE)}")
+
+
+def check_file(path: str) -> None:
+    """Refuse a file that is not there."""
+    if Path(path).is_file():
+        return
+    if Path(path).is_dir():
+        raise InvalidInput(f"{path} is a folder; give a file of it")
+    if Path(path).exists():
+        raise InvalidInput(f"{path} is no plain file; for what comes through a pipe give -")
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no file {path}, as there is no folder {folder}")
+    files = (beside.name for beside in folder.iterdir() if beside.is_file())
+    near = difflib.get_close_matches(Path(path).name, files, n=1, cutoff=_ALIKE)
+    if near:
+        raise InvalidInput(f"there is no file {path}; did you mean {Path(path).with_name(near[0])}?")
+    raise InvalidInput(f"there is no file {path}; it was looked for in {folder}")
+
+
+def is_blank(path: str) -> bool:
+    """Whether a file has nothing in it, or blank lines only."""
+    from longtail.data.streams import read_lines
+
+    return not any(line.strip() for _, line in read_lines(path))

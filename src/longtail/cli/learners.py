@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.terminal import Terminal
-from longtail.errors import InvalidInput
+from longtail.cli.inputs import called, check_file, is_blank
+from longtail.cli.terminal import Terminal, counted
+from longtail.errors import DataFormatError, InvalidInput
 
 if TYPE_CHECKING:
     from longtail.data import Corpus
@@ -146,6 +148,10 @@ def check_learner_options(given: dict[str, Any]) -> None:
     """Refuse, before anything is read, options that do not belong to the learner or not to one another."""
     from longtail.linear.choice import learners_taking
 
+    if given["taxonomy"] is not None:
+        check_file(given["taxonomy"])
+        if is_blank(given["taxonomy"]):
+            raise InvalidInput(f"{given['taxonomy']} is empty; write lines of child, tab, parent")
     of_networks = [name for name in _OF_NETWORKS if given[name] is not None]
     if given["learner"] == "network":
         _check_network_options(given)
@@ -213,7 +219,7 @@ def _network(given: dict[str, Any], settings: dict[str, Any], terminal: Terminal
 
     settings |= {_OF_NETWORKS[name]: given[name] for name in _OF_NETWORKS if given[name] is not None}
     network = MultiHeadClassifier(**settings, random_state=given["seed"], n_jobs=given["jobs"])
-    reason = f"learning with a network: {network.head} head, width {network.width}, {network.epochs} epochs"
+    reason = f"learning with a network: {network.head} head, width {network.width}, {counted(network.epochs, 'epoch')}"
     terminal.say(reason)
     return Choice(network, [reason])
 
@@ -224,8 +230,16 @@ def _hierarchy(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal
 
     from longtail.labels import label_vectors, read_taxonomy, split_wide
 
-    found = read_taxonomy(given["taxonomy"], corpus.label_names, given["missing"] or "error")
+    try:
+        found = read_taxonomy(given["taxonomy"], corpus.label_names, given["missing"] or "error")
+    except DataFormatError as error:
+        reason = re.sub(r"missing='(\w+)'", r"--missing \1", error.reason)
+        raise DataFormatError(error.path, error.line, reason) from None
     hierarchy = found.restricted_to(corpus.label_counts > 0)
+    if not len(hierarchy.labels):
+        raise InvalidInput(
+            f"{given['taxonomy']} has none of the labels of {called(given['data'])}; there is nothing to learn"
+        )
     terminal.say(f"{given['taxonomy']}: classes {hierarchy.n_nodes:,}, labels {len(hierarchy.labels):,}")
     widest = given["leaf_size"] or _WIDEST_CLASS
     wide = int(np.count_nonzero(np.diff(hierarchy.pointers) > widest))

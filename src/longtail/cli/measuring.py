@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, is_number, read
+from longtail.cli.inputs import ReaderOptions, called, is_number, read
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def measuring_options(function: Callable[..., None]) -> Callable[..., None]:
 def read_measured(data: str, given: Mapping[str, Any]) -> Corpus:
     """The rows of an argument DATA to measure on; where none has a label, an error that says what to do."""
     corpus = read(data, "test", ReaderOptions(**given), grouped=_GROUPED)
-    name = "standard input" if data == STANDARD_INPUT else data
+    name = called(data)
     if corpus.n_rows == 0:
         raise InvalidInput(f"{name} has no rows; there is nothing to measure on")
     if corpus.labels.nnz == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,26 +10,50 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import click
+
 from longtail.errors import InvalidInput, Unavailable
 
-STANDARD_OUTPUT = "-"
+_STANDARD_OUTPUT = "-"
 
 
-def check_out(out: str | None, data: str | None) -> None:
-    """Refuse to write to a folder, and over the file that is read."""
-    if out is None or not Path(out).exists():
-        return
+def out_option(
+    about: str = "Write to FILE, which appears when it is complete.", **settings: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The option --out of a command; None is standard output, which may also be named."""
+
+    def read(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+        return None if value == _STANDARD_OUTPUT else value
+
+    return click.option("-o", "--out", metavar="FILE", callback=read, help=about, **settings)
+
+
+def check_out(out: str | None, data: str | None) -> str:
+    """Refuse to write where nothing can be written, and over the file that is read.
+
+    Returns the word for what is going to be done, to say when it is: a file that is there is replaced.
+    """
+    if out is None:
+        return ""
+    _check_folder(out)
+    if not Path(out).exists():
+        return "wrote"
     if Path(out).is_dir():
         raise InvalidInput(f"{out} is a folder; give the name of a file to write to")
+    if not Path(out).is_file():
+        raise InvalidInput(f"{out} is no file that could be replaced; without --out, results go to standard output")
     if data is not None and Path(data).exists() and Path(out).samefile(data):
         raise InvalidInput(f"{out} is what is read; write to another file")
+    return "replaced"
 
 
-def check_folder(path: str) -> None:
-    """Refuse to write into a folder that is not there."""
+def _check_folder(path: str) -> None:
+    """Refuse to write into a folder that is not there, or not ours to write into."""
     folder = Path(path).absolute().parent
     if not folder.is_dir():
-        raise InvalidInput(f"cannot write {path}: there is no folder {folder}")
+        raise InvalidInput(f"cannot write {path}: there is no folder {folder}; make it, or write elsewhere")
+    if not os.access(folder, os.W_OK):
+        raise InvalidInput(f"cannot write {path}: the folder {folder} may not be written to; write elsewhere")
 
 
 def check_picture(path: str, data: str | None) -> None:
@@ -40,7 +65,6 @@ def check_picture(path: str, data: str | None) -> None:
     if Path(path).suffix.lower() != ".png":
         raise InvalidInput(f"the picture is a PNG, but the path is {path!r}; end it in .png")
     check_out(path, data)
-    check_folder(path)
 
 
 @contextmanager

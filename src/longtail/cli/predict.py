@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.inputs import STANDARD_INPUT, Batch, ReaderOptions, batches, load_tagger, reader_options
-from longtail.cli.outputs import check_out, output
-from longtail.cli.terminal import Terminal, on_terminal
+from longtail.cli.inputs import (
+    STANDARD_INPUT,
+    Batch,
+    ReaderOptions,
+    batches,
+    check_file,
+    check_labels,
+    load_tagger,
+    reader_options,
+)
+from longtail.cli.outputs import check_out, out_option, output
+from longtail.cli.terminal import Terminal, counted, on_terminal
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from longtail.tagger import Tag
+    from longtail.tagger import Tag, Tagger
 
 _DECIMALS = 6
 
@@ -29,7 +38,7 @@ _DECIMALS = 6
 @click.option("--allow", metavar="FILE", help="Give only the labels named in FILE, one per line.")
 @click.option("--deny", metavar="FILE", help="Never give the labels named in FILE, one per line.")
 @click.option("--weighting", type=click.Choice(["none", "target"]), help="Ridge: favour rare labels, or not.")
-@click.option("-o", "--out", metavar="FILE", help="Write to FILE, which appears when it is complete.")
+@out_option()
 @click.option(
     "--output", type=click.Choice(["table", "jsonl"]), help="[default: a table on a terminal, else JSON lines]"
 )
@@ -50,13 +59,13 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
     as_table = given["output"] == "table" or (given["output"] is None and given["out"] is None and on_terminal())
     if as_table and given["out"]:
         raise click.UsageError("a table goes to the terminal; --out takes JSON lines")
-    check_out(given["out"], data)
+    wrote = check_out(given["out"], data)
     terminal.hide_progress("predicting")
     if given["out"] is None and on_terminal():
         terminal.hide_progress()
 
     tagger = load_tagger(model)
-    options: dict[str, Any] = {"allow": _names(given["allow"]), "deny": _names(given["deny"])}
+    options: dict[str, Any] = {option: _names(given[option], tagger) for option in ("allow", "deny")}
     if given["weighting"] is not None:
         if not hasattr(tagger.estimator_, "coef_"):
             learner = type(tagger.estimator_).__name__
@@ -88,8 +97,12 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
                 else:
                     write(_line(name, tags))
             sys.stdout.flush()
+        if not tagged and data != STANDARD_INPUT:
+            raise InvalidInput(f"{data} has no rows; there is nothing to tag")
     if not tagged:
-        terminal.say(f"{'standard input' if data == STANDARD_INPUT else data} has no rows; there is nothing to tag")
+        terminal.say("standard input has no rows; there is nothing to tag")
+    if given["out"] is not None:
+        terminal.say(f"{wrote} {given['out']}: {counted(tagged, 'row')}")
 
 
 def _line(name: str | int, tags: list[Tag]) -> bytes:
@@ -109,9 +122,15 @@ def _show(name: str | int, text: str | None, tags: list[Tag]) -> None:
     show(heading, tag_lines(tags) if tags else Text("no label"), "")
 
 
-def _names(path: str | None) -> list[str] | None:
+def _names(path: str | None, tagger: Tagger) -> list[str] | None:
     if path is None:
         return None
-    from longtail.data.streams import read_names
+    from longtail.data.streams import read_text_lines
 
-    return [name for name in read_names(path) if name]
+    check_file(path)
+    lines = (line.rstrip("\r\n") for _, line in read_text_lines(path))
+    names = list(dict.fromkeys(line for line in lines if line))
+    if not names:
+        raise InvalidInput(f"{path} names no label; write one on each line")
+    check_labels(tagger, names, path)
+    return names

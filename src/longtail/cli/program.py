@@ -74,7 +74,14 @@ class _Program(click.Group):
         return result
 
 
-@click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
+def _hyphenated(token: str) -> str:
+    """An option or choice as it is compared: words may have hyphens, blanks or underscores between them."""
+    return token.replace(" ", "-").replace("_", "-")
+
+
+@click.group(
+    cls=_Program, context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": _hyphenated}
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.")
 @click.version_option(__version__, message="longtail %(version)s")
 @click.pass_context

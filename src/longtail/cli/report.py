@@ -10,7 +10,7 @@ import click
 from longtail.cli.cards import learnt_from, now, source
 from longtail.cli.inputs import load_tagger, reader_options
 from longtail.cli.measuring import measuring_options, read_measured
-from longtail.cli.outputs import STANDARD_OUTPUT, check_folder, check_out, output
+from longtail.cli.outputs import check_out, out_option, output
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
@@ -18,14 +18,7 @@ from longtail.errors import InvalidInput
 @click.command()
 @click.argument("model")
 @click.argument("data")
-@click.option(
-    "-o",
-    "--out",
-    default="report.html",
-    show_default=True,
-    metavar="FILE",
-    help="The file to write, or - for standard output.",
-)
+@out_option("The file to write, or - for standard output.", default="report.html", show_default=True)
 @click.option("--force", is_flag=True, help="Replace FILE even if it is not a report.")
 @measuring_options
 @click.option("--worst", type=click.IntRange(0, 1000), default=20, show_default=True, help="Labels that fare worst.")
@@ -38,7 +31,7 @@ def command(
     /,
     model: str,
     data: str,
-    out: str,
+    out: str | None,
     force: bool,
     ks: tuple[int, ...],
     propensity: tuple[float, float] | None,
@@ -56,12 +49,9 @@ def command(
     from longtail.report import Heading, gather, render
     from longtail.store import read_card
 
-    file = None if out == STANDARD_OUTPUT else out
-    if file is not None:
-        check_out(file, data)
-        check_folder(file)
-        if not force:
-            _check_is_report(file)
+    wrote = check_out(out, data)
+    if out is not None and not force:
+        _check_is_report(out)
     tagger = load_tagger(model)
     card = read_card(model)
     corpus = read_measured(data, given)
@@ -78,10 +68,10 @@ def command(
     }
     heading = Heading(Path(model).absolute().name, source(data, "test"), now(), card, options, warning)
     page = render(facts, heading).encode("utf-8")
-    with output(file) as write:
+    with output(out) as write:
         write(page)
-    if file is not None:
-        terminal.say(f"wrote {file}; open it in a browser")
+    if out is not None:
+        terminal.say(f"{wrote} {out}; open it in a browser")
 
 
 def _check_is_report(out: str) -> None:

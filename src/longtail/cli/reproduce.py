@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -24,5 +25,7 @@ def command(name: str | None, out: str, quick: bool) -> None:
         return
     if name not in recipes.NAMES:
         raise InvalidInput(f"there is nothing called {name!r} to reproduce; known are {', '.join(recipes.NAMES)}")
+    if Path(out).exists() and not Path(out).is_dir():
+        raise InvalidInput(f"{out} is a file; give a folder to write to")
     for path in recipes.run(name, out, quick=quick):
         click.echo(str(path))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from longtail.cli.features import check_feature_options, feature_options, make_features
-from longtail.cli.inputs import SEED, ReaderOptions, read, reader_options
-from longtail.cli.outputs import check_folder, check_out, check_picture, output
-from longtail.cli.terminal import Terminal
+from longtail.cli.inputs import SEED, ReaderOptions, called, read, reader_options
+from longtail.cli.outputs import check_out, check_picture, out_option, output
+from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from longtail.labels import LabelSubset
 
 _AFFINITIES = ("co-occurrence", "conditional", "self-representation")
-_CRITERIA = ("predictable-cut", "penalised-cut", "cut", "score", "frequency", "random", "leverage")
-_NEED_FEATURES = ("predictable-cut", "score")
+_CRITERIA = ("predictable cut", "penalised cut", "cut", "score", "frequency", "random", "leverage")
+_NEED_FEATURES = ("predictable cut", "score")
 _COUNT = 100
 _WEIGHT = click.FloatRange(min=0, max=1_000_000_000)
 _DECIMALS = 6
@@ -59,7 +59,7 @@ class Chosen(NamedTuple):
 @click.option(
     "--explained", type=click.IntRange(min=0), default=3, show_default=True, help="Labels to name that each explains."
 )
-@click.option("-o", "--out", metavar="FILE", help="Write to FILE, .json or .tsv, instead of a table.")
+@out_option("Write to FILE, .json or .tsv, which appears when it is complete.")
 @click.option("--picture", metavar="FILE.png", help="Also draw how much is covered after each choice.")
 @reader_options
 @feature_options
@@ -83,22 +83,24 @@ def command(terminal: Terminal, /, **given: Any) -> None:
       random           any
       leverage         drawn by their leverage scores
     """
-    criterion = given["criterion"] or ("penalised-cut" if given["labels_only"] else "predictable-cut")
+    criterion = given["criterion"] or ("penalised cut" if given["labels_only"] else "predictable cut")
+    asked = f"--criterion {criterion.replace(' ', '-')}"
     if given["labels_only"] and criterion in _NEED_FEATURES:
-        raise click.UsageError(f"--criterion {criterion} looks at the features, which --labels-only forbids")
-    if given["score_weight"] is not None and criterion != "predictable-cut":
+        raise click.UsageError(f"{asked} looks at the features, which --labels-only forbids")
+    if given["score_weight"] is not None and criterion != "predictable cut":
         raise click.UsageError("--score-weight goes with --criterion predictable-cut")
-    _check_files(given)
+    wrote = _check_files(given)
     options = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
     corpus = read(given["data"], "train", options)
     check_feature_options(given, corpus)
     count = _count(given, corpus)
-    terminal.say(f"{given['data']}: {corpus.n_rows:,} rows, {corpus.n_labels:,} labels")
+    sizes = f"{counted(corpus.n_rows, 'row')}, {counted(corpus.n_labels, 'label')}"
+    terminal.say(f"{called(given['data'])}: {sizes}")
     if criterion in _NEED_FEATURES and not _has_features(corpus):
         if given["criterion"] is not None:
-            raise InvalidInput(f"--criterion {criterion} needs texts or features, and {given['data']} has none")
-        terminal.say("there are no texts or features to predict labels from: choosing by penalised-cut")
-        criterion = "penalised-cut"
+            raise InvalidInput(f"{asked} needs texts or features, and {called(given['data'])} has none")
+        terminal.say("there are no texts or features to predict labels from: choosing by penalised cut")
+        criterion = "penalised cut"
     scores = _scores(given, corpus, terminal) if criterion in _NEED_FEATURES else None
     found, usual, weights = _select(given, corpus, criterion, count, scores)
     chosen = _described(corpus, found, scores, weights, given["explained"])
@@ -106,27 +108,27 @@ def command(terminal: Terminal, /, **given: Any) -> None:
         _show(chosen)
     else:
         _write(given["out"], chosen, found, criterion, given["affinity"], corpus)
+        terminal.say(f"{wrote} {given['out']}: {counted(len(chosen), 'label')}")
     if given["picture"] is not None:
         _draw(given["picture"], found, usual, criterion)
         terminal.say(f"drew {given['picture']}")
     terminal.say(_summary(found, corpus, criterion))
 
 
-def _check_files(given: dict[str, Any]) -> None:
-    """Refuse before the work what could not be written after it."""
+def _check_files(given: dict[str, Any]) -> str:
+    """Refuse before the work what could not be written after it, and say whether a file is going to be replaced."""
     out = given["out"]
-    check_out(out, given["data"])
+    wrote = check_out(out, given["data"])
     if out is not None and Path(out).suffix.lower() not in (".json", ".tsv"):
         raise InvalidInput(f"chosen labels are written as .json or .tsv; {out} is neither")
-    if out is not None:
-        check_folder(out)
     if given["picture"] is not None:
         check_picture(given["picture"], given["data"])
+    return wrote
 
 
 def _count(given: dict[str, Any], corpus: Corpus) -> int:
     if not corpus.n_labels:
-        raise InvalidInput(f"{given['data']} has {corpus.n_rows} rows and no labels to choose from")
+        raise InvalidInput(f"{called(given['data'])} has {counted(corpus.n_rows, 'row')} and no labels to choose from")
     if given["n_labels"] is None:
         return min(_COUNT, corpus.n_labels)
     if given["n_labels"] > corpus.n_labels:
@@ -161,7 +163,7 @@ def _select(
     found = select_labels(
         corpus.labels,
         count,
-        criterion=criterion.replace("-", " "),
+        criterion=criterion,
         affinity=affinity,
         penalty=given["penalty"],
         scores=scores,
@@ -229,7 +231,7 @@ def _write(out: str, chosen: list[Chosen], found: LabelSubset, criterion: str, a
         write(b"label\trows\tpredictability\tgain\tcoverage\texplains\n")
         for each in chosen:
             score = "" if each.predictability is None else f"{each.predictability:g}"
-            names = "; ".join(printable(name) for name, _ in each.explains)
+            names = json.dumps([name for name, _ in each.explains], ensure_ascii=False)
             numbers = f"{each.rows}\t{score}\t{each.gain:.{_DECIMALS}g}\t{each.coverage:.{_DECIMALS}f}"
             write(f"{printable(each.label)}\t{numbers}\t{names}\n".encode())
 
@@ -261,7 +263,7 @@ def _summary(found: LabelSubset, corpus: Corpus, criterion: str) -> str:
     told = f"chose {len(found):,} of {corpus.n_labels:,} labels by {criterion}; {covered}"
     if not found.guarantee:
         return f"{told} of all, and are not proved to be near the best choice of as many"
-    measure = "penalised-cut" if criterion in ("frequency", "random", "leverage") else criterion
+    measure = "penalised cut" if criterion in ("frequency", "random", "leverage") else criterion
     # Rounded down: what is told is proved.
     share = math.floor(1000 * found.guarantee) / 10
     return f"{told} of all, and {share:g} % of the best {measure} of as many labels are proved to be reached"

@@ -89,7 +89,7 @@ class Terminal:
     @contextmanager
     def _task(self, description: str, total: int | None) -> Iterator[Advance]:
         if self.quiet or self._hidden is None or description in self._hidden:
-            yield lambda amount: None
+            yield lambda amount, note="": None
         elif sys.stderr.isatty():
             with self._bar(description, total) as advance:
                 yield advance
@@ -121,8 +121,12 @@ class Terminal:
         bars = self._bars
         bars.start()
         task = bars.add_task(description, total=total)
+
+        def advance(amount: int, note: str = "") -> None:
+            bars.update(task, advance=amount, description=f"{description}: {note}" if note else None)
+
         try:
-            yield lambda amount: bars.advance(task, amount)
+            yield advance
         finally:
             bars.remove_task(task)
             if not bars.tasks:
@@ -139,14 +143,15 @@ class _LinesOfProgress:
         self._done = 0
         self._begun = self._told = time.monotonic()
 
-    def advance(self, amount: int) -> None:
+    def advance(self, amount: int, note: str = "") -> None:
         self._done += amount
         now = time.monotonic()
         if now - self._told < _SECONDS_BETWEEN_LINES or not self._total or self._done <= 0:
             return
         self._told = now
         left = (now - self._begun) * (self._total - self._done) / self._done
-        self._terminal.say(f"{self._description}: {self._done / self._total:.0%}, about {left:.0f} s left")
+        told = f"{self._description}: {note}" if note else self._description
+        self._terminal.say(f"{told}: {self._done / self._total:.0%}, about {left:.0f} s left")
 
 
 class _Lines(logging.Handler):

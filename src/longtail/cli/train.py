@@ -23,7 +23,7 @@ from longtail.cli.groups import (
     holds_group_labels,
     read_grouped,
 )
-from longtail.cli.inputs import SEED, STANDARD_INPUT, ReaderOptions, read, reader_options
+from longtail.cli.inputs import SEED, STANDARD_INPUT, ReaderOptions, called, read, reader_options
 from longtail.cli.learners import check_learner_options, learner, learner_options
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput, ModelFormatError
@@ -114,7 +114,9 @@ def check_target(out: str, force: bool) -> None:
     for parent in path.absolute().parents:
         if parent.exists():
             if not (parent.is_dir() and os.access(parent, os.W_OK)):
-                raise InvalidInput(f"{out} cannot be made: {parent} is not a directory one may write to")
+                raise InvalidInput(
+                    f"{out} cannot be made: {parent} is not a directory one may write to; choose another"
+                )
             break
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
@@ -135,6 +137,8 @@ def _train_on_rows(given: dict[str, Any], options: ReaderOptions, terminal: Term
             raise
         reason = error.reason.partition("; these are groups")[0]
         raise DataFormatError(error.path, error.line, f"{reason}; for groups say --strategy auto") from None
+    if not corpus.n_rows:
+        raise InvalidInput(f"{called(given['data'])} has no rows; there is nothing to learn from")
     check_feature_options(given, corpus)
     if given["no_refit"] and given["validate"] is None:
         raise InvalidInput("--no-refit only has a meaning with --validate")
@@ -194,7 +198,9 @@ def _hold_out(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
 
     count = round(share * corpus.n_rows)
     if not 0 < count < corpus.n_rows:
-        raise InvalidInput(f"--validate {share:g} of {corpus.n_rows} rows leaves no row for one of the parts")
+        raise InvalidInput(
+            f"--validate {share:g} of {corpus.n_rows} rows leaves no row for one of the parts; choose another share"
+        )
     mixed = np.arange(1, corpus.n_rows + 1, dtype=np.uint64) + np.uint64(seed) * np.uint64(corpus.n_rows)
     mixed *= np.uint64(_GOLDEN_RATIO)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -206,19 +212,18 @@ def _hold_out(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
 def _fit(corpus: Corpus, given: dict[str, Any], terminal: Terminal) -> _Trained:
     from longtail.tagger import Tagger
 
-    corpus = _with_labels_that_occur(corpus, terminal)
+    corpus = _with_labels_that_occur(corpus, given["data"], terminal)
     features, X = make_features(given, corpus, terminal)
     choice = learner(given, X, corpus, terminal)
     return _Trained(Tagger.from_fitted(features, choice.estimator.fit(X, corpus.labels), corpus), choice.reasons)
 
 
-def _with_labels_that_occur(corpus: Corpus, terminal: Terminal) -> Corpus:
+def _with_labels_that_occur(corpus: Corpus, data: str, terminal: Terminal) -> Corpus:
     """Nothing can be learnt of a label without rows; its score of 0 would only get into the way of others."""
     counts = corpus.label_counts
-    if corpus.n_rows == 0 or not counts.any():
-        raise InvalidInput(
-            f"there is nothing to learn from: {counted(corpus.n_rows, 'row')}, none of them with a label"
-        )
+    if not counts.any():
+        rows = counted(corpus.n_rows, "row")
+        raise InvalidInput(f"{called(data)}: of {rows} to learn from, none has a label; give the rows their labels")
     if counts.all():
         return corpus
     names = [name for name, count in zip(corpus.label_names, counts.tolist(), strict=True) if count]
@@ -228,9 +233,8 @@ def _with_labels_that_occur(corpus: Corpus, terminal: Terminal) -> Corpus:
 
 
 def _describe(data: str, corpus: Corpus) -> str:
-    source = "standard input" if data == "-" else data
     mean = corpus.labels.nnz / max(1, corpus.n_rows)
-    return f"{source}: {counted_rows(corpus)}, {counted(corpus.n_labels, 'label')}, {mean:.1f} labels per row"
+    return f"{called(data)}: {counted_rows(corpus)}, {counted(corpus.n_labels, 'label')}, {mean:.1f} labels per row"
 
 
 def _summary(out: str, tagger: Tagger, seconds: float) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from longtail.cli.inputs import load_tagger
-from longtail.cli.outputs import write_through
-from longtail.cli.terminal import Terminal
+from longtail.cli.outputs import check_out, out_option, output, write_through
+from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Text to read, JSON nodes, or lines of child, tab, parent.",
 )
-@click.option("-o", "--out", metavar="FILE", help="Write to FILE, which appears when it is complete.")
+@out_option()
 @click.pass_obj
 def command(
     terminal: Terminal, /, model: str, number: int, depth: int | None, labels: int | None, format: str, out: str | None
@@ -42,6 +42,7 @@ def command(
     for name, value in (("--depth", depth), ("--labels", labels)):
         if value is not None and format != "text":
             raise click.UsageError(f"{name} is for --format text")
+    wrote = check_out(out, None)
     tagger = load_tagger(model)
     hierarchy = _hierarchy(tagger, model, number)
     names = tagger.label_names_
@@ -55,7 +56,8 @@ def command(
         text = hierarchy.format(names, max_depth=depth, max_labels=5 if labels is None else labels)
         _write("\n".join(map(printable, text.splitlines())), out)
     if out is not None:
-        terminal.say(f"wrote {out}: {hierarchy.n_nodes:,} nodes, {len(hierarchy.labels):,} labels")
+        sizes = f"{counted(hierarchy.n_nodes, 'node')}, {counted(len(hierarchy.labels), 'label')}"
+        terminal.say(f"{wrote} {out}: {sizes}")
 
 
 def _hierarchy(tagger: Tagger, model: str, number: int) -> LabelHierarchy:
@@ -72,10 +74,8 @@ def _write(text: str, out: str | None) -> None:
     if out is None:
         click.echo(text)
         return
-    from longtail.data.streams import writing
-
-    with writing(out) as stream:
-        stream.write(text.encode() + b"\n")
+    with output(out) as write:
+        write(text.encode() + b"\n")
 
 
 def _write_taxonomy(hierarchy: LabelHierarchy, names: Sequence[str], out: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ _ID_COLUMN = "id"
 _BY_EXTENSION = {".tsv": "\t", ".tab": "\t"}
 _CANDIDATES = ",\t;|"
 _ROWS_WRITTEN_AT_ONCE = 1000
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 Column = str | int
 
@@ -41,7 +43,8 @@ def read_delimited(
     ----------
     path : str or path-like
     text, labels : str or int
-        The columns of the text and of the label names, by name or by number from 0. ``labels=None``: there are none.
+        The columns of the text and of the label names, by name or by number from 0; a text such as ``"3"`` is a
+        number where no column is named so. ``labels=None``: there are none.
     delimiter : str or None
         What stands between columns; None means a tab for ``.tsv`` and ``.tab``, else the likeliest of comma, tab,
         semicolon and bar in the first line.
@@ -100,7 +103,7 @@ def iter_delimited(
 ) -> Iterator[DelimitedRow]:
     """Yield the rows of a delimited file; `group` is a column too, and the others are as for `read_delimited`."""
     _check_separators(delimiter, label_separator)
-    if not header and not all(isinstance(column, int | None) for column in (text, labels, group)):
+    if not header and not all(_is_number(column) for column in (text, labels, group) if column is not None):
         raise InvalidInput("without a header columns have no names: give the numbers of the text and labels columns")
     columns: _Columns | None = None
     width = 0
@@ -184,6 +187,11 @@ def _guess_delimiter(path: PathName, line: str) -> str:
     return known or max(_CANDIDATES, key=line.count)
 
 
+def _is_number(column: Column) -> bool:
+    """Whether a column can be meant by its number; other scripts have digits too, and so have superscripts."""
+    return isinstance(column, int) or _NUMBER.fullmatch(column) is not None
+
+
 class _Columns(NamedTuple):
     text: int
     labels: int | None
@@ -201,14 +209,15 @@ def _find_columns(
     group: Column | None,
 ) -> _Columns:
     def find(column: Column) -> int:
-        if isinstance(column, int):
-            if not 0 <= column < width:
-                raise DataFormatError(path, line, f"no column {column}: there are {width}, numbered from 0")
-            return column
         places = [place for place, name in enumerate(names or []) if name.strip() == column]
+        listed = ", ".join(repr(name) for name in names or [])
+        if not places and _is_number(column):
+            if not 0 <= int(column) < width:
+                known = f": {listed}" if listed else ""
+                raise DataFormatError(path, line, f"no column {column}: there are {width}, numbered from 0{known}")
+            return int(column)
         if len(places) != 1:
             fault = f"{len(places)} columns are named" if places else "no column is named"
-            listed = ", ".join(repr(name) for name in names or [])
             raise DataFormatError(
                 path,
                 line,

@@ -112,7 +112,9 @@ def _choose(known: dict[str, Callable[..., Result]], path: PathName, format: str
 def _read_pair(path: PathName, labels_path: PathName | None = None, **options: Any) -> Corpus:
     partner = _partner(path) if labels_path is None else Path(labels_path)
     if labels_path is None and not partner.is_file():
-        raise DataFormatError(path, None, f"the file of its labels, {partner.name}, is not beside it; give labels_path")
+        raise DataFormatError(
+            path, None, f"the file of its labels, {partner.name}, is not beside it; put it there, or give labels_path"
+        )
     return read_scipy(path, partner, **options)
 
 
@@ -125,4 +127,7 @@ def _partner(path: PathName) -> Path:
     for features, labels in _PARTNERS:
         if name.startswith(features):
             return Path(path).with_name(labels + name.removeprefix(features))
-    raise InvalidInput(f"{path} is one of a pair, but its name does not start with X or features; give labels_path")
+    raise InvalidInput(
+        f"{path} is one of a pair, but its name does not start with X or features; call it so, and the other one Y or "
+        f"labels, or give labels_path"
+    )

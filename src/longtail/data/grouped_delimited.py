@@ -33,7 +33,7 @@ def read_grouped_delimited(
     ----------
     path : str or path-like
     group, text, labels : str or int
-        The columns of the group, the text and the label names, by name or by number from 0.
+        The columns of the group, the text and the label names, as for `read_delimited`.
     delimiter, label_separator, header, field_limit
         As for `read_delimited`.
 

@@ -26,6 +26,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _NEED_SCORES = ("score", "predictable cut")
 _BASELINES = ("frequency", "random", "leverage")
 CRITERIA = ("cut", "penalised cut", *_NEED_SCORES, *_BASELINES)
+SPELLINGS = (*CRITERIA, "penalised-cut", "predictable-cut")  # also as a shell writes them
 METHODS = ("auto", "lazy", "stochastic")
 _HEAVIEST = 1e9  # what weights are multiplied with; far more would round the others of a sum to nothing
 _ROUNDING = 1e-12  # relative, of a value and a bound that are sums of many numbers
@@ -91,7 +92,8 @@ def select_labels(
         times how much they explain each other. "score": the sum of `scores`. "predictable cut": penalised cut plus
         `score_weight` times score. "frequency": the labels with the most rows. "random": any labels. "leverage": labels
         drawn, without replacement, with probabilities that are their leverage scores in the `n_labels` leading right
-        singular vectors of Y. None is "predictable cut" with `scores` and "penalised cut" without.
+        singular vectors of Y. None is "predictable cut" with `scores` and "penalised cut" without. A hyphen may
+        stand for the blank.
     affinity : Affinity or None
         How much labels explain each other, from `label_affinity`; None is its "co-occurrence".
     penalty : float
@@ -160,8 +162,9 @@ def select_labels(
 def _check_criterion(criterion: str | None, scores: Any) -> str:
     if criterion is None:
         return "penalised cut" if scores is None else "predictable cut"
-    if criterion not in CRITERIA:
+    if criterion not in SPELLINGS:
         raise InvalidInput(f"criterion is {criterion!r}; expected one of {', '.join(map(repr, CRITERIA))}")
+    criterion = criterion.replace("-", " ")
     if criterion in _NEED_SCORES and scores is None:
         raise InvalidInput(
             f"the criterion {criterion!r} needs scores; give those of longtail.linear.label_predictability(X, Y), or "

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from longtail import progress
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.labels import label_affinity, select_labels, sparse_decoder
-from longtail.labels.subset import CRITERIA
+from longtail.labels.subset import SPELLINGS
 from longtail.linear.choice import choose_learner
 from longtail.linear.model import Explanation
 from longtail.linear.predictability import label_predictability
@@ -124,7 +124,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
         "outliers": Budget(),
         "decoder": Choice(("ridge", "l1")),
         "decoder_alpha": Number(above=0, high=1e9, optional=True),
-        "criterion": Choice(CRITERIA),
+        "criterion": Choice(SPELLINGS),
         "affinity": Choice(AFFINITIES),
         "affinity_alpha": Number(above=0, high=1e9),
         "penalty": Number(low=0, high=1e9),
@@ -207,18 +207,19 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
                 f"LabelSubsetClassifier: n_labels is {self.n_labels}, but Y has {n_labels} labels; choose at most so "
                 f"many, or train the estimator alone"
             )
+        criterion = self.criterion.replace("-", " ")
         affinity = scores = None
-        if "cut" in self.criterion:
+        if "cut" in criterion:
             method = self.affinity
             if method == "auto":
                 method = "self-representation" if n_labels <= _FEW_LABELS else "conditional"
             affinity = label_affinity(Y, method, alpha=self.affinity_alpha, n_jobs=self.n_jobs)
-        if self.criterion in ("predictable cut", "score"):
+        if criterion in ("predictable cut", "score"):
             scores = label_predictability(X, Y, random_state=seed, n_jobs=self.n_jobs)
         found = select_labels(
             Y,
             self.n_labels,
-            criterion=self.criterion,
+            criterion=criterion,
             affinity=affinity,
             penalty=self.penalty,
             score_weight=self.score_weight,

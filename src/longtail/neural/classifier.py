@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -238,7 +239,7 @@ class MultiHeadClassifier(NeuralModel):
                 batch = network.head.batch_values(batch_size) + 4 * batch_size * self.width
                 training_plan(network, 4 * batch).check()
                 name = f"network {i + 1} of {self.n_networks}"
-                with stage(name if self.n_networks > 1 else "training"):
+                with stage(name) if self.n_networks > 1 else nullcontext():
                     where = None if self.checkpoint is None else f"{self.checkpoint}-{i}"
                     self.histories_.append(train(network, rows, Y, settings, checkpoint=where))
                 self.networks_.append(network.eval())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -194,10 +194,15 @@ def train(
     if checkpoint is not None:
         position = read_checkpoint(checkpoint, identity, network, optimiser)
     training = network.training
-    with torch.random.fork_rng(devices=[]), _deterministic():
+    left = (settings.epochs - len(position.losses)) * len(chosen)
+    with torch.random.fork_rng(devices=[]), _deterministic(), task("training", total=left) as advance:
+
+        def tell(rows: int, loss: float) -> None:
+            advance(rows, _described(loss, settings, position, metric))
+
         try:
             while len(position.losses) < settings.epochs and not _out_of_patience(position, settings):
-                _epoch(network, rows, labels, chosen, settings, optimiser, position, metric)
+                _epoch(network, rows, labels, chosen, settings, optimiser, position, tell)
                 if judge is not None:
                     judge.after_epoch(network, position)
                 if checkpoint is not None:
@@ -236,7 +241,7 @@ def _epoch(
     settings: Settings,
     optimiser: Optimiser,
     position: Position,
-    metric: str,
+    tell: Callable[[int, float], None],
 ) -> None:
     epoch = len(position.losses)
     order = chosen[epoch_order(len(chosen), settings.seed, epoch)]
@@ -246,23 +251,23 @@ def _epoch(
     averaged = round(settings.average * n_steps)
     between = max(1, averaged // _SNAPSHOTS)
     network.train()
-    total = 0.0
-    with task(_described(epoch, settings, position, metric), total=len(order)) as advance:
-        for step, batch in enumerate(batches, start=epoch * len(batches)):
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.autocast == "bf16"):
-                loss = network.loss(rows.batch(batch), label_rows(labels, batch))
-            value = loss.item()
-            if not math.isfinite(value):
-                raise Diverged(_diverged(f"the loss is {value}", epoch, settings))
-            total += value * len(batch)
-            loss.backward()  # type: ignore[no-untyped-call]
-            factor = learning_rate_factor(settings.schedule, step, n_steps, settings.warmup)
-            optimiser.step(factor, settings.clip)
-            left = n_steps - 1 - step
-            if left < averaged and left % between == 0:
-                position.average = position.average or WeightAverage(network)
-                position.average.add(network)
-            advance(len(batch))
+    total, seen = 0.0, 0
+    for step, batch in enumerate(batches, start=epoch * len(batches)):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.autocast == "bf16"):
+            loss = network.loss(rows.batch(batch), label_rows(labels, batch))
+        value = loss.item()
+        if not math.isfinite(value):
+            raise Diverged(_diverged(f"the loss is {value}", epoch, settings))
+        total += value * len(batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        factor = learning_rate_factor(settings.schedule, step, n_steps, settings.warmup)
+        optimiser.step(factor, settings.clip)
+        left = n_steps - 1 - step
+        if left < averaged and left % between == 0:
+            position.average = position.average or WeightAverage(network)
+            position.average.add(network)
+        seen += len(batch)
+        tell(len(batch), total / seen)
     for name, parameter in network.named_parameters():
         if not bool(torch.isfinite(parameter).all()):
             raise Diverged(_diverged(f"{name} holds NaN or infinity", epoch, settings))
@@ -304,13 +309,10 @@ def _digest(labels: Any, chosen: Array, judge: Judge | None) -> str:
     return digest.hexdigest()
 
 
-def _described(epoch: int, settings: Settings, position: Position, metric: str) -> str:
-    text = f"epoch {epoch + 1} of {settings.epochs}"
-    if position.losses:
-        text += f", loss {position.losses[-1]:.4g}"
-    if position.values:
-        text += f", validation {metric} {position.values[-1]:.4g}"
-    return text
+def _described(loss: float, settings: Settings, position: Position, metric: str) -> str:
+    """How the epoch stands, with the mean loss so far, and how good the last one was."""
+    text = f"epoch {len(position.losses) + 1} of {settings.epochs}, loss {loss:.4g}"
+    return f"{text}, validation {metric} {position.values[-1]:.4g}" if position.values else text
 
 
 def _diverged(found: str, epoch: int, settings: Settings) -> str:

@@ -61,7 +61,7 @@ def read_model(directory: str | os.PathLike[str], *, verify: bool = False, mmap:
     >>> read_model("nowhere")
     Traceback (most recent call last):
     ...
-    longtail.errors.ModelFormatError: nowhere: there is no model here (no such directory)
+    longtail.errors.ModelFormatError: nowhere: there is no model here (no such directory); ...
     """
     path = Path(directory)
     try:
@@ -122,18 +122,21 @@ def inspect_model(directory: str | os.PathLike[str]) -> dict[str, Any]:
     }
 
 
+def _no_model(found: str) -> ModelFormatError:
+    return ModelFormatError(f"there is no model here ({found}); give the directory that one was saved to")
+
+
 def _manifest_content(path: Path) -> bytes:
     try:
         if not path.is_dir():
-            is_file = path.is_file() or path.parent.is_file()
-            found = "this is a file; a model is a directory" if is_file else "no such directory"
             if path.name == MANIFEST and path.is_file():
-                found = "this is a file of a model; give the directory that it is in"
-            raise ModelFormatError(f"there is no model here ({found})")
+                raise _no_model("this is a file of a model")
+            is_file = path.is_file() or path.parent.is_file()
+            raise _no_model("this is a file; a model is a directory" if is_file else "no such directory")
         with open_plain(path / MANIFEST) as file:
             return file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise ModelFormatError(f"there is no model here ({MANIFEST} is missing)") from None
+        raise _no_model(f"{MANIFEST} is missing") from None
     except (OSError, ValueError) as error:
         if isinstance(error, ModelFormatError):
             raise
