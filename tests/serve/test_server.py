@@ -80,9 +80,12 @@ def test_without_a_browser_the_address_is_told(model_directory: Path) -> None:
         env={**os.environ, "BROWSER": "no-such-browser", "DISPLAY": "", "WAYLAND_DISPLAY": "", "PATH": ""},
     ) as process:
         assert process.stdout is not None
+        end = threading.Timer(WAIT, process.kill)
+        end.start()
         try:
             lines = [process.stdout.readline() for _ in range(2)]
         finally:
+            end.cancel()
             process.kill()
     [address] = {found[0] for line in lines if (found := re.search(r"http://[^ ]*/", line))}
     assert any(f"open {address} yourself" in line for line in lines)
@@ -152,11 +155,14 @@ def test_on_loopback_the_service_goes_by_the_names_of_the_machine_alone(serve: C
     def called(service: Service, name: str) -> int:
         return service.send(f"GET /v1/labels HTTP/1.1\r\nHost: {name}\r\n\r\n".encode()).status
 
-    service = serve("--allow-host", "tags.example")
+    service = serve("--allow-host", "tags.example:8443")
     for name in ("localhost", "LOCALHOST:80", "127.0.0.1:8080", "[::1]", "[::1]:80", "tags.example"):
         assert called(service, name) == 200, name
     for name in ("elsewhere.example", "localhost.elsewhere.example:80", "127.0.0.1.elsewhere.example", "", "::1"):
         assert called(service, name) == 421, name
+    assert called(service, "elsewhere.example\r\nHost: localhost") == 421
+    assert called(service, "localhost\r\nHost: elsewhere.example") == 421
+    assert called(serve("--host", "127.1"), "elsewhere.example") == 421
     assert called(serve(LONGTAIL_TOKEN="secret"), "elsewhere.example") == 401
 
 

@@ -50,7 +50,13 @@ def _limit_options(function: Any) -> Any:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 @click.option("--token-file", metavar="FILE", help=f"Ask for the bearer token in FILE.  [default: ${_TOKEN}]")
-@click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="Another name that the service goes by.")
+@click.option(
+    "--allow-host",
+    "hosts",
+    metavar="NAME",
+    multiple=True,
+    help="Another name that the service goes by, where it checks names.",
+)
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @click.option("--access-log", is_flag=True, help="Log a line for each request.")
 @_limit_options

@@ -83,7 +83,7 @@ class Guard:
         self._endpoints = endpoints
         self._routes = frozenset(routes)
         self._bearer = None if token is None else token.encode()
-        self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
+        self._hosts = None if hosts is None else frozenset(_without_port(host).lower() for host in hosts)
         self._occupancy = occupancy
         self._held = 0
         measures.watch("longtail_requests_in_progress", "Requests being worked on.", lambda: occupancy.in_progress)
@@ -162,11 +162,14 @@ class _Exchange:
         self._entered = True
 
     def _check_host(self) -> None:
-        hosts, called = self._guard._hosts, self._headers.get(b"host")
-        if hosts is None or called is None or _without_port(called.decode("latin-1")).lower() in hosts:
+        hosts = self._guard._hosts
+        if hosts is None:
             return
-        message = f"the service does not go by the name {shortened(_without_port(called.decode('latin-1')))}"
-        raise Refusal(421, "wrong_host", f"{message}; call it by its address, or start it with --allow-host")
+        # A request without the header is of no browser, and one with several has to be right in all of them.
+        for called in (value.decode("latin-1") for name, value in self._scope["headers"] if name == b"host"):
+            if _without_port(called).lower() not in hosts:
+                message = f"the service does not go by the name {shortened(_without_port(called))}"
+                raise Refusal(421, "wrong_host", f"{message}; call it by its address, or start it with --allow-host")
 
     def _check_token(self, path: str) -> None:
         bearer = self._guard._bearer

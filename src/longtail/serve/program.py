@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -68,7 +69,8 @@ def run(
     _allow_files(limits.connections + _OTHER_FILES)
     listener = _listen(host, port)
     with contextlib.closing(listener):
-        known = (*_OWN_NAMES, host, *hosts) if token is None and is_loopback(host) else None
+        on_loopback = _is_loopback(listener.getsockname()[0])
+        known = (*_OWN_NAMES, host, *hosts) if token is None and on_loopback else None
         app = create_app(models, limits=limits, token=token, hosts=known)
         config = uvicorn.Config(
             app,
@@ -121,15 +123,25 @@ class _Server(uvicorn.Server):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`.
+    """Whether only this machine can reach what listens on `host`.
 
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
+    >>> is_loopback("127.0.0.1"), is_loopback("LOCALHOST"), is_loopback("127.1"), is_loopback("0.0.0.0")
+    (True, True, True, False)
     """
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        return _is_loopback(_resolve(host, 0)[-1][0])
+    except (OSError, UnicodeError):
+        return False
+
+
+def _is_loopback(address: str) -> bool:
+    found = ipaddress.ip_address(address.partition("%")[0])
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+
+
+def _resolve(host: str, port: int) -> Any:
+    """What to listen on: family, kind, protocol, canonical name and address."""
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
 
 
 def _log_requests() -> None:
@@ -154,9 +166,7 @@ def _allow_files(count: int) -> None:
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
+        family, kind, protocol, _, address = _resolve(host, port)
         listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "this is no name of a host"

@@ -178,7 +178,7 @@ def test_the_card_tells_what_is_known_and_how_to_know_the_rest(visit: Any, servi
         ["Precision P", "71.0%", "41.0%"],
         ["Ranking quality nDCG", "71.0%", "64.0%"],
         ["Recall R", "", "55.0%"],
-        ["Mean of precision and recall F1", "", "47.0%"],
+        ["Harmonic mean of precision and recall F1", "", "47.0%"],
     ]
     expect(card.locator(".bands li")).to_contain_text(["100 to 4,000 times · 20 labels", "1 to 9 times · 4,000 labels"])
     shares = card.locator(".bands .bar").evaluate_all("bars => bars.map(bar => bar.style.getPropertyValue('--share'))")

@@ -7,7 +7,7 @@ const MEANT = {
   nDCG: "Ranking quality",
   PSP: "Precision, rare labels counting more",
   R: "Recall",
-  F1: "Mean of precision and recall",
+  F1: "Harmonic mean of precision and recall",
   coverage: "Labels ever found",
 };
 

@@ -90,7 +90,7 @@ const labelsPath = (query) => `v1/labels?${new URLSearchParams({ ...query, model
 async function search(sought, limit) {
   const first = (await ask("labels", labelsPath({ prefix: sought, limit })))?.labels;
   if (!first || !sought || first.length === limit) return first;
-  const more = (await ask("labels", labelsPath({ contains: sought, limit: limit + first.length })))?.labels;
+  const more = (await ask("labels", labelsPath({ contains: sought, limit })))?.labels;
   const known = new Set(first.map(({ label }) => label));
   return more && [...first, ...more.filter(({ label }) => !known.has(label))].slice(0, limit);
 }
@@ -247,7 +247,7 @@ async function explain() {
   } else if (messages.get("explanation").isError) {
     const why = messages.get("explanation").message;
     tell("explanation", "");
-    reasons.replaceChildren(make("p", { class: "quiet", role: "alert" }, `This cannot be explained: ${why}.`));
+    reasons.replaceChildren(make("p", { class: "quiet", role: "alert" }, why));
     reasons.setAttribute("aria-busy", "false");
   }
 }
