@@ -301,7 +301,7 @@ class Tagger(BaseEstimator, Persistent):
     def most_frequent(self, labels: Array, limit: int) -> Array:
         """Of some label ids those with most training rows, the most frequent first, ties in the order given."""
         counts = self.label_counts_[labels]
-        if len(labels) > limit:
+        if 0 < limit < len(labels):
             # Only what can be among the first is put in order.
             enough = counts >= np.partition(counts, len(counts) - limit)[len(counts) - limit]
             labels, counts = labels[enough], counts[enough]

@@ -48,9 +48,13 @@ class StringIndex:
         first = np.searchsorted(self._hashes, hashes, side="left")
         last = np.searchsorted(self._hashes, hashes, side="right")
         found = np.full(len(encoded), -1, dtype=np.int64)
+        for number in np.flatnonzero(last - first == 1).tolist():
+            place = int(self._places[first[number]])
+            if self._bytes(place) == encoded[number]:
+                found[number] = place
         # Each run is read once: a table whose names were made to hash alike must not cost a search for every string.
         runs: dict[int, dict[bytes, int]] = {}
-        for number in np.flatnonzero(first < last).tolist():
+        for number in np.flatnonzero(last - first > 1).tolist():
             start = int(first[number])
             if start not in runs:
                 runs[start] = self._run(start, int(last[number]))
