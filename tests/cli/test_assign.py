@@ -376,6 +376,20 @@ def test_the_file_that_is_read_is_not_written_over(longtail: Callable, command: 
     assert Path("pages.jsonl").read_text(encoding="utf-8") == PAGES
 
 
+def test_the_groups_file_is_not_written_over(longtail: Callable) -> None:
+    Path("rows.jsonl").write_text('{"text": "red"}\n', encoding="utf-8")
+    Path("groups.jsonl").write_text('{"rows": [0], "labels": ["x"]}\n', encoding="utf-8")
+    before = Path("groups.jsonl").read_bytes()
+    result = longtail("assign", "rows.jsonl", "--groups", "groups.jsonl", "--out", "groups.jsonl")
+    assert "is what is read; write to another file" in result.err
+    assert Path("groups.jsonl").read_bytes() == before
+
+
+def test_a_data_set_has_no_labels_of_groups(longtail: Callable) -> None:
+    told = longtail("train", "python-api", "--out", "m", "--strategy", "eagle").err
+    assert "--strategy is for labels of groups; python-api has labels of rows" in told
+
+
 COLUMNS = """\
 page,text,labels
 p1,red apples and pears,fruit;weather

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -234,6 +235,31 @@ def test_a_file_that_names_no_label_is_an_error(longtail: Callable, model: str) 
     assert told == "error: some names no label; write one on each line\n"
     Path("some").write_text("fruit\nfruit\n", encoding="utf-8")
     assert longtail("predict", model, "--text", "rain", "--allow", "some").code == 0
+    Path("none").touch()
+    assert longtail("predict", model, "--text", "rain", "--deny", "none").code == 0
+
+
+@pytest.mark.parametrize("option", ["--allow", "--deny"])
+def test_a_list_of_labels_is_not_written_over(longtail: Callable, model: str, option: str) -> None:
+    Path("some").write_text("fruit\n", encoding="utf-8")
+    result = longtail("predict", model, "--text", "rain", option, "some", "--out", "some")
+    assert result.err == "error: some is what is read; write to another file\n"
+    assert Path("some").read_text(encoding="utf-8") == "fruit\n"
+
+
+def test_looking_for_a_name_that_was_meant_is_bounded(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longtail.cli.inputs._NAMES_COMPARED", 3)
+    compared: list[int] = []
+
+    def count(sought: str, names: Iterable[str], **_: Any) -> list[str]:
+        compared.append(len(list(names)))
+        return []
+
+    monkeypatch.setattr("difflib.get_close_matches", count)
+    for number in range(9):
+        Path(f"rows-{number}.jsonl").touch()
+    assert "it was looked for in" in longtail("train", "rows-x.jsonl", "--out", "m").err
+    assert compared == [3]
 
 
 def test_a_model_of_another_version_says_so(longtail: Callable, model: str) -> None:

@@ -6,6 +6,7 @@ import csv
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from corpora import NAMES, assert_same_corpus, text_corpora
 from hypothesis import given
@@ -95,6 +96,8 @@ def test_a_name_that_is_a_number_comes_before_the_number(write):
     assert read_delimited(write("1,0\na red apple,fruit\n"), text="1", labels="0").texts == ["a red apple"]
     assert read_delimited(write("1,0\nfruit,a red apple\n"), text=1, labels=0).texts == ["a red apple"]
     assert read_delimited(write("a,b\nfruit,a red apple\n"), text="1", labels="0").texts == ["a red apple"]
+    assert read_delimited(write("t,1,1\na red apple,fruit,x\n"), text="t", labels="1").label_names == ("fruit",)
+    assert read_delimited(path, text=np.int64(0), labels=np.int64(1)).texts == ["a red apple"]
 
 
 def test_columns_by_number_must_exist(write):

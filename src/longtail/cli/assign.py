@@ -85,7 +85,7 @@ def command(terminal: Terminal, /, **given: Any) -> None:
     if given["strategy"] == "eagle-0" and (given["iterations"] is not None or given["step"] is not None):
         raise click.UsageError("--strategy eagle-0 makes no sweeps: --iterations and --step mean nothing with it")
     options = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
-    wrote = check_out(given["out"], given["data"])
+    wrote = check_out(given["out"], given["data"], given["groups"])
     corpus = read_grouped(given["data"], given["groups"], options, given["group_column"])
     terminal.say(describe_groups(given["data"], corpus))
     check_feature_options(given, corpus)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from longtail.cli.cards import learnt_from, metrics_section, source
-from longtail.cli.inputs import load_tagger, reader_options
+from longtail.cli.inputs import load_tagger, reader_options, takes_columns
 from longtail.cli.measuring import measuring_options, read_measured
 from longtail.cli.outputs import check_picture
 from longtail.cli.terminal import Terminal
@@ -50,7 +50,8 @@ def command(
     if warning := learnt_from(read_card(model), data):
         terminal.say(f"note: {warning}")
     if not any(group.n_true_labels for group in report.groups if group.name != "unseen"):
-        terminal.say("note: the model knows none of these labels; if it should, name their column: --label-column")
+        advice = "; if it should, name their column: --label-column" if takes_columns(data, given["format"]) else ""
+        terminal.say(f"note: the model knows none of these labels{advice}")
     click.echo(report.to_json() if as_json else report.to_text())
     if picture is not None:
         report.save_picture(picture)

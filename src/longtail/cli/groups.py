@@ -58,7 +58,7 @@ def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
 
     Standard input cannot be looked into beforehand, so there it is the options for groups that say it.
     """
-    from longtail.data import format_of, holds_groups
+    from longtail.data import CATALOGUE, format_of, holds_groups
 
     asked = [f"--{name}" for name in ("strategy", "rule") if given[name] is not None]
     data = given["data"]
@@ -71,8 +71,9 @@ def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
     else:
         found = False
     if asked and not found:
-        check_exists(data)
-        if is_blank(data):
+        if data.lower() not in CATALOGUE:
+            check_exists(data)
+        if Path(data).is_file() and is_blank(data):
             raise InvalidInput(f"{data} has no rows; there is nothing to learn from")
         raise InvalidInput(
             f"{asked[0]} is for labels of groups; {data} has labels of rows: no list of texts under 'texts', and "

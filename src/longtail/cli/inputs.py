@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,7 +27,9 @@ SEED = click.IntRange(min=0, max=2**31 - 1)
 _ROWS_AT_ONCE = 512
 _DIGITS = 9
 _ALIKE = 0.8
-_NAMES_COMPARED = 100_000  # for one that is alike; more would take seconds
+# What is looked through, and what is compared, for a name that may be meant: comparing all could take minutes.
+_NAMES_LOOKED_AT = 100_000
+_NAMES_COMPARED = 500
 _PLAIN = "for one text per line say --plain"
 
 
@@ -66,6 +69,13 @@ class ReaderOptions:
 def is_number(value: str) -> bool:
     """Whether `value` is a whole number of at most nine digits; other scripts have digits too, and superscripts."""
     return value.isascii() and value.isdigit() and len(value) <= _DIGITS
+
+
+def takes_columns(data: str, format: str | None) -> bool:
+    """Whether keys or columns of an argument DATA can be named."""
+    from longtail.data import format_of
+
+    return data == STANDARD_INPUT or (Path(data).is_file() and (format or format_of(data)) in ("jsonl", "delimited"))
 
 
 def called(data: str) -> str:
@@ -221,10 +231,20 @@ def check_labels(tagger: Tagger, names: Iterable[str], source: str) -> None:
     unknown = tagger.unknown_labels(names)
     if not unknown:
         return
-    near = difflib.get_close_matches(unknown[0], islice(tagger.label_names_, _NAMES_COMPARED), n=1)
-    meant = f"; did you mean {near[0]!r}?" if near else ""
+    near = _alike(unknown[0], tagger.label_names_)
+    meant = "" if near is None else f"; did you mean {near!r}?"
     knows = f"the model has no label {unknown[0]!r}; it knows {len(tagger.label_names_):,} labels{meant}"
     raise InvalidInput(f"{source}: {knows}")
+
+
+def _alike(sought: str, names: Iterable[str]) -> str | None:
+    """A name that begins with the same letter, is about as long, and differs little."""
+    similar = (
+        name
+        for name in islice(names, _NAMES_LOOKED_AT)
+        if name[:1].lower() == sought[:1].lower() and 3 * len(sought) <= 4 * len(name) <= 6 * len(sought)
+    )
+    return next(iter(difflib.get_close_matches(sought, islice(similar, _NAMES_COMPARED), n=1, cutoff=_ALIKE)), None)
 
 
 def _in_batches(rows: Iterable[tuple[str | None, str]]) -> Iterator[Batch]:
@@ -262,10 +282,11 @@ def check_file(path: str) -> None:
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise InvalidInput(f"there is no file {path}, as there is no folder {folder}")
-    files = (beside.name for beside in folder.iterdir() if beside.is_file())
-    near = difflib.get_close_matches(Path(path).name, files, n=1, cutoff=_ALIKE)
-    if near:
-        raise InvalidInput(f"there is no file {path}; did you mean {Path(path).with_name(near[0])}?")
+    with os.scandir(folder) as entries:
+        files = [entry.name for entry in islice(entries, _NAMES_LOOKED_AT) if entry.is_file()]
+    near = _alike(Path(path).name, files)
+    if near is not None:
+        raise InvalidInput(f"there is no file {path}; did you mean {Path(path).with_name(near)}?")
     raise InvalidInput(f"there is no file {path}; it was looked for in {folder}")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.inputs import ReaderOptions, called, is_number, read
+from longtail.cli.inputs import ReaderOptions, called, is_number, read, takes_columns
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -44,9 +44,10 @@ def read_measured(data: str, given: Mapping[str, Any]) -> Corpus:
         raise InvalidInput(f"{name} has no rows; there is nothing to measure on")
     if corpus.labels.nnz == 0:
         rows = "its only row has no label" if corpus.n_rows == 1 else f"none of its {corpus.n_rows:,} rows has a label"
+        advice = " or, where they are under another key or in another column, name it: --label-column"
         raise InvalidInput(
-            f"{name}: {rows}, so there is nothing to measure by; give rows whose labels are known or, where they are "
-            "under another key or in another column, name it: --label-column"
+            f"{name}: {rows}, so there is nothing to measure by; give rows whose labels are known"
+            f"{advice if takes_columns(data, given['format']) else ''}"
         )
     return corpus
 

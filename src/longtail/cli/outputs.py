@@ -28,8 +28,8 @@ def out_option(
     return click.option("-o", "--out", metavar="FILE", callback=read, help=about, **settings)
 
 
-def check_out(out: str | None, data: str | None) -> str:
-    """Refuse to write where nothing can be written, and over the file that is read.
+def check_out(out: str | None, *read: str | None) -> str:
+    """Refuse to write where nothing can be written, and over a file that is read.
 
     Returns the word for what is going to be done, to say when it is: a file that is there is replaced.
     """
@@ -42,7 +42,7 @@ def check_out(out: str | None, data: str | None) -> str:
         raise InvalidInput(f"{out} is a folder; give the name of a file to write to")
     if not Path(out).is_file():
         raise InvalidInput(f"{out} is no file that could be replaced; without --out, results go to standard output")
-    if data is not None and Path(data).exists() and Path(out).samefile(data):
+    if any(path is not None and Path(path).exists() and Path(out).samefile(path) for path in read):
         raise InvalidInput(f"{out} is what is read; write to another file")
     return "replaced"
 

@@ -59,13 +59,15 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
     as_table = given["output"] == "table" or (given["output"] is None and given["out"] is None and on_terminal())
     if as_table and given["out"]:
         raise click.UsageError("a table goes to the terminal; --out takes JSON lines")
-    wrote = check_out(given["out"], data)
+    wrote = check_out(given["out"], data, given["allow"], given["deny"])
     terminal.hide_progress("predicting")
     if given["out"] is None and on_terminal():
         terminal.hide_progress()
 
     tagger = load_tagger(model)
     options: dict[str, Any] = {option: _names(given[option], tagger) for option in ("allow", "deny")}
+    if options["allow"] == []:
+        raise InvalidInput(f"{given['allow']} names no label; write one on each line")
     if given["weighting"] is not None:
         if not hasattr(tagger.estimator_, "coef_"):
             learner = type(tagger.estimator_).__name__
@@ -130,7 +132,5 @@ def _names(path: str | None, tagger: Tagger) -> list[str] | None:
     check_file(path)
     lines = (line.rstrip("\r\n") for _, line in read_text_lines(path))
     names = list(dict.fromkeys(line for line in lines if line))
-    if not names:
-        raise InvalidInput(f"{path} names no label; write one on each line")
     check_labels(tagger, names, path)
     return names

@@ -42,7 +42,7 @@ def command(
     for name, value in (("--depth", depth), ("--labels", labels)):
         if value is not None and format != "text":
             raise click.UsageError(f"{name} is for --format text")
-    wrote = check_out(out, None)
+    wrote = check_out(out)
     tagger = load_tagger(model)
     hierarchy = _hierarchy(tagger, model, number)
     names = tagger.label_names_

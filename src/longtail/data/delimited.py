@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -189,7 +190,7 @@ def _guess_delimiter(path: PathName, line: str) -> str:
 
 def _is_number(column: Column) -> bool:
     """Whether a column can be meant by its number; other scripts have digits too, and so have superscripts."""
-    return isinstance(column, int) or _NUMBER.fullmatch(column) is not None
+    return isinstance(column, Integral) or (isinstance(column, str) and _NUMBER.fullmatch(column) is not None)
 
 
 class _Columns(NamedTuple):
@@ -211,7 +212,7 @@ def _find_columns(
     def find(column: Column) -> int:
         places = [place for place, name in enumerate(names or []) if name.strip() == column]
         listed = ", ".join(repr(name) for name in names or [])
-        if not places and _is_number(column):
+        if len(places) != 1 and _is_number(column):
             if not 0 <= int(column) < width:
                 known = f": {listed}" if listed else ""
                 raise DataFormatError(path, line, f"no column {column}: there are {width}, numbered from 0{known}")
