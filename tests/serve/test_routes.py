@@ -250,6 +250,7 @@ def test_a_head_is_answered_like_a_get_without_its_body(client: TestClient, path
 def test_another_method_is_told_the_right_one(client: TestClient) -> None:
     answer = client.get("/v1/tag")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert answer.json()["error"]["message"].startswith("GET is not possible here, POST is;")
     assert client.post("/v1/models", content=b"x").status_code == 405
 
 

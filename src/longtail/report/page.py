@@ -124,7 +124,7 @@ def _card(facts: Facts, card: Mapping[str, Any]) -> Iterable[tuple[str, object]]
         how.append(f"took {_duration(trained['seconds'])}")
     yield "trained", ", ".join(how)
     if trained.get("reason"):
-        yield "why so", trained["reason"]
+        yield "why so", trained["reason"].removeprefix("learner: ")
     if "unargmaxable" in audit and "label_sets" in audit:
         sets = text.counted(audit["label_sets"], "label set")
         yield "audit", f"{audit['unargmaxable']:,} of {sets} can never be given, whatever the input"

@@ -111,7 +111,10 @@ def create_app(
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     known = {404: "not_found", 405: "method_not_allowed"}
-    words = {404: "there is nothing here", 405: f"{request.method} is not possible here"}
+    words = {
+        404: "there is nothing here",
+        405: f"{request.method} is not possible here, {(error.headers or {}).get('Allow')} is",
+    }
     message = f"{words.get(error.status_code, error.detail)}; /openapi.json lists what there is"
     raise Refusal(error.status_code, known.get(error.status_code, "refused"), message, dict(error.headers or {}))
 
