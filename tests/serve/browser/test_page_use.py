@@ -129,6 +129,8 @@ def test_explaining_marks_the_words_that_count(visit: Any, service: Any, taggers
     assert page.locator(".words tbody th").all_inner_texts()[:2] == sorted(reasons, key=reasons.__getitem__)[:-3:-1]
     steps = taggers["tree"].explain(TEXT, "weather").steps
     assert page.locator(".path bdi").all_inner_texts() == [step.name for step in steps]
+    assert len(steps) > 1
+    expect(page.locator("#explanation")).to_contain_text("along the path, whose steps make a score of")
 
 
 def test_marks_follow_the_text_and_escape_closes_them(visit: Any, service: Any) -> None:

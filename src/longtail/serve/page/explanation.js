@@ -31,14 +31,15 @@ const legend = () => make(
 
 const kind = (adds) => (adds < 0 ? "against" : "for");
 
-function wordsOf({ words, intercept, margin, score }) {
+function wordsOf({ words, intercept, margin, score, steps = [] }) {
   const shown = words.slice(0, MOST_WORDS);
   const rest = margin - intercept - shown.reduce((sum, { adds }) => sum + adds, 0);
   const rows = shown.map(({ word, adds }) => ({ what: named(word), adds }));
   if (words.length > shown.length) rows.push({ what: "other words", adds: rest, quiet: true });
   if (intercept) rows.push({ what: "without any word", adds: intercept, quiet: true });
   const most = Math.max(...shown.map(({ adds }) => Math.abs(adds)), Number.MIN_VALUE);
-  const sum = Math.abs(margin - score) < 1e-6 ? "the score" : `which makes a score of ${decimal(score)}`;
+  const made = `${steps.length > 1 ? "along the path, whose steps make" : "which makes"} a score of ${decimal(score)}`;
+  const sum = Math.abs(margin - score) < 1e-6 ? "the score" : made;
   return make(
     "section",
     {},
