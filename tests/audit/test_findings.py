@@ -16,9 +16,9 @@ from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, count_argmaxa
 from longtail.audit.findings import LabelSets, describe_conflict
 from longtail.audit.layer_audit import audit_layer
 from longtail.audit.models import output_layer
-from longtail.audit.output import OutputLayer, Rule
 from longtail.audit.trees import audit_tree
 from longtail.errors import InvalidInput
+from longtail.estimator.output_layer import OutputLayer, Rule
 
 ALL_SETS = LabelSets.of(np.array(list(product((0, 1), repeat=6))))
 
@@ -359,7 +359,7 @@ def test_sets_of_other_labels_are_refused() -> None:
 
 def test_a_direction_too_small_for_the_rank_rules_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     # Labels 0 and 1 differ by a hair, in a column that the rank of a large layer does not see.
-    monkeypatch.setattr("longtail.audit.output.MOST_FOR_SINGULAR_VALUES", 4)
+    monkeypatch.setattr("longtail.estimator.output_layer.MOST_FOR_SINGULAR_VALUES", 4)
     rng = np.random.default_rng(0)
     base = rng.normal(size=(40, 5))
     base[1] = base[0]

@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from longtail import LabelTree, OneVsRest, Ridge
 from longtail.audit.models import output_layer
-from longtail.audit.output import OutputLayer
 from longtail.errors import InvalidInput, NotEnoughMemory
+from longtail.estimator.output_layer import OutputLayer
 
 
 def made_up(rng: np.random.Generator, n_rows: int = 300, n_labels: int = 12) -> tuple[Any, Any]:
@@ -137,7 +137,7 @@ def test_truncations_of_large_layers_are_those_of_small_ones(
 ) -> None:
     layer = OutputLayer(make(rng.normal(size=(30, 20))), np.zeros(30), "predict", "")
     small = layer.truncations(4)(4)
-    monkeypatch.setattr("longtail.audit.output.MOST_DENSE", 100)
+    monkeypatch.setattr("longtail.estimator.output_layer.MOST_DENSE", 100)
     large = layer.truncations(4)(4)
     assert np.allclose(np.abs(large), np.abs(small), atol=1e-8)
 

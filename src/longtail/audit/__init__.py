@@ -5,11 +5,11 @@ from longtail.audit.dft import dft_matrix, dft_product, dft_witness, initial_bia
 from longtail.audit.findings import Findings, LabelSets, describe_conflict
 from longtail.audit.layer_audit import audit_layer
 from longtail.audit.models import output_layer
-from longtail.audit.output import OutputLayer
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
 from longtail.audit.trees import audit_tree
 from longtail.audit.verification import verify, verify_classes
+from longtail.estimator.output_layer import OutputLayer
 
 __all__ = [
     "ARGMAXABLE",

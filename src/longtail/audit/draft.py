@@ -12,9 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from longtail.audit.findings import Findings, LabelSets
-from longtail.audit.output import OutputLayer
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
-from longtail.audit.twins import first_twins
+from longtail.estimator.output_layer import OutputLayer
+from longtail.estimator.twins import first_twins
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

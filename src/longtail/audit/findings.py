@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from longtail.audit.output import Rule
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
+from longtail.estimator.output_layer import Rule
 from longtail.validation import as_labels
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -13,12 +13,12 @@ from scipy import linalg
 
 from longtail.audit.draft import Array, Draft
 from longtail.audit.findings import Findings, LabelSets
-from longtail.audit.output import OutputLayer, row_lengths
 from longtail.audit.program import require_highspy
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE
 from longtail.audit.verification import verify
 from longtail.audit.wide import WideLayer
 from longtail.errors import InvalidInput
+from longtail.estimator.output_layer import OutputLayer, row_lengths
 from longtail.parallel import split
 from longtail.progress import task
 
@@ -61,7 +61,7 @@ def audit_layer(
 
     Examples
     --------
-    >>> from longtail.audit.output import OutputLayer
+    >>> from longtail.estimator.output_layer import OutputLayer
     >>> W = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> found = audit_layer(OutputLayer(W, np.zeros(3), "predict", ""), LabelSets.of([[1, 1, 0], [1, 0, 1]]))
     >>> found.verdicts.tolist(), found.examples("ABC", 1)[0]["says"]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from longtail.audit.output import Array, OutputLayer, Rule, check_memory
 from longtail.errors import InvalidInput
+from longtail.estimator.output_layer import Array, OutputLayer, Rule, check_memory
 from longtail.linear.model import LinearModel
 from longtail.linear.one_vs_rest import OneVsRest
 from longtail.linear.ridge_model import RidgeModel

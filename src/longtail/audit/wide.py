@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from longtail.audit.output import OutputLayer, row_lengths
+from longtail.estimator.output_layer import OutputLayer, row_lengths
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
-from longtail.audit.output import OutputLayer, Rule
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.estimator.output_layer import OutputLayer, Rule
 from longtail.labels.head_plan import plan_heads
 from longtail.labels.order import label_order
 from longtail.metrics.propensities import inverse_propensity

@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from longtail.audit.output import OutputLayer, Rule, check_memory
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.estimator.output_layer import OutputLayer, Rule, check_memory
 from longtail.memory import MemoryPlan
 from longtail.neural.averaging import Ensemble
 from longtail.neural.batches import DenseRows, Rows, SparseRows

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import svds
 
-from longtail.audit.twins import first_twins
 from longtail.errors import InvalidInput
+from longtail.estimator.twins import first_twins
 from longtail.memory import MemoryPlan
 
 Array = np.ndarray[Any, np.dtype[Any]]
