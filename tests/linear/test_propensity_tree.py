@@ -8,7 +8,7 @@ from scipy import sparse
 
 from longtail import LabelTree, OneVsRest
 from longtail.data import load_data_set
-from longtail.linear.training_data import column_counts
+from longtail.estimator.training_data import column_counts
 from longtail.metrics import inverse_propensity, psp_at_k
 from longtail.text import RowScaling
 from tests.linear.test_calibration import planted

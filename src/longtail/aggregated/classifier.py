@@ -7,8 +7,7 @@ import secrets
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
@@ -18,10 +17,11 @@ from longtail.aggregated.evidence import explained
 from longtail.aggregated.refinement import refine
 from longtail.aggregated.vectors import search_rows, vectors_of
 from longtail.errors import InvalidInput
+from longtail.estimator import Estimator, Explanation, OutputLayer, Rule
+from longtail.labels import LabelHierarchy
 from longtail.linear import ESTIMATORS, choose_learner
-from longtail.parameters import Choice, Constraint, Number, check_parameters
-from longtail.store import Persistent, State
-from longtail.store.state import check_params, saved_params
+from longtail.parameters import Choice, Constraint, Number
+from longtail.store import State, saved_params
 from longtail.validation import as_features
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -33,7 +33,7 @@ _DEFAULT = "iterate"
 FEWEST_GROUPS = 20
 
 
-class AggregatedClassifier(BaseEstimator, Persistent):
+class AggregatedClassifier(Estimator):
     """Learns to label rows where labels are known only for groups of rows.
 
     Parameters
@@ -92,6 +92,8 @@ class AggregatedClassifier(BaseEstimator, Persistent):
     [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]]
     """
 
+    _fitted_by = "estimator_"
+    _not_saved = ("estimator",)
     _parameters: ClassVar[dict[str, Constraint]] = {
         "strategy": Choice(STRATEGIES),
         "rule": Choice(RULES),
@@ -151,8 +153,12 @@ class AggregatedClassifier(BaseEstimator, Persistent):
         self.__dict__.pop("estimator_", None)
         self.strategy_, self.evidence_ = self._chosen_strategy(X, aggregation, seed)
         self.row_labels_, self.label_vectors_, self.assignment_ = self._label_rows(X, aggregation, self.strategy_, seed)
-        self.estimator_ = self._train_on_labelled(X, self.row_labels_)
+        self._take(self._train_on_labelled(X, self.row_labels_))
         return self
+
+    def _take(self, estimator: Any) -> None:
+        self.estimator_ = estimator
+        self.n_features_in_, self.n_labels_ = int(estimator.n_features_in_), int(estimator.n_labels_)
 
     def assign_labels(self, X: Any, groups: Any, group_labels: Any) -> Assignment:
         """Only find the rows of the labels, as `fit` does, and train no estimator on them.
@@ -171,7 +177,7 @@ class AggregatedClassifier(BaseEstimator, Persistent):
 
     def _checked(self, X: Any, groups: Any, group_labels: Any) -> tuple[Any, Aggregation, int]:
         """What there is to learn from, and a seed."""
-        check_parameters(self, self._parameters)
+        self._check_parameters()
         X = as_features(X)
         aggregation = Aggregation.of(groups, group_labels, X.shape[0])
         if not len(aggregation.label_groups):
@@ -241,39 +247,48 @@ class AggregatedClassifier(BaseEstimator, Persistent):
             evidence[strategy] = explained(model, X, unseen)
         return evidence
 
-    @property
-    def n_features_in_(self) -> int:
-        return int(self._fitted().n_features_in_)
-
-    @property
-    def n_labels_(self) -> int:
-        return int(self._fitted().n_labels_)
-
     def _fitted(self) -> Any:
-        check_is_fitted(self, "estimator_")
+        check_is_fitted(self)
         return self.estimator_
 
-    def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
-        """The k best labels of each row and their scores, as of the estimator."""
-        found: tuple[Array, Array] = self._fitted().predict_topk(X, k, allow=allow, deny=deny)
+    def _topk(self, X: Any, k: int, mask: Array | None) -> tuple[Array, Array]:
+        found: tuple[Array, Array] = self.estimator_.predict_topk(X, k, allow=mask)
         return found
 
-    def predict(self, X: Any) -> sparse.csr_array[Any]:
-        """The labels of each row, as of the estimator."""
-        return self._fitted().predict(X)
+    def _scores(self, X: Any) -> Array:
+        return np.asarray(self.estimator_.decision_function(X))
 
-    def decision_function(self, X: Any) -> Array:
-        """Scores of every label for every row, as of the estimator."""
-        return np.asarray(self._fitted().decision_function(X))
+    def _predict(self, X: Any) -> Any:
+        return self.estimator_.predict(X)
 
-    def explain(self, X: Any, label: int) -> Any:
-        """Why a row has a label's score, as of the estimator."""
-        return self._fitted().explain(X, label)
+    def _explain(self, row: Any, label: int) -> Explanation:
+        found: Explanation = self.estimator_.explain(row, label)
+        return found
+
+    def _output_layer(self, rule: Rule) -> OutputLayer:
+        found: OutputLayer = self.estimator_.output_layer(rule)
+        return found
+
+    @property
+    def explains(self) -> bool:
+        return bool(self._fitted().explains)
+
+    @property
+    def scores_are_probabilities(self) -> bool:
+        return bool(self._fitted().scores_are_probabilities)
+
+    @property
+    def hierarchies_(self) -> tuple[LabelHierarchy, ...]:
+        return tuple(self._fitted().hierarchies_)
+
+    def summary(self) -> str:
+        learned = self._fitted().summary()
+        return f"labels placed by {self.strategy_}, {learned}"
 
     def to_state(self) -> State:
         return State(
             "AggregatedClassifier",
-            saved_params(self, without=("estimator",)),
+            saved_params(self, without=self._not_saved),
             {"strategy": self.strategy_},
             {},
             {"estimator": self._fitted().to_state()},
@@ -283,7 +298,7 @@ class AggregatedClassifier(BaseEstimator, Persistent):
     def from_state(cls, state: State) -> Self:
         """Build the fitted classifier again, or raise `ModelFormatError`."""
         part = state.part("estimator", *ESTIMATORS)
-        model = cls(**check_params(state, cls, without=("estimator",)))
+        model = cls._from_params(state)
         model.strategy_ = state.fact("strategy", str)
-        model.estimator_ = ESTIMATORS[part.kind].from_state(part)
+        model._take(ESTIMATORS[part.kind].from_state(part))
         return model

@@ -1,5 +1,7 @@
 """The contract of every learner, as code."""
 
+from longtail.estimator.base import Estimator
+from longtail.estimator.explanation import Explanation, Step
 from longtail.estimator.output_layer import OutputLayer, Rule
 
-__all__ = ["OutputLayer", "Rule"]
+__all__ = ["Estimator", "Explanation", "OutputLayer", "Rule", "Step"]

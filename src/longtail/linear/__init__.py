@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from longtail.estimator import Explanation, Step
 from longtail.linear.choice import choose_learner
 from longtail.linear.label_subset import LabelSubsetClassifier
 from longtail.linear.label_tree import LabelTree
-from longtail.linear.model import Explanation, LinearModel, Step
+from longtail.linear.model import LinearModel
 from longtail.linear.one_vs_rest import OneVsRest
 from longtail.linear.predictability import label_predictability
 from longtail.linear.ridge import Ridge

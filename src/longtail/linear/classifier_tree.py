@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.estimator.training_data import check_training, column_counts
 from longtail.labels import LabelHierarchy
 from longtail.linear.calibration import METHODS, calibrations_from_state, calibrations_to_arrays
 from longtail.linear.thresholds import OBJECTIVES, thresholds_from_state
-from longtail.linear.training_data import check_training, column_counts
 from longtail.linear.tree_model import CANDIDATES, TreeModel
 from longtail.linear.tree_training import Examples, Negatives, Objective, Rows, Trained, tasks_of, train
 from longtail.linear.tree_weights import BLOCK_CHILDREN, NO_BLOCK, TrainedBlock, TreeWeights
@@ -25,9 +25,9 @@ from longtail.metrics import inverse_propensity
 from longtail.native import kernels
 from longtail.native.siblings import block_widths
 from longtail.parallel import map_blocks, resolve_jobs, split
-from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
+from longtail.parameters import Choice, Constraint, Number, Sequence
 from longtail.store import State
-from longtail.store.state import check_params, saved_params
+from longtail.store.state import saved_params
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class ClassifierTree(TreeModel):
 
     def _begin(self, X: Any, Y: Any) -> tuple[Any, Any, Array]:
         """Check parameters and data; the cost of missing each label."""
-        check_parameters(self, self._parameters)
+        self._check_parameters()
         resolve_jobs(self.n_jobs)
         X, Y = check_training(X, Y, type(self).__name__)
         counts = column_counts(Y)
@@ -197,13 +197,17 @@ class ClassifierTree(TreeModel):
                 yield pairs
                 advance(block.stop - block.start)
 
+    @property
+    def scores_are_probabilities(self) -> bool:
+        return self.weighting != "score"  # else probabilities times weights
+
     def _label_factors(self) -> Array | None:
         if self.weighting != "score":
             return None
         return self.inverse_propensity_ / self.inverse_propensity_.max(initial=1)
 
     def to_state(self) -> State:
-        check_is_fitted(self, "trees_")
+        check_is_fitted(self)
         facts = {
             "n_features": self.n_features_in_,
             "n_labels": self.n_labels_,
@@ -218,16 +222,10 @@ class ClassifierTree(TreeModel):
             arrays["thresholds"] = self.thresholds_
         return State(type(self).__name__, params, facts, arrays, parts)
 
-    _not_saved: ClassVar[tuple[str, ...]] = ()
-
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted estimator again, or raise `ModelFormatError`."""
-        model = cls(**check_params(state, cls, without=cls._not_saved))
-        try:
-            check_parameters(model, cls._parameters)
-        except InvalidInput as error:
-            raise ModelFormatError(str(error)) from None
+        model = cls._from_params(state)
         model.n_features_in_, model.n_labels_ = state.fact("n_features", int), state.fact("n_labels", int)
         model.gap_, model.n_sweeps_ = float(state.fact("gap", (int, float))), state.fact("n_sweeps", int)
         model.inverse_propensity_ = state.array("inverse_propensity", np.float32, (model.n_labels_,))

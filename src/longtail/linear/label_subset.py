@@ -8,37 +8,33 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
-from longtail.errors import InvalidInput, ModelFormatError
+from longtail.errors import InvalidInput
+from longtail.estimator import Estimator, Explanation
+from longtail.estimator.training_data import check_training
 from longtail.labels import label_affinity, select_labels, sparse_decoder
 from longtail.labels.subset import SPELLINGS
 from longtail.linear.choice import choose_learner
-from longtail.linear.model import Explanation
 from longtail.linear.predictability import label_predictability
 from longtail.linear.subset_budget import FEWEST_ROWS, PLACES, Budget, smallest_enough, try_budgets, worst
 from longtail.linear.subset_decoding import Decoding, ridge_decoding, sparse_decoding
 from longtail.linear.subset_model import SubsetModel
 from longtail.linear.subset_outliers import Outliers
 from longtail.linear.subset_state import LEARNERS, model_from, model_state
-from longtail.linear.training_data import check_training
-from longtail.parameters import Choice, Constraint, Number, check_parameters
-from longtail.store import Persistent, State
-from longtail.store.state import check_params, saved_params
-from longtail.validation import as_features, as_label_mask, check_k
+from longtail.parameters import Choice, Constraint, Number
+from longtail.store import State, saved_params
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
-
-_PARTS = ("estimator", "outlier_estimator", "subset")
 
 AFFINITIES = ("auto", "self-representation", "conditional", "co-occurrence")
 _FEW_LABELS = 1000  # up to which the self-representation takes no longer than training
 
 
-class LabelSubsetClassifier(BaseEstimator, Persistent):
+class LabelSubsetClassifier(Estimator):
     """Learns `n_labels` labels that stand for all, and the outliers among the others.
 
     A subset of labels is chosen that explains the others and can be predicted (`longtail.labels.select_labels`).
@@ -119,6 +115,8 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
     [[0, 1], [2, 3], [0, 1]]
     """
 
+    _fitted_by = "estimator_"
+    _not_saved = ("estimator", "outlier_estimator", "subset")
     _parameters: ClassVar[dict[str, Constraint]] = {
         "n_labels": Number(low=1, whole=True),
         "outliers": Budget(),
@@ -140,7 +138,6 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
     decoding_: Decoding
     outlier_norms_: Array
     budgets_: dict[int, float]
-    n_features_in_: int
     _outliers: Outliers | None
 
     def __init__(
@@ -186,7 +183,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
         X : sparse matrix or array of shape (n_rows, n_features)
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         """
-        check_parameters(self, self._parameters)
+        self._check_parameters()
         X, Y = check_training(X, Y, type(self).__name__)
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
         self.subset_, self.labels_ = self._choose(X, Y, seed)
@@ -287,95 +284,52 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
 
     def _take(self, model: SubsetModel) -> None:
         self.estimator_, self.decoding_, self._outliers = model.estimator, model.decoding, model.outliers
-        self.n_features_in_ = int(model.estimator.n_features_in_)
-
-    @property
-    def n_labels_(self) -> int:
-        check_is_fitted(self, "estimator_")
-        return self.decoding_.n_labels
+        self.n_features_in_, self.n_labels_ = int(model.estimator.n_features_in_), model.decoding.n_labels
 
     @property
     def outlier_labels_(self) -> Array:
-        check_is_fitted(self, "estimator_")
+        check_is_fitted(self)
         return np.zeros(0, dtype=np.int64) if self._outliers is None else self._outliers.labels
 
     @property
     def outlier_estimator_(self) -> Any:
-        check_is_fitted(self, "estimator_")
+        check_is_fitted(self)
         return None if self._outliers is None else self._outliers.estimator
 
     def _model(self) -> SubsetModel:
         return SubsetModel(self.estimator_, self.decoding_, self._outliers, self.n_jobs)
 
-    def _check_rows(self, X: Any) -> Any:
-        check_is_fitted(self, "estimator_")
-        return as_features(X, n_features=self.n_features_in_, owner=type(self).__name__)
+    def _topk(self, X: Any, k: int, mask: Array | None) -> tuple[Array, Array]:
+        return self._model().best(X, k, mask)
 
-    def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
-        """The k best labels of each row and their scores.
-
-        Parameters
-        ----------
-        X : sparse matrix or array of shape (n_rows, n_features)
-        k : int
-        allow, deny : sequence of label ids, or mask over all labels, or None
-            Labels that may, or may not, be given; applied before labels compete for the k places.
-
-        Returns
-        -------
-        labels : int64 array of shape (n_rows, k)
-            Best first, ties to the lowest label; -1 where there are fewer than k.
-        scores : float32 array of shape (n_rows, k)
-            -inf where there is no label.
-        """
-        X, k = self._check_rows(X), check_k(k)
-        return self._model().best(X, k, as_label_mask(allow, deny, self.n_labels_))
-
-    def decision_function(self, X: Any) -> Array:
-        """Scores of every label for every row, as one dense matrix: for small vocabularies."""
-        X = self._check_rows(X)
+    def _scores(self, X: Any) -> Array:
         return self._model().all_scores(X)
 
-    def predict(self, X: Any) -> Any:
-        """Labels whose score is at least one half, as a sparse 0/1 matrix (n_rows x n_labels)."""
-        X = self._check_rows(X)
+    def _predict(self, X: Any) -> Any:
+        """Labels with a score of at least one half, and of the outliers those that their estimator gives."""
         return self._model().given(X)
 
-    def explain(self, x: Any, label: int) -> Explanation:
-        """Which features of the one row `x` gave `label` its score, exactly.
+    def _explain(self, row: Any, label: int) -> Explanation:
+        """Where trees learned the subset, only for the subset and the outliers: a decoded score is then not linear."""
+        return self._model().explain(row, label)
 
-        Where trees learned the subset, only for the subset and the outliers: a decoded score is then not linear.
-        """
-        row = self._check_rows(x)
-        if row.shape[0] != 1:
-            raise InvalidInput(f"explain takes one row; found {row.shape[0]}")
-        if isinstance(label, bool) or not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels_:
-            raise InvalidInput(f"label is {label!r}; expected a label id in 0..{self.n_labels_ - 1}")
-        return self._model().explain(row, int(label))
+    def summary(self) -> str:
+        check_is_fitted(self)
+        return f"{len(self.labels_):,} labels for all, {len(self.outlier_labels_):,} apart"
 
     def to_state(self) -> State:
-        check_is_fitted(self, "estimator_")
-        return model_state("LabelSubsetClassifier", saved_params(self, without=_PARTS), self.labels_, self._model())
+        check_is_fitted(self)
+        return model_state(
+            "LabelSubsetClassifier", saved_params(self, without=self._not_saved), self.labels_, self._model()
+        )
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted estimator again, or raise `ModelFormatError`."""
-        model = cls(**check_params(state, cls, without=_PARTS))
-        try:
-            check_parameters(model, cls._parameters)
-        except InvalidInput as error:
-            raise ModelFormatError(str(error)) from None
+        model = cls._from_params(state)
         model.labels_, found = model_from(state, model.n_jobs)
         model._take(found)
         return model
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
-        return tags
 
 
 def _checked_subset(given: Any, n_labels: int) -> Array:

@@ -10,9 +10,9 @@ import numpy as np
 
 from longtail import progress
 from longtail.errors import InvalidInput
+from longtail.estimator.training_data import column_counts
 from longtail.labels import LabelHierarchy, cluster_labels, label_vectors
 from longtail.linear.classifier_tree import ClassifierTree
-from longtail.linear.training_data import check_training, column_counts
 from longtail.linear.tree_training import Rows
 from longtail.memory import MemoryPlan
 from longtail.parameters import Choice, Constraint, Number
@@ -162,9 +162,7 @@ class LabelTree(ClassifierTree):
     def _path_weight(self) -> float:
         return _PATH_WEIGHT_OF_BEAM if self.negatives == "beam" else 1.0
 
-    def memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
-        """What `fit` would hold at its peak, as a `MemoryPlan`."""
-        X, Y = check_training(X, Y, type(self).__name__)
+    def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         return self._plan(X, Y, self.n_trees, max(self.leaf_size, self.branching), self.negatives == "beam")
 
     def fit(self, X: Any, Y: Any) -> LabelTree:
@@ -176,7 +174,7 @@ class LabelTree(ClassifierTree):
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         """
         X, Y, costs = self._begin(X, Y)
-        plan = self.memory_plan(X, Y).check()
+        plan = self._memory_plan(X, Y).check()
         _log.info("%s: at most %s", plan.work, plan.describe())
         rows, seed = Rows.of(X), self._seed()
         self._tune(X, Y, seed)

@@ -6,10 +6,13 @@ import logging
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+from longtail.estimator import OutputLayer, Rule
+from longtail.estimator.training_data import column_counts
 from longtail.labels import LabelHierarchy
 from longtail.linear.classifier_tree import ClassifierTree
-from longtail.linear.training_data import check_training, column_counts
+from longtail.linear.one_vs_rest_layer import one_vs_rest_layer
 from longtail.linear.tree_training import Rows
 from longtail.memory import MemoryPlan
 
@@ -95,9 +98,7 @@ class OneVsRest(ClassifierTree):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
-        """What `fit` would hold at its peak, as a `MemoryPlan`."""
-        X, Y = check_training(X, Y, type(self).__name__)
+    def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         return self._plan(X, Y, 1, Y.shape[1], duals=False)
 
     def fit(self, X: Any, Y: Any) -> OneVsRest:
@@ -109,7 +110,7 @@ class OneVsRest(ClassifierTree):
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         """
         X, Y, costs = self._begin(X, Y)
-        plan = self.memory_plan(X, Y).check()
+        plan = self._memory_plan(X, Y).check()
         _log.info("%s: at most %s", plan.work, plan.describe())
         labels = np.flatnonzero(column_counts(Y))
         pointers = [0, len(labels)] if len(labels) else [0]
@@ -120,3 +121,10 @@ class OneVsRest(ClassifierTree):
         self.trees_ = (self._grow(Rows.of(X), Y, hierarchy, costs, seed, beam=0),)
         self._searcher()  # now, so that predicting changes nothing
         return self
+
+    def _output_layer(self, rule: Rule) -> OutputLayer:
+        return one_vs_rest_layer(self, rule)
+
+    def summary(self) -> str:
+        check_is_fitted(self)
+        return f"{self._n_weights():,} weights"

@@ -11,10 +11,10 @@ import numpy as np
 
 from longtail import progress
 from longtail.errors import InvalidInput
+from longtail.estimator.training_data import check_training, column_counts
 from longtail.linear.cost import Shape, cheapest, estimate_path
 from longtail.linear.leave_one_out import FactoredPath, Path, SpectralPath
 from longtail.linear.solvers import Problem, Spectral
-from longtail.linear.training_data import check_training, column_counts
 from longtail.native import kernels
 from longtail.parallel import split
 from longtail.parameters import Number

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.estimator.training_data import check_training, column_counts
 from longtail.linear.conjugate import ConjugateGradients
 from longtail.linear.cost import Estimate, Shape, cheapest, estimate
 from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.solvers import DualCholesky, PrimalCholesky, Problem, Spectral
 from longtail.linear.statistics import Statistics
-from longtail.linear.training_data import check_training, column_counts
 from longtail.memory import MemoryPlan, available_memory
 from longtail.parallel import resolve_jobs
 from longtail.parameters import Choice, Constraint, Number
@@ -130,6 +130,15 @@ class Ridge(RidgeModel):
         self.block_size = block_size
         self.n_jobs = n_jobs
 
+    @property
+    def alpha_(self) -> float:  # type: ignore[override]
+        """The penalty, under the name that `RidgeCV` has for the one it chose."""
+        return self.alpha
+
+    @property
+    def updates(self) -> bool:
+        return hasattr(self, "statistics_")
+
     def fit(self, X: Any, Y: Any) -> Ridge:
         """Solve for the weights of every label.
 
@@ -138,7 +147,7 @@ class Ridge(RidgeModel):
         X : sparse matrix or array of shape (n_rows, n_features)
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         """
-        self._check()
+        self._check_parameters()
         X, Y = check_training(X, Y, type(self).__name__)
         if self.updatable:
             self._check_updatable(X, Y.shape[1])
@@ -161,7 +170,7 @@ class Ridge(RidgeModel):
         solve : bool
             Whether to bring the weights up to date. With many batches, solve only at the last.
         """
-        self._check()
+        self._check_parameters()
         X, Y = check_training(X, Y, type(self).__name__)
         if not hasattr(self, "statistics_") and hasattr(self, "coef_"):
             raise InvalidInput(
@@ -191,7 +200,7 @@ class Ridge(RidgeModel):
             "Gram matrices": (36 if self._spectral(self.alpha) else 16) * side**2,
             "features": 16 * X.nnz,
             "label blocks": 12 * self._update_block(side) * side,
-            "weights": self._check().memory(side, n_labels),
+            "weights": self._sparsification().memory(side, n_labels),
         }
         advice = "Updates need a Gram matrix of all features: use fewer features (max_features, min_df)."
         return MemoryPlan("ridge that can be updated", parts, advice)
@@ -199,10 +208,7 @@ class Ridge(RidgeModel):
     def _update_block(self, n_features: int) -> int:
         return self.block_size or max(16, min(2048, 2**24 // max(1, n_features)))
 
-    def memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
-        """What `fit` would hold at its peak, as a `MemoryPlan`."""
-        self._check()
-        X, Y = check_training(X, Y, type(self).__name__)
+    def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         if self.updatable:
             return self._update_plan(X, Y.shape[1])
         problem = Problem.build(X, Y, self.fit_intercept)
@@ -219,7 +225,7 @@ class Ridge(RidgeModel):
 
     def _estimate(self, shape: Shape, solver: str, spectral: bool, iterations: int = 1) -> Estimate:
         jobs = resolve_jobs(self.n_jobs)
-        weights = self._check().memory(shape.n_features, shape.n_labels)
+        weights = self._sparsification().memory(shape.n_features, shape.n_labels)
         return estimate(shape, solver, spectral, iterations, self._block(shape, solver), jobs, weights)
 
     def _choose(self, problem: Problem, shape: Shape, alphas: Array) -> tuple[Estimate, ConjugateGradients | None]:

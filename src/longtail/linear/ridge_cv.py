@@ -13,11 +13,11 @@ import numpy as np
 
 from longtail import progress
 from longtail.errors import ModelFormatError
+from longtail.estimator.training_data import check_training, column_counts
 from longtail.linear.cost import Estimate, Shape, cheapest, estimate_path
 from longtail.linear.leave_one_out import FactoredPath, SpectralPath, leave_one_out
 from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.solvers import DualCholesky, PrimalCholesky, Problem, Spectral
-from longtail.linear.training_data import check_training, column_counts
 from longtail.metrics import ndcg_at_k, precision_at_k, psp_at_k, recall_at_k
 from longtail.native import kernels
 from longtail.parameters import Choice, Constraint, Number, Sequence
@@ -122,7 +122,7 @@ class RidgeCV(RidgeModel):
         X : sparse matrix or array of shape (n_rows, n_features)
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         """
-        self._check()
+        self._check_parameters()
         X, Y = check_training(X, Y, type(self).__name__)
         shape = Shape.of(X, Y)
         rows = self._sampled_rows(Y)
@@ -164,7 +164,7 @@ class RidgeCV(RidgeModel):
         return cheapest([self._estimate(shape, side, spectral) for side in sides for spectral in (False, True)])
 
     def _estimate(self, shape: Shape, side: str, spectral: bool) -> Estimate:
-        weights = self._check().memory(shape.n_features, shape.n_labels)
+        weights = self._sparsification().memory(shape.n_features, shape.n_labels)
         sampled = shape.n_rows if self.sample is None else min(self.sample, shape.n_rows)
         block = max(self._block(shape, side), self._cv_block(sampled))
         count = len(_RELATIVE_ALPHAS if self.alphas is None else self.alphas)

@@ -16,16 +16,17 @@ from longtail.linear.solvers import Solver
 from longtail.linear.sparsify import Sparsification
 from longtail.metrics import inverse_propensity
 from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
-from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
+from longtail.parameters import Choice, Constraint, Number, Sequence
 from longtail.store import State
-from longtail.store.state import check_params, saved_params
-from longtail.validation import as_label_mask
+from longtail.store.state import saved_params
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class RidgeModel(LinearModel):
-    """Ridge weights, however alpha was come by."""
+    """Shared by `Ridge` and `RidgeCV`."""
+
+    prediction_options = ("weighting",)
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         "fit_intercept": Choice((True, False)),
@@ -44,15 +45,22 @@ class RidgeModel(LinearModel):
     top_features_per_label: int | None
     threshold: float | None
     block_size: int | None
+    alpha_: float
     inverse_propensity_: Array
     solver_: str
     n_iter_: int
 
-    def _check(self) -> Sparsification:
-        check_parameters(self, self._parameters)
+    def summary(self) -> str:
+        check_is_fitted(self)
+        return f"alpha {self.alpha_:.4g}, solver {self.solver_}"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         given = [name for name in ("keep", "top_features_per_label", "threshold") if getattr(self, name) is not None]
         if len(given) > 1:
             raise InvalidInput(f"give at most one of keep, top_features_per_label and threshold; found {given}")
+
+    def _sparsification(self) -> Sparsification:
         return Sparsification(self.keep, self.top_features_per_label, self.threshold)
 
     def _label_weights(self, label_counts: Array, n_rows: int) -> Array:
@@ -75,7 +83,7 @@ class RidgeModel(LinearModel):
     def _gather(self, solver: Solver, alphas: Array, problem: Any, n_features: int, size: int) -> None:
         """Solve block after block, keeping of each block only what the sparsification keeps."""
         n_labels = len(alphas)
-        collector = self._check().collector(n_features, n_labels)
+        collector = self._sparsification().collector(n_features, n_labels)
         intercept = np.zeros(n_labels, dtype=np.float32)
         blocks = split(n_labels, size)
 
@@ -107,17 +115,15 @@ class RidgeModel(LinearModel):
         As for every estimator, and `weighting` ("target" or None) can switch the weighting of targets on or off
         without another fit: ridge is linear in Y, so scaled targets give scaled scores, W(Y diag t) = W(Y) diag t.
         """
-        check_is_fitted(self, "coef_")
         if weighting == "as fitted":
-            scale = self._label_scale()
-        elif weighting in ("target", None):
-            scale = self.inverse_propensity_ if weighting == "target" else None
-        else:
+            return self._ranked(X, k, allow, deny)
+        if weighting not in ("target", None):
             raise InvalidInput(f"weighting is {weighting!r}; expected 'target' or None")
-        return self._top(X, k, as_label_mask(allow, deny, self.n_labels_), scale)
+        check_is_fitted(self)
+        return self._ranked(X, k, allow, deny, self.inverse_propensity_ if weighting == "target" else None)
 
     def to_state(self) -> State:
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         facts = {
             "n_features": self.n_features_in_,
             "n_labels": self.n_labels_,
@@ -130,11 +136,7 @@ class RidgeModel(LinearModel):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted estimator again, or raise `ModelFormatError`."""
-        model = cls(**check_params(state, cls))
-        try:
-            model._check()
-        except InvalidInput as error:
-            raise ModelFormatError(str(error)) from None
+        model = cls._from_params(state)
         model._restore(state)
         return model
 
@@ -151,11 +153,3 @@ class RidgeModel(LinearModel):
             raise ModelFormatError(f"{state.kind}: inverse propensities must be positive")
         self.n_features_in_, self.n_labels_ = features, labels
         self.solver_, self.n_iter_ = state.fact("solver", str), state.fact("n_iter", int)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
-        return tags

@@ -11,11 +11,10 @@ from scipy import sparse
 
 from longtail import progress
 from longtail.errors import InvalidInput
-from longtail.linear.model import Explanation
+from longtail.estimator import Explanation
 from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.subset_decoding import Decoding
 from longtail.linear.subset_outliers import Outliers
-from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import map_blocks, split
 
@@ -37,9 +36,8 @@ class SubsetModel:
     def best(self, X: Any, k: int, mask: Array | None) -> tuple[Array, Array]:
         """The k best labels that `mask` allows, and their scores."""
         n_labels = self.decoding.n_labels
-        places = min(k, n_labels)
-        labels = np.full((X.shape[0], places), -1, dtype=np.int64)
-        scores = np.full((X.shape[0], places), -np.inf, dtype=np.float32)
+        labels = np.full((X.shape[0], k), -1, dtype=np.int64)
+        scores = np.full((X.shape[0], k), -np.inf, dtype=np.float32)
         decoded = mask
         replaced = self._replaced()
         if len(replaced):
@@ -56,19 +54,12 @@ class SubsetModel:
             for done in map_blocks(search, split(X.shape[0], _ROWS), self.n_jobs):
                 advance(done)
         if len(replaced) and self.outliers is not None:
-            labels, scores = _merged((labels, scores), self.outliers.best(X, places, mask))
-        beyond = ((0, 0), (0, k - places))
-        return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
+            labels, scores = _merged((labels, scores), self.outliers.best(X, k, mask))
+        return labels, scores
 
     def all_scores(self, X: Any) -> Array:
         """Scores of every label for every row, dense."""
-        n_labels = self.decoding.n_labels
-        MemoryPlan(
-            "decision_function",
-            {"scores": 4 * X.shape[0] * n_labels},
-            "Use predict_topk, which never holds all scores, or fewer rows at a time.",
-        ).check()
-        scores = np.empty((X.shape[0], n_labels), dtype=np.float32)
+        scores = np.empty((X.shape[0], self.decoding.n_labels), dtype=np.float32)
         for rows in split(X.shape[0], _ROWS):
             for block, part in self._decoded(X[rows]):
                 scores[rows, block] = part

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from longtail.linear.model import Explanation
+from longtail.estimator import Explanation
 from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.subset_decoding import Decoding
 from longtail.memory import MemoryPlan

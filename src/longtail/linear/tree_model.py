@@ -11,43 +11,40 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
 from longtail.errors import InvalidInput
+from longtail.estimator import Estimator, Explanation, OutputLayer, Rule, Step
+from longtail.estimator.base import CELLS
 from longtail.labels import LabelHierarchy
 from longtail.linear.calibration import METHODS, Calibration
-from longtail.linear.model import Explanation, Step
 from longtail.linear.thresholds import DEFAULT, OBJECTIVES, Candidates, is_true, tune_thresholds
 from longtail.linear.tree_training import Rows
 from longtail.linear.tree_weights import TreeWeights
-from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.native.tree_search import log_probability
 from longtail.parallel import map_blocks, resolve_jobs, split
 from longtail.parameters import Choice
-from longtail.store import Persistent
-from longtail.validation import as_features, as_label_mask, as_labels, check_k
+from longtail.validation import as_labels
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_CELLS = 2**22  # scores held at once
 _FEWEST_ROWS = 64  # that are worth a thread
 _MOST_ROWS = 4096
 CANDIDATES = 100  # best labels of a held-out row from which calibration and thresholds are learned
 
 
-class TreeModel(BaseEstimator, Persistent):
+class TreeModel(Estimator):
     """Prediction, explanation and decision values from ``trees_``."""
+
+    _fitted_by = "trees_"
 
     loss: str
     n_jobs: int | None
     trees_: tuple[TreeWeights, ...]
     calibrations_: tuple[Calibration, ...]
     thresholds_: Array | None
-    n_features_in_: int
-    n_labels_: int
 
     def _beam(self) -> int:
         """Nodes visited per level and row: the root, where there is no other."""
@@ -64,14 +61,14 @@ class TreeModel(BaseEstimator, Persistent):
     @property
     def hierarchies_(self) -> tuple[LabelHierarchy, ...]:
         """The tree over the labels of each of ``trees_``: to print, to export, to train another model on."""
-        check_is_fitted(self, "trees_")
+        check_is_fitted(self)
         return tuple(tree.hierarchy for tree in self.trees_)
 
     def _searcher(self) -> Any:
         """The kernel's view of the trees, made once."""
         found = self.__dict__.get("_search")
         if found is None:
-            check_is_fitted(self, "trees_")
+            check_is_fitted(self)
             found = self._search_in(self.trees_)
             for number, each in enumerate(self.calibrations_):
                 found.calibrate(number, each.slope, each.offset, each.knots, each.values)
@@ -89,35 +86,8 @@ class TreeModel(BaseEstimator, Persistent):
         state.pop("_search", None)
         return state
 
-    def _check_rows(self, X: Any) -> Any:
-        return as_features(X, n_features=self.n_features_in_, owner=type(self).__name__)
-
-    def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
-        """The k best labels of each row and their scores.
-
-        Parameters
-        ----------
-        X : sparse matrix or array of shape (n_rows, n_features)
-        k : int
-        allow, deny : sequence of label ids, or mask over all labels, or None
-            Labels that may, or may not, be given. The search enters only nodes with an allowed label below.
-
-        Returns
-        -------
-        labels : int64 array of shape (n_rows, k)
-            Best first, ties to the lowest label; -1 where the beam reaches fewer than k.
-        scores : float32 array of shape (n_rows, k)
-            In (0, 1]; -inf where there is no label.
-        """
-        search = self._searcher()
-        X = self._check_rows(X)
-        k = check_k(k)
-        mask = as_label_mask(allow, deny, self.n_labels_)
-        labels, scores = self._best(search, X, k, mask, self._label_factors())
-        if labels.shape[1] == k:
-            return labels, scores
-        beyond = ((0, 0), (0, k - labels.shape[1]))
-        return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
+    def _topk(self, X: Any, k: int, mask: Array | None) -> tuple[Array, Array]:
+        return self._best(self._searcher(), X, k, mask, self._label_factors())
 
     def _best(self, search: Any, X: Any, k: int, mask: Array | None, factors: Array | None) -> tuple[Array, Array]:
         """The k best labels, or as many as there are, and their scores."""
@@ -142,18 +112,9 @@ class TreeModel(BaseEstimator, Persistent):
             return [slice(0, n_rows)]
         return split(n_rows, min(_MOST_ROWS, max(_FEWEST_ROWS, -(-n_rows // resolve_jobs(self.n_jobs)))))
 
-    def decision_function(self, X: Any) -> Array:
-        """Scores of every label for every row, with no beam, as one dense matrix: for small vocabularies.
-
-        Labels that had no rows in training score 0.
-        """
+    def _scores(self, X: Any) -> Array:
+        """The scores of a search without a beam; labels that had no rows in training score 0."""
         search = self._searcher()
-        X = self._check_rows(X)
-        MemoryPlan(
-            "decision_function",
-            {"scores": 4 * X.shape[0] * self.n_labels_},
-            "Use predict_topk, which never holds all scores, or fewer rows at a time.",
-        ).check()
         rows = Rows.of(X)
         beam = max(1, *(tree.hierarchy.n_nodes for tree in self.trees_))
         scores = np.zeros((X.shape[0], self.n_labels_), dtype=np.float32)
@@ -170,14 +131,13 @@ class TreeModel(BaseEstimator, Persistent):
         """The score from which on a label is given: one for all, or one per label."""
         return DEFAULT if self.thresholds_ is None else self.thresholds_
 
-    def predict(self, X: Any) -> Any:
-        """Labels that the beam reaches with a score of at least their threshold, as a sparse 0/1 matrix."""
+    def _predict(self, X: Any) -> Any:
+        """Labels that the beam reaches with a score of at least their threshold."""
         search = self._searcher()
-        X = self._check_rows(X)
         factors, places = self._label_factors(), self._reach()
         thresholds = np.broadcast_to(np.asarray(self._thresholds(), dtype=np.float32), self.n_labels_)
         parts = [sparse.csr_array((0, self.n_labels_), dtype=np.int8)]
-        for block in split(X.shape[0], max(1, _CELLS // places)):
+        for block in split(X.shape[0], max(1, CELLS // places)):
             labels, scores = self._best(search, X[block], places, None, factors)
             given = (labels >= 0) & (scores > 0)
             given[given] = scores[given] >= thresholds[labels[given]]
@@ -199,6 +159,23 @@ class TreeModel(BaseEstimator, Persistent):
             total += int(labels[max(0, len(labels) - self._beam() * tree.hierarchy.depth) :].sum())
         return max(1, min(self.n_labels_, total))
 
+    def _output_layer(self, rule: Rule) -> OutputLayer:
+        raise InvalidInput(
+            f"{type(self).__name__} has no linear output layer: the score of a label is a product along its path in a "
+            "tree"
+        )
+
+    def summary(self) -> str:
+        check_is_fitted(self)
+        trees, nodes = len(self.trees_), sum(tree.hierarchy.n_nodes for tree in self.trees_)
+        return (
+            f"{trees:,} {'tree' if trees == 1 else 'trees'} of {nodes:,} {'node' if nodes == 1 else 'nodes'}, "
+            f"{self._n_weights():,} weights"
+        )
+
+    def _n_weights(self) -> int:
+        return sum(tree.n_weights for tree in self.trees_)
+
     def calibrate_on(self, X: Any, Y: Any, method: str = "platt") -> Self:
         """Turn the scores of each tree into the chance of being right, as rows show it that training did not see.
 
@@ -212,7 +189,7 @@ class TreeModel(BaseEstimator, Persistent):
         method : {"platt", "isotonic"}
             A sigmoid over the logarithm of the score, or a table, which needs more rows.
         """
-        check_is_fitted(self, "trees_")
+        check_is_fitted(self)
         X, Y = self._held_out(X, Y, "method", method, METHODS)
         found = []
         for tree in self.trees_:
@@ -254,19 +231,13 @@ class TreeModel(BaseEstimator, Persistent):
             raise InvalidInput("there are no rows to learn from; give rows that the model was not trained on")
         return X, Y
 
-    def explain(self, x: Any, label: int) -> Explanation:
-        """Which features of the one row `x` led to `label`, exactly, along its path in each tree.
+    def _explain(self, row: Any, label: int) -> Explanation:
+        """Along its path in each tree: the margins of the path, averaged over trees, add up to the margin.
 
-        The contributions add up to the margin: the sum of the margins along the path, averaged over trees. The score
-        is that of a search that misses nothing; `predict_topk` gives a little less where the beam misses the label in
-        one of several trees.
+        The score is that of a search that misses nothing; `predict_topk` gives a little less where the beam misses the
+        label in one of several trees.
         """
         search = self._searcher()
-        row = self._check_rows(x)
-        if row.shape[0] != 1:
-            raise InvalidInput(f"explain takes one row; found {row.shape[0]}")
-        if isinstance(label, bool) or not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels_:
-            raise InvalidInput(f"label is {label!r}; expected a label id in 0..{self.n_labels_ - 1}")
         # With all other labels shut off the search goes down one path in each tree, whatever the beam.
         only = np.zeros(self.n_labels_, dtype=bool)
         only[label] = True
@@ -275,7 +246,7 @@ class TreeModel(BaseEstimator, Persistent):
         search.topk(
             values.indptr, values.indices, values.data, 0, 1, self._beam(), only, self._label_factors(), found, score
         )
-        steps = [step for number in range(len(self.trees_)) for step in self._steps(number, row, int(label))]
+        steps = [step for number in range(len(self.trees_)) for step in self._steps(number, row, label)]
         dense = np.zeros(self.n_features_in_, dtype=np.float64)
         for step in steps:
             dense[step.features] += step.contributions
@@ -284,7 +255,7 @@ class TreeModel(BaseEstimator, Persistent):
         features = features[np.argsort(-np.abs(dense[features]), kind="stable")]
         intercept = sum(step.intercept for step in steps) / len(self.trees_)
         return Explanation(
-            label=int(label),
+            label=label,
             score=float(score[0, 0]) if found[0, 0] >= 0 else 0.0,
             margin=float(dense.sum() + intercept),
             features=features,
@@ -322,11 +293,3 @@ class TreeModel(BaseEstimator, Persistent):
                 )
             )
         return steps
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
-        return tags

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator.output_layer import OutputLayer, Rule
+from longtail.estimator import OutputLayer, Rule
 from longtail.labels.head_plan import plan_heads
 from longtail.labels.order import label_order
 from longtail.metrics.propensities import inverse_propensity
@@ -20,7 +20,7 @@ from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Produc
 from longtail.neural.model import ENCODERS, NeuralModel, encoder_for, seeded, threads, training_plan
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
-from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
+from longtail.parameters import Choice, Constraint, Number, Sequence
 from longtail.progress import stage
 from longtail.store import State
 from longtail.store.state import saved_params
@@ -210,7 +210,7 @@ class MultiHeadClassifier(NeuralModel):
         X : sparse matrix or array of shape (n_rows, n_features)
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         """
-        check_parameters(self, self._parameters)
+        self._check_parameters()
         X = as_features(X)
         Y = as_labels(Y, n_rows=X.shape[0])
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
@@ -245,7 +245,7 @@ class MultiHeadClassifier(NeuralModel):
                 self.networks_.append(network.eval())
         return self
 
-    def output_layer(self, rule: Rule = "predict") -> OutputLayer:
+    def _output_layer(self, rule: Rule) -> OutputLayer:
         if self.head in _CODED:
             how = (
                 "multiplies what several short layers say of a label"
@@ -256,7 +256,11 @@ class MultiHeadClassifier(NeuralModel):
                 f"the head {self.head!r} {how}, so labels are not given by one linear layer and there is none to "
                 f"audit; the heads 'one-hot', 'sampling', 'bottleneck' and 'dft' have one (--head)"
             )
-        return super().output_layer(rule)
+        return super()._output_layer(rule)
+
+    def summary(self) -> str:
+        losses = ", ".join(f"{history.losses[0]:.3g} to {history.losses[-1]:.3g}" for history in self.histories_)
+        return super().summary() + (f", loss from {losses}" if losses else "")
 
     def _planned(self, n_labels: int) -> tuple[int, ...]:
         if self.head not in _CODED:

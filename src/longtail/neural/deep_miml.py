@@ -17,7 +17,7 @@ from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.model import NeuralModel, encoder_for, seeded, threads, training_plan
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
-from longtail.parameters import Choice, Constraint, Number, check_parameters
+from longtail.parameters import Choice, Constraint, Number
 from longtail.store import State
 from longtail.store.state import saved_params
 from longtail.validation import as_counts, as_features, as_label_mask, check_k
@@ -147,7 +147,7 @@ class DeepMIML(NeuralModel):
         group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
             How often a label is in a bag, or 1 where it is there at all.
         """
-        check_parameters(self, self._parameters)
+        self._check_parameters()
         X = as_features(X)
         aggregation = Aggregation.of(groups, group_labels, X.shape[0])
         labels = as_counts(group_labels, name="group_labels")
@@ -206,9 +206,9 @@ class DeepMIML(NeuralModel):
 
     def predict_bags(self, X: Any, groups: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
         """The k best labels of each bag and their probabilities; parameters as of `fit` and `predict_topk`."""
-        X = self._check_features(X)
+        X = self._check_rows(X)
         Aggregation.of(groups, sparse.csr_array((np.shape(groups)[1], 1)), X.shape[0])
-        return self._predict(self._bags(X, groups), check_k(k), as_label_mask(allow, deny, self.n_labels_))
+        return self._search(self._bags(X, groups), check_k(k), as_label_mask(allow, deny, self.n_labels_))
 
     def soft_assignments(self, X: Any, groups: Any) -> Any:
         """How much each instance of a bag stands for each label, 1 on average over a bag.
@@ -218,7 +218,7 @@ class DeepMIML(NeuralModel):
         shares : list of float32 arrays (members x n_labels)
             Bag by bag, members in the order of their rows; labels without training bags have 1 everywhere.
         """
-        X = self._check_features(X)
+        X = self._check_rows(X)
         bags = self._bags(X, groups)
         encoder: Any = self.networks_[0].encoder
         shares = []

@@ -6,17 +6,17 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator.output_layer import OutputLayer, Rule, check_memory
+from longtail.estimator import Estimator, OutputLayer, Rule
+from longtail.estimator.output_layer import check_memory
 from longtail.memory import MemoryPlan
 from longtail.neural.averaging import Ensemble
 from longtail.neural.batches import DenseRows, Rows, SparseRows
@@ -24,10 +24,7 @@ from longtail.neural.network import Network, predict_rows
 from longtail.neural.training import Settings
 from longtail.neural.weights import load_weights, weights_state
 from longtail.parallel import resolve_jobs
-from longtail.parameters import Constraint, check_parameters
-from longtail.store import Persistent, State
-from longtail.store.state import check_params
-from longtail.validation import as_features, as_label_mask, check_k
+from longtail.store import State
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,20 +33,19 @@ _DENSE = 0.25
 _FIRST_CANDIDATES = 16
 
 
-class NeuralModel(BaseEstimator, Persistent):
+class NeuralModel(Estimator):
     """Prediction, saving and loading for estimators with ``networks_`` over the labels ``labels_``.
 
     A class says how rows become inputs (`_rows`) and how one of its networks is made (`_network`).
     """
 
-    _parameters: ClassVar[dict[str, Constraint]]
+    _fitted_by = "networks_"
+    _bytes_per_score = 24
 
     n_jobs: int | None
     networks_: list[Network]
     labels_: Array
     encoder_: str
-    n_labels_: int
-    n_features_in_: int
 
     @abstractmethod
     def _rows(self, X: Any) -> Rows:
@@ -73,28 +69,11 @@ class NeuralModel(BaseEstimator, Persistent):
         known = {field.name: given[field.name] for field in fields(Settings) if field.name in given}
         return Settings(**{name: value for name, value in known.items() if value is not None}, seed=seed)
 
-    def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
-        """The k best labels of each row and their probabilities.
+    def _topk(self, X: Any, k: int, mask: Array | None) -> tuple[Array, Array]:
+        return self._search(self._rows(X), k, mask)
 
-        Parameters
-        ----------
-        X : sparse matrix or array of shape (n_rows, n_features)
-        k : int
-        allow, deny : sequence of label ids, or mask over all labels, or None
-            Labels that may, or may not, be given; applied before labels compete for the k places.
-
-        Returns
-        -------
-        labels : int64 array of shape (n_rows, k)
-            Best first, ties to the lowest label; -1 where there are fewer than k.
-        scores : float32 array of shape (n_rows, k)
-            -inf where there is no label.
-        """
-        rows = self._rows(self._check_features(X))
-        mask = as_label_mask(allow, deny, self.n_labels_)
-        return self._predict(rows, check_k(k), mask)
-
-    def _predict(self, rows: Rows, k: int, mask: Array | None) -> tuple[Array, Array]:
+    def _search(self, rows: Rows, k: int, mask: Array | None) -> tuple[Array, Array]:
+        """The k best labels of rows as the networks take them, and their probabilities."""
         places = min(k, max(1, len(self.labels_)))
         allowed = None if mask is None else mask[self.labels_]
         network: nn.Module = self.networks_[0] if len(self.networks_) == 1 else Ensemble(self.networks_)
@@ -104,31 +83,21 @@ class NeuralModel(BaseEstimator, Persistent):
         beyond = ((0, 0), (0, k - places))
         return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
 
-    def decision_function(self, X: Any) -> Array:
-        """Probabilities of every label for every row, as one dense matrix: for small vocabularies.
-
-        0 for labels that a head did not come to score.
-        """
-        X = self._check_features(X)
-        MemoryPlan(
-            "decision_function",
-            {"scores, three times": 24 * X.shape[0] * self.n_labels_},
-            "Use predict_topk, which never holds all scores, or fewer rows at a time.",
-        ).check()
-        labels, values = self._predict(self._rows(X), max(1, self.n_labels_), None)
+    def _scores(self, X: Any) -> Array:
+        """The probabilities of all labels; 0 for those that a head did not come to score."""
+        labels, values = self._search(self._rows(X), max(1, self.n_labels_), None)
         scores = np.zeros((X.shape[0], self.n_labels_), dtype=np.float32)
         rows, places = np.nonzero(labels >= 0)
         scores[rows, labels[rows, places]] = values[rows, places]
         return scores
 
-    def predict(self, X: Any) -> Any:
-        """Labels with a probability of at least one half, as a sparse 0/1 matrix (n_rows x n_labels)."""
-        X = self._check_features(X)
+    def _predict(self, X: Any) -> Any:
+        """Labels with a probability of at least one half."""
         left = np.arange(X.shape[0])
         rows, columns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         k = _FIRST_CANDIDATES
         while len(left):
-            labels, scores = self._predict(self._rows(X[left]), k, None)
+            labels, scores = self._search(self._rows(X[left]), k, None)
             full = (scores[:, -1] >= 0.5) & (k < self.n_labels_)
             given = (scores >= 0.5) & ~full[:, None]
             rows.append(np.repeat(left, given.sum(axis=1)))
@@ -141,23 +110,12 @@ class NeuralModel(BaseEstimator, Persistent):
         found.sort_indices()
         return found
 
-    def output_layer(self, rule: Rule = "predict") -> OutputLayer:
-        """The linear layer that labels are given by, as `longtail.audit` takes it.
+    def _output_layer(self, rule: Rule) -> OutputLayer:
+        """Its inputs are what the network makes of rows.
 
-        Its inputs are what the network makes of rows. A set that no input gets is given to no row; one that some input
-        gets need not be, for the network may make no such input of any row.
-
-        Parameters
-        ----------
-        rule : {"predict", "topk"}
-            Label sets as ``predict`` gives them, or as the first places of ``predict_topk``.
-
-        Raises
-        ------
-        InvalidInput
-            Where labels are not given by one linear layer.
+        A set that no input gets is given to no row; one that some input gets need not be, for the network may make no
+        such input of any row.
         """
-        check_is_fitted(self, "networks_")
         if len(self.networks_) > 1:
             raise InvalidInput(
                 f"{len(self.networks_)} networks give labels by the mean of their probabilities, which is no linear "
@@ -186,16 +144,14 @@ class NeuralModel(BaseEstimator, Persistent):
         needed[self.labels_] = offsets
         return OutputLayer(every, needed, rule, "its probability is at least one half", at_least=True)
 
-    def explain(self, x: Any, label: int) -> NoReturn:
-        """Refused: contributions of features add up to a score in linear models only."""
-        raise InvalidInput(
-            f"{type(self).__name__} is not linear, so that no feature has a part of the score to itself; "
-            "explain a LabelTree, OneVsRest or Ridge model"
-        )
+    @property
+    def scores_are_probabilities(self) -> bool:
+        return True
 
-    def _check_features(self, X: Any) -> Any:
-        check_is_fitted(self, "networks_")
-        return as_features(X, n_features=self.n_features_in_, owner=type(self).__name__)
+    def summary(self) -> str:
+        check_is_fitted(self)
+        weights = sum(parameter.numel() for network in self.networks_ for parameter in network.parameters())
+        return f"{weights:,} weights"
 
     def _network_parts(self) -> dict[str, State]:
         return {f"network{i}": weights_state(network) for i, network in enumerate(self.networks_)}
@@ -203,11 +159,7 @@ class NeuralModel(BaseEstimator, Persistent):
     @classmethod
     def _restored(cls, state: State) -> Self:
         """A model with the parameters and sizes of `state`, not yet with networks."""
-        model = cls(**check_params(state, cls))
-        try:
-            check_parameters(model, cls._parameters)
-        except InvalidInput as error:
-            raise ModelFormatError(f"{state.kind}: {error}") from None
+        model = cls._from_params(state)
         model.n_features_in_, model.n_labels_ = state.fact("n_features", int), state.fact("n_labels", int)
         model.labels_ = _checked_labels(state, model.n_labels_)
         model.encoder_ = state.fact("encoder", str)

@@ -1,0 +1,241 @@
+"""`Estimator`: the contract of every learner. The base class checks and shapes; a learner computes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.estimator.explanation import Explanation
+from longtail.estimator.output_layer import OutputLayer, Rule
+from longtail.estimator.training_data import check_training
+from longtail.labels import LabelHierarchy
+from longtail.memory import MemoryPlan
+from longtail.native import kernels
+from longtail.parallel import split
+from longtail.parameters import Constraint, check_parameters
+from longtail.store import Persistent, State, check_params
+from longtail.validation import as_features, as_label_mask, check_k
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+CELLS = 2**22  # scores of all labels held at once
+
+
+class Estimator(BaseEstimator, Persistent):
+    """A learner of many labels from rows of features.
+
+    A learner implements `fit`, `_scores`, `to_state` and `from_state`. `fit` sets ``n_features_in_`` and ``n_labels_``,
+    and last of all the attribute that `_fitted_by` names. A learner that need not score every label also replaces
+    `_topk` and `_predict`. What these methods get is checked: the model is fitted, rows are CSR float32 with finite
+    values and the right width, label ids and masks fit the labels.
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {}
+    """What each parameter may be; checked by `fit` and by `longtail.load`."""
+
+    _fitted_by: ClassVar[str]
+    """The attribute that only a finished fit sets."""
+
+    _not_saved: ClassVar[tuple[str, ...]] = ()
+    """Parameters that a saved model does not keep."""
+
+    _bytes_per_score: ClassVar[int] = 4
+    """Bytes that `decision_function` needs for each row and label."""
+
+    prediction_options: ClassVar[tuple[str, ...]] = ()
+    """Further arguments of `predict_topk`."""
+
+    n_features_in_: int
+    n_labels_: int
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Array:
+        """The scores of all labels for the rows `X`, as a float32 matrix."""
+
+    def _topk(self, X: Any, k: int, mask: Array | None) -> tuple[Array, Array]:
+        """The k best labels of each row that `mask` allows, and their scores; -1 and -inf where there are fewer.
+
+        `k` is at most the number of labels. Ties go to the lowest label.
+        """
+        labels = np.full((X.shape[0], k), -1, dtype=np.int64)
+        scores = np.full((X.shape[0], k), -np.inf, dtype=np.float32)
+        for rows in split(X.shape[0], self._rows_at_once()):
+            kernels.update_topk(self._scores(X[rows]), 0, mask, labels[rows], scores[rows])
+        return labels, scores
+
+    def _predict(self, X: Any) -> Any:
+        """The labels of each row, as a sparse 0/1 matrix."""
+        parts = [sparse.csr_array((0, self.n_labels_), dtype=np.int8)]
+        for rows in split(X.shape[0], self._rows_at_once()):
+            parts.append(sparse.csr_array((self._scores(X[rows]) >= 0.5).astype(np.int8)))
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+    def _explain(self, row: Any, label: int) -> Explanation:
+        """Why `label` has its score for the one row."""
+        raise InvalidInput(
+            f"{type(self).__name__} is not linear, or does not say what each feature adds to a score; explain a "
+            "LabelTree, OneVsRest or Ridge model"
+        )
+
+    def _rows_at_once(self) -> int:
+        return max(1, CELLS // max(1, self.n_labels_))
+
+    @property
+    def explains(self) -> bool:
+        """Whether `explain` can say what each feature adds."""
+        return type(self)._explain is not Estimator._explain
+
+    @property
+    def updates(self) -> bool:
+        """Whether the fitted model can learn from further rows with ``partial_fit``."""
+        return False
+
+    @property
+    def scores_are_probabilities(self) -> bool:
+        """Whether a score estimates the chance that the label is right."""
+        return False
+
+    @property
+    def hierarchies_(self) -> tuple[LabelHierarchy, ...]:
+        """The trees over the labels that the model searches; empty where there are none."""
+        return ()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, self._fitted_by)
+
+    def _check_rows(self, X: Any) -> Any:
+        """Check that the model is fitted, and the rows `X`."""
+        check_is_fitted(self)
+        return as_features(X, n_features=self.n_features_in_, owner=type(self).__name__)
+
+    def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
+        """The k best labels of each row and their scores.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        k : int
+        allow, deny : sequence of label ids, or mask over all labels, or None
+            Labels that may, or may not, be given; applied before labels compete for the k places.
+
+        Returns
+        -------
+        labels : int64 array of shape (n_rows, k)
+            Best first, ties to the lowest label; -1 where there are fewer than k.
+        scores : float32 array of shape (n_rows, k)
+            -inf where there is no label.
+        """
+        return self._ranked(X, k, allow, deny)
+
+    def _ranked(self, X: Any, k: int, allow: Any, deny: Any, *options: Any) -> tuple[Array, Array]:
+        """Check the arguments of `predict_topk`, call `_topk`, and fill the places beyond the last label."""
+        X, k = self._check_rows(X), check_k(k)
+        mask = as_label_mask(allow, deny, self.n_labels_)
+        places = min(k, max(1, self.n_labels_))
+        labels, scores = self._topk(X, places, mask, *options)
+        if k == places:
+            return labels, scores
+        beyond = ((0, 0), (0, k - places))
+        return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
+
+    def decision_function(self, X: Any) -> Array:
+        """The scores of every label for every row, as one dense matrix: for small vocabularies."""
+        X = self._check_rows(X)
+        MemoryPlan(
+            "decision_function",
+            {"scores": self._bytes_per_score * X.shape[0] * self.n_labels_},
+            "Use predict_topk, which never holds all scores, or fewer rows at a time.",
+        ).check()
+        return self._scores(X)
+
+    def predict(self, X: Any) -> Any:
+        """The labels of each row, as a sparse 0/1 matrix (n_rows x n_labels)."""
+        return self._predict(self._check_rows(X))
+
+    def explain(self, x: Any, label: int) -> Explanation:
+        """Which features of the one row `x` gave `label` its score, exactly.
+
+        Raises
+        ------
+        InvalidInput
+            Where the learner has no such answer, see `explains`.
+        """
+        row = self._check_rows(x)
+        if row.shape[0] != 1:
+            raise InvalidInput(f"explain takes one row; found {row.shape[0]}")
+        if isinstance(label, bool) or not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels_:
+            raise InvalidInput(f"label is {label!r}; expected a label id in 0..{self.n_labels_ - 1}")
+        return self._explain(row, int(label))
+
+    def output_layer(self, rule: Rule = "predict") -> OutputLayer:
+        """The linear layer that the model gives labels by, as `longtail.audit` takes it.
+
+        Parameters
+        ----------
+        rule : {"predict", "topk"}
+            Label sets as ``predict`` gives them, or as the first places of ``predict_topk``.
+
+        Raises
+        ------
+        InvalidInput
+            Where labels are not given by one linear layer.
+        """
+        if rule not in ("predict", "topk"):
+            raise InvalidInput(f"rule is {rule!r}; expected 'predict' or 'topk'")
+        check_is_fitted(self)
+        return self._output_layer(rule)
+
+    def _output_layer(self, rule: Rule) -> OutputLayer:
+        raise InvalidInput(
+            f"{type(self).__name__} has no linear output layer; Ridge, RidgeCV, OneVsRest and most heads of "
+            "MultiHeadClassifier have one, or give the weights as a matrix"
+        )
+
+    def summary(self) -> str:
+        """What was learned, in a few words."""
+        check_is_fitted(self)
+        return f"{self.n_labels_:,} labels, {self.n_features_in_:,} features"
+
+    def memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
+        """What `fit` would hold at its peak.
+
+        Parameters
+        ----------
+        X, Y
+            As for `fit`.
+        """
+        self._check_parameters()
+        return self._memory_plan(*check_training(X, Y, type(self).__name__))
+
+    def _check_parameters(self) -> None:
+        """Raise `InvalidInput` unless every parameter is what `_parameters` says."""
+        check_parameters(self, self._parameters)
+
+    def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
+        """The plan of a learner with a weight for each feature and label."""
+        weights = 4 * X.shape[1] * Y.shape[1]
+        return MemoryPlan(type(self).__name__, {"features": 12 * X.nnz, "labels": 12 * Y.nnz, "weights": weights})
+
+    @classmethod
+    def _from_params(cls, state: State) -> Self:
+        """An estimator with the parameters of `state`, not fitted yet, or `ModelFormatError`."""
+        model = cls(**check_params(state, cls, without=cls._not_saved))
+        try:
+            model._check_parameters()
+        except InvalidInput as error:
+            raise ModelFormatError(f"{state.kind}: {error}") from None
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags
