@@ -36,7 +36,7 @@ def output_layer(estimator: Any, rule: Rule = "predict") -> OutputLayer:
     """
     if not isinstance(estimator, Estimator):
         raise InvalidInput(
-            f"{type(estimator).__name__} has no linear output layer that longtail knows of; give a model of longtail, or "
-            "give the weights as a matrix"
+            f"{type(estimator).__name__} has no linear output layer that longtail knows of; give a model of "
+            "longtail, or give the weights as a matrix"
         )
     return estimator.output_layer(rule)

@@ -1,7 +1,8 @@
 """The contract of every learner, as code."""
 
 from longtail.estimator.base import Estimator
+from longtail.estimator.checks import check_estimator
 from longtail.estimator.explanation import Explanation, Step
 from longtail.estimator.output_layer import OutputLayer, Rule
 
-__all__ = ["Estimator", "Explanation", "OutputLayer", "Rule", "Step"]
+__all__ = ["Estimator", "Explanation", "OutputLayer", "Rule", "Step", "check_estimator"]

@@ -1,0 +1,297 @@
+"""`check_estimator`: whether a learner keeps the contract of `Estimator`. Our own tests run it on every learner."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from longtail.errors import InvalidInput
+from longtail.estimator.base import Estimator
+from longtail.store import read_model
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Fit = Callable[[Any, Any, Any], Any]
+
+_TOLERANCE = 1e-5
+
+
+def planted(
+    rng: np.random.Generator, n_rows: int = 80, n_features: int = 30, n_labels: int = 12
+) -> tuple[sparse.csr_array[Any], sparse.csr_array[Any]]:
+    """Sparse rows whose labels depend on them; row 0 is empty and the last label has no rows."""
+    X = sparse.csr_array(sparse.random(n_rows, n_features, 0.3, format="csr", random_state=rng, dtype=np.float32))
+    X = sparse.csr_array(sparse.vstack([sparse.csr_array((1, n_features), dtype=np.float32), X[1:]], format="csr"))
+    scores = X @ rng.normal(size=(n_features, n_labels)) + 0.3 * rng.normal(size=(n_rows, n_labels))
+    Y = (scores > np.quantile(scores, 0.8, axis=0)).astype(np.float32)
+    Y[0] = 0
+    Y[:, -1] = 0
+    return X, sparse.csr_array(Y)
+
+
+class Case:
+    """An estimator to check: fresh copies of it, one that is fitted, and the data it was fitted to."""
+
+    def __init__(self, estimator: Estimator, fit: Fit, seed: int) -> None:
+        self.estimator, self._fit = estimator, fit
+        self.X, self.Y = planted(np.random.default_rng(seed))
+        self.n_labels = self.Y.shape[1]
+        self.fitted = self.fit(self.X, self.Y)
+
+    def fit(self, X: Any, Y: Any, **params: Any) -> Any:
+        fresh = clone(self.estimator)
+        known = fresh.get_params(deep=False)
+        return self._fit(fresh.set_params(**{name: value for name, value in params.items() if name in known}), X, Y)
+
+
+def topk_has_the_promised_shapes_and_order(case: Case) -> None:
+    labels, scores = case.fitted.predict_topk(case.X, k=4)
+    assert labels.shape == scores.shape == (case.X.shape[0], 4)
+    assert labels.dtype == np.int64
+    assert scores.dtype == np.float32
+    assert not np.isnan(scores).any()
+    assert (scores[:, 1:] <= scores[:, :-1]).all(), "scores must fall from place to place"
+    tied = (scores[:, 1:] == scores[:, :-1]) & (labels[:, 1:] >= 0)
+    assert (labels[:, 1:][tied] > labels[:, :-1][tied]).all(), "ties go to the lowest label"
+
+
+def no_label_comes_twice(case: Case) -> None:
+    labels, _ = case.fitted.predict_topk(case.X, k=case.n_labels)
+    for row in labels:
+        given = row[row >= 0]
+        assert len(np.unique(given)) == len(given)
+        assert ((given >= 0) & (given < case.n_labels)).all()
+
+
+def topk_agrees_with_the_decision_function(case: Case) -> None:
+    labels, scores = case.fitted.predict_topk(case.X, k=case.n_labels)
+    full = case.fitted.decision_function(case.X)
+    assert full.shape == case.Y.shape
+    assert np.isfinite(full).all()
+    rows, places = np.nonzero(labels >= 0)
+    np.testing.assert_allclose(full[rows, labels[rows, places]], scores[rows, places], atol=_TOLERANCE)
+
+
+def places_beyond_the_last_label_are_empty(case: Case) -> None:
+    labels, scores = case.fitted.predict_topk(case.X, k=case.n_labels + 3)
+    assert (labels[:, case.n_labels :] == -1).all()
+    np.testing.assert_array_equal(labels == -1, np.isneginf(scores))
+    assert (np.diff((labels >= 0).astype(int), axis=1) <= 0).all(), "empty places come last"
+
+
+def only_allowed_labels_are_given(case: Case) -> None:
+    labels, _ = case.fitted.predict_topk(case.X, k=3, allow=[1, 5, 7], deny=[5])
+    assert set(np.unique(labels).tolist()) <= {1, 7, -1}
+    assert (labels == -1).any(axis=1).all()
+    mask = np.zeros(case.n_labels, dtype=bool)
+    mask[[1, 7]] = True
+    np.testing.assert_array_equal(case.fitted.predict_topk(case.X, k=3, allow=mask)[0], labels)
+    assert (case.fitted.predict_topk(case.X, k=3, allow=[])[0] == -1).all()
+
+
+def any_form_of_the_features_gives_the_same_answer(case: Case) -> None:
+    X = case.X
+    wide = sparse.csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
+    expected = case.fitted.predict_topk(X)[0]
+    for form in (X.toarray(), X.tocsc(), sparse.csr_matrix(X), wide, X.astype(np.float64)):
+        np.testing.assert_array_equal(case.fitted.predict_topk(form)[0], expected)
+
+
+def any_form_of_the_labels_gives_the_same_model(case: Case) -> None:
+    for form in (case.Y.toarray(), case.Y.tocsc(), case.Y.astype(np.int64), case.Y.toarray().astype(bool)):
+        _same_answers(case.fit(case.X, form), case)
+
+
+def a_second_fit_gives_the_same_model(case: Case) -> None:
+    _same_answers(case.fit(case.X, case.Y), case)
+    again = case._fit(case.fit(case.X[:, :20], case.Y[:, :5]), case.X, case.Y)
+    _same_answers(again, case)
+
+
+def fit_leaves_its_data_alone(case: Case) -> None:
+    X, Y = case.X.copy(), case.Y.copy()
+    case.fit(X, Y)
+    for given, kept in ((X, case.X), (Y, case.Y)):
+        for part in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(given, part), getattr(kept, part))
+
+
+def one_thread_and_many_agree(case: Case) -> None:
+    one, many = (case.fit(case.X, case.Y, n_jobs=n_jobs).decision_function(case.X) for n_jobs in (1, 3))
+    np.testing.assert_allclose(one, many, atol=1e-4)
+
+
+def a_saved_model_answers_alike(case: Case) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        case.fitted.save(f"{folder}/model")
+        again = type(case.fitted).from_state(read_model(f"{folder}/model"))
+        again.save(f"{folder}/again")
+        read_model(f"{folder}/again", verify=True)
+    saved = {name: value for name, value in again.get_params(deep=False).items() if name not in again._not_saved}
+    kept = case.fitted.get_params(deep=False)
+    assert saved == {name: kept[name] for name in saved}
+    _same_answers(again, case)
+    np.testing.assert_array_equal(again.predict(case.X).toarray(), case.fitted.predict(case.X).toarray())
+
+
+def explanations_add_up(case: Case) -> None:
+    if not case.fitted.explains:
+        with _refused("explain"):
+            case.fitted.explain(case.X[[3]], 0)
+        return
+    full = case.fitted.decision_function(case.X)
+    for row, label in ((0, 0), (3, 2), (7, case.n_labels - 1)):
+        found = case.fitted.explain(case.X[[row]], label)
+        assert found.label == label
+        np.testing.assert_allclose(found.contributions.sum() + found.intercept, found.margin, atol=_TOLERANCE)
+        np.testing.assert_allclose(found.score, full[row, label], atol=_TOLERANCE)
+        assert set(found.features.tolist()) <= set(case.X[[row]].indices.tolist())
+        for step in found.steps:
+            np.testing.assert_allclose(step.contributions.sum() + step.intercept, step.margin, atol=_TOLERANCE)
+    for n_rows, label in ((2, 0), (1, case.n_labels), (1, -1), (1, True)):
+        with _refused("explain with a bad row or label"):
+            case.fitted.explain(case.X[:n_rows], label)
+
+
+def predictions_are_a_sparse_matrix_of_zeros_and_ones(case: Case) -> None:
+    predicted = case.fitted.predict(case.X)
+    assert sparse.issparse(predicted)
+    assert predicted.shape == case.Y.shape
+    assert set(np.unique(predicted.toarray())) <= {0, 1}
+
+
+def it_answers_about_itself(case: Case) -> None:
+    assert case.fitted.summary()
+    for answer in ("explains", "updates", "scores_are_probabilities"):
+        assert isinstance(getattr(case.fitted, answer), bool), answer
+    assert case.estimator.memory_plan(case.X, case.Y).total > 0
+
+
+def it_is_fitted_only_after_fit(case: Case) -> None:
+    fresh = clone(case.estimator)
+    for use in (fresh.predict_topk, fresh.predict, fresh.decision_function):
+        try:
+            use(case.X)
+        except NotFittedError:
+            continue
+        raise AssertionError(f"{use.__name__} works before fit")
+
+
+def bad_arguments_are_refused(case: Case) -> None:
+    for k in (0, -1, 1.5, True, "3"):
+        with _refused(f"k={k!r}"):
+            case.fitted.predict_topk(case.X, k=k)
+    with _refused("another number of features"):
+        case.fitted.predict_topk(case.X[:, :5])
+    broken = case.X.copy()
+    broken.indices[-1] = 1000
+    with _refused("a column index out of range"):
+        case.fitted.predict_topk(broken)
+    for labels in ([case.n_labels], [-1], [0.5]):
+        with _refused(f"allow={labels}"):
+            case.fitted.predict_topk(case.X, allow=labels)
+
+
+def bad_data_is_refused(case: Case) -> None:
+    with _refused("labels of 0.5"):
+        case.fit(case.X, 0.5 * case.Y)
+    for bad in (np.nan, np.inf, 1e300):
+        dense = case.X.toarray().astype(np.float64)
+        dense[3, 3] = bad
+        with _refused(f"a feature value of {bad}"):
+            case.fit(dense, case.Y)
+
+
+def bad_parameters_are_refused(case: Case) -> None:
+    for name, constraint in type(case.estimator)._parameters.items():
+        for bad in constraint.bad_values():
+            with _refused(f"{name}={bad!r}", named=name):
+                case.fit(case.X, case.Y, **{name: bad})
+
+
+def no_rows_to_predict_is_no_error(case: Case) -> None:
+    labels, _ = case.fitted.predict_topk(sparse.csr_array((0, case.X.shape[1]), dtype=np.float32))
+    assert labels.shape == (0, 5)
+
+
+def one_row_and_one_label_suffice(case: Case) -> None:
+    assert case.fit([[1.0, 2.0]], [[1]]).predict_topk([[1.0, 2.0]], k=1)[0].tolist() == [[0]]
+
+
+CHECKS: tuple[Callable[[Case], None], ...] = (
+    topk_has_the_promised_shapes_and_order,
+    no_label_comes_twice,
+    topk_agrees_with_the_decision_function,
+    places_beyond_the_last_label_are_empty,
+    only_allowed_labels_are_given,
+    any_form_of_the_features_gives_the_same_answer,
+    any_form_of_the_labels_gives_the_same_model,
+    a_second_fit_gives_the_same_model,
+    fit_leaves_its_data_alone,
+    one_thread_and_many_agree,
+    a_saved_model_answers_alike,
+    explanations_add_up,
+    predictions_are_a_sparse_matrix_of_zeros_and_ones,
+    it_answers_about_itself,
+    it_is_fitted_only_after_fit,
+    bad_arguments_are_refused,
+    bad_data_is_refused,
+    bad_parameters_are_refused,
+    no_rows_to_predict_is_no_error,
+    one_row_and_one_label_suffice,
+)
+
+
+def _fit_rows(estimator: Any, X: Any, Y: Any) -> Any:
+    return estimator.fit(X, Y)
+
+
+def check_estimator(estimator: Estimator, *, fit: Fit = _fit_rows, seed: int = 0) -> None:
+    """Raise `AssertionError`, naming the check, unless a learner keeps the contract of `Estimator`.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        Not fitted; small settings keep the checks quick. Copies of it are fitted to 80 rows with 12 labels.
+    fit : callable
+        How to fit a copy: ``fit(estimator, X, Y)`` returns it fitted. For learners that take groups of rows.
+    seed : int
+        Random seed of the data.
+
+    Examples
+    --------
+    >>> from longtail import Ridge
+    >>> from longtail.estimator import check_estimator
+    >>> check_estimator(Ridge())
+    """
+    if not isinstance(estimator, Estimator):
+        raise AssertionError(f"{type(estimator).__name__} does not derive from longtail.estimator.Estimator")
+    case = Case(estimator, fit, seed)
+    for check in CHECKS:
+        try:
+            check(case)
+        except Exception as error:
+            name = check.__name__.replace("_", " ")
+            raise AssertionError(f"{type(estimator).__name__} breaks the contract: {name}: {error}") from error
+
+
+def _same_answers(model: Any, case: Case) -> None:
+    for one, other in zip(model.predict_topk(case.X), case.fitted.predict_topk(case.X), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@contextmanager
+def _refused(what: str, named: str = "") -> Iterator[None]:
+    try:
+        yield
+    except InvalidInput as error:
+        if named not in str(error):
+            raise AssertionError(f"{what} is refused without naming {named}") from error
+        return
+    raise AssertionError(f"{what} is accepted")
