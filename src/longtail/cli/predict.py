@@ -69,7 +69,7 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
     if options["allow"] == []:
         raise InvalidInput(f"{given['allow']} names no label; write one on each line")
     if given["weighting"] is not None:
-        if not hasattr(tagger.estimator_, "coef_"):
+        if "weighting" not in tagger.estimator_.prediction_options:
             learner = type(tagger.estimator_).__name__
             raise InvalidInput(
                 f"{model} holds a {learner}, whose weighting is set when it is trained (train --weighting); only ridge "

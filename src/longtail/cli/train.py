@@ -244,19 +244,4 @@ def _summary(out: str, tagger: Tagger, seconds: float) -> str:
     estimator = tagger.estimator_
     sizes = f"{counted(len(tagger.label_names_), 'label')}, {counted(estimator.n_features_in_, 'feature')}"
     size = format_bytes(inspect_model(out)["bytes"])
-    return f"{out}: {sizes}, {_learnt(estimator)}, {size}; took {seconds:.1f} s"
-
-
-def _learnt(estimator: Any) -> str:
-    if hasattr(estimator, "networks_"):
-        weights = sum(parameter.numel() for network in estimator.networks_ for parameter in network.parameters())
-        losses = ", ".join(f"{history.losses[0]:.3g} to {history.losses[-1]:.3g}" for history in estimator.histories_)
-        return f"{weights:,} weights, loss from {losses}"
-    if not hasattr(estimator, "trees_"):
-        alpha = getattr(estimator, "alpha_", None) or estimator.alpha
-        return f"alpha {alpha:.4g}, solver {estimator.solver_}"
-    count, nodes = len(estimator.trees_), sum(tree.hierarchy.n_nodes for tree in estimator.trees_)
-    weights = f"{sum(tree.n_weights for tree in estimator.trees_):,} weights"
-    if type(estimator).__name__ == "OneVsRest":
-        return weights
-    return f"{counted(count, 'tree')} of {counted(nodes, 'node')}, {weights}"
+    return f"{out}: {sizes}, {estimator.summary()}, {size}; took {seconds:.1f} s"

@@ -62,7 +62,7 @@ def command(
 
 def _hierarchy(tagger: Tagger, model: str, number: int) -> LabelHierarchy:
     estimator = tagger.estimator_
-    trees: tuple[LabelHierarchy, ...] = getattr(estimator, "hierarchies_", ())
+    trees: tuple[LabelHierarchy, ...] = estimator.hierarchies_
     if not trees:
         raise InvalidInput(f"{model} holds a {type(estimator).__name__}, which has no tree; train with --learner tree")
     if number > len(trees):

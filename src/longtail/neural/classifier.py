@@ -258,6 +258,10 @@ class MultiHeadClassifier(NeuralModel):
             )
         return super()._output_layer(rule)
 
+    @property
+    def scores_are_probabilities(self) -> bool:
+        return self.weighting == "none"
+
     def summary(self) -> str:
         losses = ", ".join(f"{history.losses[0]:.3g} to {history.losses[-1]:.3g}" for history in self.histories_)
         return super().summary() + (f", loss from {losses}" if losses else "")

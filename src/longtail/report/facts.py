@@ -34,8 +34,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _LEAST_TRUE = 5
 _INSTEAD = 3
 _UNKNOWN_NAMED = 10
-# The product of a path, or a logistic function: what other learners give is an estimate of another kind.
-_PROBABILITIES = ("LabelTree", "OneVsRest")
 
 
 @dataclass(frozen=True)
@@ -167,7 +165,7 @@ def gather(
         label_names=names,
         learner=type(tagger.estimator_).__name__,
         takes_texts=tagger.takes_texts,
-        gives_probabilities=_gives_probabilities(tagger.estimator_),
+        gives_probabilities=tagger.estimator_.scores_are_probabilities,
         n_train_rows=tagger.n_rows_,
         n_known_labels=n_known,
         n_pairs=int(judgement.truth.nnz),
@@ -187,11 +185,6 @@ def gather(
         examples=choose_examples(tagger, corpus, X, judgement, scores, examples),
         propensity=propensity,
     )
-
-
-def _gives_probabilities(estimator: Any) -> bool:
-    # Weighted scores are probabilities times weights.
-    return type(estimator).__name__ in _PROBABILITIES and estimator.weighting != "score"
 
 
 def _least_true(true: Array) -> int:
