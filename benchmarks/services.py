@@ -62,7 +62,8 @@ class Service:
 
 
 def longtail_service(model: Path, options: Sequence[str] = ()) -> Service:
-    command = (sys.executable, "-I", "-m", "longtail", "serve", str(model), "--host", HOST, "--port", "{port}", *options)
+    program = (sys.executable, "-I", "-m", "longtail")
+    command = (*program, "serve", str(model), "--host", HOST, "--port", "{port}", *options)
     return Service("longtail", TITLES["longtail"], command, "/v1/tag", "/health/ready", "import longtail.serve")
 
 

@@ -19,6 +19,8 @@ from longtail.errors import InvalidInput
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 
+_MOST_THREADS = 32  # wherever the cores are fewer than 8
+
 
 def count_cores() -> int:
     """Cores this process may run on."""
@@ -30,6 +32,8 @@ def count_cores() -> int:
 def resolve_jobs(n_jobs: int | None) -> int:
     """Threads to use: None and -1 mean every core, -2 all but one, and so on.
 
+    A number far beyond the cores, which a file may say, counts as the most that is sensible: 4 for each core, or 32.
+
     >>> resolve_jobs(3)
     3
     """
@@ -37,7 +41,8 @@ def resolve_jobs(n_jobs: int | None) -> int:
         return count_cores()
     if n_jobs == 0:
         raise InvalidInput("n_jobs is 0; give a number of threads, or None for every core")
-    return n_jobs if n_jobs > 0 else max(1, count_cores() + 1 + n_jobs)
+    cores = count_cores()
+    return min(n_jobs, max(_MOST_THREADS, 4 * cores)) if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 
 def split(n: int, size: int) -> list[slice]:

@@ -19,7 +19,7 @@ from longtail.aggregated.refinement import refine
 from longtail.aggregated.vectors import search_rows, vectors_of
 from longtail.errors import InvalidInput
 from longtail.linear import ESTIMATORS, choose_learner
-from longtail.parameters import Choice, Constraint, Number, check_parameters
+from longtail.parameters import Choice, Constraint, Number, Threads, check_parameters
 from longtail.store import Persistent, State
 from longtail.store.state import check_params, saved_params
 from longtail.validation import as_features
@@ -101,7 +101,7 @@ class AggregatedClassifier(BaseEstimator, Persistent):
         "folds": Number(low=2, high=1000, whole=True),
         "holdout": Number(above=0, high=0.9),
         "random_state": Number(low=0, high=2**31, whole=True, optional=True),
-        "n_jobs": Number(whole=True, optional=True),
+        "n_jobs": Threads(),
     }
 
     estimator_: Any

@@ -25,7 +25,7 @@ from longtail.metrics import inverse_propensity
 from longtail.native import kernels
 from longtail.native.siblings import block_widths
 from longtail.parallel import map_blocks, resolve_jobs, split
-from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
+from longtail.parameters import Choice, Constraint, Number, Sequence, Threads, check_parameters
 from longtail.store import State
 from longtail.store.state import check_params, saved_params
 
@@ -51,7 +51,7 @@ class ClassifierTree(TreeModel):
         "tol": Number(above=0),
         "max_sweeps": Number(low=1, high=2**31, whole=True),
         "random_state": Number(low=0, high=2**31, whole=True, optional=True),
-        "n_jobs": Number(whole=True, optional=True),
+        "n_jobs": Threads(),
     }
 
     C: float

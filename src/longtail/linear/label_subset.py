@@ -24,7 +24,7 @@ from longtail.linear.subset_model import SubsetModel
 from longtail.linear.subset_outliers import Outliers
 from longtail.linear.subset_state import LEARNERS, model_from, model_state
 from longtail.linear.training_data import check_training
-from longtail.parameters import Choice, Constraint, Number, check_parameters
+from longtail.parameters import Choice, Constraint, Number, Threads, check_parameters
 from longtail.store import Persistent, State
 from longtail.store.state import check_params, saved_params
 from longtail.validation import as_features, as_label_mask, check_k
@@ -131,7 +131,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
         "score_weight": Number(low=0, high=1e9, optional=True),
         "holdout": Number(above=0, high=0.9),
         "random_state": Number(low=0, high=2**31, whole=True, optional=True),
-        "n_jobs": Number(whole=True, optional=True),
+        "n_jobs": Threads(),
     }
 
     labels_: Array

@@ -16,7 +16,7 @@ from longtail.linear.solvers import Solver
 from longtail.linear.sparsify import Sparsification
 from longtail.metrics import inverse_propensity
 from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
-from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
+from longtail.parameters import Choice, Constraint, Number, Sequence, Threads, check_parameters
 from longtail.store import State
 from longtail.store.state import check_params, saved_params
 from longtail.validation import as_label_mask
@@ -34,7 +34,7 @@ class RidgeModel(LinearModel):
         "top_features_per_label": Number(low=1, whole=True, optional=True),
         "threshold": Number(low=0, optional=True),
         "block_size": Number(low=1, whole=True, optional=True),
-        "n_jobs": Number(whole=True, optional=True),
+        "n_jobs": Threads(),
     }
 
     fit_intercept: bool

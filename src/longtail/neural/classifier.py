@@ -20,7 +20,7 @@ from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Produc
 from longtail.neural.model import ENCODERS, NeuralModel, encoder_for, seeded, threads, training_plan
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
-from longtail.parameters import Choice, Constraint, Number, Sequence, check_parameters
+from longtail.parameters import Choice, Constraint, Number, Sequence, Threads, check_parameters
 from longtail.progress import stage
 from longtail.store import State
 from longtail.store.state import saved_params
@@ -125,7 +125,7 @@ class MultiHeadClassifier(NeuralModel):
         "n_networks": Number(low=1, high=100, whole=True),
         "batch_size": Number(low=1, high=2**31, whole=True, optional=True),
         "random_state": Number(low=0, high=2**31, whole=True),
-        "n_jobs": Number(whole=True, optional=True),
+        "n_jobs": Threads(),
     }
 
     histories_: list[History]

@@ -17,7 +17,7 @@ from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.model import NeuralModel, encoder_for, seeded, threads, training_plan
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
-from longtail.parameters import Choice, Constraint, Number, check_parameters
+from longtail.parameters import Choice, Constraint, Number, Threads, check_parameters
 from longtail.store import State
 from longtail.store.state import saved_params
 from longtail.validation import as_counts, as_features, as_label_mask, check_k
@@ -87,7 +87,7 @@ class DeepMIML(NeuralModel):
         "rectified": Choice((None, True, False)),
         "dropout": Number(low=0, high=0.95),
         "random_state": Number(low=0, high=2**31, whole=True),
-        "n_jobs": Number(whole=True, optional=True),
+        "n_jobs": Threads(),
     }
 
     history_: History | None
