@@ -132,4 +132,3 @@ def main() -> None:
     except Skipped as reason:
         result = {"status": "skipped", "reason": str(reason)}
     (path.parent / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
-

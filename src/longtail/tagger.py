@@ -381,9 +381,9 @@ class Tagger(BaseEstimator, Persistent):
         model.estimator_ = estimator_class(estimator.kind).from_state(estimator)
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
-        model.n_rows_ = state.fact("n_rows", int)
-        if model.n_rows_ < 1 or (model.label_counts_ < 0).any():
-            raise ModelFormatError("Tagger: the counts of rows are not possible")
+        model.n_rows_ = state.size("n_rows", least=1, most=2**53)
+        if (model.label_counts_ < 0).any():
+            raise ModelFormatError("Tagger: labels have fewer than 0 rows")
         width = len(model.features_.idf_) if model.takes_texts else model.features_.n_features_in_
         if width != model.estimator_.n_features_in_:
             raise ModelFormatError(

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from longtail.errors import InvalidInput, WrongType
+from longtail.errors import InvalidInput, ModelFormatError, WrongType
+from longtail.memory import MemoryPlan
 
 
 def _as_csr(matrix: Any, name: str) -> Any:
@@ -55,7 +56,7 @@ def check_csr(csr: Any, name: str) -> None:
         or indptr[0] != 0
         or indptr[-1] != len(indices)
         or len(indices) != len(csr.data)
-        or np.any(np.diff(indptr) < 0)
+        or (indptr[1:] < indptr[:-1]).any()
     ):
         raise InvalidInput(f"{name}: the row pointers of the sparse matrix do not fit its shape and data")
     if len(indices) and (indices.min() < 0 or indices.max() >= columns):
@@ -90,6 +91,7 @@ _LARGEST_INDEX = int(np.iinfo(_INDEX).max)
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
 _LARGEST_COUNT = 2**53
+_MANY_LABELS = 2**24  # fewer need no plan, which takes longer than the mask
 
 
 def _as_is(X: Any) -> Any:
@@ -206,6 +208,8 @@ def as_label_mask(allow: Any, deny: Any, n_labels: int) -> np.ndarray[Any, np.dt
     """Turn `allow` and `deny` (label ids, or masks over all labels) into one mask, or None where all are allowed."""
     if allow is None and deny is None:
         return None
+    if n_labels > _MANY_LABELS:
+        MemoryPlan("choosing among the labels", {"a mask over all labels, twice": 2 * n_labels}).check()
     mask = np.ones(n_labels, dtype=bool) if allow is None else _selected(allow, n_labels, "allow")
     if deny is not None:
         mask &= ~_selected(deny, n_labels, "deny")
@@ -227,6 +231,18 @@ def _selected(chosen: Any, n_labels: int, name: str) -> np.ndarray[Any, np.dtype
         raise InvalidInput(f"{name} has a label id outside 0..{n_labels - 1}")
     mask[array] = True
     return mask
+
+
+def finite(scores: Any) -> Any:
+    """Return scores, or raise `ModelFormatError` where one is no finite number.
+
+    Models are not read through when they are loaded, so that weights which no training gives show here first.
+    """
+    if not np.isfinite(scores).all():
+        raise ModelFormatError(
+            "a score is not a finite number: the weights of the model are damaged, or the features are far too large"
+        )
+    return scores
 
 
 def check_k(k: Any) -> int:

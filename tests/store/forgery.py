@@ -21,7 +21,26 @@ from longtail.store.npy import DTYPES, header
 Array = np.ndarray[Any, np.dtype[Any]]
 Node = dict[str, Any]
 
-WHOLE = [0, 1, 2, -1, -2, 3, 7, 100, 2**15, 10**6, 2**31 - 1, 2**31, 2**32, 2**40, 2**63 - 1, 2**63, 2**64 - 1, -(2**63)]
+WHOLE = [
+    0,
+    1,
+    2,
+    -1,
+    -2,
+    3,
+    7,
+    100,
+    2**15,
+    10**6,
+    2**31 - 1,
+    2**31,
+    2**32,
+    2**40,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+    -(2**63),
+]
 OTHERS = [None, True, False, 0.5, -0.5, 1e-300, 1e308, -1e308, "", "x", "auto", "dense", "primal", [], [0], [1, 2], {}]
 OTHERS += [[2**31] * 3, [1] * 200, {"a": 1}, "\x1b[31m\u202e", [[1]], ["x"], [0.5, -1], [1, 10**9]]
 FLOATS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 3e38, -3e38, 1e30, 1e-45, 0.5, 2.0**31]
@@ -132,7 +151,7 @@ def same_fact_everywhere(root: Node, rng: np.random.Generator) -> str:
     """Facts that agree with each other, and with nothing else."""
     places = named_values(root, "facts")
     owner, name = pick(rng, places)
-    value = hostile_value(rng, owner[name], [])
+    value = pick(rng, WHOLE) if type(owner[name]) is int else hostile_value(rng, owner[name], [])
     for each, key in places:
         if key == name:
             each[key] = value
@@ -256,7 +275,9 @@ def arrays(root: Node, rng: np.random.Generator) -> str:
     if how == "dropped":
         del one[name]
     elif how == "added":
-        one[pick(rng, ["thresholds", "calibration0", "node_names", "gram", "surprise"])] = copy.deepcopy(other[other_name])
+        one[pick(rng, ["thresholds", "calibration0", "node_names", "gram", "surprise"])] = copy.deepcopy(
+            other[other_name]
+        )
     elif how == "swapped":
         one[name], other[other_name] = other[other_name], one[name]
     elif how == "copied":
@@ -309,9 +330,8 @@ CHANGES: list[Callable[[Node, np.random.Generator], str]] = [
     *([contents] * 6),
     *([shape] * 2),
     *([size] * 2),
-    same_fact_everywhere,
+    *([same_fact_everywhere] * 2),
     dtype,
     arrays,
     parts,
 ]
-

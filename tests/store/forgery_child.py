@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import os
 import signal
 import sys
 import time
@@ -21,6 +22,7 @@ from forgery import Forger
 import longtail
 from longtail.errors import LongtailError, ModelFormatError
 
+MEMORY = 2**28  # bytes that plans may ask for
 HEADROOM = 2**30  # bytes beyond what the process has when the sound model has answered
 PATIENCE = 20.0  # seconds for all questions to one forgery, on a busy machine
 
@@ -62,6 +64,7 @@ def ask(directory: Path) -> str | None:
 
 def main(group: str, folder: str, first: str, count: str, only: str | None = None) -> None:
     faulthandler.enable()
+    os.environ["LONGTAIL_MEMORY"] = str(MEMORY)
     warnings.simplefilter("ignore")
     outcome: dict[str, Any] = {"failures": [], "counts": {}, "seconds": {}}
     for kind, build in GROUPS[group]().items():

@@ -17,11 +17,11 @@ from longtail.aggregated.assignment import RULES, Assignment, place_labels
 from longtail.aggregated.evidence import explained
 from longtail.aggregated.refinement import refine
 from longtail.aggregated.vectors import search_rows, vectors_of
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, ModelFormatError
 from longtail.linear import ESTIMATORS, choose_learner
 from longtail.parameters import Choice, Constraint, Number, Threads, check_parameters
 from longtail.store import Persistent, State
-from longtail.store.state import check_params, saved_params
+from longtail.store.state import rebuilt, saved_params
 from longtail.validation import as_features
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -283,7 +283,9 @@ class AggregatedClassifier(BaseEstimator, Persistent):
     def from_state(cls, state: State) -> Self:
         """Build the fitted classifier again, or raise `ModelFormatError`."""
         part = state.part("estimator", *ESTIMATORS)
-        model = cls(**check_params(state, cls, without=("estimator",)))
+        model: Self = rebuilt(state, cls, without=("estimator",))
         model.strategy_ = state.fact("strategy", str)
+        if model.strategy_ not in STRATEGIES:
+            raise ModelFormatError(f"{state.kind}: no strategy is called {model.strategy_!r}")
         model.estimator_ = ESTIMATORS[part.kind].from_state(part)
         return model

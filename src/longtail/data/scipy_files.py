@@ -17,7 +17,7 @@ from scipy import sparse
 
 from longtail.data.corpus import Corpus
 from longtail.data.npy_headers import read_header
-from longtail.data.repository import LabelNames, resolve_label_names, write_label_names
+from longtail.data.repository import LabelNames, check_width, resolve_label_names, write_label_names
 from longtail.data.rows import corpus_from_file
 from longtail.data.streams import PathName, writing
 from longtail.errors import DataFormatError, InvalidInput
@@ -52,6 +52,7 @@ def read_scipy(features_path: PathName, labels_path: PathName, *, label_names: L
     (2, 2, 3)
     """
     features = read_matrix(features_path)
+    check_width(features_path, features.shape[1])
     labels = read_matrix(labels_path)
     if features.shape[0] != labels.shape[0]:
         raise DataFormatError(

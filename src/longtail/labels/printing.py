@@ -13,6 +13,8 @@ from longtail.errors import InvalidInput
 if TYPE_CHECKING:
     from longtail.labels.hierarchy import LabelHierarchy
 
+_LEVELS_INDENTED = 100
+
 
 def check_label_names(label_names: Sequence[str] | None, n_labels: int) -> None:
     """Raise `InvalidInput` unless there are as many names as labels, or none at all."""
@@ -88,8 +90,15 @@ def format_tree(
         if len(shown) < len(labels):
             items.append(f"... and {len(labels) - len(shown)} more")
         last = len(items) - 1
+        # Deeper levels share an indent: with one each, the text of a chain would grow with its length squared.
+        wider = depth < _LEVELS_INDENTED
         pending += [
-            (child, indent + ("└─ " if i == last else "├─ "), indent + ("   " if i == last else "│  "), depth + 1)
+            (
+                child,
+                indent + ("└─ " if i == last else "├─ "),
+                indent + ("   " if i == last else "│  ") * wider,
+                depth + 1,
+            )
             for i, child in reversed(list(enumerate(items)))
         ]
     return "\n".join(lines)

@@ -27,7 +27,7 @@ from longtail.native.siblings import block_widths
 from longtail.parallel import map_blocks, resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads, check_parameters
 from longtail.store import State
-from longtail.store.state import check_params, saved_params
+from longtail.store.state import rebuilt, saved_params
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
@@ -223,18 +223,14 @@ class ClassifierTree(TreeModel):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted estimator again, or raise `ModelFormatError`."""
-        model = cls(**check_params(state, cls, without=cls._not_saved))
-        try:
-            check_parameters(model, cls._parameters)
-        except InvalidInput as error:
-            raise ModelFormatError(str(error)) from None
-        model.n_features_in_, model.n_labels_ = state.fact("n_features", int), state.fact("n_labels", int)
-        model.gap_, model.n_sweeps_ = float(state.fact("gap", (int, float))), state.fact("n_sweeps", int)
+        model: Self = rebuilt(state, cls, without=cls._not_saved)
+        model.n_features_in_, model.n_labels_ = state.size("n_features"), state.size("n_labels")
+        model.gap_, model.n_sweeps_ = float(state.fact("gap", (int, float))), state.size("n_sweeps")
         model.inverse_propensity_ = state.array("inverse_propensity", np.float32, (model.n_labels_,))
         if not (np.isfinite(model.inverse_propensity_).all() and (model.inverse_propensity_ > 0).all()):
             raise ModelFormatError(f"{state.kind}: inverse propensities must be finite and positive")
-        n_trees = state.fact("n_trees", int)
-        if not 1 <= n_trees == len(state.parts):
+        n_trees = state.size("n_trees", least=1)
+        if n_trees != len(state.parts):
             raise ModelFormatError(f"{state.kind}: {n_trees} trees, but {len(state.parts)} parts")
         model.trees_ = tuple(
             TreeWeights.from_state(state.part(f"tree{number}", "TreeWeights")) for number in range(n_trees)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
-from longtail.errors import InvalidInput, ModelFormatError
+from longtail.errors import InvalidInput
 from longtail.labels import label_affinity, select_labels, sparse_decoder
 from longtail.labels.subset import SPELLINGS
 from longtail.linear.choice import choose_learner
@@ -26,7 +26,7 @@ from longtail.linear.subset_state import LEARNERS, model_from, model_state
 from longtail.linear.training_data import check_training
 from longtail.parameters import Choice, Constraint, Number, Threads, check_parameters
 from longtail.store import Persistent, State
-from longtail.store.state import check_params, saved_params
+from longtail.store.state import rebuilt, saved_params
 from longtail.validation import as_features, as_label_mask, check_k
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -360,11 +360,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted estimator again, or raise `ModelFormatError`."""
-        model = cls(**check_params(state, cls, without=_PARTS))
-        try:
-            check_parameters(model, cls._parameters)
-        except InvalidInput as error:
-            raise ModelFormatError(str(error)) from None
+        model: Self = rebuilt(state, cls, without=_PARTS)
         model.labels_, found = model_from(state, model.n_jobs)
         model._take(found)
         return model

@@ -20,7 +20,7 @@ from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import map_blocks, split
 from longtail.store import Persistent
-from longtail.validation import as_features, as_label_mask, check_k
+from longtail.validation import as_features, as_label_mask, check_k, finite
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -139,6 +139,7 @@ class LinearModel(BaseEstimator, Persistent):
         with progress.task("predicting", total=X.shape[0]) as advance:
             for done in map_blocks(score, split(X.shape[0], self._rows_at_once()), self.n_jobs):
                 advance(done)
+        finite(scores[labels >= 0])
         if k == places:
             return labels, scores
         beyond = ((0, 0), (0, k - places))
@@ -179,7 +180,7 @@ class LinearModel(BaseEstimator, Persistent):
         scores = np.empty((X.shape[0], self.n_labels_), dtype=np.float32)
         for rows in split(X.shape[0], self._rows_at_once()):
             for first, block in self._scored(X[rows], self._label_scale(), _PANEL):
-                scores[rows, first : first + block.shape[1]] = block
+                scores[rows, first : first + block.shape[1]] = finite(block)
         return scores
 
     def predict(self, X: Any) -> Any:
@@ -209,7 +210,7 @@ class LinearModel(BaseEstimator, Persistent):
         intercept = float(self.intercept_[label]) * factor
         order = np.argsort(-np.abs(contributions), kind="stable")
         order = order[contributions[order] != 0]
-        score = float(contributions.sum() + intercept)
+        score = finite(float(contributions.sum() + intercept))
         return Explanation(
             label=int(label),
             score=score,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from longtail.errors import InvalidInput, ModelFormatError
+from longtail.errors import InvalidInput
 from longtail.linear.conjugate import ConjugateGradients
 from longtail.linear.cost import Estimate, Shape, cheapest, estimate
 from longtail.linear.ridge_model import RidgeModel
@@ -296,9 +296,7 @@ class Ridge(RidgeModel):
     def _restore(self, state: State) -> None:
         super()._restore(state)
         if "n_rows" in state.facts:
-            rows = state.fact("n_rows", int)
-            if rows < 1:
-                raise ModelFormatError(f"{state.kind}: {rows} rows; expected at least 1")
+            rows = state.size("n_rows", least=1, most=2**53)
             features, labels = self.n_features_in_, self.n_labels_
             self.statistics_ = Statistics(
                 rows,

@@ -18,7 +18,7 @@ from longtail.metrics import inverse_propensity
 from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads, check_parameters
 from longtail.store import State
-from longtail.store.state import check_params, saved_params
+from longtail.store.state import rebuilt, saved_params
 from longtail.validation import as_label_mask
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -130,7 +130,7 @@ class RidgeModel(LinearModel):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted estimator again, or raise `ModelFormatError`."""
-        model = cls(**check_params(state, cls))
+        model: Self = rebuilt(state, cls)
         try:
             model._check()
         except InvalidInput as error:
@@ -140,7 +140,7 @@ class RidgeModel(LinearModel):
 
     def _restore(self, state: State) -> None:
         """Take the fitted attributes from `state`, checking each."""
-        features, labels = state.fact("n_features", int), state.fact("n_labels", int)
+        features, labels = state.size("n_features"), state.size("n_labels")
         read = state.csr if sparse.issparse(state.arrays.get("coef")) else state.array
         self.coef_ = read("coef", np.float32, (features, labels))
         self.intercept_ = state.array("intercept", np.float32, (labels,))
@@ -150,7 +150,7 @@ class RidgeModel(LinearModel):
         if not (self.inverse_propensity_ > 0).all():
             raise ModelFormatError(f"{state.kind}: inverse propensities must be positive")
         self.n_features_in_, self.n_labels_ = features, labels
-        self.solver_, self.n_iter_ = state.fact("solver", str), state.fact("n_iter", int)
+        self.solver_, self.n_iter_ = state.fact("solver", str), state.size("n_iter")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

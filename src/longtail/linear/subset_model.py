@@ -18,6 +18,7 @@ from longtail.linear.subset_outliers import Outliers
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import map_blocks, split
+from longtail.validation import finite
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -57,6 +58,7 @@ class SubsetModel:
                 advance(done)
         if len(replaced) and self.outliers is not None:
             labels, scores = _merged((labels, scores), self.outliers.best(X, places, mask))
+        finite(scores[labels >= 0])
         beyond = ((0, 0), (0, k - places))
         return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
 
@@ -71,7 +73,7 @@ class SubsetModel:
         scores = np.empty((X.shape[0], n_labels), dtype=np.float32)
         for rows in split(X.shape[0], _ROWS):
             for block, part in self._decoded(X[rows]):
-                scores[rows, block] = part
+                scores[rows, block] = finite(part)
         if len(self._replaced()) and self.outliers is not None:
             scores[:, self.outliers.labels] = self.outliers.estimator.decision_function(X)
         return scores
@@ -118,7 +120,7 @@ class SubsetModel:
         intercept = float(sum(weight * part.intercept for part, weight in parts))
         features = np.flatnonzero(dense)
         features = features[np.argsort(-np.abs(dense[features]), kind="stable")]
-        score = float(dense.sum() + intercept)
+        score = finite(float(dense.sum() + intercept))
         return Explanation(label, score, score, features, dense[features], intercept)
 
     def _replaced(self) -> Array:

@@ -321,7 +321,8 @@ class MultiHeadClassifier(NeuralModel):
         elif self.head == "bottleneck":
             sizes += [(self.head_width or 100) * self.width, (self.head_width or 100) * n_labels]
         elif self.head == "dft":
-            sizes += [self.slack * n_labels, self.slack * self.width]
+            columns = 2 * min(self.active_, (n_labels - 1) // 2) + 1 + self.slack
+            sizes += [self.slack * n_labels, columns * self.width]
         else:
             sizes.append(n_labels * self.width)
         return sizes
@@ -348,14 +349,12 @@ class MultiHeadClassifier(NeuralModel):
         """Build the fitted model again, or raise `ModelFormatError`."""
         model = cls._restored(state)
         radices = state.fact("radices", list)
-        if not all(isinstance(radix, int) and 1 <= radix <= 2**31 for radix in radices):
-            raise ModelFormatError(f"{state.kind}: the lengths of heads are {radices!r}")
+        if not all(type(radix) is int and 1 <= radix <= 2**31 for radix in radices):
+            raise ModelFormatError(f"{state.kind}: the lengths of heads are {radices[:8]!r}")
         model.radices_ = tuple(radices)
-        model.active_ = state.fact("active", int)
+        model.active_ = state.size("active", least=1)
         model.histories_ = []
-        model._load_networks(state, state.fact("n_networks", int))
-        if any(not _is_order(network.head) for network in model.networks_):
-            raise ModelFormatError(f"{state.kind}: the positions of labels are not a permutation")
+        model._load_networks(state, state.size("n_networks"))
         return model
 
 
@@ -371,8 +370,3 @@ def _filled(n_labels: int, n_heads: int) -> int:
     """The number of blocks, at most `n_heads`, that are all filled when labels go into blocks of one length."""
     length = -(-n_labels // min(n_heads, n_labels))
     return -(-n_labels // length)
-
-
-def _is_order(head: Head) -> bool:
-    position = getattr(head, "position", getattr(head, "order", None))
-    return position is None or torch.equal(position.sort().values, torch.arange(head.n_labels))

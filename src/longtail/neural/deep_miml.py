@@ -10,7 +10,8 @@ from scipy import sparse
 
 from longtail.aggregated import GroupRobustLabelVectors
 from longtail.aggregated.aggregation import Aggregation
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.memory import MemoryPlan
 from longtail.neural.batches import BagRows, Rows
 from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
@@ -198,7 +199,11 @@ class DeepMIML(NeuralModel):
         n_labels = len(self.labels_)
         rectified = self.targets == "set" if self.rectified is None else self.rectified
         scores = ConceptScores(self.hidden, n_labels, self.concepts, rectified)
-        vectors = torch.from_numpy(self.label_vectors_[self.labels_].toarray()) if self.tau else None
+        vectors = None
+        if self.tau:
+            dense = {"vectors of labels": 4 * n_labels * self.n_features_in_}
+            MemoryPlan("the mask of DeepMIML", dense, "Use tau=0, or fewer features.").check()
+            vectors = torch.from_numpy(self.label_vectors_[self.labels_].toarray())
         return Network(BagScores(encoder, scores, vectors, self.tau), BagLabels(n_labels, self.loss))
 
     def _table_sizes(self) -> list[int]:
@@ -245,6 +250,8 @@ class DeepMIML(NeuralModel):
         """Build the fitted model again, or raise `ModelFormatError`."""
         model = cls._restored(state)
         model.label_vectors_ = state.csr("label_vectors", np.float32, (model.n_labels_, model.n_features_in_))
+        if not np.isfinite(model.label_vectors_.data).all():
+            raise ModelFormatError(f"{state.kind}: the vectors of labels must be finite")
         model.history_ = None
         model._load_networks(state, 1)
         return model

@@ -86,4 +86,3 @@ def main() -> None:
     """Be the child: call what the arguments name and print the answer."""
     module, _, name = sys.argv[1].partition(":")
     print(json.dumps(getattr(importlib.import_module(module), name)(**json.loads(sys.argv[2]))))
-
