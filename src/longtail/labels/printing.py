@@ -92,15 +92,9 @@ def format_tree(
         last = len(items) - 1
         # Deeper levels share an indent: with one each, the text of a chain would grow with its length squared.
         wider = depth < _LEVELS_INDENTED
-        pending += [
-            (
-                child,
-                indent + ("└─ " if i == last else "├─ "),
-                indent + ("   " if i == last else "│  ") * wider,
-                depth + 1,
-            )
-            for i, child in reversed(list(enumerate(items)))
-        ]
+        for i, child in reversed(list(enumerate(items))):
+            fork, beside = ("└─ ", "   ") if i == last else ("├─ ", "│  ")
+            pending.append((child, indent + fork, indent + beside * wider, depth + 1))
     return "\n".join(lines)
 
 
