@@ -84,13 +84,13 @@ def read_repository(path: PathName, *, label_names: LabelNames = None, header: b
     return Corpus(labels=labels, label_names=names, features=features)
 
 
-def check_width(path: PathName, n_features: int) -> None:
-    """Raise `NotEnoughMemory` where a file says of more features than there is memory to count them in."""
-    MemoryPlan(
-        f"counting the {n_features} features of {path}",
-        {"counts": 8 * n_features},
-        "The file says so; is it what you think it is?",
-    ).check()
+def check_width(path: PathName, width: int) -> None:
+    """Raise `NotEnoughMemory` where a file claims so many columns, or rows, that they cannot even be counted.
+
+    A sparse matrix takes no bytes for those that are empty, so that a small file can claim any number of them.
+    """
+    plan = {"counts": 8 * width}
+    MemoryPlan(f"counting {width} columns of {path}", plan, "Is the file what you think it is?").check()
 
 
 def resolve_label_names(label_names: LabelNames, path: PathName, count: int, at_least: bool = False) -> Sequence[str]:

@@ -52,7 +52,6 @@ def read_scipy(features_path: PathName, labels_path: PathName, *, label_names: L
     (2, 2, 3)
     """
     features = read_matrix(features_path)
-    check_width(features_path, features.shape[1])
     labels = read_matrix(labels_path)
     if features.shape[0] != labels.shape[0]:
         raise DataFormatError(
@@ -79,6 +78,7 @@ def read_matrix(path: PathName) -> sparse.csr_array[Any]:
     rows, columns = _shape(path, arrays["shape"])
     major, minor = (rows, columns) if kind == "csr" else (columns, rows)
     _check(path, arrays, major, minor)
+    check_width(path, minor)
     build = sparse.csr_array if kind == "csr" else sparse.csc_array
     return sparse.csr_array(build((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(rows, columns)))
 

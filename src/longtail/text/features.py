@@ -225,8 +225,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             check_is_fitted(self)
 
     def _rule(self) -> tuple[Any, ...]:
-        shortest, longest = self.ngrams
-        return _code_points, *(int(min(length, _LONGEST)) for length in (self.min_length, shortest, longest))
+        return _code_points, int(min(self.min_length, _LONGEST)), *map(int, self.ngrams)
 
     def _learn(self, texts: Iterable[str], keep: bool) -> tuple[list[tuple[int, Rows]], list[Array]]:
         """Set the vocabulary; return rows of counts, and what each thread's numbers of features became (-1: dropped).
