@@ -101,7 +101,7 @@ class NeuralModel(BaseEstimator, Persistent):
         network: nn.Module = self.networks_[0] if len(self.networks_) == 1 else Ensemble(self.networks_)
         with threads(self.n_jobs):
             found, scores = predict_rows(network, rows, places, allowed=allowed)
-        finite(scores[found >= 0])
+        finite(scores[scores != -np.inf])
         labels = np.where(found >= 0, self.labels_[np.maximum(found, 0)] if len(self.labels_) else -1, -1)
         beyond = ((0, 0), (0, k - places))
         return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
