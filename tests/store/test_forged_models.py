@@ -235,17 +235,12 @@ def test_weights_of_a_network_that_overflow_are_an_error_and_never_a_score(kind:
     pytest.importorskip("torch")
     state = forged_models.networks()[kind]().to_state()
     weights = state.parts["network0"]
-    huge = {name: np.full_like(a, 3e38) if a.dtype.kind == "f" else a for name, a in weights.arrays.items()}
+    huge = {name: np.copysign(np.float32(3e38), a) if a.dtype.kind == "f" else a for name, a in weights.arrays.items()}
     forged = State(weights.kind, arrays=huge)
     write_model(State(state.kind, state.params, state.facts, state.arrays, {"network0": forged}), tmp_path / "model")
     model = longtail.load(tmp_path / "model")
-    try:
-        labels, scores = model.predict_topk(forged_models.rows_for(20), 3)
-    except ModelFormatError as error:
-        assert "not a finite number" in str(error)
-    else:
-        assert np.isfinite(scores[labels >= 0]).all()
-        assert (scores[labels < 0] == -np.inf).all()
+    with pytest.raises(ModelFormatError, match="not a finite number"):
+        model.predict_topk(forged_models.rows_for(20), 3)
 
 
 def test_a_sound_model_is_read_as_before(tmp_path: Path) -> None:
