@@ -13,18 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from longtail.aggregated import AggregatedClassifier
 from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import ESTIMATORS, Explanation, Step, choose_learner
+from longtail.linear import Explanation, Step, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
-from longtail.store import Persistent, State, StringTable
+from longtail.store import ESTIMATORS, FEATURES, Persistent, State, StringTable, part_state, put_together
 from longtail.text import RowScaling, TextFeatures
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _log = logging.getLogger(__name__)
-
-FEATURES: dict[str, Any] = {"TextFeatures": TextFeatures, "RowScaling": RowScaling}
-_NEURAL = ("DeepMIML", "MultiHeadClassifier")  # imported where they are used: they bring torch along
-ESTIMATOR_KINDS = (*ESTIMATORS, *_NEURAL)
 
 _LABELS_NAMED = 3
 
@@ -368,17 +364,15 @@ class Tagger(BaseEstimator, Persistent):
             "Tagger",
             facts={"n_labels": len(self.label_names_), "n_rows": self.n_rows_},
             arrays={"label_names": self.label_names_, "label_counts": self.label_counts_},
-            parts={"features": self.features_.to_state(), "estimator": self.estimator_.to_state()},
+            parts={"features": part_state(self.features_), "estimator": part_state(self.estimator_)},
         )
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted tagger again, or raise `ModelFormatError`."""
-        features = state.part("features", *FEATURES)
-        estimator = state.part("estimator", *ESTIMATOR_KINDS)
         model = cls()
-        model.features_ = FEATURES[features.kind].from_state(features)
-        model.estimator_ = estimator_class(estimator.kind).from_state(estimator)
+        model.features_ = put_together(state.part("features", *FEATURES))
+        model.estimator_ = put_together(state.part("estimator", *ESTIMATORS))
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
         model.n_rows_ = state.fact("n_rows", int)
@@ -390,21 +384,6 @@ class Tagger(BaseEstimator, Persistent):
                 f"Tagger: the features are {width} wide and the estimator takes {model.estimator_.n_features_in_}"
             )
         return model
-
-
-def estimator_class(kind: str) -> Any:
-    """The estimator of the package that is saved under a name.
-
-    Examples
-    --------
-    >>> estimator_class("Ridge").__name__
-    'Ridge'
-    """
-    if kind in _NEURAL:
-        from longtail import neural
-
-        return getattr(neural, kind)
-    return ESTIMATORS[kind]
 
 
 def _inputs(corpus: Corpus | GroupedCorpus, features: Any) -> Any:
