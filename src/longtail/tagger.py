@@ -33,7 +33,7 @@ class Tag(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """A word, or a feature, and what it adds to a label's score."""
+    """A word, or a feature, and what it adds to a label's margin, which is the score itself for ridge."""
 
     feature: str
     contribution: float
@@ -45,7 +45,7 @@ class PathStep(NamedTuple):
     Parameters
     ----------
     tree : int
-        Which of the trees, counted from 0.
+        Which of the trees, counted from 1.
     name : str
         Where the step leads: a class of a taxonomy, ``node 3`` of a learned tree, at the end the label.
     n_labels : int
@@ -77,7 +77,8 @@ class TagExplanation(NamedTuple):
     label : str
     score : float
     margin : float
-        Of ridge the score itself; of a label tree the sum of the margins along the path, the mean over trees.
+        For ridge the score itself, for one-vs-rest the margin of the label's classifier, for a label tree the sum of
+        the margins along the path, the mean over trees.
     reasons : tuple of Reason
         The largest contribution first.
     intercept : float
@@ -285,7 +286,7 @@ class Tagger(BaseEstimator, Persistent):
         if after is None or after.tree != step.tree:
             name, below = self.label_names_[label], np.array([label])
         else:
-            hierarchy = self.estimator_.hierarchies_[step.tree]
+            hierarchy = self.estimator_.hierarchies_[step.tree - 1]
             order, bounds = hierarchy.label_order()
             name = f"node {after.node}" if hierarchy.node_names is None else hierarchy.node_names[after.node]
             below = order[slice(*bounds[after.node])]
