@@ -97,7 +97,7 @@ def test_the_steps_of_several_trees_end_at_the_label():
     found = (
         Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=1, n_trees=2)).fit(TEXTS, LABELS).explain("rain", "weather")
     )
-    assert [(step.tree, step.n_labels) for step in found.steps] == [(0, 1), (0, 1), (1, 1), (1, 1)]
+    assert [(step.tree, step.n_labels) for step in found.steps] == [(1, 1), (1, 1), (2, 1), (2, 1)]
     assert [step.name for step in found.steps[1::2]] == ["weather", "weather"]
     assert all(step.name.startswith("node ") for step in found.steps[::2])
 

@@ -13,18 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from longtail.aggregated import AggregatedClassifier
 from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import ESTIMATORS, Explanation, Step, choose_learner
+from longtail.linear import Explanation, Step, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
-from longtail.store import Persistent, State, StringTable
+from longtail.store import ESTIMATORS, FEATURES, Persistent, State, StringTable, part_state, put_together
 from longtail.text import RowScaling, TextFeatures
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _log = logging.getLogger(__name__)
-
-FEATURES: dict[str, Any] = {"TextFeatures": TextFeatures, "RowScaling": RowScaling}
-_NEURAL = ("DeepMIML", "MultiHeadClassifier")  # imported where they are used: they bring torch along
-ESTIMATOR_KINDS = (*ESTIMATORS, *_NEURAL)
 
 _LABELS_NAMED = 3
 
@@ -37,7 +33,7 @@ class Tag(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """A word, or a feature, and what it adds to a label's score."""
+    """A word, or a feature, and what it adds to a label's margin, which is the score itself for ridge."""
 
     feature: str
     contribution: float
@@ -49,7 +45,7 @@ class PathStep(NamedTuple):
     Parameters
     ----------
     tree : int
-        Which of the trees, counted from 0.
+        Which of the trees, counted from 1.
     name : str
         Where the step leads: a class of a taxonomy, ``node 3`` of a learned tree, at the end the label.
     n_labels : int
@@ -81,7 +77,8 @@ class TagExplanation(NamedTuple):
     label : str
     score : float
     margin : float
-        Of ridge the score itself; of a label tree the sum of the margins along the path, the mean over trees.
+        For ridge the score itself, for one-vs-rest the margin of the label's classifier, for a label tree the sum of
+        the margins along the path, the mean over trees.
     reasons : tuple of Reason
         The largest contribution first.
     intercept : float
@@ -289,7 +286,7 @@ class Tagger(BaseEstimator, Persistent):
         if after is None or after.tree != step.tree:
             name, below = self.label_names_[label], np.array([label])
         else:
-            hierarchy = self.estimator_.hierarchies_[step.tree]
+            hierarchy = self.estimator_.hierarchies_[step.tree - 1]
             order, bounds = hierarchy.label_order()
             name = f"node {after.node}" if hierarchy.node_names is None else hierarchy.node_names[after.node]
             below = order[slice(*bounds[after.node])]
@@ -368,17 +365,15 @@ class Tagger(BaseEstimator, Persistent):
             "Tagger",
             facts={"n_labels": len(self.label_names_), "n_rows": self.n_rows_},
             arrays={"label_names": self.label_names_, "label_counts": self.label_counts_},
-            parts={"features": self.features_.to_state(), "estimator": self.estimator_.to_state()},
+            parts={"features": part_state(self.features_), "estimator": part_state(self.estimator_)},
         )
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted tagger again, or raise `ModelFormatError`."""
-        features = state.part("features", *FEATURES)
-        estimator = state.part("estimator", *ESTIMATOR_KINDS)
         model = cls()
-        model.features_ = FEATURES[features.kind].from_state(features)
-        model.estimator_ = estimator_class(estimator.kind).from_state(estimator)
+        model.features_ = put_together(state.part("features", *FEATURES))
+        model.estimator_ = put_together(state.part("estimator", *ESTIMATORS))
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
         model.n_rows_ = state.size("n_rows", least=1, most=2**53)
@@ -390,21 +385,6 @@ class Tagger(BaseEstimator, Persistent):
                 f"Tagger: the features are {width} wide and the estimator takes {model.estimator_.n_features_in_}"
             )
         return model
-
-
-def estimator_class(kind: str) -> Any:
-    """The estimator of the package that is saved under a name.
-
-    Examples
-    --------
-    >>> estimator_class("Ridge").__name__
-    'Ridge'
-    """
-    if kind in _NEURAL:
-        from longtail import neural
-
-        return getattr(neural, kind)
-    return ESTIMATORS[kind]
 
 
 def _inputs(corpus: Corpus | GroupedCorpus, features: Any) -> Any:

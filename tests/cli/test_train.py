@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -236,6 +238,22 @@ def test_classes_that_are_too_wide_are_divided(longtail: Callable) -> None:
     result = longtail("train", "notes.jsonl", "--out", "model", "--taxonomy", "taxonomy.tsv", "--leaf-size", "2")
     assert "1 of the classes have more than 2 members, which are put into learned groups" in result.err.splitlines()
     assert library.load("model").estimator_.hierarchies_[0].node_names == ("things", "things / 1")
+
+
+def test_wide_classes_branch_as_the_help_says(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = " ".join(longtail("train", "--help").out.split())
+    asked: dict[str, Any] = {}
+
+    def split(hierarchy: Any, vectors: Any, **options: Any) -> Any:
+        asked.update(options)
+        return hierarchy
+
+    monkeypatch.setattr("longtail.labels.split_wide", split)
+    Path("taxonomy.tsv").write_text("fruit\tthings\nred\tthings\nweather\tthings\n", encoding="utf-8")
+    arguments = ["train", "notes.jsonl", "--out", "model", "--taxonomy", "taxonomy.tsv", "--leaf-size", "2"]
+    assert longtail(*arguments).code == 0
+    assert re.search(r"--branching .*?\[default: (\d+)\]", told)[1] == str(asked["branching"])  # type: ignore[index]
+    assert asked["leaf_size"] == 2
 
 
 def test_weights_are_dropped_where_all_would_take_much_memory(longtail: Callable) -> None:

@@ -153,6 +153,7 @@ def test_an_explanation_adds_up_and_its_segments_are_the_text(client: TestClient
     assert added + first["intercept"] == pytest.approx(first["margin"])
     assert first["words"] == [{"word": word, "adds": adds} for word, adds in expected.reasons[: SMALL.words]]
     assert [step["probability"] for step in first["steps"]] == [step.probability for step in expected.steps]
+    assert {step["tree"] for step in first["steps"]} == {step.tree for step in expected.steps} == {1}
 
 
 @pytest.mark.parametrize(

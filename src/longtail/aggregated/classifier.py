@@ -18,9 +18,9 @@ from longtail.aggregated.evidence import explained
 from longtail.aggregated.refinement import refine
 from longtail.aggregated.vectors import search_rows, vectors_of
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import ESTIMATORS, choose_learner
+from longtail.linear import choose_learner
 from longtail.parameters import Choice, Constraint, Number, Threads, check_parameters
-from longtail.store import Persistent, State
+from longtail.store import ESTIMATORS, Persistent, State, part_state, put_together
 from longtail.store.state import rebuilt, saved_params
 from longtail.validation import as_features
 
@@ -38,7 +38,7 @@ class AggregatedClassifier(BaseEstimator, Persistent):
 
     Parameters
     ----------
-    estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
+    estimator : LabelTree, OneVsRest, Ridge, RidgeCV, LabelSubsetClassifier, MultiHeadClassifier or None
         What learns once labels have their rows; None chooses by the size of the data.
     strategy : {"iterate", "eagle", "eagle-0", "all", "auto"}
         eagle: labels go to the rows most similar to vectors found by `GroupRobustLabelVectors`; eagle-0: to vectors
@@ -276,16 +276,15 @@ class AggregatedClassifier(BaseEstimator, Persistent):
             saved_params(self, without=("estimator",)),
             {"strategy": self.strategy_},
             {},
-            {"estimator": self._fitted().to_state()},
+            {"estimator": part_state(self._fitted())},
         )
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted classifier again, or raise `ModelFormatError`."""
-        part = state.part("estimator", *ESTIMATORS)
         model: Self = rebuilt(state, cls, without=("estimator",))
         model.strategy_ = state.fact("strategy", str)
         if model.strategy_ not in STRATEGIES:
             raise ModelFormatError(f"{state.kind}: no strategy is called {model.strategy_!r}")
-        model.estimator_ = ESTIMATORS[part.kind].from_state(part)
+        model.estimator_ = put_together(state.part("estimator", *ESTIMATORS))
         return model

@@ -79,8 +79,8 @@ def command(terminal: Terminal, /, **given: Any) -> None:
       argmax   to the best alone
     Strategies:
       eagle    label vectors that are close to one member of each group
-      eagle-0  label vectors that are means; quicker, less accurate
-      iterate  models that place the labels of groups they have not seen; slower, best
+      eagle-0  label vectors that are means; quicker
+      iterate  models that place the labels of groups they have not seen; slower, better
     """
     if given["strategy"] == "eagle-0" and (given["iterations"] is not None or given["step"] is not None):
         raise click.UsageError("--strategy eagle-0 makes no sweeps: --iterations and --step mean nothing with it")

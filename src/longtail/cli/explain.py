@@ -41,8 +41,9 @@ def command(
 ) -> None:
     """Show what the words of a text add to the scores of its best labels, or of the labels given.
 
-    The contributions are exact: they add up to the score or, for a label tree, to the margin that the score is made of.
-    For a label tree also the path to the label is shown: the probability of each step and the words it is due to.
+    The contributions are exact. For ridge they add up to the score; for one-vs-rest and label trees they add up to the
+    margin, from which the score is made. For a label tree the path to the label is shown as well: the probability of
+    each step and the words it is due to.
     """
     if (text is None) == (data is None):
         raise click.UsageError("give either --text or --data")
@@ -97,7 +98,7 @@ def _json(explanation: TagExplanation) -> str:
     if explanation.steps:
         found["steps"] = [
             {
-                "tree": step.tree + 1,
+                "tree": step.tree,
                 "to": step.name,
                 "labels": step.n_labels,
                 "frequent": step.frequent,

@@ -48,7 +48,6 @@ _OF_NETWORKS = {
     "networks": "n_networks",
     "checkpoint": "checkpoint",
 }
-_WIDEST_CLASS = 100
 
 
 def _read_prune(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | float | None:
@@ -229,6 +228,7 @@ def _hierarchy(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal
     import numpy as np
 
     from longtail.labels import label_vectors, read_taxonomy, split_wide
+    from longtail.linear import LabelTree
 
     try:
         found = read_taxonomy(given["taxonomy"], corpus.label_names, given["missing"] or "error")
@@ -241,11 +241,11 @@ def _hierarchy(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal
             f"{given['taxonomy']} has none of the labels of {called(given['data'])}; there is nothing to learn"
         )
     terminal.say(f"{given['taxonomy']}: classes {hierarchy.n_nodes:,}, labels {len(hierarchy.labels):,}")
-    widest = given["leaf_size"] or _WIDEST_CLASS
+    sizes = {name: given[name] or getattr(LabelTree(), name) for name in ("leaf_size", "branching")}
+    widest = sizes["leaf_size"]
     wide = int(np.count_nonzero(np.diff(hierarchy.pointers) > widest))
     if not wide:
         return hierarchy
     terminal.say(f"{wide:,} of the classes have more than {widest} members, which are put into learned groups")
-    options = {name: given[name] for name in ("leaf_size", "branching") if given[name] is not None}
     vectors = label_vectors(X, corpus.labels)
-    return split_wide(hierarchy, vectors, random_state=given["seed"], n_jobs=given["jobs"], **options)
+    return split_wide(hierarchy, vectors, random_state=given["seed"], n_jobs=given["jobs"], **sizes)

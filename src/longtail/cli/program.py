@@ -37,7 +37,7 @@ COMMANDS = {
     "demo": "Train on an embedded corpus and tag a few sentences.",
     "datasets": "List the named data sets, or fetch one.",
     "info": "Describe a model, or this installation.",
-    "reproduce": "Regenerate a published table or figure.",
+    "reproduce": "Repeat the experiments of a paper.",
     "completion": "Print the completion script of a shell.",
 }
 

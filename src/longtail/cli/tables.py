@@ -72,7 +72,7 @@ def path_table(explanation: TagExplanation) -> list[RenderableType]:
     heading = Text(printable(explanation.label), style="bold").append(
         f"  score {explanation.score:.4f}", style="not bold"
     )
-    n_trees = steps[-1].tree + 1
+    n_trees = steps[-1].tree
     if len(steps) == n_trees:  # one classifier each: the path says nothing that the words do not
         return [heading]
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
@@ -81,7 +81,7 @@ def path_table(explanation: TagExplanation) -> list[RenderableType]:
     table.add_column(overflow="fold", style="dim")
     for before, step in zip([None, *steps], steps, strict=False):
         if n_trees > 1 and (before is None or before.tree != step.tree):
-            table.add_row("", Text(f"tree {step.tree + 1} of {n_trees}", style="bold"), "")
+            table.add_row("", Text(f"tree {step.tree} of {n_trees}", style="bold"), "")
         reasons = [f"{printable(word)} {adds:+.2f}" for word, adds in step.reasons[:_WORDS_OF_A_STEP]]
         table.add_row(f"{step.probability:.3f}", Text(_place(step)), Text(", ".join(reasons)))
     return [heading, table, ""]

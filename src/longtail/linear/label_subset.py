@@ -35,6 +35,7 @@ _log = logging.getLogger(__name__)
 _PARTS = ("estimator", "outlier_estimator", "subset")
 
 AFFINITIES = ("auto", "self-representation", "conditional", "co-occurrence")
+_COUNT = 100
 _FEW_LABELS = 1000  # up to which the self-representation takes no longer than training
 
 
@@ -49,8 +50,8 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
     ----------
     estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
         What learns the subset; None is ridge with an intercept and its alpha chosen by leave-one-out.
-    n_labels : int
-        Labels in the subset, at most as many as there are.
+    n_labels : int or None
+        Labels in the subset, at most as many as there are; None is 100, or all of them where there are fewer.
     outliers : {"auto", "all"}, int or float
         Labels learned apart, worst described first: a number of labels, or a share of those outside the subset. "all"
         is the paper's. "auto" trains on a part of the rows and takes, of eight shares from none to all, the smallest
@@ -120,7 +121,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {
-        "n_labels": Number(low=1, whole=True),
+        "n_labels": Number(low=1, whole=True, optional=True),
         "outliers": Budget(),
         "decoder": Choice(("ridge", "l1")),
         "decoder_alpha": Number(above=0, high=1e9, optional=True),
@@ -146,7 +147,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
     def __init__(
         self,
         estimator: Any = None,
-        n_labels: int = 100,
+        n_labels: int | None = None,
         outliers: str | float = "auto",
         outlier_estimator: Any = None,
         *,
@@ -202,9 +203,10 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
         if self.subset is not None:
             given = getattr(self.subset, "labels", self.subset)
             return (self.subset if given is not self.subset else None), _checked_subset(given, n_labels)
-        if self.n_labels > n_labels:
+        count = min(_COUNT, n_labels) if self.n_labels is None else self.n_labels
+        if count > n_labels:
             raise InvalidInput(
-                f"LabelSubsetClassifier: n_labels is {self.n_labels}, but Y has {n_labels} labels; choose at most so "
+                f"LabelSubsetClassifier: n_labels is {count}, but Y has {n_labels} labels; choose at most so "
                 f"many, or train the estimator alone"
             )
         criterion = self.criterion.replace("-", " ")
@@ -218,7 +220,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
             scores = label_predictability(X, Y, random_state=seed, n_jobs=self.n_jobs)
         found = select_labels(
             Y,
-            self.n_labels,
+            count,
             criterion=criterion,
             affinity=affinity,
             penalty=self.penalty,

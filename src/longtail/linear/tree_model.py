@@ -313,7 +313,7 @@ class TreeModel(BaseEstimator, Persistent):
             weight = 1.0 if child < 0 else self._path_weight()
             steps.append(
                 Step(
-                    tree=number,
+                    tree=number + 1,
                     node=node,
                     probability=float(np.exp(weight * log_probability(np.array(margin), self.loss == "logistic"))),
                     margin=margin,

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import Self
+from dataclasses import replace
+from typing import Any, Self
 
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.store.kinds import put_together
 from longtail.store.state import State
+from longtail.store.values import plain_value
 from longtail.store.write import write_model
 
 
@@ -16,12 +20,24 @@ class Persistent(ABC):
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the fitted model to `directory`, over an earlier model if one is there; `longtail.load` reads it.
 
+        The model is put together again before anything is written, so that what is written can be loaded.
+
         Parameters
         ----------
         directory : str or path-like
             A new directory, an empty one, or one that holds a longtail model.
+
+        Raises
+        ------
+        InvalidInput
+            If the model could not be loaded again; nothing is written then.
         """
-        write_model(self.to_state(), directory)
+        state = self.to_state()
+        try:
+            put_together(_as_read(state))
+        except ModelFormatError as error:
+            raise InvalidInput(f"{type(self).__name__} cannot be saved, for it could not be loaded: {error}") from None
+        write_model(state, directory)
 
     @abstractmethod
     def to_state(self) -> State:
@@ -31,3 +47,24 @@ class Persistent(ABC):
     @abstractmethod
     def from_state(cls, state: State) -> Self:
         """Put a model together, or raise `ModelFormatError` if `state` does not describe one of this class."""
+
+
+def part_state(part: Any) -> State:
+    """The state of a model inside another, or `InvalidInput` if it is somebody else's and has none."""
+    try:
+        take_apart = part.to_state
+    except AttributeError:
+        raise InvalidInput(f"a {type(part).__name__} cannot be saved; only what longtail brings along can") from None
+    found: State = take_apart()
+    return found
+
+
+def _as_read(state: State) -> State:
+    """The state as it comes back from a manifest, in which numbers are Python's."""
+    try:
+        params, facts = (plain_value(values, state.kind) for values in (state.params, state.facts))
+    except ValueError as error:
+        raise ModelFormatError(str(error)) from None
+    return replace(
+        state, params=params, facts=facts, parts={name: _as_read(part) for name, part in state.parts.items()}
+    )
