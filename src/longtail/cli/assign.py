@@ -24,6 +24,7 @@ from longtail.cli.inputs import SEED, ReaderOptions, called, reader_options
 from longtail.cli.outputs import check_out, out_option, output, write_through
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
+from longtail.printable import printable
 
 if TYPE_CHECKING:
     from longtail.aggregated import Assignment
@@ -183,7 +184,7 @@ def _show(corpus: GroupedCorpus, found: Assignment, count: int) -> None:
     from rich.text import Text
     from scipy import sparse
 
-    from longtail.cli.tables import printable, show, simple_table
+    from longtail.cli.tables import show, simple_table
 
     members = sparse.csr_array(corpus.groups.T)
     only_here = _in_one_group(corpus)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from longtail.cli.inputs import STANDARD_INPUT
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import Unavailable
+from longtail.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -87,8 +88,6 @@ def add_to_card(terminal: Terminal, directory: str, **sections: dict[str, Any]) 
 
 def card_lines(card: Mapping[str, Any]) -> Iterator[str]:
     """The card in a few lines."""
-    from longtail.cli.tables import printable
-
     for name, line in (
         ("data", _data_line(card.get("data", {}))),
         ("trained", _trained_line(card.get("trained", {}))),

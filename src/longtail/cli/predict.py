@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from longtail.cli.inputs import (
 from longtail.cli.outputs import check_out, out_option, output
 from longtail.cli.terminal import Terminal, counted, on_terminal
 from longtail.errors import InvalidInput
+from longtail.printable import json_text, printable
 
 if TYPE_CHECKING:
     from longtail.tagger import Tag, Tagger
@@ -109,7 +109,7 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
 
 def _line(name: str | int, tags: list[Tag]) -> bytes:
     labels = [{"label": tag.label, "score": round(tag.score, _DECIMALS)} for tag in tags]
-    return json.dumps({"id": name, "labels": labels}, ensure_ascii=False).encode() + b"\n"
+    return json_text({"id": name, "labels": labels}).encode() + b"\n"
 
 
 def _show(name: str | int, text: str | None, tags: list[Tag]) -> None:
@@ -117,7 +117,7 @@ def _show(name: str | int, text: str | None, tags: list[Tag]) -> None:
 
     from longtail.cli.tables import show, tag_lines
 
-    heading = Text(str(name), style="bold")
+    heading = Text(printable(str(name)), style="bold")
     if text is not None:
         heading.append("  " + " ".join(text.split()), style="dim")
         heading.truncate(100, overflow="ellipsis")
