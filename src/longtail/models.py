@@ -46,7 +46,7 @@ def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
     if state.kind not in known:
         raise ModelFormatError(f"{os.fspath(directory)}: the model is a {state.kind!r}; this version knows {known}")
     try:
-        return (_KINDS.get(state.kind) or estimator_class(state.kind)).from_state(state)
+        model = (_KINDS.get(state.kind) or estimator_class(state.kind)).from_state(state)
     except ModelFormatError as error:
         about = inspect_model(directory)
         writer = about["written_by"].get("longtail", "of an unknown version")
@@ -54,3 +54,5 @@ def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
             f"{os.fspath(directory)}: {error} (a model of format {about['format_version']}, written by longtail "
             f"{writer}; this is longtail {__version__})"
         ) from None
+    model.fingerprint_ = state.fingerprint
+    return model

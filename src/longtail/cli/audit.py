@@ -149,7 +149,8 @@ def command(
     if keep:
         from longtail.store import update_card
 
-        update_card(str(model), audit=audit_section(found, names, source(str(data), "test"), unknown.rows))
+        section = audit_section(found, names, source(str(data), "test"), unknown.rows)
+        update_card(str(model), of=tagger.fingerprint_, audit=section)
         terminal.say(f"wrote what was found into the card of {model}")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.cards import EVERY, add_to_card, metrics_section, now, source
+from longtail.cli.cards import EVERY, metrics_section, now, source
 from longtail.cli.terminal import Terminal, on_terminal
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def command(terminal: Terminal, out: str | None) -> None:
     begun = time.perf_counter()
     tagger, topics = _learn_everything(terminal)
     if out is not None:
-        tagger.save(out)
-        add_to_card(terminal, out, **_card(tagger, time.perf_counter() - begun), metrics=metrics)
+        tagger.save(out, {**_card(tagger, time.perf_counter() - begun), "metrics": metrics})
         terminal.say(f"Saved the model to {out}.")
     terminal.hide_progress()
     for sentence in SENTENCES:

@@ -78,7 +78,7 @@ def _model(directory: str, verify: bool) -> dict[str, Any]:
     arrays, part_params = found.pop("arrays"), found.pop("part_params")
     learner = _learner(found["parts"], part_params, arrays)
     first = {name: found.pop(name) for name in ("kind", "n_labels", "bytes")}
-    facts = {**first, **learner, **found, "card": read_card(directory), "arrays": arrays}
+    facts = {**first, **learner, **found, "card": read_card(directory, found["fingerprint"]), "arrays": arrays}
     if verify:
         from longtail.models import load
 

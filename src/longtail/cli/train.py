@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from longtail.cli.cards import add_to_card, metrics_section, now, source
+from longtail.cli.cards import metrics_section, now, source
 from longtail.cli.features import check_feature_options, feature_options, make_features
 from longtail.cli.groups import (
     RULES,
@@ -78,9 +78,8 @@ def command(terminal: Terminal, /, **given: Any) -> None:
             trained = _train_on_groups(given, options, terminal)
         else:
             trained = _train_on_rows(given, options, terminal)
-    trained.tagger.save(out)
     seconds = time.perf_counter() - begun
-    add_to_card(terminal, out, **_card(given["data"], trained, seconds))
+    trained.tagger.save(out, _card(given["data"], trained, seconds))
     terminal.summarize(_summary(out, trained.tagger, seconds))
 
 

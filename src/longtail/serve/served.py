@@ -128,7 +128,7 @@ class ServedModel:
             "takes_texts": self.takes_texts,
             "size_bytes": self._size,
             "saved_at": self._saved_at,
-            "card": store.read_card(self.directory),
+            "card": store.read_card(self.directory, self.tagger.fingerprint_),
         }
 
 
