@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from longtail.aggregated import AggregatedClassifier
 from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import ESTIMATORS, Explanation, Step, choose_learner
+from longtail.linear import ESTIMATORS, Explanation, Step, check_learner, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.store import Persistent, State, StringTable
 from longtail.text import RowScaling, TextFeatures
+from longtail.validation import check_k
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -27,6 +28,10 @@ _NEURAL = ("DeepMIML", "MultiHeadClassifier")  # imported where they are used: t
 ESTIMATOR_KINDS = (*ESTIMATORS, *_NEURAL)
 
 _LABELS_NAMED = 3
+_NOT_FINITE = (
+    "a score is not a finite number: the weights of the model are damaged, or values of the features are too large; "
+    "`longtail info MODEL --verify` finds damage"
+)
 
 
 class Tag(NamedTuple):
@@ -156,7 +161,7 @@ class Tagger(BaseEstimator, Persistent):
         self.features = features
         self.estimator = estimator
 
-    def fit(self, texts: Sequence[str], labels: Sequence[Iterable[str]]) -> Self:
+    def fit(self, texts: Iterable[str], labels: Iterable[Iterable[str]]) -> Self:
         """Learn from texts and, for each, the names of its labels."""
         return self.fit_corpus(Corpus.from_lists(texts, labels))
 
@@ -164,6 +169,8 @@ class Tagger(BaseEstimator, Persistent):
         """Learn from a corpus: from its texts where it has them, else from its features."""
         if corpus.n_rows == 0 or corpus.n_labels == 0:
             raise InvalidInput(f"nothing to learn from: {corpus.n_rows} rows and {corpus.n_labels} labels")
+        if self.estimator is not None:
+            check_learner(self.estimator, "Tagger")
         features, X = self._make_features(corpus)
         if self.estimator is None:
             estimator, reasons = choose_learner(X, corpus.labels)
@@ -249,7 +256,11 @@ class Tagger(BaseEstimator, Persistent):
         **options: Any,
     ) -> list[list[Tag]]:
         """The k best labels of each row by name, best first; the parameters are those of `predict_topk`."""
-        labels, scores = self.predict_topk(rows, k, allow, deny, **options)
+        check_is_fitted(self, "features_")
+        places = min(check_k(k), max(1, len(self.label_names_)))  # no row has more labels than there are
+        labels, scores = self.predict_topk(rows, places, allow, deny, **options)
+        if (scores == np.inf).any() or np.isnan(scores).any():
+            raise InvalidInput(_NOT_FINITE)
         # Each name once: those of a loaded model are decoded when they are asked for.
         names = {label: self.label_names_[label] for label in set(labels.ravel().tolist()) if label >= 0}
         return [
@@ -270,6 +281,8 @@ class Tagger(BaseEstimator, Persistent):
 
     def _explain(self, x: Any, label: int) -> TagExplanation:
         found = self.estimator_.explain(x, label)
+        if not np.isfinite([found.score, found.margin, *found.contributions]).all():
+            raise InvalidInput(_NOT_FINITE)
         steps = tuple(
             self._path_step(step, after, label)
             for step, after in zip(found.steps, [*found.steps, None][1:], strict=True)
@@ -376,9 +389,8 @@ class Tagger(BaseEstimator, Persistent):
         """Build the fitted tagger again, or raise `ModelFormatError`."""
         features = state.part("features", *FEATURES)
         estimator = state.part("estimator", *ESTIMATOR_KINDS)
-        model = cls()
-        model.features_ = FEATURES[features.kind].from_state(features)
-        model.estimator_ = estimator_class(estimator.kind).from_state(estimator)
+        model = cls(FEATURES[features.kind].from_state(features), estimator_class(estimator.kind).from_state(estimator))
+        model.features_, model.estimator_ = model.features, model.estimator
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
         model.n_rows_ = state.fact("n_rows", int)

@@ -18,7 +18,7 @@ from longtail.aggregated.evidence import explained
 from longtail.aggregated.refinement import refine
 from longtail.aggregated.vectors import search_rows, vectors_of
 from longtail.errors import InvalidInput
-from longtail.linear import ESTIMATORS, choose_learner
+from longtail.linear import ESTIMATORS, check_learner, choose_learner
 from longtail.parameters import Choice, Constraint, Number, check_parameters
 from longtail.store import Persistent, State
 from longtail.store.state import check_params, saved_params
@@ -172,6 +172,8 @@ class AggregatedClassifier(BaseEstimator, Persistent):
     def _checked(self, X: Any, groups: Any, group_labels: Any) -> tuple[Any, Aggregation, int]:
         """What there is to learn from, and a seed."""
         check_parameters(self, self._parameters)
+        if self.estimator is not None:
+            check_learner(self.estimator, type(self).__name__)
         X = as_features(X)
         aggregation = Aggregation.of(groups, group_labels, X.shape[0])
         if not len(aggregation.label_groups):
@@ -285,5 +287,5 @@ class AggregatedClassifier(BaseEstimator, Persistent):
         part = state.part("estimator", *ESTIMATORS)
         model = cls(**check_params(state, cls, without=("estimator",)))
         model.strategy_ = state.fact("strategy", str)
-        model.estimator_ = ESTIMATORS[part.kind].from_state(part)
+        model.estimator = model.estimator_ = ESTIMATORS[part.kind].from_state(part)
         return model

@@ -46,6 +46,7 @@ def command(terminal: Terminal, out: str | None) -> None:
 
     if out is not None:
         check_target(out, force=False)
+        terminal.outlive_reader()
     logging.getLogger("longtail").setLevel(logging.WARNING)
     metrics = _measure(terminal)
     begun = time.perf_counter()

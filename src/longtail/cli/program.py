@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import io
 import os
 import sys
@@ -120,6 +121,8 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise
         if isinstance(error, OSError) and error.filename is not None:
             return _fail(f"error: {error.filename}: {error.strerror}")
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            return _fail(f"error: {error.strerror}; make room and repeat the command")
         return _fail(
             f"error: unexpected {type(error).__name__}: {_one_line(error)}; "
             f"set LONGTAIL_TRACEBACK=1 to see where it comes from"

@@ -84,7 +84,8 @@ class _Guarded:
             yield
         except OSError as error:
             # What is still buffered has nowhere to go; the interpreter must not try to write it on its way out.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), self.stream.fileno())
             if self.optional:
                 return
             if isinstance(error, BrokenPipeError):

@@ -70,6 +70,7 @@ def command(terminal: Terminal, /, **given: Any) -> None:
     """
     begun = time.perf_counter()
     out = given["out"]
+    terminal.outlive_reader()
     check_learner_options(given)
     check_target(out, given["force"])
     with _planning_with(given["memory"]):

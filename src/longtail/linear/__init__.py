@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from longtail.linear.choice import choose_learner
+from longtail.linear.choice import check_learner, choose_learner
 from longtail.linear.label_subset import LabelSubsetClassifier
 from longtail.linear.label_tree import LabelTree
 from longtail.linear.model import Explanation, LinearModel, Step
@@ -26,6 +26,7 @@ __all__ = [
     "Ridge",
     "RidgeCV",
     "Step",
+    "check_learner",
     "choose_learner",
     "label_predictability",
 ]

@@ -24,9 +24,10 @@ from longtail.native.text import Text
 from longtail.parallel import map_blocks, resolve_jobs
 from longtail.progress import Advance, task
 from longtail.store import State
-from longtail.text.blocks import blocks_of, checked_texts
+from longtail.text.blocks import blocks_of
 from longtail.text.rows import Array, Rows, stack_rows
 from longtail.text.tokens import page_of_code_points
+from longtail.validation import checked_texts
 
 _SAVED = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features")
 # Made of the rest when first asked for; never copied, and forgotten by the next fit.
