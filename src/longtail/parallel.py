@@ -27,17 +27,22 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-def resolve_jobs(n_jobs: int | None) -> int:
-    """Threads to use: None and -1 mean every core, -2 all but one, and so on.
+_MOST_THREADS = 1024
 
-    >>> resolve_jobs(3)
-    3
+
+def resolve_jobs(n_jobs: int | None) -> int:
+    """Threads to use: None and -1 mean every core, -2 all but one, and so on; never more than 1,024 or every core.
+
+    >>> resolve_jobs(3), resolve_jobs(10**12) < 10**6
+    (3, True)
     """
     if n_jobs is None:
         return count_cores()
     if n_jobs == 0:
         raise InvalidInput("n_jobs is 0; give a number of threads, or None for every core")
-    return n_jobs if n_jobs > 0 else max(1, count_cores() + 1 + n_jobs)
+    if n_jobs > 0:
+        return min(n_jobs, max(_MOST_THREADS, count_cores()))
+    return max(1, count_cores() + 1 + n_jobs)
 
 
 def split(n: int, size: int) -> list[slice]:

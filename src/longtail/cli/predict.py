@@ -10,6 +10,7 @@ import click
 from longtail.cli.inputs import (
     STANDARD_INPUT,
     Batch,
+    FiniteRange,
     ReaderOptions,
     batches,
     check_file,
@@ -34,7 +35,7 @@ _DECIMALS = 6
 @click.option("--text", multiple=True, help="A text to tag, instead of DATA; may be given several times.")
 @click.option("--plain", is_flag=True, help="DATA is plain text, one text per line.")
 @click.option("-k", type=click.IntRange(min=1), default=5, show_default=True, help="Labels for each row.")
-@click.option("--min-score", type=float, metavar="S", help="Leave out labels with a lower score.")
+@click.option("--min-score", type=FiniteRange(), metavar="S", help="Leave out labels with a lower score.")
 @click.option("--allow", metavar="FILE", help="Give only the labels named in FILE, one per line.")
 @click.option("--deny", metavar="FILE", help="Never give the labels named in FILE, one per line.")
 @click.option("--weighting", type=click.Choice(["none", "target"]), help="Ridge: favour rare labels, or not.")

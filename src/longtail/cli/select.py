@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from longtail.cli.features import check_feature_options, feature_options, make_features
-from longtail.cli.inputs import SEED, ReaderOptions, called, read, reader_options
+from longtail.cli.inputs import SEED, FiniteRange, ReaderOptions, called, read, reader_options
 from longtail.cli.outputs import check_out, check_picture, out_option, output
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
@@ -23,7 +23,7 @@ _AFFINITIES = ("co-occurrence", "conditional", "self-representation")
 _CRITERIA = ("predictable cut", "penalised cut", "cut", "score", "frequency", "random", "leverage")
 _NEED_FEATURES = ("predictable cut", "score")
 _COUNT = 100
-_WEIGHT = click.FloatRange(min=0, max=1_000_000_000)
+_WEIGHT = FiniteRange(min=0, max=1_000_000_000)
 _DECIMALS = 6
 
 
