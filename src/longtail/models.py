@@ -39,7 +39,7 @@ def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
     """
     state = read_model(directory, verify=verify)
     try:
-        return put_together(state)
+        model = put_together(state)
     except ModelFormatError as error:
         about = inspect_model(directory)
         writer = about["written_by"].get("longtail", "of an unknown version")
@@ -47,3 +47,5 @@ def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
             f"{os.fspath(directory)}: {error} (a model of format {about['format_version']}, written by longtail "
             f"{writer}; this is longtail {__version__})"
         ) from None
+    model.fingerprint_ = state.fingerprint
+    return model

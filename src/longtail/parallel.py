@@ -34,8 +34,8 @@ def resolve_jobs(n_jobs: int | None) -> int:
 
     A number far beyond the cores, which a file may say, counts as the most that is sensible: 4 for each core, or 32.
 
-    >>> resolve_jobs(3)
-    3
+    >>> resolve_jobs(3), resolve_jobs(10**12) < 10**6
+    (3, True)
     """
     if n_jobs is None:
         return count_cores()

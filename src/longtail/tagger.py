@@ -13,16 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 from longtail.aggregated import AggregatedClassifier
 from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import Explanation, Step, choose_learner
+from longtail.linear import Explanation, Step, check_learner, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.store import ESTIMATORS, FEATURES, Persistent, State, StringTable, part_state, put_together
 from longtail.text import RowScaling, TextFeatures
+from longtail.validation import check_k
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _log = logging.getLogger(__name__)
 
 _LABELS_NAMED = 3
+_NOT_FINITE = (
+    "a score is not a finite number: the weights of the model are damaged, or values of the features are too large; "
+    "`longtail info MODEL --verify` finds damage"
+)
 
 
 class Tag(NamedTuple):
@@ -153,7 +158,7 @@ class Tagger(BaseEstimator, Persistent):
         self.features = features
         self.estimator = estimator
 
-    def fit(self, texts: Sequence[str], labels: Sequence[Iterable[str]]) -> Self:
+    def fit(self, texts: Iterable[str], labels: Iterable[Iterable[str]]) -> Self:
         """Learn from texts and, for each, the names of its labels."""
         return self.fit_corpus(Corpus.from_lists(texts, labels))
 
@@ -161,6 +166,8 @@ class Tagger(BaseEstimator, Persistent):
         """Learn from a corpus: from its texts where it has them, else from its features."""
         if corpus.n_rows == 0 or corpus.n_labels == 0:
             raise InvalidInput(f"nothing to learn from: {corpus.n_rows} rows and {corpus.n_labels} labels")
+        if self.estimator is not None:
+            check_learner(self.estimator, "Tagger")
         features, X = self._make_features(corpus)
         if self.estimator is None:
             estimator, reasons = choose_learner(X, corpus.labels)
@@ -246,7 +253,11 @@ class Tagger(BaseEstimator, Persistent):
         **options: Any,
     ) -> list[list[Tag]]:
         """The k best labels of each row by name, best first; the parameters are those of `predict_topk`."""
-        labels, scores = self.predict_topk(rows, k, allow, deny, **options)
+        check_is_fitted(self, "features_")
+        places = min(check_k(k), max(1, len(self.label_names_)))  # no row has more labels than there are
+        labels, scores = self.predict_topk(rows, places, allow, deny, **options)
+        if (scores == np.inf).any() or np.isnan(scores).any():
+            raise InvalidInput(_NOT_FINITE)
         # Each name once: those of a loaded model are decoded when they are asked for.
         names = {label: self.label_names_[label] for label in set(labels.ravel().tolist()) if label >= 0}
         return [
@@ -267,6 +278,8 @@ class Tagger(BaseEstimator, Persistent):
 
     def _explain(self, x: Any, label: int) -> TagExplanation:
         found = self.estimator_.explain(x, label)
+        if not np.isfinite([found.score, found.margin, *found.contributions]).all():
+            raise InvalidInput(_NOT_FINITE)
         steps = tuple(
             self._path_step(step, after, label)
             for step, after in zip(found.steps, [*found.steps, None][1:], strict=True)
@@ -371,9 +384,9 @@ class Tagger(BaseEstimator, Persistent):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted tagger again, or raise `ModelFormatError`."""
-        model = cls()
-        model.features_ = put_together(state.part("features", *FEATURES))
-        model.estimator_ = put_together(state.part("estimator", *ESTIMATORS))
+        features, estimator = state.part("features", *FEATURES), state.part("estimator", *ESTIMATORS)
+        model = cls(put_together(features), put_together(estimator))
+        model.features_, model.estimator_ = model.features, model.estimator
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
         model.n_rows_ = state.size("n_rows", least=1, most=2**53)

@@ -404,3 +404,13 @@ def test_a_named_data_set_means_its_training_part(longtail: Callable, monkeypatc
     assert library.load("model").n_rows_ == 2
     evaluated = longtail("evaluate", "model", "Bibtex", "-k", "1")
     assert evaluated.out.startswith("1 row, 2 labels; values in percent")
+
+
+def test_a_share_that_is_no_number_is_refused(longtail: Callable) -> None:
+    result = longtail("train", "notes.jsonl", "--out", "m", "--validate", "nan")
+    assert result.code == 2
+    assert "nan is not a finite number" in result.err
+
+
+def test_more_threads_than_any_machine_has_are_no_reason_to_fail(longtail: Callable) -> None:
+    assert longtail("train", "notes.jsonl", "--out", "m", "--jobs", "1000000000000", "--learner", "tree").code == 0

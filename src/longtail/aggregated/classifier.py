@@ -18,7 +18,7 @@ from longtail.aggregated.evidence import explained
 from longtail.aggregated.refinement import refine
 from longtail.aggregated.vectors import search_rows, vectors_of
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import choose_learner
+from longtail.linear import check_learner, choose_learner
 from longtail.parameters import Choice, Constraint, Number, Threads, check_parameters
 from longtail.store import ESTIMATORS, Persistent, State, part_state, put_together
 from longtail.store.state import rebuilt, saved_params
@@ -172,6 +172,8 @@ class AggregatedClassifier(BaseEstimator, Persistent):
     def _checked(self, X: Any, groups: Any, group_labels: Any) -> tuple[Any, Aggregation, int]:
         """What there is to learn from, and a seed."""
         check_parameters(self, self._parameters)
+        if self.estimator is not None:
+            check_learner(self.estimator, type(self).__name__)
         X = as_features(X)
         aggregation = Aggregation.of(groups, group_labels, X.shape[0])
         if not len(aggregation.label_groups):
@@ -286,5 +288,5 @@ class AggregatedClassifier(BaseEstimator, Persistent):
         model.strategy_ = state.fact("strategy", str)
         if model.strategy_ not in STRATEGIES:
             raise ModelFormatError(f"{state.kind}: no strategy is called {model.strategy_!r}")
-        model.estimator_ = put_together(state.part("estimator", *ESTIMATORS))
+        model.estimator = model.estimator_ = put_together(state.part("estimator", *ESTIMATORS))
         return model

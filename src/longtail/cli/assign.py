@@ -20,10 +20,11 @@ from longtail.cli.groups import (
     read_grouped,
     without_empty_groups,
 )
-from longtail.cli.inputs import SEED, ReaderOptions, called, reader_options
+from longtail.cli.inputs import SEED, FiniteRange, ReaderOptions, called, reader_options
 from longtail.cli.outputs import check_out, out_option, output, write_through
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
+from longtail.printable import printable
 
 if TYPE_CHECKING:
     from longtail.aggregated import Assignment
@@ -55,7 +56,7 @@ class LabelledRow(NamedTuple):
     "--strategy", type=click.Choice(PLACING), default="eagle", show_default=True, help="How to find whose a label is."
 )
 @click.option("--iterations", type=click.IntRange(min=0), help="Sweeps of the search for label vectors.  [default: 20]")
-@click.option("--step", type=click.FloatRange(min=0), help="How far a sweep goes.  [default: 0.1]")
+@click.option("--step", type=FiniteRange(min=0), help="How far a sweep goes.  [default: 0.1]")
 @click.option("--show", type=click.IntRange(min=1), metavar="N", help="Print N groups to read, instead of all rows.")
 @reader_options
 @feature_options
@@ -183,7 +184,7 @@ def _show(corpus: GroupedCorpus, found: Assignment, count: int) -> None:
     from rich.text import Text
     from scipy import sparse
 
-    from longtail.cli.tables import printable, show, simple_table
+    from longtail.cli.tables import show, simple_table
 
     members = sparse.csr_array(corpus.groups.T)
     only_here = _in_one_group(corpus)

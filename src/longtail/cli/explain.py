@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from longtail.cli.inputs import ReaderOptions, called, check_labels, load_tagger, read, reader_options
+from longtail.cli.outputs import print_json
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
@@ -55,7 +55,7 @@ def command(
     explanations = [tagger.explain(chosen, name) for name in names]
     if as_json:
         for explanation in explanations:
-            click.echo(_json(explanation))
+            print_json(_as_dict(explanation))
         return
     from longtail.cli.tables import explanation_table, path_table, show
 
@@ -87,8 +87,8 @@ def _best(tagger: Tagger, row: Any, k: int) -> list[str]:
     return names
 
 
-def _json(explanation: TagExplanation) -> str:
-    found = {
+def _as_dict(explanation: TagExplanation) -> dict[str, Any]:
+    found: dict[str, Any] = {
         "label": explanation.label,
         "score": explanation.score,
         "margin": explanation.margin,
@@ -109,7 +109,7 @@ def _json(explanation: TagExplanation) -> str:
             }
             for step in explanation.steps
         ]
-    return json.dumps(found, ensure_ascii=False)
+    return found
 
 
 def _contributions(reasons: tuple[Reason, ...]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.inputs import called, check_file, is_blank
+from longtail.cli.inputs import FiniteRange, called, check_file, is_blank
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput
 
@@ -89,25 +89,23 @@ def learner_options(function: Callable[..., None]) -> Callable[..., None]:
                 type=click.Choice(["squared_hinge", "logistic"]),
                 help="Tree, one-vs-rest: what classifiers minimise.",
             ),
-            click.option(
-                "--C", type=click.FloatRange(min=0, min_open=True), help="Tree, one-vs-rest: weight of the loss."
-            ),
+            click.option("--C", type=FiniteRange(min=0, min_open=True), help="Tree, one-vs-rest: weight of the loss."),
             click.option(
                 "--prune",
                 callback=_read_prune,
                 metavar="W",
                 help="Tree, one-vs-rest: smallest weight to keep, or (1 and more) how many.",
             ),
-            click.option("--alpha", type=click.FloatRange(min=0), help="Ridge: the penalty, instead of a choice."),
+            click.option("--alpha", type=FiniteRange(min=0), help="Ridge: the penalty, instead of a choice."),
             click.option(
                 "--solver", type=click.Choice(["auto", "primal", "dual", "cg"]), help="Ridge: how to solve for weights."
             ),
             click.option("--intercept/--no-intercept", default=None, help="Ridge: a constant for each label."),
-            click.option("--keep", type=click.FloatRange(0, 1, min_open=True), help="Ridge: share of weights to keep."),
+            click.option("--keep", type=FiniteRange(0, 1, min_open=True), help="Ridge: share of weights to keep."),
             click.option(
                 "--top-features-per-label", type=click.IntRange(min=1), help="Ridge: weights to keep of each."
             ),
-            click.option("--threshold", type=click.FloatRange(min=0), help="Ridge: smallest weight to keep."),
+            click.option("--threshold", type=FiniteRange(min=0), help="Ridge: smallest weight to keep."),
             click.option("--updatable", is_flag=True, default=None, help="Ridge: keep what partial_fit needs."),
             click.option(
                 "--weighting",
@@ -129,10 +127,10 @@ def learner_options(function: Callable[..., None]) -> Callable[..., None]:
             ),
             click.option(
                 "--learning-rate",
-                type=click.FloatRange(min=0, min_open=True),
+                type=FiniteRange(min=0, min_open=True),
                 help="Network: how far a step goes.  [default: 0.005]",
             ),
-            click.option("--dropout", type=click.FloatRange(0, 0.95), help="Network: share left out.  [default: 0]"),
+            click.option("--dropout", type=FiniteRange(0, 0.95), help="Network: share left out.  [default: 0]"),
             click.option("--networks", type=click.IntRange(min=1), help="Network: how many, to average.  [default: 1]"),
             click.option(
                 "--checkpoint", metavar="DIR", help="Network: where an interrupted training can be taken up again."

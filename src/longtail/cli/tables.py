@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longtail.cli.terminal import console
+from longtail.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,7 +30,7 @@ def show(*things: RenderableType) -> None:
         for thing in things:
             screen.print(thing, soft_wrap=isinstance(thing, str | Text))
     for line in captured.get().splitlines():
-        click.echo(line if screen.is_terminal else line.rstrip())
+        click.echo(line if screen.is_terminal else line.rstrip(), file=screen.file)
 
 
 def simple_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
@@ -115,11 +116,6 @@ def explanation_table(explanation: TagExplanation, words: int) -> Table:
     if explanation.intercept:
         table.add_row("(intercept)", f"{explanation.intercept:+.4f}")
     return table
-
-
-def printable(text: str) -> str:
-    """A text of somebody else's without the control characters that would steer the terminal."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def _bar(score: float) -> str:

@@ -5,6 +5,7 @@ Gzip is told by its first bytes, whatever the name. Nothing here holds more than
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import secrets
@@ -13,14 +14,16 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, BinaryIO, TypeVar, cast
 
-from longtail.errors import DataFormatError, InvalidInput
+from longtail.errors import DataFormatError, InvalidInput, Unavailable
 from longtail.progress import task
 
 PathName = str | os.PathLike[str]
 Block = TypeVar("Block")
 
+# How systems say that a disk is full, or that a user or a file may have no more of it.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _BLOCK = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31
@@ -170,6 +173,18 @@ def read_names(path: PathName) -> list[str]:
 def writing(path: PathName) -> Iterator[IO[bytes]]:
     """A binary file that takes its name only when the block ends well; gzipped if the name ends in ``.gz``."""
     target = Path(path)
+    with whole_file(target) as stream:
+        if target.suffix != ".gz":
+            yield stream
+            return
+        # A fixed time and no name make equal content equal bytes.
+        with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0, compresslevel=6) as zipped:
+            yield cast(IO[bytes], zipped)
+
+
+@contextmanager
+def whole_file(target: Path) -> Iterator[BinaryIO]:
+    """A binary file that takes its name when the block ends well, and vanishes if it does not."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
         opened = open(temporary, "xb")  # noqa: SIM115 - closed below, apart from errors of opening
@@ -177,12 +192,7 @@ def writing(path: PathName) -> Iterator[IO[bytes]]:
         raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from None
     try:
         with opened as stream:
-            if target.suffix == ".gz":
-                # A fixed time and no name make equal content equal bytes.
-                with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0, compresslevel=6) as zipped:
-                    yield cast(IO[bytes], zipped)
-            else:
-                yield stream
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
@@ -191,4 +201,6 @@ def writing(path: PathName) -> Iterator[IO[bytes]]:
             os.unlink(temporary)
         if isinstance(error, UnicodeEncodeError):
             raise InvalidInput(f"cannot write {target}: a text or name holds half of a surrogate pair") from None
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise Unavailable(f"cannot write {target}: {error.strerror}; make room, or write elsewhere") from None
         raise

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.errors import InvalidInput
+from longtail.printable import printable
 
 if TYPE_CHECKING:
     from longtail.labels.hierarchy import LabelHierarchy
@@ -71,14 +72,14 @@ def format_tree(
     while pending:
         item, branch, indent, depth = pending.pop()
         if isinstance(item, str):
-            lines.append(branch + item)
+            lines.append(branch + printable(item))
             continue
         start, stop = bounds[item]
         title = f"node {item}" if hierarchy.node_names is None else hierarchy.node_names[item]
-        line = f"{branch}{title}: {stop - start} label{'s' if stop - start != 1 else ''}"
+        line = f"{title}: {stop - start} label{'s' if stop - start != 1 else ''}"
         if feature_names is not None:
             line += f" ({', '.join(_top_terms(vectors, order[start:stop], feature_names, n_terms))})"
-        lines.append(line)
+        lines.append(branch + printable(line))
         if max_depth is not None and depth >= max_depth:
             continue
         nodes, labels = below[item]

@@ -1,6 +1,6 @@
 """Linear learners: label trees, one-vs-rest, closed-form ridge, a subset of labels, and which to choose."""
 
-from longtail.linear.choice import choose_learner
+from longtail.linear.choice import check_learner, choose_learner
 from longtail.linear.label_subset import LabelSubsetClassifier
 from longtail.linear.label_tree import LabelTree
 from longtail.linear.model import Explanation, LinearModel, Step
@@ -18,6 +18,7 @@ __all__ = [
     "Ridge",
     "RidgeCV",
     "Step",
+    "check_learner",
     "choose_learner",
     "label_predictability",
 ]

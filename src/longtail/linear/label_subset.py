@@ -330,8 +330,8 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
         scores : float32 array of shape (n_rows, k)
             -inf where there is no label.
         """
-        X, k = self._check_rows(X), check_k(k)
-        return self._model().best(X, k, as_label_mask(allow, deny, self.n_labels_))
+        X = self._check_rows(X)
+        return self._model().best(X, check_k(k, X.shape[0]), as_label_mask(allow, deny, self.n_labels_))
 
     def decision_function(self, X: Any) -> Array:
         """Scores of every label for every row, as one dense matrix: for small vocabularies."""
@@ -365,6 +365,7 @@ class LabelSubsetClassifier(BaseEstimator, Persistent):
         model: Self = rebuilt(state, cls, without=_PARTS)
         model.labels_, found = model_from(state, model.n_jobs)
         model._take(found)
+        model.estimator, model.outlier_estimator = model.estimator_, model.outlier_estimator_
         return model
 
     def __sklearn_tags__(self) -> Any:

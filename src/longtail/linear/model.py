@@ -122,7 +122,7 @@ class LinearModel(BaseEstimator, Persistent):
 
     def _top(self, X: Any, k: int, mask: Array | None, scale: Array | None) -> tuple[Array, Array]:
         X = self._check_rows(X)
-        k = check_k(k)
+        k = check_k(k, X.shape[0])
         places = min(k, max(1, self.n_labels_))
         labels = np.full((X.shape[0], places), -1, dtype=np.int64)
         scores = np.full((X.shape[0], places), -np.inf, dtype=np.float32)

@@ -111,7 +111,7 @@ class TreeModel(BaseEstimator, Persistent):
         """
         search = self._searcher()
         X = self._check_rows(X)
-        k = check_k(k)
+        k = check_k(k, X.shape[0])
         mask = as_label_mask(allow, deny, self.n_labels_)
         labels, scores = self._best(search, X, k, mask, self._label_factors())
         if labels.shape[1] == k:

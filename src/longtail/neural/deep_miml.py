@@ -213,7 +213,8 @@ class DeepMIML(NeuralModel):
         """The k best labels of each bag and their probabilities; parameters as of `fit` and `predict_topk`."""
         X = self._check_features(X)
         Aggregation.of(groups, sparse.csr_array((np.shape(groups)[1], 1)), X.shape[0])
-        return self._predict(self._bags(X, groups), check_k(k), as_label_mask(allow, deny, self.n_labels_))
+        bags = self._bags(X, groups)
+        return self._predict(bags, check_k(k, len(bags)), as_label_mask(allow, deny, self.n_labels_))
 
     def soft_assignments(self, X: Any, groups: Any) -> Any:
         """How much each instance of a bag stands for each label, 1 on average over a bag.

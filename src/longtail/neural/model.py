@@ -93,7 +93,7 @@ class NeuralModel(BaseEstimator, Persistent):
         """
         rows = self._rows(self._check_features(X))
         mask = as_label_mask(allow, deny, self.n_labels_)
-        return self._predict(rows, check_k(k), mask)
+        return self._predict(rows, check_k(k, len(rows)), mask)
 
     def _predict(self, rows: Rows, k: int, mask: Array | None) -> tuple[Array, Array]:
         places = min(k, max(1, len(self.labels_)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -17,7 +18,10 @@ from longtail.store.write import write_model
 class Persistent(ABC):
     """Adds `save` to a class that can take itself apart and be put together again."""
 
-    def save(self, directory: str | os.PathLike[str]) -> None:
+    fingerprint_: str
+    """The SHA-256 of the ``manifest.json`` that the model was loaded from."""
+
+    def save(self, directory: str | os.PathLike[str], card: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         """Write the fitted model to `directory`, over an earlier model if one is there; `longtail.load` reads it.
 
         The model is put together again before anything is written, so that what is written can be loaded.
@@ -26,6 +30,8 @@ class Persistent(ABC):
         ----------
         directory : str or path-like
             A new directory, an empty one, or one that holds a longtail model.
+        card : mapping or None
+            Sections of its card, as `longtail.store.update_card` takes them.
 
         Raises
         ------
@@ -37,7 +43,7 @@ class Persistent(ABC):
             put_together(_as_read(state))
         except ModelFormatError as error:
             raise InvalidInput(f"{type(self).__name__} cannot be saved, for it could not be loaded: {error}") from None
-        write_model(state, directory)
+        write_model(state, directory, card)
 
     @abstractmethod
     def to_state(self) -> State:

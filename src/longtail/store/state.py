@@ -34,6 +34,8 @@ class State:
         Fitted arrays, sparse matrices and tables of strings: a tuple of str, or a `StringTable` if it was read.
     parts : mapping of str to State
         Models inside this one.
+    fingerprint : str
+        The SHA-256 of the manifest that the state was read from, which stands for every byte of the model.
     """
 
     kind: str
@@ -41,6 +43,7 @@ class State:
     facts: Mapping[str, Any] = field(default_factory=dict)
     arrays: Mapping[str, Any] = field(default_factory=dict)
     parts: Mapping[str, State] = field(default_factory=dict)
+    fingerprint: str = field(default="", compare=False)
 
     def array(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> Any:
         """The array `name`, or `ModelFormatError` unless it has the dtype and shape (None: any length)."""

@@ -25,9 +25,10 @@ from longtail.parallel import map_blocks, resolve_jobs
 from longtail.progress import Advance, task
 from longtail.store import State
 from longtail.store.invariants import rises
-from longtail.text.blocks import blocks_of, checked_texts
+from longtail.text.blocks import blocks_of
 from longtail.text.rows import Array, Rows, stack_rows
 from longtail.text.tokens import page_of_code_points
+from longtail.validation import checked_texts
 
 _SAVED = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features")
 # Made of the rest when first asked for; never copied, and forgotten by the next fit.
