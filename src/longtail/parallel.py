@@ -1,6 +1,7 @@
 """Threads over blocks of rows, labels or nodes: the one place where work is spread over cores.
 
-Kernels and NumPy release the interpreter lock, so threads suffice; BLAS keeps to one thread while ours run.
+Kernels and NumPy release the interpreter lock, so threads suffice; BLAS keeps to one thread while ours run. Where one
+block fails or the caller is interrupted, the other blocks stop: what takes long calls `check_stop` now and then.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -18,6 +19,9 @@ from longtail.errors import InvalidInput
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
+
+# No wait in the main thread may be longer: on Windows ctrl-C does not end one.
+_LONGEST_WAIT = 0.5
 
 
 def count_cores() -> int:
@@ -80,14 +84,49 @@ def blas_threads(limit: int) -> Iterator[None]:
                 threadpool_limits(limits=min(_blas_limits), user_api="blas")
 
 
+class Stopped(BaseException):
+    """Ends a block whose result nobody wants any more; no caller of `map_blocks` ever sees it."""
+
+
+class _Stop:
+    """Whether the blocks of one call are to end, or those of a call that it is a part of."""
+
+    def __init__(self, outer: _Stop | None) -> None:
+        self._outer = outer
+        self._requested = False
+
+    def request(self) -> None:
+        self._requested = True
+
+    def is_requested(self) -> bool:
+        return self._requested or (self._outer is not None and self._outer.is_requested())
+
+
+class _Here(threading.local):
+    stop: _Stop | None = None
+
+
+_here = _Here()
+
+
+def check_stop() -> None:
+    """Raise `Stopped` in a thread of `map_blocks` whose work is to end; anywhere else do nothing.
+
+    Kernels and their twins call it; so must any other loop that can keep such a thread for long.
+    """
+    if _here.stop is not None and _here.stop.is_requested():
+        raise Stopped
+
+
 def map_blocks(
     function: Callable[[Block], Result], blocks: Iterable[Block], n_jobs: int | None = None, *, blas: bool = True
 ) -> Iterator[Result]:
     """Yield ``function(block)`` for each block, in order, computed by `n_jobs` threads.
 
     At most ``n_jobs + 1`` blocks are taken ahead and as many results held at a time, so memory stays bounded however
-    many blocks there are. Say ``blas=False`` where the work leaves nothing to BLAS: holding BLAS to one thread takes
-    longer than predicting some thousand rows.
+    many blocks there are. Where the call ends early, by an error, an interrupt or because no more results are wanted,
+    it stops the blocks that run and returns when they have ended. Say ``blas=False`` where the work leaves nothing to
+    BLAS: holding BLAS to one thread takes longer than predicting some thousand rows.
     """
     blocks = iter(blocks)
     first = list(islice(blocks, 2))
@@ -97,20 +136,27 @@ def map_blocks(
     if jobs == 1:
         yield from map(function, blocks)
         return
-    with blas_threads(1) if blas else nullcontext():
-        pool = ThreadPoolExecutor(jobs)
+    stop = _Stop(_here.stop)
+
+    def run(block: Block) -> Result:
+        _here.stop = stop
+        check_stop()
+        return function(block)
+
+    with blas_threads(1) if blas else nullcontext(), ThreadPoolExecutor(jobs) as pool:
         running: deque[Future[Result]] = deque()
-        patient = True
         try:
             for block in blocks:
-                running.append(pool.submit(function, block))
+                running.append(pool.submit(run, block))
                 if len(running) > jobs:
-                    yield running.popleft().result()
+                    yield _result(running.popleft())
             while running:
-                yield running.popleft().result()
-        except KeyboardInterrupt:
-            # A kernel that runs cannot be stopped, and who interrupts does not want to wait for it.
-            patient = False
-            raise
+                yield _result(running.popleft())
         finally:
-            pool.shutdown(wait=patient, cancel_futures=True)
+            stop.request()
+
+
+def _result(future: Future[Result]) -> Result:
+    while not future.done():
+        wait([future], _LONGEST_WAIT)
+    return future.result()
