@@ -134,7 +134,9 @@ def map_blocks(
     # One block needs no second thread, and no look at the cores: that takes longer than scoring a row.
     jobs = 1 if len(first) <= 1 and n_jobs != 0 else resolve_jobs(n_jobs)
     if jobs == 1:
-        yield from map(function, blocks)
+        for block in blocks:
+            check_stop()
+            yield function(block)
         return
     stop = _Stop(_here.stop)
 
