@@ -20,7 +20,7 @@ from longtail.errors import InvalidInput
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 
-# No wait in the main thread may be longer: on Windows ctrl-C does not end one.
+# In seconds, for blocks: on Windows ctrl-C does not end a wait, and whoever interrupts does not want to wait either.
 _LONGEST_WAIT = 0.5
 
 
@@ -85,34 +85,53 @@ def blas_threads(limit: int) -> Iterator[None]:
 
 
 class Stopped(BaseException):
-    """Ends a block whose result nobody wants any more; no caller of `map_blocks` ever sees it."""
-
-
-class _Stop:
-    """Whether the blocks of one call are to end, or those of a call that it is a part of."""
-
-    def __init__(self, outer: _Stop | None) -> None:
-        self._outer = outer
-        self._requested = False
-
-    def request(self) -> None:
-        self._requested = True
-
-    def is_requested(self) -> bool:
-        return self._requested or (self._outer is not None and self._outer.is_requested())
+    """Ends work whose result nobody wants any more; no caller of `map_blocks` ever sees it."""
 
 
 class _Here(threading.local):
-    stop: _Stop | None = None
+    stop: Stop | None = None
 
 
 _here = _Here()
 
 
-def check_stop() -> None:
-    """Raise `Stopped` in a thread of `map_blocks` whose work is to end; anywhere else do nothing.
+class Stop:
+    """A request to stop, and the work that obeys it; work within other work obeys the requests to both.
 
-    Kernels and their twins call it; so must any other loop that can keep such a thread for long.
+    >>> stop = Stop()
+    >>> stop.request()
+    >>> with stop.obeyed():
+    ...     check_stop()
+    Traceback (most recent call last):
+    longtail.parallel.Stopped
+    """
+
+    def __init__(self) -> None:
+        self._outer = _here.stop
+        self._requested = False
+
+    def request(self) -> None:
+        """Stop the work, whatever thread it is in."""
+        self._requested = True
+
+    def is_requested(self) -> bool:
+        """Whether this work is to stop, or what it is a part of."""
+        return self._requested or (self._outer is not None and self._outer.is_requested())
+
+    @contextmanager
+    def obeyed(self) -> Iterator[None]:
+        """Work that this thread does within is stopped on request."""
+        before, _here.stop = _here.stop, self
+        try:
+            yield
+        finally:
+            _here.stop = before
+
+
+def check_stop() -> None:
+    """Raise `Stopped` where the work of this thread is to stop.
+
+    Kernels and their twins call it; so must any other loop that can keep a thread for long.
     """
     if _here.stop is not None and _here.stop.is_requested():
         raise Stopped
@@ -125,8 +144,8 @@ def map_blocks(
 
     At most ``n_jobs + 1`` blocks are taken ahead and as many results held at a time, so memory stays bounded however
     many blocks there are. Where the call ends early, by an error, an interrupt or because no more results are wanted,
-    it stops the blocks that run and returns when they have ended. Say ``blas=False`` where the work leaves nothing to
-    BLAS: holding BLAS to one thread takes longer than predicting some thousand rows.
+    it stops the blocks that run. Say ``blas=False`` where the work leaves nothing to BLAS: holding BLAS to one thread
+    takes longer than predicting some thousand rows.
     """
     blocks = iter(blocks)
     first = list(islice(blocks, 2))
@@ -138,27 +157,35 @@ def map_blocks(
             check_stop()
             yield function(block)
         return
-    stop = _Stop(_here.stop)
+    stop = Stop()
 
     def run(block: Block) -> Result:
-        _here.stop = stop
-        check_stop()
-        return function(block)
+        with stop.obeyed():
+            check_stop()
+            return function(block)
 
-    with blas_threads(1) if blas else nullcontext(), ThreadPoolExecutor(jobs) as pool:
+    with blas_threads(1) if blas else nullcontext():
+        pool = ThreadPoolExecutor(jobs)
         running: deque[Future[Result]] = deque()
+        patient = True
         try:
             for block in blocks:
                 running.append(pool.submit(run, block))
                 if len(running) > jobs:
-                    yield _result(running.popleft())
+                    yield _first_result(running)
             while running:
-                yield _result(running.popleft())
+                yield _first_result(running)
+        except KeyboardInterrupt:
+            patient = False
+            raise
         finally:
             stop.request()
+            if not patient:  # what looks at no request, such as LAPACK, is left to end by itself
+                wait(running, _LONGEST_WAIT)
+            pool.shutdown(wait=patient)
 
 
-def _result(future: Future[Result]) -> Result:
-    while not future.done():
-        wait([future], _LONGEST_WAIT)
-    return future.result()
+def _first_result(running: deque[Future[Result]]) -> Result:
+    while not running[0].done():
+        wait([running[0]], _LONGEST_WAIT)
+    return running.popleft().result()
