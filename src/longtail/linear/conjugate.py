@@ -16,6 +16,7 @@ from scipy import linalg
 from longtail.linear.gram import column_sums
 from longtail.linear.solvers import Problem
 from longtail.native import kernels
+from longtail.parallel import check_stop
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
@@ -127,6 +128,7 @@ class ConjugateGradients:
         turn = np.zeros_like(energy)
         iteration = 0
         while iteration < self._max_iter and not converged.all():
+            check_stop()
             kernels.cg_turn(turn, self._preconditioner.inverse, residual, correction, direction)
             iteration += 1
             apply_gram_into(self._problem, direction, projected, image)

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "stop.h"
+
 namespace {
 
 #if defined(__GNUC__)
@@ -99,9 +101,11 @@ void multiply(Vector<const I> indptr, Vector<const I> indices, Vector<const floa
     float *result = out.data();
     const size_t rows = out.shape(0), width = out.shape(1);
     nb::gil_scoped_release released;
+    Stop stop;
     for (size_t i = 0; i < rows; ++i) {
-        const size_t start = static_cast<size_t>(starts[i]), stop = static_cast<size_t>(starts[i + 1]);
-        combine(columns + start, columns + starts[rows], values + start, stop - start, right, width, result + i * width);
+        const size_t start = static_cast<size_t>(starts[i]), count = static_cast<size_t>(starts[i + 1]) - start;
+        combine(columns + start, columns + starts[rows], values + start, count, right, width, result + i * width);
+        stop.count((count + 1) * (width / lane + 1));
     }
 }
 
@@ -115,13 +119,16 @@ void multiply_sparse(Vector<const I> indptr, Vector<const I> indices, Vector<con
     const size_t rows = out.shape(0), width = out.shape(1);
     float *result = out.data();
     nb::gil_scoped_release released;
+    Stop stop;
     for (size_t i = 0; i < rows; ++i) {
         float *sums = result + i * width;
         std::fill(sums, sums + width, 0.0f);
+        stop.count(width / lane + 1);
         for (I e = starts[i]; e < starts[i + 1]; ++e) {
             const float value = values[e];
-            const J stop = right_starts[columns[e] + 1];
-            for (J r = right_starts[columns[e]]; r < stop; ++r) sums[right_columns[r]] += value * right_values[r];
+            const J begin = right_starts[columns[e]], end = right_starts[columns[e] + 1];
+            for (J r = begin; r < end; ++r) sums[right_columns[r]] += value * right_values[r];
+            stop.count(static_cast<size_t>(end - begin) + 1);
         }
     }
 }
@@ -137,6 +144,7 @@ void gram(Vector<const I> indptr, Vector<const I> indices, Vector<const float> d
     const size_t width = out.shape(1), n_rows = indptr.shape(0) - 1;
     float *result = out.data();
     nb::gil_scoped_release released;
+    Stop stop;
     std::vector<I> cursors(n_rows);
     for (size_t i = 0; i < n_rows; ++i)
         cursors[i] = static_cast<I>(
@@ -145,9 +153,10 @@ void gram(Vector<const I> indptr, Vector<const I> indices, Vector<const float> d
         float *sums = result + static_cast<size_t>(feature) * width;
         std::fill(sums + feature, sums + width, 0.0f);
         for (I c = column_starts[feature]; c < column_starts[feature + 1]; ++c) {
-            const I row = rows[c], here = cursors[row]++, stop = starts[row + 1];
+            const I row = rows[c], here = cursors[row]++, end = starts[row + 1];
             const float value = values[here];
-            for (I e = here; e < stop; ++e) sums[columns[e]] += value * values[e];
+            for (I e = here; e < end; ++e) sums[columns[e]] += value * values[e];
+            stop.count(static_cast<size_t>(end - here));
         }
     }
 }

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from longtail.parallel import check_stop
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _BLOCK_CHILDREN = 256
@@ -151,6 +153,7 @@ class TreeSearch:
         self, indptr: Array, indices: Array, data: Array, first: int, last: int
     ) -> Iterator[tuple[int, Any, Any]]:
         for row in range(first, last):
+            check_stop()
             part = slice(int(indptr[row]), int(indptr[row + 1]))
             yield row, indices[part], data[part]
 
