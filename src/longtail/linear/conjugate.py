@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from longtail.linear.gram import column_sums
-from longtail.linear.solvers import Problem
+from longtail.linear.gram import column_squares
+from longtail.linear.problem import Problem
+from longtail.linear.solvers import PRECISION
 from longtail.native import kernels
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -35,11 +36,14 @@ class Preconditioner:
 
     def __init__(self, problem: Problem, alpha: float, size: int) -> None:
         self._problem = problem
-        squares = column_sums(problem.X * problem.X)
+        squares = column_squares(problem.X)
         if problem.mean is not None:
-            squares -= problem.X.shape[0] * problem.mean.astype(np.float64) ** 2
-        # Kept off zero: where a feature is constant and alpha is 0 there is nothing to divide by.
-        diagonal = np.maximum(squares, 0) + max(alpha, np.finfo(np.float32).tiny)
+            squares = np.maximum(squares - problem.n_rows * problem.mean**2, 0)
+        if alpha == 0:
+            # Scaling features apart would lead to a solution that is smallest in the scaled norm, not in the plain one.
+            squares[:] = squares.mean() or 1.0
+        # Kept off zero: where a feature is constant there may be nothing else to divide by.
+        diagonal = np.maximum(squares + alpha, np.finfo(np.float32).tiny)
         self.inverse = (1 / diagonal).astype(np.float32)
         self.basis = np.zeros((len(diagonal), 0), dtype=np.float32)
         self.gain = np.zeros(0, dtype=np.float32)
@@ -78,7 +82,8 @@ def apply_gram(problem: Problem, directions: Array) -> Array:
 
 def apply_gram_into(problem: Problem, directions: Array, projected: Array, out: Array) -> None:
     """The same with room given for the directions' images on the rows and for the result."""
-    X, Xt, mean = problem.X, problem.Xt, problem.mean
+    X, Xt = problem.X, problem.Xt
+    mean = None if problem.mean is None else problem.mean.astype(np.float32)
     kernels.multiply(X.indptr, X.indices, X.data, directions, projected)
     if mean is not None:
         projected -= mean @ directions
@@ -102,6 +107,7 @@ class ConjugateGradients:
     def __init__(self, problem: Problem, alphas: Array, tol: float, max_iter: int) -> None:
         self._problem = problem
         self._tol = tol
+        self._largest_error = max(2 * tol, PRECISION)
         self._max_iter = max_iter
         n_rows, n_features = problem.X.shape
         size = basis_size(n_rows, n_features, len(alphas))
@@ -109,10 +115,53 @@ class ConjugateGradients:
         self.iterations = 0
 
     def solve(self, block: slice, alphas: Array) -> Array:
-        return self.solve_for(self._problem.cross(block), alphas)
+        right = self._problem.right("primal", block, np.float32)
+        weights, converged = self.solve_for(right, alphas)
+        if not converged or len(weights) == 0:
+            return weights
+        hardest = int(np.argmax(self._leaning(right, weights)))
+        label = slice(block.start + hardest, block.start + hardest + 1)
+        if self._residual(label, weights[[hardest]], alphas[[hardest]])[1] <= self._largest_error:
+            return weights
+        return self._refine(block, weights, alphas)
 
-    def solve_for(self, right: Array, alphas: Array) -> Array:
-        """Weights for right-hand sides Y'X, one label per row, as they come back."""
+    def _leaning(self, right: Array, weights: Array) -> Array:
+        """How much the solution of each label leans on weak directions, where rounding shows first."""
+        energy = np.einsum("ij,ij->i", right, weights)
+        size = np.einsum("ij,ij,j->i", weights, weights, 1 / self._preconditioner.inverse)
+        return np.divide(size, energy, out=np.zeros_like(size), where=energy > 0)
+
+    def _residual(self, block: slice, weights: Array, alphas: Array) -> tuple[Array, float]:
+        """What is left to solve for in float64, and its largest length relative to the right-hand side."""
+        right = self._problem.right("primal", block, np.float64)
+        residual = right - self._problem.image("primal", weights) - alphas[:, None] * weights
+        left, whole = (self._precondition(part.T.astype(np.float32))[1] for part in (residual, right))
+        return residual, float(np.sqrt(np.divide(left, whole, out=np.zeros_like(left), where=whole > 0).max()))
+
+    def _refine(self, block: slice, weights: Array, alphas: Array) -> Array:
+        """Solve again for what the rounding of float32 has left over, as long as that helps."""
+        _log.info("single precision misleads conjugate gradients; refining in double precision")
+        refined = weights.astype(np.float64)
+        residual, error = self._residual(block, refined, alphas)
+        while error > self._largest_error:
+            change, converged = self.solve_for(residual.astype(np.float32), alphas)
+            residual, smaller = self._residual(block, refined + change, alphas)
+            if not smaller < error:
+                break
+            refined, error = refined + change, smaller
+            if not converged:
+                break
+        if error > self._largest_error:
+            _log.warning(
+                "conjugate gradients reached only %.0e of tol=%.0e: the features are too ill-conditioned for them; "
+                "use solver='primal' or 'dual', or scale the features",
+                error,
+                self._tol,
+            )
+        return refined.astype(np.float32)
+
+    def solve_for(self, right: Array, alphas: Array) -> tuple[Array, bool]:
+        """Weights for right-hand sides Y'X, one label per row, as they come back, and whether all reached `tol`."""
         residual = np.ascontiguousarray(right.T)
         weights = np.zeros_like(right)
         correction, energy = self._precondition(residual)
@@ -155,7 +204,7 @@ class ConjugateGradients:
             _log.warning("conjugate gradients stopped at max_iter=%d before reaching tol", self._max_iter)
             weights[labels[~converged]] = solution[:, ~converged].T
         self.iterations = max(self.iterations, iteration)
-        return weights
+        return weights, bool(converged.all())
 
     def _precondition(self, residual: Array) -> tuple[Array, Array]:
         correction, extra = self._preconditioner.correct(residual)
