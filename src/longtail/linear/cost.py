@@ -20,6 +20,8 @@ _SPARSE_GRAM = 65.0
 _VECTOR = 20.0
 _EIGEN = 10.0
 
+_SMALL = 1e9  # multiply-adds of factoring and solving: below that double precision costs next to nothing
+
 _GRAM_BYTES = {"float32": 4, "float64": 8, "spectral": 36}  # for each entry, with what LAPACK takes
 
 
@@ -49,6 +51,10 @@ class Shape:
             label_non_zeros=Y.nnz,
         )
 
+    def side(self, solver: str) -> int:
+        """Rows and columns of the Gram matrix that `solver` would factor."""
+        return self.n_rows if solver == "dual" else self.n_features
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -71,14 +77,17 @@ def block_size(shape: Shape, side: int) -> int:
     return int(np.clip(2**24 // max(1, side), 16, min(2048, max(16, shape.n_labels))))
 
 
+def cholesky_precision(side: int, n_labels: int) -> str:
+    """The precision in which to begin: "float64" where that costs next to nothing, else "float32"."""
+    return "float64" if side**2 * (side / 6 + n_labels) <= _SMALL else "float32"
+
+
 def gram_bytes(algebra: str, side: int) -> int:
     """Bytes of a Gram matrix and of what is made of it."""
     return _GRAM_BYTES[algebra] * side**2
 
 
-def estimate(
-    shape: Shape, solver: str, algebra: str, iterations: int, block: int, jobs: int, weights: int
-) -> Estimate:
+def estimate(shape: Shape, solver: str, algebra: str, iterations: int, block: int, jobs: int, weights: int) -> Estimate:
     """Cost of `solver` (primal, dual or cg); `weights` is in bytes.
 
     `algebra` is "float32" or "float64" for a Cholesky factor in that precision, or "spectral" for eigenvectors.
@@ -92,7 +101,7 @@ def estimate(
         parts["label blocks"] = jobs * 4 * block * (12 * d + 2 * n)
         parts["preconditioner"] = 4 * basis * (5 * d + n)
     else:
-        side = d if solver == "primal" else n
+        side = shape.side(solver)
         pairs = shape.primal_pairs if solver == "primal" else shape.dual_pairs
         work = _SPARSE_GRAM * pairs + (_EIGEN * side**3 if algebra == "spectral" else side**3 / 6)
         work += side**2 * labels
@@ -130,7 +139,7 @@ def estimate_path(
     """Cost of leave-one-out over a path of alphas on `n_sampled` rows, then a fit."""
     block = min(block, shape.n_labels)
     fit = estimate(shape, side, "spectral" if spectral else "float32", 1, block, 1, weights)
-    size = shape.n_features if side == "primal" else shape.n_rows
+    size = shape.side(side)
     scoring = n_alphas * n_sampled * size * shape.n_labels
     parts = dict(fit.plan.parts)
     if spectral:

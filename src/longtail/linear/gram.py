@@ -66,7 +66,7 @@ def _balanced_blocks(X: Any, Xt: Any, pieces: int) -> list[slice]:
 
 
 def add_outer(gram: Array, factor: float, vector: Array) -> None:
-    """Add factor * vv' for a vector v, in place; with -n and the column means that turns X'X into (X - 1m')'(X - 1m')."""
+    """Add factor * vv' for a vector v, in place; -n and the column means turn X'X into (X - 1m')'(X - 1m')."""
     scaled, vector = (part.astype(gram.dtype, copy=False) for part in (factor * vector, vector))
     for block in range(0, len(gram), 1024):
         gram[block : block + 1024] += scaled[block : block + 1024, None] * vector[None, :]

@@ -88,8 +88,8 @@ class Explanation:
 class LinearModel(BaseEstimator, Persistent):
     """Prediction, explanation and decision values from ``coef_`` (n_features x n_labels) and ``intercept_``.
 
-    Where features are far from zero, x coef + intercept is a small difference of large numbers. Scores are then computed
-    as (x - centre) coef + the scores at the centre, which single precision can do.
+    Where features are far from zero, x coef + intercept is a small difference of large numbers. Scores are then
+    computed as (x - centre) coef + the scores at the centre, which single precision can do.
     """
 
     n_jobs: int | None

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from longtail.linear.centring import far_centre, shift_columns
-from longtail.linear.gram import add_outer, check_length, column_squares, column_sums, gram_matrix, label_sums, transpose
+from longtail.linear.gram import (
+    add_outer,
+    check_length,
+    column_squares,
+    column_sums,
+    gram_matrix,
+    label_sums,
+    transpose,
+)
 from longtail.native import kernels
 
 Array = np.ndarray[Any, np.dtype[Any]]

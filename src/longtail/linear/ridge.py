@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.linear.conjugate import ConjugateGradients
-from longtail.linear.cost import Estimate, Shape, cheapest, estimate, plan_for_sums, sum_parts
+from longtail.linear.cost import Estimate, Shape, cheapest, cholesky_precision, estimate, plan_for_sums, sum_parts
 from longtail.linear.problem import Problem
 from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.solvers import Cholesky, Spectral
@@ -26,7 +27,6 @@ from longtail.validation import as_features
 Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
-_PROBED_LABELS = 8
 _WORTH_A_TOLERANCE = 2e9  # less work than this, in multiply-adds, is done exactly whatever could be saved
 _FEW_ITERATIONS = 4  # unless so few would pay, conjugate gradients are not even tried
 
@@ -40,7 +40,8 @@ class Ridge(RidgeModel):
     Parameters
     ----------
     alpha : float
-        Strength of the penalty. 0 gives the least-squares solution of smallest norm.
+        Strength of the penalty. 0 gives the least-squares solution of smallest norm; conjugate gradients then work
+        without scaling the features, and may need many iterations.
     solver : {"auto", "primal", "dual", "cg"}
         Cholesky on the side of the features or of the rows, conjugate gradients, or whichever is estimated to be
         cheapest among those that fit in memory.
@@ -60,7 +61,7 @@ class Ridge(RidgeModel):
         Smallest magnitude of a weight to keep. Give at most one of the three.
     tol : float
         Length of the preconditioned residual, relative to that of the right-hand side, at which conjugate gradients
-        stop.
+        stop. Fitted values are then within about five times that, or 1e-4, of their length; a warning is logged if not.
     max_iter : int
         Most iterations of conjugate gradients.
     updatable : bool
@@ -74,6 +75,7 @@ class Ridge(RidgeModel):
     ----------
     coef_ : array or csr_array of shape (n_features, n_labels)
     intercept_ : array of shape (n_labels,)
+        In float64 where features are far from zero.
     solver_ : str
         The solver that was used.
     n_iter_ : int
@@ -152,7 +154,7 @@ class Ridge(RidgeModel):
         return self
 
     def partial_fit(self, X: Any, Y: Any, *, solve: bool = True) -> Ridge:
-        """Add rows, and labels where `Y` has more columns than before; the result equals a fit on all rows.
+        """Add rows, and labels where `Y` has more columns than before; the result equals a fit on all rows together.
 
         Rows seen before the first row of a new label count as not having it.
 
@@ -191,7 +193,7 @@ class Ridge(RidgeModel):
     def _update_plan(self, X: Any, Y: Any) -> MemoryPlan:
         known = getattr(self, "statistics_", None)
         n_labels = Y.shape[1] if known is None else max(Y.shape[1], len(known.label_counts))
-        return self._sums_plan(X.shape[1], n_labels, self._algebra(), sum_parts(X, Y, known))
+        return self._sums_plan(X.shape[1], n_labels, self._algebra(X.shape[1], n_labels), sum_parts(X, Y, known))
 
     def _sums_plan(self, n_features: int, n_labels: int, algebra: str, parts: dict[str, int]) -> MemoryPlan:
         """Solving from sums by `algebra`, besides `parts`."""
@@ -212,14 +214,15 @@ class Ridge(RidgeModel):
         alphas = self._label_alphas(self._label_weights(column_counts(Y), X.shape[0]), self.alpha)
         return self._choose(problem, Shape.of(X, Y), alphas)[0].plan
 
-    def _algebra(self) -> str:
+    def _algebra(self, side: int, n_labels: int) -> str:
         """What to begin with: eigenvectors serve many alphas, and no penalty; a Cholesky factor is cheaper."""
-        return "spectral" if self.weighting == "loss" or self.alpha == 0 else "float32"
+        return "spectral" if self.weighting == "loss" or self.alpha == 0 else cholesky_precision(side, n_labels)
 
     def _estimates(self, shape: Shape, iterations: int = 1) -> list[Estimate]:
         """What each solver that may be used would cost, with so many iterations of conjugate gradients."""
         solvers = ("primal", "dual", "cg") if self.solver == "auto" else (self.solver,)
-        return [self._estimate(shape, solver, self._algebra(), iterations) for solver in solvers]
+        algebras = {solver: self._algebra(shape.side(solver), shape.n_labels) for solver in solvers}
+        return [self._estimate(shape, solver, algebras[solver], iterations) for solver in solvers]
 
     def _estimate(self, shape: Shape, solver: str, algebra: str, iterations: int = 1) -> Estimate:
         jobs = resolve_jobs(self.n_jobs)
@@ -239,7 +242,8 @@ class Ridge(RidgeModel):
         if direct.plan.total <= available_memory() and direct.work <= cheap:
             return direct, None
         gradients = ConjugateGradients(problem, alphas, self.tol, self.max_iter)
-        _try_on_few_labels(gradients, problem, alphas)
+        if gradients.misled and direct.plan.total <= available_memory():
+            return direct, None
         chosen = cheapest(self._estimates(shape, gradients.iterations))
         return chosen, gradients if chosen.solver == "cg" else None
 
@@ -253,25 +257,30 @@ class Ridge(RidgeModel):
         if chosen.solver == "cg":
             solver = gradients or ConjugateGradients(problem, alphas, self.tol, self.max_iter)
         else:
-            solver = self._direct(problem, chosen.solver, lambda algebra: self._estimate(shape, chosen.solver, algebra).plan)
+            plan = partial(self._direct_plan, shape, chosen.solver)
+            solver = self._direct(problem, chosen.solver, shape.side(chosen.solver), len(alphas), plan)
         self.solver_ = chosen.solver
         self._gather(solver, alphas, problem, shape.n_features, self._block(shape, chosen.solver))
         self.n_iter_ = getattr(solver, "iterations", 0)
         self.inverse_propensity_ = label_weights
 
-    def _direct(self, problem: Any, side: str, plan: Callable[[str], MemoryPlan]) -> Any:
-        if self._algebra() == "spectral":
+    def _direct_plan(self, shape: Shape, solver: str, algebra: str) -> MemoryPlan:
+        return self._estimate(shape, solver, algebra).plan
+
+    def _direct(self, problem: Any, side: str, length: int, n_labels: int, plan: Callable[[str], MemoryPlan]) -> Any:
+        """A solver by matrix algebra on a side of so many features or rows."""
+        algebra = self._algebra(length, n_labels)
+        if algebra == "spectral":
             return Spectral(problem, side, self.n_jobs)
-        return Cholesky(problem, side, self.alpha, self.n_jobs, plan)
+        return Cholesky(problem, side, self.alpha, algebra, self.n_jobs, plan)
 
     def _solve_statistics(self, statistics: Statistics) -> Ridge:
         problem = statistics.problem(self.fit_intercept)
         label_weights = self._label_weights(statistics.label_counts, statistics.n_rows)
         alphas = self._label_alphas(label_weights, self.alpha)
         n_features = len(statistics.feature_sums)
-        solver = self._direct(
-            problem, "primal", lambda algebra: self._sums_plan(n_features, len(alphas), algebra, statistics.parts())
-        )
+        plan = partial(self._sums_plan, n_features, len(alphas), parts=statistics.parts())
+        solver = self._direct(problem, "primal", n_features, len(alphas), plan)
         self.solver_, self.n_iter_ = "primal", 0
         self._gather(solver, alphas, problem, n_features, self._update_block(n_features))
         self.statistics_, self.inverse_propensity_ = statistics, label_weights
@@ -309,10 +318,3 @@ class Ridge(RidgeModel):
                 scatter = state.array("scatter", np.float64, (features, features))
                 cross = state.csr("cross", np.float64, (labels, features))
                 self.statistics_ = Statistics(rows, scatter, cross, sums, counts)
-
-
-def _try_on_few_labels(gradients: ConjugateGradients, problem: Problem, alphas: Array) -> None:
-    """Let conjugate gradients show how many iterations they need, on labels from the rarest to the most frequent."""
-    order = np.argsort(np.diff(problem.Yt.indptr), kind="stable")
-    few = order[np.linspace(0, len(order) - 1, min(_PROBED_LABELS, len(order))).astype(int)]
-    gradients.solve_for(problem.select(few).right("primal", slice(0, len(few)), np.float32), alphas[few])

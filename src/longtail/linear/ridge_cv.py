@@ -14,14 +14,14 @@ import numpy as np
 
 from longtail import progress
 from longtail.errors import ModelFormatError
-from longtail.linear.cost import Estimate, Shape, cheapest, estimate, estimate_path
+from longtail.linear.cost import Estimate, Shape, cheapest, cholesky_precision, estimate, estimate_path
 from longtail.linear.leave_one_out import FactoredPath, SpectralPath, leave_one_out
 from longtail.linear.problem import Problem
 from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.solvers import Cholesky, Spectral
 from longtail.linear.training_data import check_training, column_counts
-from longtail.metrics import ndcg_at_k, precision_at_k, psp_at_k, recall_at_k
 from longtail.memory import MemoryPlan
+from longtail.metrics import ndcg_at_k, precision_at_k, psp_at_k, recall_at_k
 from longtail.native import kernels
 from longtail.parameters import Choice, Constraint, Number, Sequence
 from longtail.store import State
@@ -148,8 +148,10 @@ class RidgeCV(RidgeModel):
         self.alpha_ = float(self.alphas_[int(np.argmax(self.cv_scores_))])
         _log.info("leave-one-out %s@%d is best at alpha=%.4g", self.metric, self.k, self.alpha_)
         if solver is None:
-            gram, path = path.gram, None
-            solver = Cholesky(problem, side, self.alpha_, self.n_jobs, partial(self._fit_plan, shape, side), gram)
+            precision = cholesky_precision(shape.side(side), shape.n_labels)
+            gram, path = path.gram if precision == "float32" else None, None
+            plan = partial(self._fit_plan, shape, side)
+            solver = Cholesky(problem, side, self.alpha_, precision, self.n_jobs, plan, gram)
         self.solver_, self.n_iter_ = side, 0
         alphas = self._label_alphas(self.inverse_propensity_, self.alpha_)
         self._gather(solver, alphas, problem, shape.n_features, self._block(shape, side))

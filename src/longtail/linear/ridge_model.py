@@ -151,7 +151,7 @@ class RidgeModel(LinearModel):
         self.centre_ = state.array("centre", np.float32, (features,)) if has_centre else None
         self.centre_scores_ = state.array("centre_scores" if has_centre else "intercept", np.float32, (labels,))
         self.inverse_propensity_ = state.array("inverse_propensity", np.float32, (labels,))
-        constants = (self.centre_scores_, self.inverse_propensity_, *([self.centre_] if has_centre else []))
+        constants = [self.centre_scores_, self.inverse_propensity_] + ([] if self.centre_ is None else [self.centre_])
         if not all(np.isfinite(part).all() for part in constants):
             raise ModelFormatError(f"{state.kind}: intercepts, centres and inverse propensities must be finite")
         if not (self.inverse_propensity_ > 0).all():

@@ -30,6 +30,13 @@ class Solver(Protocol):
         """Weights of the labels of `block`, one label per row; `alphas` holds the alpha of each."""
 
 
+def leaning(right: Array, solution: Array, diagonal: Array) -> Array:
+    """How much each solution, one per row, leans on weak directions of the matrix, where rounding shows first."""
+    energy = np.einsum("ij,ij->i", right, solution)
+    size = np.einsum("ij,ij,j->i", solution, solution, diagonal)
+    return np.divide(size, energy, out=np.zeros_like(size), where=energy > 0)
+
+
 class Factor:
     """The Cholesky factor of gram + alpha I, made in place from the upper triangle; `failed` where there is none."""
 
@@ -50,11 +57,9 @@ class Factor:
         return np.ascontiguousarray(solution.T)
 
     def hardest(self, right: Array, solution: Array) -> int | None:
-        """The row whose solution leans most on weak directions, where rounding shows first; None if all are zero."""
-        energy = np.einsum("ij,ij->i", right, solution)
-        size = np.einsum("ij,ij,j->i", solution, solution, self._diagonal)
-        ratio = np.divide(size, energy, out=np.zeros_like(size), where=energy > 0)
-        return int(np.argmax(ratio)) if (ratio > 0).any() else None
+        """The row whose solution leans most on weak directions; None if all are zero."""
+        ratio = leaning(right, solution, self._diagonal)
+        return int(np.argmax(ratio)) if ratio.any() else None
 
     def is_precise(self, problem: Any, side: str, right: Array, solution: Array) -> bool:
         """Whether one step of refinement in float64 leaves the fitted values of a one-row `solution` as they are.
@@ -77,9 +82,9 @@ class Factor:
 class Cholesky:
     """W = (X'X + alpha I)^-1 X'Y (primal, wants few features), or X'(XX' + alpha I)^-1 Y (dual, wants few rows).
 
-    Works in float32 while that is precise enough, which is checked on the hardest label of every block. From the first
-    block that needs more it works in float64, and with the eigendecomposition where there is no factor. `plan` says what
-    "float64" and "spectral" would hold, and is checked before memory for these is taken.
+    Where it begins in float32 it stays there while that is precise enough, which is checked on the hardest label of
+    every block. From the first block that needs more it works in float64, and with the eigendecomposition where there
+    is no factor. `plan` says what "float64" and "spectral" would hold, and is checked before that memory is taken.
     """
 
     threaded = False
@@ -89,14 +94,15 @@ class Cholesky:
         problem: Any,
         side: str,
         alpha: float,
+        precision: str,
         n_jobs: int | None,
         plan: Callable[[str], MemoryPlan],
         gram: Array | None = None,
     ) -> None:
         self._problem, self._side, self._alpha, self._n_jobs, self._plan = problem, side, alpha, n_jobs, plan
-        self._dtype: Any = np.float32
+        self._dtype: Any = np.float32 if precision == "float32" else np.float64
         self._spectral: Spectral | None = None
-        self._factor: Factor | None = Factor(problem.gram(side, np.float32, n_jobs) if gram is None else gram, alpha)
+        self._factor: Factor | None = Factor(problem.gram(side, self._dtype, n_jobs) if gram is None else gram, alpha)
         if self._factor.failed:
             self._be_more_precise()
 

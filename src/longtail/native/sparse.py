@@ -31,7 +31,7 @@ def multiply_sparse(
     out: Array,
 ) -> None:
     """Write the product of two CSR matrices into the dense `out`, summed in its precision."""
-    left = _csr(indptr, indices, data.astype(out.dtype), len(right_indptr) - 1)
+    left = _csr(indptr, indices, data.astype(out.dtype, copy=False), len(right_indptr) - 1)
     out[:] = (left @ _csr(right_indptr, right_indices, right_data, out.shape[1])).toarray()
 
 
@@ -45,12 +45,13 @@ def gram(
     last: int,
     out: Array,
 ) -> None:
-    """Write rows `first` to `last` of the upper triangle of X'X into `out`, summed in its precision; the rest is left alone.
+    """Write rows `first` to `last` of the upper triangle of X'X into `out`; the lower triangle is left alone.
 
-    `column_indptr` and `column_rows` list, for each feature, the rows of X that hold it (the transpose of X).
+    `column_indptr` and `column_rows` list, for each feature, the rows of X that hold it (the transpose of X). Sums have
+    the precision of `out`.
     """
     width = out.shape[1]
-    X = _csr(indptr, indices, data.astype(out.dtype), width)
+    X = _csr(indptr, indices, data.astype(out.dtype, copy=False), width)
     upper = np.triu((X[:, first:last].T @ X[:, first:]).toarray())
     rows, columns = np.triu_indices(upper.shape[0], m=upper.shape[1])
     out[rows + first, columns + first] = upper[rows, columns]
