@@ -109,23 +109,24 @@ void multiply(Vector<const I> indptr, Vector<const I> indices, Vector<const floa
     }
 }
 
-template <typename I, typename J>
+// Here and in `gram` the sums have the precision of the result, `S`.
+template <typename I, typename J, typename S>
 void multiply_sparse(Vector<const I> indptr, Vector<const I> indices, Vector<const float> data,
                      Vector<const J> right_indptr, Vector<const J> right_indices, Vector<const float> right_data,
-                     Matrix<float> out) {
+                     Matrix<S> out) {
     const I *starts = indptr.data(), *columns = indices.data();
     const J *right_starts = right_indptr.data(), *right_columns = right_indices.data();
     const float *values = data.data(), *right_values = right_data.data();
     const size_t rows = out.shape(0), width = out.shape(1);
-    float *result = out.data();
+    S *result = out.data();
     nb::gil_scoped_release released;
     Stop stop;
     for (size_t i = 0; i < rows; ++i) {
-        float *sums = result + i * width;
-        std::fill(sums, sums + width, 0.0f);
+        S *sums = result + i * width;
+        std::fill(sums, sums + width, S(0));
         stop.count(width / lane + 1);
         for (I e = starts[i]; e < starts[i + 1]; ++e) {
-            const float value = values[e];
+            const S value = values[e];
             const J begin = right_starts[columns[e]], end = right_starts[columns[e] + 1];
             for (J r = begin; r < end; ++r) sums[right_columns[r]] += value * right_values[r];
             stop.count(static_cast<size_t>(end - begin) + 1);
@@ -135,14 +136,14 @@ void multiply_sparse(Vector<const I> indptr, Vector<const I> indices, Vector<con
 
 // Rows first..last of the upper triangle of X'X. A feature's row of the result stays in cache while the rows of X that
 // hold the feature are walked; `cursors` remember where in each of those rows the feature stands.
-template <typename I>
+template <typename I, typename S>
 void gram(Vector<const I> indptr, Vector<const I> indices, Vector<const float> data, Vector<const I> column_indptr,
-          Vector<const I> column_rows, int64_t first, int64_t last, Matrix<float> out) {
+          Vector<const I> column_rows, int64_t first, int64_t last, Matrix<S> out) {
     const I *starts = indptr.data(), *columns = indices.data();
     const I *column_starts = column_indptr.data(), *rows = column_rows.data();
     const float *values = data.data();
     const size_t width = out.shape(1), n_rows = indptr.shape(0) - 1;
-    float *result = out.data();
+    S *result = out.data();
     nb::gil_scoped_release released;
     Stop stop;
     std::vector<I> cursors(n_rows);
@@ -150,15 +151,25 @@ void gram(Vector<const I> indptr, Vector<const I> indices, Vector<const float> d
         cursors[i] = static_cast<I>(
             std::lower_bound(columns + starts[i], columns + starts[i + 1], static_cast<I>(first)) - columns);
     for (int64_t feature = first; feature < last; ++feature) {
-        float *sums = result + static_cast<size_t>(feature) * width;
-        std::fill(sums + feature, sums + width, 0.0f);
+        S *sums = result + static_cast<size_t>(feature) * width;
+        std::fill(sums + feature, sums + width, S(0));
         for (I c = column_starts[feature]; c < column_starts[feature + 1]; ++c) {
             const I row = rows[c], here = cursors[row]++, end = starts[row + 1];
-            const float value = values[here];
+            const S value = values[here];
             for (I e = here; e < end; ++e) sums[columns[e]] += value * values[e];
             stop.count(static_cast<size_t>(end - here));
         }
     }
+}
+
+template <typename S>
+void bind_sums(nb::module_ &m) {
+    m.def("multiply_sparse", &multiply_sparse<int32_t, int32_t, S>);
+    m.def("multiply_sparse", &multiply_sparse<int32_t, int64_t, S>);
+    m.def("multiply_sparse", &multiply_sparse<int64_t, int32_t, S>);
+    m.def("multiply_sparse", &multiply_sparse<int64_t, int64_t, S>);
+    m.def("gram", &gram<int32_t, S>);
+    m.def("gram", &gram<int64_t, S>);
 }
 
 }  // namespace
@@ -168,10 +179,6 @@ void bind_sparse(nb::module_ &m) {
           nb::arg("out").noconvert());
     m.def("multiply", &multiply<int64_t>, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("dense"),
           nb::arg("out").noconvert());
-    m.def("multiply_sparse", &multiply_sparse<int32_t, int32_t>);
-    m.def("multiply_sparse", &multiply_sparse<int32_t, int64_t>);
-    m.def("multiply_sparse", &multiply_sparse<int64_t, int32_t>);
-    m.def("multiply_sparse", &multiply_sparse<int64_t, int64_t>);
-    m.def("gram", &gram<int32_t>);
-    m.def("gram", &gram<int64_t>);
+    bind_sums<float>(m);
+    bind_sums<double>(m);
 }
