@@ -230,6 +230,18 @@ def test_weights_that_no_training_gives_are_an_error_and_never_a_score(value: fl
             model.explain(rows[[0]], 0)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("scales", 3e38), ("scales", -3e38), ("weights", np.inf), ("weights", np.nan)]
+)
+def test_an_explanation_by_trees_is_finite_whatever_the_weights(name: str, value: float) -> None:
+    state = LabelTree(leaf_size=3, precision=32, random_state=0).fit(*forged_models.planted()).to_state()
+    state.parts["tree0"].arrays[name] = np.full_like(state.parts["tree0"].arrays[name], value)
+    model, rows = LabelTree.from_state(state), forged_models.planted()[0]
+    with np.errstate(all="ignore"):
+        for label in range(model.n_labels_):
+            assert np.isfinite(forged_models.numbers_of(model.explain(rows[[0]], label))).all()
+
+
 @pytest.mark.parametrize("kind", ["sampling", "dft in order", "DeepMIML", "cascade"])
 def test_weights_of_a_network_that_overflow_are_an_error_and_never_a_score(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
