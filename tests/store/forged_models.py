@@ -120,13 +120,83 @@ def networks() -> dict[str, Callable[[], Any]]:
     }
 
 
-GROUPS = {"linear": linear, "taggers": taggers, "networks": networks}
+class Checkpoint:
+    """A training of a network as it stands on disk, which is how networks of any other form are saved."""
+
+    def __init__(self, encoder: Any, head: Any, inputs: Any) -> None:
+        from longtail.neural.network import Network
+        from longtail.neural.optimiser import Optimiser
+
+        self.network, self.inputs = Network(encoder, head), inputs
+        self.optimiser = Optimiser(self.network, learning_rate=0.1)
+        self.n_labels_ = head.n_labels
+
+    def save(self, directory: Path) -> None:
+        from longtail.neural.averaging import WeightAverage
+        from longtail.neural.checkpoint import Position, write_checkpoint
+
+        average = WeightAverage(self.network)
+        average.add(self.network)
+        best = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
+        position = Position([2.0, 1.0], [0.1, 0.2], best, best_epoch=2, average=average)
+        write_checkpoint(directory, {"seed": 0}, self.network, self.optimiser, position)
+
+    def load(self, directory: Path) -> Checkpoint:
+        from longtail.neural.checkpoint import read_checkpoint
+
+        read_checkpoint(directory, {"seed": 0}, self.network, self.optimiser)
+        return self
+
+    def answers(self) -> Iterator[Callable[[], Any]]:
+        from longtail.neural.network import predict_rows
+
+        for tensors in (self.network.state_dict(), self.optimiser.tensors()):
+            yield lambda tensors=tensors: np.concatenate([tensor.numpy().ravel() for tensor in tensors.values()])
+        yield lambda: np.maximum(predict_rows(self.network, self.inputs, 3)[0], 0)
+
+
+def checkpoints() -> dict[str, Callable[[], Any]]:
+    import torch
+
+    from longtail.neural.batches import DenseRows, TokenRows
+    from longtail.neural.encoders import Dense, ImageCNN, TextCNN
+    from longtail.neural.heads import DFT, PowersetCascade, PowersetProduct, PowersetSampling
+
+    def checkpoint(head: Callable[[], Any], encoder: Callable[[], Any] | None = None, inputs: Any = None) -> Any:
+        def build() -> Checkpoint:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                first = Dense(5, [4]) if encoder is None else encoder()
+                rows = DenseRows(np.eye(5, dtype=np.float32)) if inputs is None else inputs
+                return Checkpoint(first, head(), rows)
+
+        return build
+
+    images = DenseRows(np.linspace(0, 1, 3 * 64, dtype=np.float32).reshape(3, 1, 8, 8))
+    texts = TokenRows(np.array([1, 2, 3, 4, 5]), np.array([0, 2, 5]))
+    return {
+        "checkpoint of PowersetProduct": checkpoint(lambda: PowersetProduct(4, 7, bits=3)),
+        "checkpoint of PowersetSampling": checkpoint(lambda: PowersetSampling(4, 7, bits=3)),
+        "checkpoint of PowersetCascade": checkpoint(lambda: PowersetCascade(4, 7, bits=3, width=3)),
+        "checkpoint of TextCNN": checkpoint(
+            lambda: DFT(4, 7, 2, order=torch.arange(6, -1, -1)), lambda: TextCNN(9, 4, 2, 3), texts
+        ),
+        "checkpoint of ImageCNN": checkpoint(
+            lambda: PowersetProduct(4, 7, bits=3), lambda: ImageCNN(8, 8, maps=(2, 3), n_features=4), images
+        ),
+    }
+
+
+GROUPS = {"linear": linear, "taggers": taggers, "networks": networks, "checkpoints": checkpoints}
 
 
 def questions(model: Any, directory: Path) -> Iterator[Callable[[], Any]]:
     """What a user would ask of a model; an answer is an array, a number or a text to be looked at by `check`."""
-    yield lambda: repr(model)
     yield lambda: str(inspect_model(directory))
+    if isinstance(model, Checkpoint):
+        yield from model.answers()
+        return
+    yield lambda: repr(model)
     if isinstance(model, TextFeatures):
         yield lambda: model.transform(TEXTS).data
         yield lambda: "".join(model.feature_names_[:5])

@@ -201,7 +201,7 @@ def dtype(root: Node, rng: np.random.Generator) -> str:
 def shape(root: Node, rng: np.random.Generator) -> str:
     """Another shape of an array and its file, or of the matrix or table that its files make up."""
     stored, name, role = some_file(root, rng)
-    values = stored["files"][role]
+    values = np.atleast_1d(stored["files"][role])
     if rng.random() < 0.3 and stored["shape"]:
         stored["shape"][rng.integers(len(stored["shape"]))] = pick(rng, [v for v in WHOLE if v >= 0])
         return f"{name} of shape {stored['shape']}"
@@ -209,7 +209,7 @@ def shape(root: Node, rng: np.random.Generator) -> str:
     if how == "shorter":
         values = values[:-1]
     elif how == "longer":
-        values = np.concatenate([values, values[-1:]]) if values.ndim else values
+        values = np.concatenate([values, values[-1:]])
     elif how == "empty":
         values = values[:0]
     elif how == "flat":

@@ -13,14 +13,16 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from forged_models import GROUPS, check, questions
+from forged_models import GROUPS, Checkpoint, check, questions
 from forgery import Forger
 
 import longtail
-from longtail.errors import LongtailError, ModelFormatError
+from longtail.errors import InvalidInput, LongtailError, ModelFormatError
+from longtail.store import write_model
 
 MEMORY = 2**28  # bytes that plans may ask for
 HEADROOM = 2**30  # bytes beyond what the process has when the sound model has answered
@@ -46,11 +48,15 @@ def limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (held + HEADROOM, hard))
 
 
-def ask(directory: Path) -> str | None:
+def ask(directory: Path, load: Callable[[Path], Any]) -> str | None:
     """Load a model and ask it everything: None where it is refused, else "answered"; raises what must not happen."""
     try:
-        model = longtail.load(directory)
+        model = load(directory)
     except ModelFormatError:
+        return None
+    except InvalidInput:
+        if load is longtail.load:  # only a checkpoint may be that of another training
+            raise
         return None
     n_labels = getattr(model, "n_labels_", None)
     for question in questions(model, directory):
@@ -71,8 +77,10 @@ def main(group: str, folder: str, first: str, count: str, only: str | None = Non
         if only not in (None, kind):
             continue
         source, target = Path(folder, kind, "sound"), Path(folder, kind, "forged")
-        build().save(source) if hasattr(build(), "save") else _save(build(), source)
-        assert ask(source) == "answered", kind
+        model = build()
+        model.save(source) if hasattr(model, "save") else write_model(model.to_state(), source)
+        load = model.load if isinstance(model, Checkpoint) else longtail.load
+        assert ask(source, load) == "answered", kind
         if hasattr(signal, "setitimer"):
             signal.signal(signal.SIGALRM, too_slow)
         limit_memory()
@@ -83,7 +91,7 @@ def main(group: str, folder: str, first: str, count: str, only: str | None = Non
             try:
                 if hasattr(signal, "setitimer"):
                     signal.setitimer(signal.ITIMER_REAL, PATIENCE)
-                refused += ask(target) is None
+                refused += ask(target, load) is None
             except (Exception, TooSlow) as error:
                 outcome["failures"].append(f"{kind}, seed {seed} ({what}): {type(error).__name__}: {str(error)[:300]}")
             finally:
@@ -92,12 +100,6 @@ def main(group: str, folder: str, first: str, count: str, only: str | None = Non
         outcome["counts"][kind] = [refused, int(count) - refused]
         outcome["seconds"][kind] = round(time.perf_counter() - begun, 1)
     print(json.dumps(outcome))
-
-
-def _save(model: Any, directory: Path) -> None:
-    from longtail.store import write_model
-
-    write_model(model.to_state(), directory)
 
 
 if __name__ == "__main__":

@@ -148,12 +148,15 @@ class TreeWeights:
         }
 
     def edge_weights(self, node: int, slot: int) -> tuple[Array, Array]:
-        """Features, ascending, and their weights other than 0, of one child of a node."""
+        """Features, ascending, and their weights other than 0, of one child of a node.
+
+        Weights that are no finite numbers, which only a damaged file holds, are left out; those that are stay so.
+        """
         block = int(self.blocks_before[node]) + slot // BLOCK_CHILDREN
         edge = int(self.hierarchy.pointers[node]) + slot
         features, slots, weights = block_entries(self._arrays(), block, self.n_features)
-        mine = np.flatnonzero((slots == slot % BLOCK_CHILDREN) & (weights != 0))
-        return features[mine], weights[mine].astype(np.float32) * self.scales[edge]
+        mine = np.flatnonzero((slots == slot % BLOCK_CHILDREN) & (weights != 0) & np.isfinite(weights))
+        return features[mine], weights[mine].astype(np.float64) * self.scales[edge]
 
     def _arrays(self) -> dict[str, Array]:
         names = ["intercepts", "scales", "first_bucket", "first_row", "first_weight", *_TYPES, "weights"]
