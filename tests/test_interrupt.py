@@ -224,12 +224,13 @@ def test_counting_words_stops(kernels: Any) -> None:
 
 
 def test_a_search_through_trees_stops() -> None:
-    labels = np.arange(2000)
-    Y = sparse.csr_array((np.ones(2000), labels, np.arange(2001)), shape=(2000, 2000))
-    X = sparse.csr_array((np.ones(2000, np.float32), labels % 500, np.arange(2001)), shape=(2000, 500))
-    model = OneVsRest(n_jobs=1).fit(X, Y)
-    many = sparse.csr_array(np.ones((2000, 500), dtype=np.float32))
-    assert stops(lambda: model.predict_topk(many, 5))
+    rng = np.random.default_rng(0)
+    model = OneVsRest(prune=0.0, max_sweeps=1, n_jobs=1).fit(rng.normal(size=(1000, 500)), np.eye(1000))
+    many = sparse.csr_array(np.ones((8000, 500), dtype=np.float32))
+    rows = many.indptr.astype(np.int64), many.indices.astype(np.int32), many.data, 0, 8000
+    found = np.empty((8000, 5), dtype=np.int64), np.empty((8000, 5), dtype=np.float32)
+    search = model._searcher()
+    assert stops(lambda: search.topk(*rows, 1, None, None, *found))
 
 
 def test_conjugate_gradients_stop() -> None:

@@ -97,12 +97,14 @@ int64_t sum_label_rows(Vector<const int64_t> label_indptr, Vector<const int64_t>
     std::vector<float> weights, magnitudes, scratch;
     size_t written = 0;
     for (size_t label = 0; label < labels; ++label) {
+        size_t steps = 1;
         for (int64_t r = label_starts[label]; r < label_starts[label + 1]; ++r) {
             const float factor = factors ? factors[r] : 1.0f;
             for (I e = starts[rows[r]]; e < starts[rows[r] + 1]; ++e)
                 sums.add(static_cast<size_t>(features[e]), factor * values[e]);
-            stop.count(static_cast<size_t>(starts[rows[r] + 1] - starts[rows[r]]));
+            steps += static_cast<size_t>(starts[rows[r] + 1] - starts[rows[r]]);
         }
+        stop.count(steps);
         found.clear();
         weights.clear();
         sums.take(found, weights);

@@ -124,13 +124,25 @@ void multiply_sparse(Vector<const I> indptr, Vector<const I> indices, Vector<con
     for (size_t i = 0; i < rows; ++i) {
         S *sums = result + i * width;
         std::fill(sums, sums + width, S(0));
-        stop.count(width / lane + 1);
+        size_t steps = width / lane + 1;
         for (I e = starts[i]; e < starts[i + 1]; ++e) {
             const S value = values[e];
             const J begin = right_starts[columns[e]], end = right_starts[columns[e] + 1];
             for (J r = begin; r < end; ++r) sums[right_columns[r]] += value * right_values[r];
-            stop.count(static_cast<size_t>(end - begin) + 1);
+            steps += static_cast<size_t>(end - begin) + 1;
         }
+        stop.count(steps);
+    }
+}
+
+// Add to the sums of a feature what the rows from `row` on, which hold it, have from that feature on.
+template <typename I, typename S>
+void add_products(const I *row, const I *last_row, const I *starts, const I *columns, const float *values, I *cursors,
+                  S *sums) {
+    for (; row != last_row; ++row) {
+        const I here = cursors[*row]++, end = starts[*row + 1];
+        const S value = values[here];
+        for (I e = here; e < end; ++e) sums[columns[e]] += value * values[e];
     }
 }
 
@@ -146,6 +158,7 @@ void gram(Vector<const I> indptr, Vector<const I> indices, Vector<const float> d
     S *result = out.data();
     nb::gil_scoped_release released;
     Stop stop;
+    const size_t row_length = static_cast<size_t>(starts[n_rows]) / std::max<size_t>(1, n_rows) + 1;
     std::vector<I> cursors(n_rows);
     for (size_t i = 0; i < n_rows; ++i)
         cursors[i] = static_cast<I>(
@@ -153,12 +166,9 @@ void gram(Vector<const I> indptr, Vector<const I> indices, Vector<const float> d
     for (int64_t feature = first; feature < last; ++feature) {
         S *sums = result + static_cast<size_t>(feature) * width;
         std::fill(sums + feature, sums + width, S(0));
-        for (I c = column_starts[feature]; c < column_starts[feature + 1]; ++c) {
-            const I row = rows[c], here = cursors[row]++, end = starts[row + 1];
-            const S value = values[here];
-            for (I e = here; e < end; ++e) sums[columns[e]] += value * values[e];
-            stop.count(static_cast<size_t>(end - here));
-        }
+        const I *row = rows + column_starts[feature], *last_row = rows + column_starts[feature + 1];
+        add_products(row, last_row, starts, columns, values, cursors.data(), sums);
+        stop.count(static_cast<size_t>(last_row - row) * row_length + width / lane);
     }
 }
 
