@@ -161,7 +161,7 @@ class EstimatorContract:
 
     def test_a_ranking_that_fits_into_no_memory_is_refused(self, fitted, data):
         for k in (10**12, 2**63):
-            with pytest.raises(NotEnoughMemory, match="a ranking of .* labels for each of 80 rows needs "):
+            with pytest.raises(NotEnoughMemory, match=r"a ranking of .* labels for each of 80 rows needs "):
                 fitted.predict_topk(data[0], k)
 
     def test_half_precision_is_taken(self, fitted, data):
@@ -173,5 +173,5 @@ class EstimatorContract:
 
     def test_lists_of_labels_are_no_matrix(self, data):
         lists = [row.indices.tolist() for row in data[1]]
-        with pytest.raises(InvalidInput, match="Y: the rows differ in length; .* MultiLabelBinarizer"):
+        with pytest.raises(InvalidInput, match=r"Y: the rows differ in length; .* MultiLabelBinarizer"):
             self.make().fit(data[0], lists)
