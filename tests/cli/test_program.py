@@ -286,10 +286,9 @@ needs_a_full_disk = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/ful
 def test_a_full_disk_behind_standard_output_is_told(
     model: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with FULL.open("w", encoding="utf-8") as full:
-        monkeypatch.setattr(sys, "stdout", full)
+    with FULL.open("w", encoding="utf-8") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
         code = program.run(arguments)
-        monkeypatch.undo()
     told = capsys.readouterr().err.splitlines()[-1]
     assert (code, told) == (
         1,
@@ -332,11 +331,10 @@ def test_a_full_disk_behind_a_file_is_told_and_leaves_nothing(
 
 @needs_a_full_disk
 def test_a_model_is_saved_although_nothing_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with FULL.open("w", encoding="utf-8") as out, FULL.open("w", encoding="utf-8") as err:
-        monkeypatch.setattr(sys, "stdout", out)
-        monkeypatch.setattr(sys, "stderr", err)
+    with FULL.open("w", encoding="utf-8") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        patch.setattr(sys, "stderr", full)
         assert program.run(["train", "notes.jsonl", "--out", "m", "--validate", "0.3"]) == 0
-        monkeypatch.undo()
     assert inspect_model("m")["n_labels"] == 3
 
 

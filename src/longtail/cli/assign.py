@@ -192,7 +192,8 @@ def _show(corpus: GroupedCorpus, found: Assignment, count: int) -> None:
     if not len(telling):
         show("no group has several rows and a label")
         return
-    for group in telling[np.unique(np.linspace(0, len(telling) - 1, count).round().astype(int))].tolist():
+    places = np.linspace(0, len(telling) - 1, min(count, len(telling))).round().astype(int)
+    for group in telling[np.unique(places)].tolist():
         pairs = slice(*corpus.group_labels.indptr[group : group + 2])
         counts = corpus.group_labels.data[pairs].tolist()
         names = [corpus.label_names[label] for label in corpus.group_labels.indices[pairs].tolist()]

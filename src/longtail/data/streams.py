@@ -28,6 +28,9 @@ _BLOCK = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31
 LINE_LIMIT = 2**24
+# Blank lines that a file may have, and how many times its other lines: a gigabyte of them takes a kilobyte of gzip.
+_BLANK_LIMIT = 1_000_000
+_BLANK_SHARE = 10
 
 
 def _raw_blocks(stream: IO[bytes]) -> Iterator[bytes]:
@@ -109,10 +112,17 @@ def _one_ahead(blocks: Iterator[Block]) -> Iterator[Block]:
             yield found
 
 
-def read_lines(source: PathName | IO[bytes], limit: int = LINE_LIMIT) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers from 1, line ends kept; a line of more than `limit` bytes is an error."""
+def read_lines(
+    source: PathName | IO[bytes], limit: int = LINE_LIMIT, comment: bytes = b""
+) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers from 1, line ends kept.
+
+    A line of more than `limit` bytes is an error, and so is a file that consists of blank lines, or of lines that
+    begin with `comment`: more than a million of them, and more than ten for each other line.
+    """
     name = source_name(source)
     number = 1
+    blank = 0
     carry: list[bytes] = []
     carried = 0
     with closing(read_blocks(source)) as blocks:
@@ -123,7 +133,15 @@ def read_lines(source: PathName | IO[bytes], limit: int = LINE_LIMIT) -> Iterato
                     raise DataFormatError(name, number, f"the line is longer than {limit} bytes; see `line_limit`")
                 carry.append(piece)
                 if piece.endswith(b"\n"):
-                    yield number, b"".join(carry)
+                    line = b"".join(carry)
+                    said = line.lstrip()
+                    if not said or (comment and said.startswith(comment)):
+                        blank += 1
+                        if blank > _BLANK_LIMIT and blank > _BLANK_SHARE * (number - blank):
+                            raise DataFormatError(
+                                name, number, f"{blank:,} of the lines so far hold nothing; is this the right file?"
+                            )
+                    yield number, line
                     carry, carried = [], 0
                     number += 1
     if carry:
@@ -139,9 +157,11 @@ def _split_at_line_feeds(block: bytes) -> Iterator[bytes]:
         yield block[start:]
 
 
-def read_text_lines(source: PathName | IO[bytes], limit: int = LINE_LIMIT) -> Iterator[tuple[int, str]]:
-    """Lines of UTF-8 text with their numbers, line ends kept; a byte order mark at the start is dropped."""
-    for number, line in read_lines(source, limit):
+def read_text_lines(
+    source: PathName | IO[bytes], limit: int = LINE_LIMIT, comment: bytes = b""
+) -> Iterator[tuple[int, str]]:
+    """Lines of UTF-8 text as `read_lines` has them; a byte order mark at the start is dropped."""
+    for number, line in read_lines(source, limit, comment):
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
