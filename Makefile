@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 
 SANITIZED := build/sanitized
 FUZZED := build/fuzz
-FUZZ_TARGETS := repository_text texts rows other_files manifest
+FUZZ_TARGETS := repository_text texts rows other_files manifest model
 FUZZ_SECONDS ?= 600
 .PHONY: demo serve test sanitized-test fuzz lint bench clean
 

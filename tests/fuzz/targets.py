@@ -7,6 +7,8 @@ that were interesting so far.
 from __future__ import annotations
 
 import io
+import os
+import sys
 import tempfile
 import warnings
 import zipfile
@@ -20,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from longtail import Ridge, native
+from longtail import Ridge, load, native
 from longtail.data import (
     Corpus,
     GroupedCorpus,
@@ -35,9 +37,14 @@ from longtail.data import (
 from longtail.errors import InvalidInput, LongtailError
 from longtail.labels import read_taxonomy
 from longtail.store import manifest as manifests
-from longtail.store import read_card
+from longtail.store import read_card, write_model
 from longtail.text.tokens import page_of_code_points, tokenize, word_spans
-from tests.store.stored_states import sealed_text
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "store"))  # whose helpers are modules, not a package
+
+import forged_models
+from forgery import Forger
+from stored_states import sealed_text
 
 Target = Callable[[bytes], None]
 
@@ -242,8 +249,33 @@ def manifest(data: bytes) -> None:
     _one_of(data, _manifest, _card)
 
 
+@cache
+def _forgers() -> list[Forger]:
+    """One for each kind of model without a network; the models are made once."""
+    found = []
+    for number, build in enumerate([*forged_models.linear().values(), *forged_models.taggers().values()]):
+        source = _path(f"sound{number}")
+        write_model(build().to_state(), source)
+        found.append(Forger(source, _path(f"forged{number}")))
+    return found
+
+
+def model(data: bytes) -> None:
+    """A forged model is refused, or answers with finite numbers; a byte chooses its kind, four each make a change."""
+    forgers = _forgers()
+    forger = forgers[data[0] % len(forgers) if data else 0]
+    forger.forge_by(int.from_bytes(data[place : place + 4], "big") for place in range(1, min(len(data), 33), 4))
+    os.environ.setdefault("LONGTAIL_MEMORY", "256M")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loaded = load(forger.target)
+        for question in forged_models.questions(loaded, forger.target):
+            with suppress(LongtailError):
+                forged_models.check(question(), getattr(loaded, "n_labels_", None))
+
+
 TARGETS: dict[str, Target] = {
-    target.__name__: target for target in (repository_text, texts, rows, other_files, manifest)
+    target.__name__: target for target in (repository_text, texts, rows, other_files, manifest, model)
 }
 
 

@@ -6,9 +6,8 @@ gives the same forgery.
 
 from __future__ import annotations
 
-import contextlib
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -44,15 +43,19 @@ class Forger:
     def forge(self, seed: int) -> str:
         """Write the forgery of this number and return what was done."""
         rng = np.random.default_rng(seed)
-        fields = copy.deepcopy(self.fields)
-        done = []
         wanted = int(rng.choice([1, 1, 1, 2, 3]))
+        fields, done = copy.deepcopy(self.fields), []
         while len(done) < wanted:
-            change = pick(rng, CHANGES)
-            with contextlib.suppress(LookupError):  # a model without such a thing
-                done.append(f"{change.__name__}: {change(fields['model'], rng)}")
+            done += one_change(fields["model"], rng)
         self.write(fields)
         return "; ".join(done)
+
+    def forge_by(self, seeds: Iterable[int]) -> None:
+        """Write the forgery with one change for each of the seeds: those in common give changes in common."""
+        fields = copy.deepcopy(self.fields)
+        for seed in seeds:
+            one_change(fields["model"], np.random.default_rng(seed))
+        self.write(fields)
 
     def write(self, fields: Node) -> None:
         """Write a manifest whose files are still arrays, everything sealed."""
@@ -316,3 +319,12 @@ CHANGES: list[Callable[[Node, np.random.Generator], str]] = [
     arrays,
     parts,
 ]
+
+
+def one_change(root: Node, rng: np.random.Generator) -> list[str]:
+    """Change something; what was done, or nothing where the model has no such thing."""
+    change = pick(rng, CHANGES)
+    try:
+        return [f"{change.__name__}: {change(root, rng)}"]
+    except LookupError:
+        return []

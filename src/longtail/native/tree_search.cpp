@@ -527,9 +527,10 @@ class TreeSearch {
                     walk_spread(scratch.spread, scratch.hits.data(), scratch.bounds.data(), static_cast<size_t>(to - from),
                                 scratch.scores.data());
                 }
-                for (float *scores = scratch.scores.data(); from != to; ++from, scores += width) {
+                for (float *scores = scratch.scores.data(); from != to; ++from) {
                     if (dense) {
                         offer_children(tree, *from, edge + first, count, labels, mask, open, scores, next, emit, floor);
+                        scores += width;
                         continue;
                     }
                     float own[block_children] = {};
