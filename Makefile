@@ -1,13 +1,17 @@
 # make demo: see real texts tagged with real labels.   make test: the whole suite.
 # make serve: the demo's model on a page in the browser.
 # make sanitized-test: the suite against kernels that stop at any access out of bounds or undefined behaviour.
+# make fuzz: a coverage-guided search for inputs that break a reader, ten minutes for each target.
 PYTHON ?= python3
 BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/longtail/native/*.cpp src/longtail/native/*.h)
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 SANITIZED := build/sanitized
-.PHONY: demo serve test sanitized-test lint bench clean
+FUZZED := build/fuzz
+FUZZ_TARGETS := repository_text texts rows other_files manifest model
+FUZZ_SECONDS ?= 600
+.PHONY: demo serve test sanitized-test fuzz lint bench clean
 
 demo: .venv/installed
 	$(BIN)/longtail demo
@@ -29,14 +33,24 @@ sanitized-test: $(SANITIZED)/installed
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LONGTAIL_EXPECT_SANITIZED=1 \
 	$(SANITIZED)/venv/bin/python -m pytest -n auto -m "not slow" --ignore=tests/test_docs.py --ignore=tests/neural
 
-# The packages of .venv serve this environment too, named only after its own longtail is in place.
-$(SANITIZED)/installed: .venv/installed-test $(SOURCES) $(shell find src -name '*.py')
-	$(PYTHON) -m venv --clear $(SANITIZED)/venv
-	$(SANITIZED)/venv/bin/python -m pip --disable-pip-version-check install --quiet --no-deps \
+# Linux with clang. `make fuzz-texts FUZZ_SECONDS=60` looks at one target; `make -j2 fuzz` at two at a time.
+fuzz: $(addprefix fuzz-,$(FUZZ_TARGETS))
+
+fuzz-%: $(FUZZED)/installed
+	LD_PRELOAD="$$($(FUZZED)/venv/bin/python -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so" \
+	ASAN_OPTIONS=detect_leaks=0 $(FUZZED)/venv/bin/python -m tests.fuzz $* -max_total_time=$(FUZZ_SECONDS)
+
+$(FUZZED)/installed: export CXX = clang++
+$(FUZZED)/installed: BUILD_OPTIONS = --config-settings=cmake.define.LONGTAIL_FUZZ=ON
+# The packages of .venv serve these environments too, named only after their own longtail is in place.
+$(SANITIZED)/installed $(FUZZED)/installed: build/%/installed: .venv/installed-test $(SOURCES) $(shell find src -name '*.py')
+	$(PYTHON) -m venv --clear build/$*/venv
+	build/$*/venv/bin/python -m pip --disable-pip-version-check install --quiet --no-deps \
 		--config-settings=cmake.define.LONGTAIL_SANITIZE=ON --config-settings=cmake.build-type=RelWithDebInfo \
-		--config-settings=install.strip=false --config-settings=build-dir=$(SANITIZED)/kernels .
+		--config-settings=install.strip=false --config-settings=build-dir=build/$*/kernels $(BUILD_OPTIONS) .
+	$(if $(filter fuzz,$*),build/$*/venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt atheris)
 	$(BIN)/python -c "import site; print(*site.getsitepackages(), sep='\n')" > \
-		"$$($(SANITIZED)/venv/bin/python -c 'import site; print(site.getsitepackages()[0])')/packages.pth"
+		"$$(build/$*/venv/bin/python -c 'import site; print(site.getsitepackages()[0])')/packages.pth"
 	@touch $@
 
 lint: .venv/installed-dev

@@ -1,6 +1,6 @@
 """One learner on one data set, measured in a process of its own.
 
-``python -m benchmarks.child request.json`` trains, saves, loads and predicts, then writes ``result.json`` and the
+`main`, called with the path of a request, trains, saves, loads and predicts, then writes ``result.json`` and the
 labels it predicted beside the request. It runs in the environment of the learner: NumPy and SciPy are all it needs.
 """
 
@@ -132,7 +132,3 @@ def main() -> None:
     except Skipped as reason:
         result = {"status": "skipped", "reason": str(reason)}
     (path.parent / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -33,8 +33,8 @@ def interpreter(name: str, cache: Path) -> Path:
     wanted = "\n".join(" ".join(call) for call in REQUIREMENTS[name])
     if python.is_file() and marker.is_file() and marker.read_text(encoding="utf-8") == wanted:
         return python
-    _run([sys.executable, "-m", "venv", "--clear", str(folder)], name)
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    _run([sys.executable, "-I", "-m", "venv", "--clear", str(folder)], name)
+    pip = [str(python), "-I", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     for call in REQUIREMENTS[name]:
         _run([*pip, *call], name)
     marker.write_text(wanted, encoding="utf-8")

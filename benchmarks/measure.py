@@ -33,6 +33,8 @@ try:
 except subprocess.TimeoutExpired:
     sys.exit({TIMED_OUT})
 """
+# Another environment does not have the benchmarks installed, so that it is told where they are.
+CHILD = "import sys; sys.path.append(sys.argv.pop(1)); from benchmarks.child import main; main()"
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def child_environment(threads: int) -> dict[str, str]:
     """The environment variables of a child: the number of threads in every dialect."""
     count = str(threads)
     names = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "RAYON")
-    return {**os.environ, **{f"{name}_NUM_THREADS": count for name in names}, "PYTHONHASHSEED": "0"}
+    return {**os.environ, **{f"{name}_NUM_THREADS": count for name in names}}
 
 
 def run_child(python: Path, request: dict[str, Any], folder: Path, timeout: float) -> dict[str, Any]:
@@ -77,9 +79,9 @@ def run_child(python: Path, request: dict[str, Any], folder: Path, timeout: floa
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
-    child = [str(python), "-m", "benchmarks.child", str(folder / "request.json")]
+    child = [str(python), "-I", "-c", CHILD, str(ROOT), str(folder / "request.json")]
     done = subprocess.run(
-        [sys.executable, "-S", "-c", LAUNCHER, str(timeout), *child],
+        [sys.executable, "-I", "-S", "-c", LAUNCHER, str(timeout), *child],
         cwd=ROOT,
         env=child_environment(request["threads"]),
         stdin=subprocess.DEVNULL,

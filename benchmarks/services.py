@@ -62,13 +62,15 @@ class Service:
 
 
 def longtail_service(model: Path, options: Sequence[str] = ()) -> Service:
-    command = (sys.executable, "-m", "longtail", "serve", str(model), "--host", HOST, "--port", "{port}", *options)
+    program = (sys.executable, "-I", "-m", "longtail")
+    command = (*program, "serve", str(model), "--host", HOST, "--port", "{port}", *options)
     return Service("longtail", TITLES["longtail"], command, "/v1/tag", "/health/ready", "import longtail.serve")
 
 
 def plain_service(model: Path, *, stacked: bool = False) -> Service:
     """The plain app under uvicorn as it comes, but for the line per request, which is not part of the task."""
-    command = (sys.executable, "-m", "uvicorn", "benchmarks.plain_app:app", "--host", HOST, "--port", "{port}")
+    uvicorn = (sys.executable, "-I", "-m", "uvicorn", "--app-dir", str(ROOT))
+    command = (*uvicorn, "benchmarks.plain_app:app", "--host", HOST, "--port", "{port}")
     key = "stacked" if stacked else "scikit-learn"
     environment = {"PLAIN_MODEL": str(model), "PLAIN_STACKED": "1" if stacked else ""}
     imports = "import fastapi, joblib, uvicorn, sklearn.multiclass, sklearn.svm, sklearn.feature_extraction.text"
@@ -215,7 +217,7 @@ def seconds_to_import(service: Service) -> float:
     took = 0.0
     for _ in range(2):
         begun = time.perf_counter()
-        subprocess.run([sys.executable, "-c", service.imports], cwd=ROOT, check=True)
+        subprocess.run([sys.executable, "-I", "-c", service.imports], cwd=ROOT, check=True)
         took = time.perf_counter() - begun
     return took
 

@@ -76,6 +76,8 @@ def test_overlapping_work_leaves_blas_as_it_was():
 def test_numbers_of_threads_count_from_either_end():
     assert resolve_jobs(None) == resolve_jobs(-1) == count_cores()
     assert resolve_jobs(-1000) == 1
+    assert resolve_jobs(32) == 32
+    assert resolve_jobs(10_000) == resolve_jobs(2**63) == max(32, 4 * count_cores())
     with pytest.raises(InvalidInput, match="n_jobs is 0"):
         resolve_jobs(0)
 

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
 
 import longtail
-from longtail import Corpus, LabelTree, Ridge, Tagger, TextFeatures
+from longtail import (
+    AggregatedClassifier,
+    Corpus,
+    GroupedCorpus,
+    LabelTree,
+    OneVsRest,
+    Ridge,
+    RidgeCV,
+    Tagger,
+    TextFeatures,
+)
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.labels import from_parents
+from longtail.linear import LabelSubsetClassifier
 from longtail.store import State, read_model, write_model
 
 TEXTS = [
@@ -97,7 +113,7 @@ def test_the_steps_of_several_trees_end_at_the_label():
     found = (
         Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=1, n_trees=2)).fit(TEXTS, LABELS).explain("rain", "weather")
     )
-    assert [(step.tree, step.n_labels) for step in found.steps] == [(0, 1), (0, 1), (1, 1), (1, 1)]
+    assert [(step.tree, step.n_labels) for step in found.steps] == [(1, 1), (1, 1), (2, 1), (2, 1)]
     assert [step.name for step in found.steps[1::2]] == ["weather", "weather"]
     assert all(step.name.startswith("node ") for step in found.steps[::2])
 
@@ -214,3 +230,102 @@ def test_a_ridge_whose_parts_contradict_each_other_is_not_loaded(tmp_path, spoil
     write_model(spoil(model.to_state()), tmp_path / "spoilt")
     with pytest.raises(ModelFormatError):
         longtail.load(tmp_path / "spoilt")
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "reason"),
+    [
+        (TEXTS, [*LABELS[:-1], None], "the labels of row 5 are None; expected a list of names, \\[\\] for none"),
+        (TEXTS, [*LABELS[:-1], 7], "the labels of row 5 are 7"),
+        (TEXTS, [*LABELS[:-1], [["nested"]]], "row 5 has label \\['nested'\\]"),
+        (TEXTS, None, "labels is None"),
+        (None, LABELS, "texts is None"),
+        (TEXTS[:-1], LABELS, "5 texts for 6 lists of labels"),
+        (np.eye(6), LABELS, "texts has 2 dimensions"),
+        (sparse.csr_array(np.eye(6)), LABELS, "texts has 2 dimensions"),
+        ("red apples", LABELS, "texts is one single text"),
+        ([*TEXTS[:-1], b"bytes"], LABELS, "row 5 of texts is b'bytes'"),
+    ],
+)
+def test_what_is_no_list_of_texts_and_labels_is_named(texts, labels, reason):
+    with pytest.raises(InvalidInput, match=reason):
+        Tagger(TextFeatures(min_df=1), Ridge()).fit(texts, labels)
+
+
+def test_texts_and_labels_may_be_generated(tagger):
+    generated = Tagger(TextFeatures(min_df=1), Ridge(0.3)).fit(
+        (text for text in TEXTS), ((label for label in labels) for labels in LABELS)
+    )
+    assert generated.predict(text for text in TEXTS) == tagger.predict(TEXTS)
+
+
+@pytest.mark.parametrize("k", [10**12, 2**63, np.int64(100)])
+def test_more_labels_than_there_are_is_all_of_them(tagger, k):
+    assert tagger.predict(TEXTS, k) == tagger.predict(TEXTS, 3)
+
+
+def test_an_estimator_that_cannot_rank_labels_is_refused_before_it_learns():
+    class Forest(BaseEstimator):
+        def fit(self, X, Y):
+            raise AssertionError("it was trained")
+
+    grouped = GroupedCorpus.from_lists([TEXTS[:3], TEXTS[3:]], [["fruit"], ["weather"]])
+    for fit in (lambda tagger: tagger.fit(TEXTS, LABELS), lambda tagger: tagger.fit_groups(grouped)):
+        with pytest.raises(InvalidInput, match="the estimator is a Forest, which has no predict_topk; take a learner"):
+            fit(Tagger(TextFeatures(min_df=1), Forest()))
+        with pytest.raises(InvalidInput, match="which learns from groups"):
+            fit(Tagger(TextFeatures(min_df=1), AggregatedClassifier()))
+
+
+def test_a_loaded_model_has_the_parameters_it_was_trained_with(tagger, tmp_path):
+    tagger.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    assert loaded.get_params()["estimator__alpha"] == 0.3
+    assert loaded.set_params(estimator__n_jobs=1).estimator_.n_jobs == 1
+    assert loaded.predict(TEXTS) == tagger.predict(TEXTS)
+    assert clone(loaded).fit(TEXTS, LABELS).predict(TEXTS) == tagger.predict(TEXTS)
+
+
+def test_parameters_inside_other_loaded_models_can_be_set(tmp_path):
+    X, Y = np.eye(6), np.eye(6)[:, [0, 1, 2, 0, 1, 2]]
+    grouped = AggregatedClassifier(Ridge(), strategy="eagle-0").fit(X, np.eye(6), Y)
+    for number, model in enumerate((grouped, LabelSubsetClassifier(Ridge(), n_labels=2).fit(X, Y))):
+        model.save(tmp_path / str(number))
+        loaded = longtail.load(tmp_path / str(number))
+        assert loaded.set_params(estimator__n_jobs=1).estimator_.n_jobs == 1
+        assert np.array_equal(loaded.predict_topk(X, 2)[0], model.predict_topk(X, 2)[0])
+
+
+def with_weights(state, value):
+    def changed(array):
+        if sparse.issparse(array):
+            return sparse.csr_array((np.full_like(array.data, value), array.indices, array.indptr), shape=array.shape)
+        return np.full_like(array, value)
+
+    return replace(
+        state,
+        arrays={
+            name: changed(array) if name in ("coef", "scales", "mixing") else array
+            for name, array in state.arrays.items()
+        },
+        parts={name: with_weights(part, value) for name, part in state.parts.items()},
+    )
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("learner", [Ridge(), LabelTree(), OneVsRest(), RidgeCV(), LabelSubsetClassifier(n_labels=2)])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_no_numbers_give_finite_scores_or_an_error_that_says_so(tmp_path, learner, value):
+    Tagger(TextFeatures(min_df=1), learner).fit(TEXTS, LABELS).save(tmp_path / "model")
+    write_model(with_weights(read_model(tmp_path / "model"), value), tmp_path / "forged")
+    try:
+        forged = longtail.load(tmp_path / "forged")
+    except ModelFormatError:
+        return
+    for ask in (lambda: forged.predict(TEXTS), lambda: [[forged.explain(TEXTS[0], "fruit")]]):
+        try:
+            found = ask()
+        except InvalidInput as error:
+            assert "not a finite number" in str(error)  # noqa: PT017 - either is right
+            continue
+        assert all(math.isfinite(tag.score) for tags in found for tag in tags)

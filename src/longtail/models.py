@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from longtail.aggregated import AggregatedClassifier
 from longtail.errors import ModelFormatError
-from longtail.store import inspect_model, read_model
-from longtail.tagger import ESTIMATOR_KINDS, FEATURES, Tagger, estimator_class
+from longtail.store import inspect_model, put_together, read_model
 from longtail.version import __version__
-
-_KINDS: dict[str, Any] = {"AggregatedClassifier": AggregatedClassifier, "Tagger": Tagger, **FEATURES}
 
 
 def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
@@ -42,11 +38,8 @@ def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
     [[0]]
     """
     state = read_model(directory, verify=verify)
-    known = sorted([*_KINDS, *ESTIMATOR_KINDS])
-    if state.kind not in known:
-        raise ModelFormatError(f"{os.fspath(directory)}: the model is a {state.kind!r}; this version knows {known}")
     try:
-        return (_KINDS.get(state.kind) or estimator_class(state.kind)).from_state(state)
+        model = put_together(state)
     except ModelFormatError as error:
         about = inspect_model(directory)
         writer = about["written_by"].get("longtail", "of an unknown version")
@@ -54,3 +47,5 @@ def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
             f"{os.fspath(directory)}: {error} (a model of format {about['format_version']}, written by longtail "
             f"{writer}; this is longtail {__version__})"
         ) from None
+    model.fingerprint_ = state.fingerprint
+    return model

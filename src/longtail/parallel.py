@@ -1,6 +1,7 @@
 """Threads over blocks of rows, labels or nodes: the one place where work is spread over cores.
 
-Kernels and NumPy release the interpreter lock, so threads suffice; BLAS keeps to one thread while ours run.
+Kernels and NumPy release the interpreter lock, so threads suffice; BLAS keeps to one thread while ours run. Where one
+block fails or the caller is interrupted, the other blocks stop: what takes long calls `check_stop` now and then.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -18,6 +19,10 @@ from longtail.errors import InvalidInput
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
+
+_MOST_THREADS = 32  # wherever the cores are fewer than 8
+# In seconds, for blocks: on Windows ctrl-C does not end a wait, and whoever interrupts does not want to wait either.
+_LONGEST_WAIT = 0.5
 
 
 def count_cores() -> int:
@@ -30,14 +35,17 @@ def count_cores() -> int:
 def resolve_jobs(n_jobs: int | None) -> int:
     """Threads to use: None and -1 mean every core, -2 all but one, and so on.
 
-    >>> resolve_jobs(3)
-    3
+    A number far beyond the cores, which a file may say, counts as the most that is sensible: 4 for each core, or 32.
+
+    >>> resolve_jobs(3), resolve_jobs(10**12) < 10**6
+    (3, True)
     """
     if n_jobs is None:
         return count_cores()
     if n_jobs == 0:
         raise InvalidInput("n_jobs is 0; give a number of threads, or None for every core")
-    return n_jobs if n_jobs > 0 else max(1, count_cores() + 1 + n_jobs)
+    cores = count_cores()
+    return min(n_jobs, max(_MOST_THREADS, 4 * cores)) if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 
 def split(n: int, size: int) -> list[slice]:
@@ -80,14 +88,68 @@ def blas_threads(limit: int) -> Iterator[None]:
                 threadpool_limits(limits=min(_blas_limits), user_api="blas")
 
 
+class Stopped(BaseException):
+    """Ends work whose result nobody wants any more; no caller of `map_blocks` ever sees it."""
+
+
+class _Here(threading.local):
+    stop: Stop | None = None
+
+
+_here = _Here()
+
+
+class Stop:
+    """A request to stop, and the work that obeys it; work within other work obeys the requests to both.
+
+    >>> stop = Stop()
+    >>> stop.request()
+    >>> with stop.obeyed():
+    ...     check_stop()
+    Traceback (most recent call last):
+    longtail.parallel.Stopped
+    """
+
+    def __init__(self) -> None:
+        self._outer = _here.stop
+        self._requested = False
+
+    def request(self) -> None:
+        """Stop the work, whatever thread it is in."""
+        self._requested = True
+
+    def is_requested(self) -> bool:
+        """Whether this work is to stop, or what it is a part of."""
+        return self._requested or (self._outer is not None and self._outer.is_requested())
+
+    @contextmanager
+    def obeyed(self) -> Iterator[None]:
+        """Work that this thread does within is stopped on request."""
+        before, _here.stop = _here.stop, self
+        try:
+            yield
+        finally:
+            _here.stop = before
+
+
+def check_stop() -> None:
+    """Raise `Stopped` where the work of this thread is to stop.
+
+    Kernels and their twins call it; so must any other loop that can keep a thread for long.
+    """
+    if _here.stop is not None and _here.stop.is_requested():
+        raise Stopped
+
+
 def map_blocks(
     function: Callable[[Block], Result], blocks: Iterable[Block], n_jobs: int | None = None, *, blas: bool = True
 ) -> Iterator[Result]:
     """Yield ``function(block)`` for each block, in order, computed by `n_jobs` threads.
 
     At most ``n_jobs + 1`` blocks are taken ahead and as many results held at a time, so memory stays bounded however
-    many blocks there are. Say ``blas=False`` where the work leaves nothing to BLAS: holding BLAS to one thread takes
-    longer than predicting some thousand rows.
+    many blocks there are. Where the call ends early, by an error, an interrupt or because no more results are wanted,
+    it stops the blocks that run. Say ``blas=False`` where the work leaves nothing to BLAS: holding BLAS to one thread
+    takes longer than predicting some thousand rows.
     """
     blocks = iter(blocks)
     first = list(islice(blocks, 2))
@@ -95,22 +157,39 @@ def map_blocks(
     # One block needs no second thread, and no look at the cores: that takes longer than scoring a row.
     jobs = 1 if len(first) <= 1 and n_jobs != 0 else resolve_jobs(n_jobs)
     if jobs == 1:
-        yield from map(function, blocks)
+        for block in blocks:
+            check_stop()
+            yield function(block)
         return
+    stop = Stop()
+
+    def run(block: Block) -> Result:
+        with stop.obeyed():
+            check_stop()
+            return function(block)
+
     with blas_threads(1) if blas else nullcontext():
         pool = ThreadPoolExecutor(jobs)
         running: deque[Future[Result]] = deque()
         patient = True
         try:
             for block in blocks:
-                running.append(pool.submit(function, block))
+                running.append(pool.submit(run, block))
                 if len(running) > jobs:
-                    yield running.popleft().result()
+                    yield _first_result(running)
             while running:
-                yield running.popleft().result()
+                yield _first_result(running)
         except KeyboardInterrupt:
-            # A kernel that runs cannot be stopped, and who interrupts does not want to wait for it.
             patient = False
             raise
         finally:
-            pool.shutdown(wait=patient, cancel_futures=True)
+            stop.request()
+            if not patient:  # what looks at no request, such as LAPACK, is left to end by itself
+                wait(running, _LONGEST_WAIT)
+            pool.shutdown(wait=patient)
+
+
+def _first_result(running: deque[Future[Result]]) -> Result:
+    while not running[0].done():
+        wait([running[0]], _LONGEST_WAIT)
+    return running.popleft().result()

@@ -62,6 +62,20 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Threads:
+    """A number of threads as `longtail.parallel.resolve_jobs` takes it: any whole number but 0, or None."""
+
+    def accepts(self, value: Any) -> bool:
+        return value is None or (isinstance(value, Integral) and not isinstance(value, bool) and value != 0)
+
+    def describe(self) -> str:
+        return "a number of threads, or None for every core"
+
+    def bad_values(self) -> list[Any]:
+        return [0, 1.5, "many", True]
+
+
+@dataclass(frozen=True)
 class Choice:
     """One of a few values."""
 

@@ -13,20 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 from longtail.aggregated import AggregatedClassifier
 from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import ESTIMATORS, Explanation, Step, choose_learner
+from longtail.linear import Explanation, Step, check_learner, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
-from longtail.store import Persistent, State, StringTable
+from longtail.store import ESTIMATORS, FEATURES, Persistent, State, StringTable, part_state, put_together
 from longtail.text import RowScaling, TextFeatures
+from longtail.validation import check_k
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _log = logging.getLogger(__name__)
 
-FEATURES: dict[str, Any] = {"TextFeatures": TextFeatures, "RowScaling": RowScaling}
-_NEURAL = ("DeepMIML", "MultiHeadClassifier")  # imported where they are used: they bring torch along
-ESTIMATOR_KINDS = (*ESTIMATORS, *_NEURAL)
-
 _LABELS_NAMED = 3
+_NOT_FINITE = (
+    "a score is not a finite number: the weights of the model are damaged, or values of the features are too large; "
+    "`longtail info MODEL --verify` finds damage"
+)
 
 
 class Tag(NamedTuple):
@@ -37,7 +38,7 @@ class Tag(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """A word, or a feature, and what it adds to a label's score."""
+    """A word, or a feature, and what it adds to a label's margin, which is the score itself for ridge."""
 
     feature: str
     contribution: float
@@ -49,7 +50,7 @@ class PathStep(NamedTuple):
     Parameters
     ----------
     tree : int
-        Which of the trees, counted from 0.
+        Which of the trees, counted from 1.
     name : str
         Where the step leads: a class of a taxonomy, ``node 3`` of a learned tree, at the end the label.
     n_labels : int
@@ -81,7 +82,8 @@ class TagExplanation(NamedTuple):
     label : str
     score : float
     margin : float
-        Of ridge the score itself; of a label tree the sum of the margins along the path, the mean over trees.
+        For ridge the score itself, for one-vs-rest the margin of the label's classifier, for a label tree the sum of
+        the margins along the path, the mean over trees.
     reasons : tuple of Reason
         The largest contribution first.
     intercept : float
@@ -156,7 +158,7 @@ class Tagger(BaseEstimator, Persistent):
         self.features = features
         self.estimator = estimator
 
-    def fit(self, texts: Sequence[str], labels: Sequence[Iterable[str]]) -> Self:
+    def fit(self, texts: Iterable[str], labels: Iterable[Iterable[str]]) -> Self:
         """Learn from texts and, for each, the names of its labels."""
         return self.fit_corpus(Corpus.from_lists(texts, labels))
 
@@ -164,6 +166,8 @@ class Tagger(BaseEstimator, Persistent):
         """Learn from a corpus: from its texts where it has them, else from its features."""
         if corpus.n_rows == 0 or corpus.n_labels == 0:
             raise InvalidInput(f"nothing to learn from: {corpus.n_rows} rows and {corpus.n_labels} labels")
+        if self.estimator is not None:
+            check_learner(self.estimator, "Tagger")
         features, X = self._make_features(corpus)
         if self.estimator is None:
             estimator, reasons = choose_learner(X, corpus.labels)
@@ -249,7 +253,11 @@ class Tagger(BaseEstimator, Persistent):
         **options: Any,
     ) -> list[list[Tag]]:
         """The k best labels of each row by name, best first; the parameters are those of `predict_topk`."""
-        labels, scores = self.predict_topk(rows, k, allow, deny, **options)
+        check_is_fitted(self, "features_")
+        places = min(check_k(k), max(1, len(self.label_names_)))  # no row has more labels than there are
+        labels, scores = self.predict_topk(rows, places, allow, deny, **options)
+        if (scores == np.inf).any() or np.isnan(scores).any():
+            raise InvalidInput(_NOT_FINITE)
         # Each name once: those of a loaded model are decoded when they are asked for.
         names = {label: self.label_names_[label] for label in set(labels.ravel().tolist()) if label >= 0}
         return [
@@ -270,6 +278,8 @@ class Tagger(BaseEstimator, Persistent):
 
     def _explain(self, x: Any, label: int) -> TagExplanation:
         found = self.estimator_.explain(x, label)
+        if not np.isfinite([found.score, found.margin, *found.contributions]).all():
+            raise InvalidInput(_NOT_FINITE)
         steps = tuple(
             self._path_step(step, after, label)
             for step, after in zip(found.steps, [*found.steps, None][1:], strict=True)
@@ -289,7 +299,7 @@ class Tagger(BaseEstimator, Persistent):
         if after is None or after.tree != step.tree:
             name, below = self.label_names_[label], np.array([label])
         else:
-            hierarchy = self.estimator_.hierarchies_[step.tree]
+            hierarchy = self.estimator_.hierarchies_[step.tree - 1]
             order, bounds = hierarchy.label_order()
             name = f"node {after.node}" if hierarchy.node_names is None else hierarchy.node_names[after.node]
             below = order[slice(*bounds[after.node])]
@@ -368,43 +378,26 @@ class Tagger(BaseEstimator, Persistent):
             "Tagger",
             facts={"n_labels": len(self.label_names_), "n_rows": self.n_rows_},
             arrays={"label_names": self.label_names_, "label_counts": self.label_counts_},
-            parts={"features": self.features_.to_state(), "estimator": self.estimator_.to_state()},
+            parts={"features": part_state(self.features_), "estimator": part_state(self.estimator_)},
         )
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted tagger again, or raise `ModelFormatError`."""
-        features = state.part("features", *FEATURES)
-        estimator = state.part("estimator", *ESTIMATOR_KINDS)
-        model = cls()
-        model.features_ = FEATURES[features.kind].from_state(features)
-        model.estimator_ = estimator_class(estimator.kind).from_state(estimator)
+        features, estimator = state.part("features", *FEATURES), state.part("estimator", *ESTIMATORS)
+        model = cls(put_together(features), put_together(estimator))
+        model.features_, model.estimator_ = model.features, model.estimator
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
-        model.n_rows_ = state.fact("n_rows", int)
-        if model.n_rows_ < 1 or (model.label_counts_ < 0).any():
-            raise ModelFormatError("Tagger: the counts of rows are not possible")
+        model.n_rows_ = state.size("n_rows", least=1, most=2**53)
+        if (model.label_counts_ < 0).any():
+            raise ModelFormatError("Tagger: labels have fewer than 0 rows")
         width = len(model.features_.idf_) if model.takes_texts else model.features_.n_features_in_
         if width != model.estimator_.n_features_in_:
             raise ModelFormatError(
                 f"Tagger: the features are {width} wide and the estimator takes {model.estimator_.n_features_in_}"
             )
         return model
-
-
-def estimator_class(kind: str) -> Any:
-    """The estimator of the package that is saved under a name.
-
-    Examples
-    --------
-    >>> estimator_class("Ridge").__name__
-    'Ridge'
-    """
-    if kind in _NEURAL:
-        from longtail import neural
-
-        return getattr(neural, kind)
-    return ESTIMATORS[kind]
 
 
 def _inputs(corpus: Corpus | GroupedCorpus, features: Any) -> Any:

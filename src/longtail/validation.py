@@ -7,12 +7,18 @@ stored value 1. Kernels never check again.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from longtail.errors import InvalidInput, WrongType
+from longtail.errors import InvalidInput, ModelFormatError, WrongType
+from longtail.memory import MemoryPlan
+
+# A ranking holds an int64 label and a float32 score in each cell; asking for the free memory takes a while.
+_BYTES_OF_A_CELL = 12
+_CELLS_WITHOUT_PLAN = 2**20
 
 
 def _as_csr(matrix: Any, name: str) -> Any:
@@ -26,7 +32,13 @@ def _as_csr(matrix: Any, name: str) -> Any:
         except ValueError as error:
             raise InvalidInput(f"{name}: the sparse matrix contradicts itself: {error}") from None
     else:
-        array = np.asarray(matrix)
+        try:
+            array = np.asarray(matrix)
+        except ValueError:
+            raise InvalidInput(
+                f"{name}: the rows differ in length; expected a matrix. Lists of labels become a 0/1 matrix with "
+                f"sklearn's MultiLabelBinarizer, and Tagger takes lists of label names"
+            ) from None
         if array.ndim == 1:
             raise InvalidInput(
                 f"{name}: Expected 2D array, got 1D array instead. Reshape your data: array.reshape(1, -1) "
@@ -41,7 +53,8 @@ def _as_csr(matrix: Any, name: str) -> Any:
                 array = array.astype(np.float64)
             except (TypeError, ValueError) as error:
                 raise WrongType(f"{name} has dtype {array.dtype} and cannot be read as numbers: {error}") from None
-        csr = sparse.csr_array(array)
+        # No sparse matrix holds half precision.
+        csr = sparse.csr_array(array.astype(np.float32) if array.dtype == np.float16 else array)
     check_csr(csr, name)
     return csr
 
@@ -55,7 +68,7 @@ def check_csr(csr: Any, name: str) -> None:
         or indptr[0] != 0
         or indptr[-1] != len(indices)
         or len(indices) != len(csr.data)
-        or np.any(np.diff(indptr) < 0)
+        or (indptr[1:] < indptr[:-1]).any()
     ):
         raise InvalidInput(f"{name}: the row pointers of the sparse matrix do not fit its shape and data")
     if len(indices) and (indices.min() < 0 or indices.max() >= columns):
@@ -90,6 +103,7 @@ _LARGEST_INDEX = int(np.iinfo(_INDEX).max)
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
 _LARGEST_COUNT = 2**53
+_MANY_LABELS = 2**24  # fewer need no plan, which takes longer than the mask
 
 
 def _as_is(X: Any) -> Any:
@@ -206,6 +220,8 @@ def as_label_mask(allow: Any, deny: Any, n_labels: int) -> np.ndarray[Any, np.dt
     """Turn `allow` and `deny` (label ids, or masks over all labels) into one mask, or None where all are allowed."""
     if allow is None and deny is None:
         return None
+    if n_labels > _MANY_LABELS:
+        MemoryPlan("choosing among the labels", {"a mask over all labels, twice": 2 * n_labels}).check()
     mask = np.ones(n_labels, dtype=bool) if allow is None else _selected(allow, n_labels, "allow")
     if deny is not None:
         mask &= ~_selected(deny, n_labels, "deny")
@@ -229,10 +245,56 @@ def _selected(chosen: Any, n_labels: int, name: str) -> np.ndarray[Any, np.dtype
     return mask
 
 
-def check_k(k: Any) -> int:
-    """Check the number of labels asked for."""
-    if type(k) is int and k >= 1:
-        return k
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise InvalidInput(f"k is {k!r}; expected a whole number of at least 1")
-    return int(k)
+def finite(scores: Any) -> Any:
+    """Return scores, or raise `ModelFormatError` where one is no finite number.
+
+    Models are not read through when they are loaded, so that weights which no training gives show here first.
+    """
+    if not np.isfinite(scores).all():
+        raise ModelFormatError(
+            "a score is not a finite number: the weights of the model are damaged, or the features are far too large"
+        )
+    return scores
+
+
+def checked_texts(texts: Any) -> Iterator[str]:
+    """The texts one by one, or `InvalidInput` with the row of what is none."""
+    if isinstance(texts, str | bytes):
+        raise InvalidInput("texts is one single text; expected a list of texts: [text]")
+    if getattr(texts, "ndim", 1) != 1:
+        raise InvalidInput(
+            f"texts has {texts.ndim} dimensions; expected one text per row: pass a single column, or give features to "
+            f"a model that takes features"
+        )
+    try:
+        items = iter(texts)
+    except TypeError:
+        raise InvalidInput(f"texts is {texts!r:.40}; expected a list or another iterable of str") from None
+    return _checked_rows(items)
+
+
+def _checked_rows(items: Iterator[Any]) -> Iterator[str]:
+    for row, text in enumerate(items):
+        if not isinstance(text, str):
+            hint = "decode it first" if isinstance(text, bytes) else "leave the row out or give ''"
+            raise InvalidInput(
+                f"row {row} of texts is {text!r:.40} of type {type(text).__name__}; expected str: {hint}"
+            )
+        yield text
+
+
+def check_k(k: Any, n_rows: int = 0) -> int:
+    """Check the number of labels asked for, and that a ranking of so many for every row fits into memory."""
+    if type(k) is not int:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer):
+            raise InvalidInput(f"k is {k!r}; expected a whole number of at least 1")
+        k = int(k)
+    if k < 1:
+        raise InvalidInput(f"k is {k}; expected a whole number of at least 1")
+    if k * n_rows > _CELLS_WITHOUT_PLAN:
+        MemoryPlan(
+            f"a ranking of {k:,} labels for each of {n_rows:,} rows",
+            {"labels and scores, twice": 2 * _BYTES_OF_A_CELL * k * n_rows},
+            "Ask for fewer labels, or for fewer rows at a time.",
+        ).check()
+    return k

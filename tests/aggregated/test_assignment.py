@@ -91,9 +91,9 @@ def test_labels_that_look_alike_share_a_group_only_under_the_joint_rule():
     np.testing.assert_array_equal(together, [[1, 0], [0, 1]])
 
 
-@given(seed=SEEDS)
-def test_the_joint_rule_gives_no_row_more_than_its_share(seed):
-    X, _, groups, labels = grouped_problem(np.random.default_rng(seed), merge="set", n_labels=15)
+@given(seed=SEEDS, merge=st.sampled_from(["set", "list"]))
+def test_the_joint_rule_gives_no_row_more_than_its_share(seed, merge):
+    X, _, groups, labels = grouped_problem(np.random.default_rng(seed), merge=merge, n_labels=15)
     found = assigned(X, groups, labels, "joint")
     share = -(-labels.sum(axis=1) // np.asarray(groups.sum(axis=0)).astype(int))
     rows = np.asarray(found.row_labels.sum(axis=1))

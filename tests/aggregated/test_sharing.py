@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from longtail.aggregated import sharing
 from longtail.aggregated.sharing import by_moving, cheapest_members, shared_out
@@ -34,17 +37,67 @@ def problem(seed, n_labels, n_members, kind):
 )
 def test_moving_labels_costs_as_little_as_a_column_for_each_place(seed, n_labels, n_members, kind):
     costs, room = problem(seed, n_labels, n_members, kind)
-    rows = np.arange(n_labels)
-    moved, placed = by_moving(costs, room), cheapest_members(costs, room)
+    rows, once = np.arange(n_labels), np.ones(n_labels, dtype=np.int64)
+    moved, placed = by_moving(costs, room, once).argmax(axis=1), cheapest_members(costs, room)
     for members in (moved, placed):
         assert (np.bincount(members, minlength=n_members) <= room).all()
     assert costs[rows, moved].sum() == pytest.approx(costs[rows, placed].sum(), abs=1e-9)
 
 
-@pytest.mark.parametrize("merge", ["set", "list"])
-def test_a_large_group_is_shared_out_as_a_small_one_is(rng, monkeypatch, merge):
+def largest_sum(values, counts):
+    """The most that similarities can add up to, by trying every way to share out."""
+    n_labels, n_members = values.shape
+    share = -(-int(counts.sum()) // n_members)
+
+    def best(label, loads):
+        if label == n_labels:
+            return 0.0
+        ways = (list(way) for way in combinations(range(n_members), counts[label]))
+        return max(
+            (
+                values[label, way].sum() + best(label + 1, loads + np.isin(np.arange(n_members), way))
+                for way in ways
+                if (loads[way] < share).all()
+            ),
+            default=-np.inf,
+        )
+
+    return best(0, np.zeros(n_members, dtype=np.int64))
+
+
+@pytest.mark.parametrize("n_members", [2, 3, 4])
+@pytest.mark.parametrize("kind", ["any", "ties", "crowded"])
+def test_repeated_labels_are_shared_out_in_the_best_of_all_ways(rng, n_members, kind):
+    for _ in range(40):
+        n_labels = int(rng.integers(1, 6 if n_members < 4 else 5))
+        values = -problem(rng.integers(2**31), n_labels, n_members, kind)[0]
+        counts = rng.integers(1, n_members + 1, size=n_labels)
+        taken = shared_out(values, counts)
+        np.testing.assert_array_equal(taken.sum(axis=1), counts)
+        assert taken.sum(axis=0).max() <= -(-counts.sum() // n_members)
+        assert values[taken].sum() == pytest.approx(largest_sum(values, counts), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["any", "ties", "copies", "crowded"])
+def test_repeated_labels_of_larger_groups_reach_the_optimum_of_the_linear_program(rng, kind):
+    for n_labels, n_members in ((12, 5), (25, 7), (40, 3)):
+        values = -problem(rng.integers(2**31), n_labels, n_members, kind)[0]
+        counts = rng.integers(1, n_members + 1, size=n_labels)
+        share = -(-int(counts.sum()) // n_members)
+        best = linprog(
+            -values.ravel(),
+            A_ub=np.tile(np.eye(n_members), n_labels),
+            b_ub=np.full(n_members, share),
+            A_eq=np.kron(np.eye(n_labels), np.ones(n_members)),
+            b_eq=counts,
+            bounds=(0, 1),
+        )
+        assert values[shared_out(values, counts)].sum() == pytest.approx(-best.fun, abs=1e-6)
+
+
+def test_a_large_group_is_shared_out_as_a_small_one_is(rng, monkeypatch):
     values = rng.normal(size=(90, 4))
-    counts = np.ones(90, dtype=np.int64) if merge == "set" else rng.integers(1, 4, size=90)
+    counts = np.ones(90, dtype=np.int64)
     usual = shared_out(values, counts)
     monkeypatch.setattr(sharing, "LARGE", 0)
     monkeypatch.setattr(sharing, "_MANY_PLACES", 0)
@@ -76,7 +129,7 @@ def test_labels_with_the_same_similarities_move_together(monkeypatch):
     values[:8000] -= np.array([0.0, 3.0, 0.0, 0.0])
     costs, room = -values, np.full(4, 5000)
     monkeypatch.setattr(sharing, "_RISES", 0)
-    owners = by_moving(costs, room)
+    owners = by_moving(costs, room, np.ones(20_000, dtype=np.int64)).argmax(axis=1)
     assert np.bincount(owners).tolist() == [5000] * 4
     # The first kind loses more at the second member, so that the other kind has its places.
     assert (owners[:8000] != 1).all()

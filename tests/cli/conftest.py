@@ -97,4 +97,5 @@ def scrub(text: str) -> str:
     text = re.sub(r"\d\.\d{4,}", lambda number: f"{float(number[0]):.3f}", text)
     text = re.sub(r"took \d+\.\d s", "took TIME s", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:]+\+00:00", "DATE", text)
+    text = re.sub(r"[0-9a-f]{64}", "SHA-256", text)
     return re.sub(r"(longtail|numpy|scipy|python) \d[\w.]*", r"\1 VERSION", text)

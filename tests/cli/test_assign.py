@@ -439,3 +439,9 @@ def test_the_next_step_is_told(longtail: Callable, arguments: list[str], message
     found = longtail(*arguments)
     assert found.code == 1
     assert message in found.err
+
+
+def test_more_groups_to_show_than_there_are_is_all_of_them(longtail: Callable) -> None:
+    shown = longtail("assign", "pages.jsonl", "--show", "9223372036854775808")
+    assert shown == longtail("assign", "pages.jsonl", "--show", "100")
+    assert shown.code == 0

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from longtail import store
+from longtail import Ridge, Tagger, store
+from longtail.cli import audit, inputs, measuring
 from longtail.cli.cards import EVERY, learnt_from, source
-from longtail.errors import Unavailable
 from longtail.store import read_card, update_card
 
 
@@ -78,15 +80,49 @@ def test_what_an_audit_found_is_kept_where_asked(longtail: Callable, model: str)
 
 
 def test_a_card_that_cannot_be_written_loses_no_model(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: object, **sections: object) -> None:
-        raise Unavailable("the card of model could not be written: No space left on device")
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(store, "update_card", refuse)
+    for module in (store.card, store.write):
+        monkeypatch.setattr(module, "put_card", refuse)
     result = longtail("train", "notes.jsonl", "--out", "model")
     assert result.code == 0
-    assert "note: the card of model could not be written: No space left on device; the model itself" in result.err
+    assert "No space left on device; the model itself is saved\n" in result.err
     assert longtail("predict", "model", "--text", "red apples").code == 0
     assert longtail("evaluate", "model", "notes.jsonl", "--keep").code == 1
+
+
+@pytest.mark.parametrize("command", ["evaluate", "audit"])
+def test_what_was_measured_is_not_written_on_a_model_that_came_meanwhile(
+    longtail: Callable, model: str, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    read = inputs.read
+
+    def retrain_and_read(data: str, *arguments: Any, **options: Any) -> Any:
+        Ridge(7.0).fit([[1.0]], [[1]]).save(model, {"data": {"source": "another"}})
+        return read(data, *arguments, **options)
+
+    for module in (audit, measuring):
+        monkeypatch.setattr(module, "read", retrain_and_read)
+    result = longtail(command, model, "notes.jsonl", "--keep")
+    assert result.code == 1
+    assert "another model was saved there meanwhile" in result.err
+    assert "learnt from" not in result.err  # the card of the other model says nothing of the one that was measured
+    assert read_card(model) == {"data": {"source": "another"}}
+
+
+def test_the_card_of_a_training_never_lands_on_the_model_of_another(
+    longtail: Callable, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = Tagger.save
+
+    def save_then_be_replaced(tagger: Tagger, directory: str, *card: Any) -> None:
+        save(tagger, directory, *card)
+        Ridge(7.0).fit([[1.0]], [[1]]).save(directory, {"data": {"source": "another"}})
+
+    monkeypatch.setattr(Tagger, "save", save_then_be_replaced)
+    assert longtail("train", "notes.jsonl", "--out", model, "--force").code == 0
+    assert read_card(model) == {"data": {"source": "another"}}
 
 
 def test_info_shows_the_card(longtail: Callable, model: str, check_golden: Callable) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import math
 import os
 import random
 import signal
@@ -15,6 +17,8 @@ import pytest
 
 import longtail.cli.program as program
 from longtail.cli.program import COMMANDS
+from longtail.printable import json_text
+from longtail.store import inspect_model
 
 PROGRAM = [sys.executable, "-m", "longtail"]
 
@@ -255,3 +259,116 @@ def test_reproduce_lists_and_runs(longtail: Callable, monkeypatch: pytest.Monkey
         1,
         "error: there is nothing called 'table-9' to reproduce; known are table-1\n",
     )
+
+
+FULL = Path("/dev/full")
+needs_a_full_disk = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full, a disk that is always full")
+
+
+@needs_a_full_disk
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["predict", "model", "notes.jsonl"],
+        ["predict", "model", "notes.jsonl", "--output", "table"],
+        ["explain", "model", "--text", "red apples"],
+        ["explain", "model", "--text", "red apples", "--json"],
+        ["evaluate", "model", "notes.jsonl"],
+        ["audit", "model", "notes.jsonl", "--json"],
+        ["select", "notes.jsonl", "--labels-only"],
+        ["report", "model", "notes.jsonl", "--out", "-"],
+        ["info", "model"],
+        ["info", "model", "--json"],
+        ["datasets"],
+        ["completion", "bash"],
+    ],
+)
+def test_a_full_disk_behind_standard_output_is_told(
+    model: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FULL.open("w", encoding="utf-8") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        code = program.run(arguments)
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert (code, told) == (
+        1,
+        "error: cannot write to standard output: No space left on device; make room there, or write elsewhere",
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["predict", "model", "notes.jsonl", "--out", "out.jsonl"],
+        ["predict", "model", "notes.jsonl", "--out", "out.jsonl.gz"],
+        ["report", "model", "notes.jsonl", "--out", "out.html"],
+        ["select", "notes.jsonl", "--labels-only", "--out", "out.json"],
+        ["evaluate", "model", "notes.jsonl", "--picture", "out.png"],
+        ["train", "notes.jsonl", "--out", "out"],
+    ],
+)
+def test_a_full_disk_behind_a_file_is_told_and_leaves_nothing(
+    longtail: Callable, model: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "--picture" in arguments:
+        pytest.importorskip("matplotlib")
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = set(os.listdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refuse)
+        result = longtail(*arguments)
+    assert result.code == 1
+    told = result.err.splitlines()[-1]
+    assert told.startswith("error: ")
+    assert arguments[-1] in told
+    assert "No space left on device" in told
+    assert "unexpected" not in told
+    assert set(os.listdir()) == before
+
+
+@needs_a_full_disk
+def test_a_model_is_saved_although_nothing_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FULL.open("w", encoding="utf-8") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        patch.setattr(sys, "stderr", full)
+        assert program.run(["train", "notes.jsonl", "--out", "m", "--validate", "0.3"]) == 0
+    assert inspect_model("m")["n_labels"] == 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes close otherwise here")
+@pytest.mark.parametrize("stderr", [subprocess.DEVNULL, subprocess.STDOUT])
+def test_a_model_is_saved_although_its_reader_goes_away(stderr: int) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    training = subprocess.run(
+        [*PROGRAM, "train", "notes.jsonl", "--out", "m", "--validate", "0.3"], stdout=write, stderr=stderr, timeout=120
+    )
+    os.close(write)
+    assert training.returncode == 0
+    assert inspect_model("m")["n_labels"] == 3
+
+
+@pytest.mark.parametrize("k", ["1000000000000", "9223372036854775808"])
+def test_more_labels_than_there_are_is_all_of_them(longtail: Callable, model: str, tree_model: str, k: str) -> None:
+    for name in (model, tree_model):
+        for command in (["predict", name, "--text", "red apples"], ["explain", name, "--text", "red apples"]):
+            assert longtail(*command, "-k", k) == longtail(*command, "-k", "3")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "report"])
+def test_more_places_than_fit_into_memory_is_told(
+    longtail: Callable, model: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LONGTAIL_MEMORY", "1G")
+    result = longtail(command, model, "notes.jsonl", "-k", "999999999")
+    assert result.code == 1
+    assert "a ranking of 999,999,999 labels for each of 6 rows needs " in result.err
+    assert "unexpected" not in result.err
+
+
+def test_json_has_no_number_that_json_does_not_have() -> None:
+    told = json_text({"score": math.inf, "more": [math.nan, (-math.inf, 1.5)]})
+    assert told == '{"score": null, "more": [null, [null, 1.5]]}'

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -238,6 +240,22 @@ def test_classes_that_are_too_wide_are_divided(longtail: Callable) -> None:
     assert library.load("model").estimator_.hierarchies_[0].node_names == ("things", "things / 1")
 
 
+def test_wide_classes_branch_as_the_help_says(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = " ".join(longtail("train", "--help").out.split())
+    asked: dict[str, Any] = {}
+
+    def split(hierarchy: Any, vectors: Any, **options: Any) -> Any:
+        asked.update(options)
+        return hierarchy
+
+    monkeypatch.setattr("longtail.labels.split_wide", split)
+    Path("taxonomy.tsv").write_text("fruit\tthings\nred\tthings\nweather\tthings\n", encoding="utf-8")
+    arguments = ["train", "notes.jsonl", "--out", "model", "--taxonomy", "taxonomy.tsv", "--leaf-size", "2"]
+    assert longtail(*arguments).code == 0
+    assert re.search(r"--branching .*?\[default: (\d+)\]", told)[1] == str(asked["branching"])  # type: ignore[index]
+    assert asked["leaf_size"] == 2
+
+
 def test_weights_are_dropped_where_all_would_take_much_memory(longtail: Callable) -> None:
     rng = np.random.default_rng(0)
     lines = ["30 400 30"]
@@ -386,3 +404,13 @@ def test_a_named_data_set_means_its_training_part(longtail: Callable, monkeypatc
     assert library.load("model").n_rows_ == 2
     evaluated = longtail("evaluate", "model", "Bibtex", "-k", "1")
     assert evaluated.out.startswith("1 row, 2 labels; values in percent")
+
+
+def test_a_share_that_is_no_number_is_refused(longtail: Callable) -> None:
+    result = longtail("train", "notes.jsonl", "--out", "m", "--validate", "nan")
+    assert result.code == 2
+    assert "nan is not a finite number" in result.err
+
+
+def test_more_threads_than_any_machine_has_are_no_reason_to_fail(longtail: Callable) -> None:
+    assert longtail("train", "notes.jsonl", "--out", "m", "--jobs", "1000000000000", "--learner", "tree").code == 0

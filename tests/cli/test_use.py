@@ -365,6 +365,9 @@ def test_a_tree_shows_the_path_to_a_label(longtail: Callable, tree_model: str, c
     assert sum(reason["adds"] for reason in found["contributions"]) + found["intercept"] == pytest.approx(
         found["margin"]
     )
+    in_python = library.load(tree_model).explain("green pears in the rain", "fruit").steps
+    assert [step["tree"] for step in found["steps"]] == [step.tree for step in in_python]
+    assert in_python[0].tree == 1
     by_tree: dict[int, float] = {}
     for step in found["steps"]:
         by_tree[step["tree"]] = by_tree.get(step["tree"], 1.0) * step["probability"]

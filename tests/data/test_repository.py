@@ -89,6 +89,14 @@ def test_a_header_cannot_ask_for_more_names_than_fit(tmp_path, monkeypatch):
         read_repository(path)
 
 
+def test_a_header_cannot_ask_for_more_features_than_can_be_counted(tmp_path, monkeypatch):
+    path = tmp_path / "lie.txt"
+    path.write_bytes(b"1 1000000000 1\n0 0:1\n")
+    monkeypatch.setenv("LONGTAIL_MEMORY", "1G")
+    with pytest.raises(NotEnoughMemory, match="counting 1000000000 columns"):
+        read_repository(path)
+
+
 def test_no_rows_are_a_corpus_too(tmp_path):
     path = tmp_path / "none.txt"
     path.write_bytes(b"0 5 3\n")

@@ -26,6 +26,18 @@ def npy(array):
     return buffer.getvalue()
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_a_small_file_that_claims_a_huge_matrix_is_refused(store, kind):
+    """Such a width takes no bytes in the file; counting its columns, or turning it around, would take terabytes."""
+    shape = (2, 2**40) if kind == "csr" else (2**40, 2)
+    path = store(
+        format=np.array(kind.encode()), shape=shape, indptr=np.array([0, 1, 2]), indices=np.array([0, 1]), data=[1.0, 2]
+    )
+    assert path.stat().st_size < 2000
+    with pytest.raises(NotEnoughMemory, match=r"counting 1099511627776 columns of .*npz needs 8\.0 TiB"):
+        read_matrix(path)
+
+
 @pytest.fixture
 def store(tmp_path):
     """Writes a file as SciPy would, with some arrays replaced (bytes go in as they are) or left out (None)."""

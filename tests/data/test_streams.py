@@ -8,8 +8,11 @@ import os
 
 import pytest
 
+from longtail.cli.inputs import is_blank
+from longtail.data import read_arff, read_delimited, read_grouped_jsonl, read_jsonl
 from longtail.data.streams import read_blocks, read_lines, read_names, read_text_lines, writing
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.labels import read_taxonomy
 from longtail.progress import listening
 
 CONTENT = b"".join(b"line %d\n" % number for number in range(400_000))
@@ -156,3 +159,38 @@ def test_equal_content_makes_equal_bytes(tmp_path):
 def test_writing_into_a_missing_directory_says_so(tmp_path):
     with pytest.raises(InvalidInput, match="cannot write"), writing(tmp_path / "absent" / "a.txt"):
         pass
+
+
+def zipped(path, *parts):
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for part in parts:
+            file.write(part)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "read"),
+    [
+        ("a.jsonl.gz", b"\n", read_jsonl),
+        ("a.jsonl.gz", b"\r\n", read_jsonl),
+        ("a.jsonl.gz", b" \t\n", read_grouped_jsonl),
+        ("a.jsonl.gz", b"\n", is_blank),
+        ("a.csv.gz", b"\n", read_delimited),
+        ("a.tsv.gz", b"\n", lambda path: read_taxonomy(path, ["a"])),
+        ("a.arff.gz", b"\n", lambda path: read_arff(path, path.with_name("labels.xml"))),
+        ("a.arff.gz", b" %\n", lambda path: read_arff(path, path.with_name("labels.xml"))),
+    ],
+)
+def test_a_file_of_blank_lines_is_told_before_it_takes_minutes(tmp_path, name, line, read):
+    (tmp_path / "labels.xml").write_text('<labels><label name="red"/></labels>', encoding="utf-8")
+    path = zipped(tmp_path / name, line * 1_100_000)
+    with pytest.raises(DataFormatError, match=f"{name}:1000001: 1,000,001 of the lines so far hold nothing"):
+        read(path)
+
+
+def test_blank_lines_between_others_are_passed_over(tmp_path):
+    record = b'{"text": "a", "labels": ["x"]}'
+    few = zipped(tmp_path / "few.jsonl.gz", (record + b"\n\n\n") * 100, b"\n" * 50_000)
+    assert read_jsonl(few).n_rows == 100
+    many = zipped(tmp_path / "many.txt.gz", (b"a" + b"\n" * 10) * 120_000)
+    assert sum(1 for _ in read_lines(many)) == 1_200_000

@@ -176,10 +176,18 @@ def test_a_deep_tree_is_printed_and_walked_without_recursion():
     depth = 3000
     tree = LabelHierarchy(np.arange(depth + 1), [*range(1, depth), ~0], 1)
     assert tree.depth == depth
-    assert len(tree.format().splitlines()) == depth + 1
+    lines = tree.format().splitlines()
+    assert len(lines) == depth + 1
+    assert max(map(len, lines)) < 400
     assert len(tree.path(0)) == depth
     assert tree.restricted_to(np.array([True])).n_nodes == 1
     assert json.loads(json.dumps(tree.to_dict()))["nodes"][-1]["labels"] == [0]
+
+
+def test_a_tree_too_deep_to_walk_is_refused():
+    depth = 10_001
+    with pytest.raises(InvalidInput, match="more than 10000 levels deep"):
+        LabelHierarchy(np.arange(depth + 1), [*range(1, depth), ~0], 1)
 
 
 def test_json_values_say_the_whole_tree(tree):

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import longtail
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, NotEnoughMemory
 
 
 def planted(rng, n_rows=80, n_features=30, n_labels=12):
@@ -158,3 +158,20 @@ class EstimatorContract:
     def test_one_row_and_one_label_suffice(self):
         model = self.make().fit([[1.0, 2.0]], [[1]])
         assert model.predict_topk([[1.0, 2.0]], k=1)[0].tolist() == [[0]]
+
+    def test_a_ranking_that_fits_into_no_memory_is_refused(self, fitted, data):
+        for k in (10**12, 2**63):
+            with pytest.raises(NotEnoughMemory, match=r"a ranking of .* labels for each of 80 rows needs "):
+                fitted.predict_topk(data[0], k)
+
+    def test_half_precision_is_taken(self, fitted, data):
+        X, Y = (matrix.toarray().astype(np.float16) for matrix in data)
+        exact = X.astype(np.float32)
+        assert np.array_equal(fitted.predict_topk(X, 3)[0], fitted.predict_topk(exact, 3)[0])
+        one, other = self.make().fit(X, Y), self.make().fit(exact, data[1])
+        assert np.array_equal(one.predict_topk(X, 3)[0], other.predict_topk(exact, 3)[0])
+
+    def test_lists_of_labels_are_no_matrix(self, data):
+        lists = [row.indices.tolist() for row in data[1]]
+        with pytest.raises(InvalidInput, match=r"Y: the rows differ in length; .* MultiLabelBinarizer"):
+            self.make().fit(data[0], lists)

@@ -234,6 +234,13 @@ def test_explanations_of_tree_scores_that_were_decoded_are_refused(rng):
     assert model.explain(X[[3]], chosen).score == pytest.approx(model.decision_function(X[[3]])[0, chosen], abs=1e-6)
 
 
+def test_by_default_the_subset_has_at_most_as_many_labels_as_there_are(rng):
+    X, Y = planted(rng)
+    assert sorted(LabelSubsetClassifier().fit(X, Y).labels_.tolist()) == list(range(12))
+    many = sparse.csr_array(rng.random((60, 130)) < 0.1, dtype=np.float32)
+    assert len(LabelSubsetClassifier(outliers=0).fit(rng.random((60, 5)), many).labels_) == 100
+
+
 def test_more_labels_than_there_are_is_refused_with_both_numbers(rng):
     with pytest.raises(InvalidInput, match="n_labels is 13, but Y has 12"):
         LabelSubsetClassifier(n_labels=13).fit(*planted(rng))

@@ -100,7 +100,7 @@ def test_explanations_follow_the_path_and_their_product_is_the_score(rng, loss, 
     for row, label in ((0, 0), (3, 2), (7, 10), (20, 5)):
         found = model.explain(X[[row]], label)
         products = []
-        for number, hierarchy in enumerate(model.hierarchies_):
+        for number, hierarchy in enumerate(model.hierarchies_, start=1):
             steps = [step for step in found.steps if step.tree == number]
             assert [step.node for step in steps] == hierarchy.path(label)
             products.append(np.prod([step.probability for step in steps]))

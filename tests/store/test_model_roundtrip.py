@@ -285,7 +285,7 @@ def test_a_model_that_appears_while_another_is_saved_is_saved_over(tmp_path, mon
     assert same(read_model(target), example_state(2))
 
 
-def test_saving_is_one_call_for_an_estimator(tmp_path):
+def test_a_class_that_load_does_not_know_is_not_saved(tmp_path):
     class Mean(Persistent):
         def __init__(self, mean):
             self.mean = mean
@@ -297,5 +297,8 @@ def test_saving_is_one_call_for_an_estimator(tmp_path):
         def from_state(cls, state):
             return cls(state.fact("mean", float))
 
-    Mean(2.5).save(tmp_path / "model")
+    with pytest.raises(InvalidInput, match=r"Mean cannot be saved.*the model is a 'Mean'; this version knows .*Ridge"):
+        Mean(2.5).save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    write_model(Mean(2.5).to_state(), tmp_path / "model")
     assert Mean.from_state(read_model(tmp_path / "model")).mean == 2.5

@@ -63,9 +63,9 @@ def assign_labels(
     rule : {"joint", "count", "argmax"}
         argmax: the best member gets the label, once. count: a label that is c times in a group goes to the c best
         members. joint: as count, but the labels of a group are shared out among its members together, so that the sum
-        of similarities is large while none gets more than its share; a label that is there c times takes part in c
-        turns. It keeps rows that resemble everything from taking every label, and is by far the best where rows have
-        about as many labels each. A group with thousands of labels may take seconds.
+        of similarities is the largest possible while none gets more than its share (labels by members, rounded up).
+        It keeps rows that resemble everything from taking every label, and is by far the best where rows have about
+        as many labels each. A group with thousands of labels may take seconds.
     n_jobs : int or None
         Threads; None means every core.
 
@@ -145,10 +145,7 @@ def _best(aggregation: Aggregation, similarities: Array, counts: Array) -> Array
 
 
 def _jointly(aggregation: Aggregation, similarities: Array) -> Array:
-    """A mask of members: an assignment problem per group, in which each member has room for its share of the labels.
-
-    A label that is in a group c times takes part in c problems, one after the other, each without the members it has.
-    """
+    """A mask of members: an assignment problem per group, in which each member has room for its share of the labels."""
     chosen = np.zeros(len(similarities), dtype=bool)
     by_group = np.argsort(aggregation.label_groups, kind="stable")
     bounds = np.searchsorted(aggregation.label_groups[by_group], np.arange(aggregation.n_groups + 1))

@@ -16,12 +16,12 @@ from longtail.aggregated.assignment import RULES, Assignment, place_labels
 from longtail.aggregated.evidence import explained
 from longtail.aggregated.refinement import refine
 from longtail.aggregated.vectors import search_rows, vectors_of
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Explanation, OutputLayer, Rule
 from longtail.labels import LabelHierarchy
-from longtail.linear import ESTIMATORS, choose_learner
-from longtail.parameters import Choice, Constraint, Number
-from longtail.store import State, saved_params
+from longtail.linear import check_learner, choose_learner
+from longtail.parameters import Choice, Constraint, Number, Threads
+from longtail.store import ESTIMATORS, State, part_state, put_together, saved_params
 from longtail.validation import as_features
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -38,7 +38,7 @@ class AggregatedClassifier(Estimator):
 
     Parameters
     ----------
-    estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
+    estimator : LabelTree, OneVsRest, Ridge, RidgeCV, LabelSubsetClassifier, MultiHeadClassifier or None
         What learns once labels have their rows; None chooses by the size of the data.
     strategy : {"iterate", "eagle", "eagle-0", "all", "auto"}
         eagle: labels go to the rows most similar to vectors found by `GroupRobustLabelVectors`; eagle-0: to vectors
@@ -103,7 +103,7 @@ class AggregatedClassifier(Estimator):
         "folds": Number(low=2, high=1000, whole=True),
         "holdout": Number(above=0, high=0.9),
         "random_state": Number(low=0, high=2**31, whole=True, optional=True),
-        "n_jobs": Number(whole=True, optional=True),
+        "n_jobs": Threads(),
     }
 
     estimator_: Any
@@ -178,6 +178,8 @@ class AggregatedClassifier(Estimator):
     def _checked(self, X: Any, groups: Any, group_labels: Any) -> tuple[Any, Aggregation, int]:
         """What there is to learn from, and a seed."""
         self._check_parameters()
+        if self.estimator is not None:
+            check_learner(self.estimator, type(self).__name__)
         X = as_features(X)
         aggregation = Aggregation.of(groups, group_labels, X.shape[0])
         if not len(aggregation.label_groups):
@@ -291,14 +293,16 @@ class AggregatedClassifier(Estimator):
             saved_params(self, without=self._not_saved),
             {"strategy": self.strategy_},
             {},
-            {"estimator": self._fitted().to_state()},
+            {"estimator": part_state(self._fitted())},
         )
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted classifier again, or raise `ModelFormatError`."""
-        part = state.part("estimator", *ESTIMATORS)
         model = cls._from_params(state)
         model.strategy_ = state.fact("strategy", str)
-        model._take(ESTIMATORS[part.kind].from_state(part))
+        if model.strategy_ not in STRATEGIES:
+            raise ModelFormatError(f"{state.kind}: no strategy is called {model.strategy_!r}")
+        model._take(put_together(state.part("estimator", *ESTIMATORS)))
+        model.estimator = model.estimator_
         return model

@@ -1,7 +1,8 @@
 """Rule joint within one group: its labels are shared out among its members, so that similarities add up to the most.
 
-One assignment problem for each turn. Small ones are solved with a column for each place of a member; large ones, where
-that takes the cube of the number of labels, by moving labels along the cheapest ways from full members to others.
+One assignment problem. Where each label goes to one member it is solved with a column for each place of a member;
+where labels go to several, which must differ, and in large groups, where columns take the cube of the number of labels,
+by moving labels along the cheapest ways from full members to others. Both find the largest sum.
 """
 
 from __future__ import annotations
@@ -24,24 +25,18 @@ _CELL_BYTES = 32  # the costs, and once more on the way to them
 
 
 def shared_out(values: Array, counts: Array) -> Array:
-    """A mask of cells of a labels x members matrix: `counts` of each label, about as many of each member."""
-    n_members = values.shape[1]
+    """A mask of cells of a labels x members matrix with the largest sum: `counts` of each label, each member its share.
+
+    The share of a member is the number of labels by the number of members, rounded up.
+    """
+    n_labels, n_members = values.shape
     if n_members == 1:
         return np.ones(values.shape, dtype=bool)
     room = np.full(n_members, -(-int(counts.sum()) // n_members))
+    if counts.max(initial=1) > 1:
+        return by_moving(-values, room, counts)
     taken = np.zeros(values.shape, dtype=bool)
-    # In proportion to the values: beside a far larger number small ones would be lost to rounding.
-    refused = 4 * (len(values) + 1) * (float(np.abs(values).max(initial=0)) or 1.0)
-    for turn in range(int(counts.max(initial=0))):
-        labels = np.flatnonzero(counts > turn)
-        costs = np.where(taken[labels], refused, -values[labels])
-        members = cheapest_members(costs, room)
-        members[costs[np.arange(len(labels)), members] >= refused] = -1
-        # Where all that have room have the label already, the best of the others takes it all the same.
-        for i in np.flatnonzero(members < 0):
-            members[i] = np.argmax(np.where(taken[labels[i]], -np.inf, values[labels[i]]))
-        taken[labels, members] = True
-        room = np.maximum(0, room - np.bincount(members, minlength=n_members))
+    taken[np.arange(n_labels), cheapest_members(-values, room)] = True
     return taken
 
 
@@ -57,7 +52,7 @@ def cheapest_members(costs: Array, room: Array) -> Array:
     n_labels, n_members = costs.shape
     n_places = int(room.sum())
     if n_labels * n_places > LARGE and n_places > _MANY_PLACES * n_members:
-        return by_moving(costs, room)
+        return by_moving(costs, room, np.ones(n_labels, dtype=np.int64)).argmax(axis=1)
     if n_labels * n_places > LARGE:
         MemoryPlan(
             "sharing out the labels of a group",
@@ -68,18 +63,22 @@ def cheapest_members(costs: Array, room: Array) -> Array:
     return places[linear_sum_assignment(costs[:, places])[1]]
 
 
-def by_moving(costs: Array, room: Array) -> Array:
-    """As `cheapest_members`, by successive shortest paths.
+def by_moving(costs: Array, room: Array, counts: Array) -> Array:
+    """A mask of the cells with the least sum of costs, `counts` of each label, by successive shortest paths.
 
-    Labels with the same costs are of one kind and move together. Every label starts at its cheapest member, once those
-    that too many labels want have become dearer. While a member still has more than it has room for, labels move on
-    along the cheapest chain of moves that ends at a member with room left; prices keep the costs of moves from being
-    negative, so that Dijkstra's algorithm finds the chain. What costs least for the loads that members have before a
-    chain does so after it.
+    Labels with the same costs are of one kind and move together, unless they go to several members. Every label starts
+    at its cheapest members, once those that too many labels want have become dearer. While a member still has more than
+    it has room for, labels move on along the cheapest chain of moves that ends at a member with room left; prices keep
+    the costs of moves from being negative, so that Dijkstra's algorithm finds the chain. What costs least for the loads
+    that members have before a chain does so after it.
     """
-    n_members = costs.shape[1]
-    costs, kinds, copies = np.unique(costs, axis=0, return_inverse=True, return_counts=True)
-    amounts, prices = _priced(costs, copies, room)
+    n_labels, n_members = costs.shape
+    own = np.where(counts > 1, np.arange(1, n_labels + 1), 0)
+    _, firsts, kinds, copies = np.unique(
+        np.column_stack([costs, own]), axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    costs = costs[firsts]
+    amounts, prices = _priced(costs, room, counts[firsts], copies)
     loads = amounts.sum(axis=0)
     moves, movers = np.full((n_members, n_members), np.inf), np.zeros((n_members, n_members), dtype=np.int64)
 
@@ -90,6 +89,7 @@ def by_moving(costs: Array, room: Array) -> Array:
             moves[member] = np.inf
             return
         differences = costs[mine] - costs[mine, member][:, None]
+        differences[amounts[mine] == copies[mine][:, None]] = np.inf  # no member gets a label twice
         best = differences.argmin(axis=0)
         moves[member], movers[member] = differences[best, np.arange(n_members)], mine[best]
         moves[member, member] = np.inf
@@ -123,21 +123,25 @@ def by_moving(costs: Array, room: Array) -> Array:
             amounts[moved, to] += amount
             loads[member] += amount
             loads[source] -= amount
-            for member in chain:
+            # Beside those on the chain, those that the labels cannot move to any more, or can again.
+            for member in {*chain, *np.flatnonzero(amounts[moved].any(axis=0)).tolist()}:
                 compare(member)
-    owners = np.empty(len(kinds), dtype=np.int64)
-    owners[np.argsort(kinds, kind="stable")] = np.repeat(np.tile(np.arange(n_members), len(costs)), amounts.ravel())
-    return owners
+    taken, order = np.zeros((n_labels, n_members), dtype=bool), np.argsort(kinds, kind="stable")
+    owners = np.repeat(np.tile(np.arange(n_members), len(costs)), amounts.ravel())
+    taken[np.repeat(order, counts[order]), owners] = True
+    return taken
 
 
-def _priced(costs: Array, copies: Array, room: Array) -> tuple[Array, Array]:
+def _priced(costs: Array, room: Array, counts: Array, copies: Array) -> tuple[Array, Array]:
     """How many labels of each kind every member has, and prices of members, few of which have more than there is room.
 
-    Each label is where cost and price are least together. The price of a member rises just so far that the labels it
-    has no room for are as well off elsewhere; so only members that are full have a price, and none has too high a one.
+    Each label is where cost and price are least together, at `counts` members. The price of a member rises just so far
+    that the labels it has no room for are as well off elsewhere; so only members that are full have a price, and none
+    has too high a one.
     """
-    amounts, prices = np.zeros(costs.shape, dtype=np.int64), np.zeros(costs.shape[1])
-    amounts[np.arange(len(costs)), costs.argmin(axis=1)] = copies
+    prices = np.zeros(costs.shape[1])
+    ranks = np.argsort(np.argsort(costs, axis=1, kind="stable"), axis=1)
+    amounts = np.where(ranks < counts[:, None], copies[:, None], 0)
     for _ in range(_RISES * costs.shape[1]):
         surplus = amounts.sum(axis=0) - room
         member = int(np.argmax(surplus))
@@ -147,6 +151,7 @@ def _priced(costs: Array, copies: Array, room: Array) -> tuple[Array, Array]:
         mine = np.flatnonzero(amounts[:, member])
         elsewhere = costs[mine] + prices
         here = elsewhere[:, member].copy()
+        elsewhere[amounts[mine] == copies[mine][:, None]] = np.inf
         elsewhere[:, member] = np.inf
         others = elsewhere.argmin(axis=1)
         losses = elsewhere[np.arange(len(mine)), others] - here

@@ -20,7 +20,7 @@ from longtail.labels.vectors import sum_of_rows
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import map_blocks, resolve_jobs
-from longtail.parameters import Constraint, Number, check_parameters
+from longtail.parameters import Constraint, Number, Threads, check_parameters
 from longtail.validation import as_features
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -95,7 +95,7 @@ class GroupRobustLabelVectors(BaseEstimator):
         "n_iter": Number(low=0, high=2**31, whole=True),
         "step": Number(low=0, high=1e6),
         "top": Number(low=1, high=2**31, whole=True, optional=True),
-        "n_jobs": Number(whole=True, optional=True),
+        "n_jobs": Threads(),
     }
 
     label_vectors_: Any

@@ -14,6 +14,7 @@ from scipy.linalg import qr_delete
 from scipy.linalg.lapack import dtrtrs
 
 from longtail.audit.layer import Array
+from longtail.parallel import check_stop
 
 # Rows added to the working set at a time.
 _BATCH = 400
@@ -143,6 +144,7 @@ def nearest_point(rows: Array, signs: Array, start: Array | None = None, max_ste
         pool_rows = rows[pool] * signs[pool, None]
         skipped = np.isin(pool, mixture.support)
         while True:
+            check_stop()
             pull = pool_rows @ -mixture.gap[:-1]
             pull[skipped] = np.inf
             place = int(pull.argmin())

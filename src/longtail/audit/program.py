@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 
 from longtail.audit.layer import Array
 from longtail.errors import Unavailable
+from longtail.parallel import check_stop
 
 # Rows added at a time: fewer means more rounds, more means a larger program in each.
 _BATCH = 100
@@ -102,6 +103,7 @@ def solve_by_rows(rows: Array, signs: Array, start: Array, point: Array) -> Solu
     order: list[Array] = []
     best = None
     while True:
+        check_stop()
         taken[fresh] = True
         order.append(fresh)
         _add_rows(program, rows[fresh] * signs[fresh, None], highspy.kHighsInf)

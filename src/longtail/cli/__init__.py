@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program `longtail` and leave with its exit code."""
-    from longtail.cli.program import INTERRUPTED, run
+    from longtail.cli.program import run
 
     code = run(arguments)
-    if code == INTERRUPTED:
-        # Everything is tidied up; the interpreter would still wait for kernels that run in threads.
+    if threading.active_count() > 1:
+        # What still runs could not be stopped, and nobody wants it: the interpreter would wait for it, or end badly.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -20,10 +20,11 @@ from longtail.cli.groups import (
     read_grouped,
     without_empty_groups,
 )
-from longtail.cli.inputs import SEED, ReaderOptions, called, reader_options
+from longtail.cli.inputs import SEED, FiniteRange, ReaderOptions, called, reader_options
 from longtail.cli.outputs import check_out, out_option, output, write_through
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
+from longtail.printable import printable
 
 if TYPE_CHECKING:
     from longtail.aggregated import Assignment
@@ -55,7 +56,7 @@ class LabelledRow(NamedTuple):
     "--strategy", type=click.Choice(PLACING), default="eagle", show_default=True, help="How to find whose a label is."
 )
 @click.option("--iterations", type=click.IntRange(min=0), help="Sweeps of the search for label vectors.  [default: 20]")
-@click.option("--step", type=click.FloatRange(min=0), help="How far a sweep goes.  [default: 0.1]")
+@click.option("--step", type=FiniteRange(min=0), help="How far a sweep goes.  [default: 0.1]")
 @click.option("--show", type=click.IntRange(min=1), metavar="N", help="Print N groups to read, instead of all rows.")
 @reader_options
 @feature_options
@@ -79,8 +80,8 @@ def command(terminal: Terminal, /, **given: Any) -> None:
       argmax   to the best alone
     Strategies:
       eagle    label vectors that are close to one member of each group
-      eagle-0  label vectors that are means; quicker, less accurate
-      iterate  models that place the labels of groups they have not seen; slower, best
+      eagle-0  label vectors that are means; quicker
+      iterate  models that place the labels of groups they have not seen; slower, better
     """
     if given["strategy"] == "eagle-0" and (given["iterations"] is not None or given["step"] is not None):
         raise click.UsageError("--strategy eagle-0 makes no sweeps: --iterations and --step mean nothing with it")
@@ -183,7 +184,7 @@ def _show(corpus: GroupedCorpus, found: Assignment, count: int) -> None:
     from rich.text import Text
     from scipy import sparse
 
-    from longtail.cli.tables import printable, show, simple_table
+    from longtail.cli.tables import show, simple_table
 
     members = sparse.csr_array(corpus.groups.T)
     only_here = _in_one_group(corpus)
@@ -191,7 +192,8 @@ def _show(corpus: GroupedCorpus, found: Assignment, count: int) -> None:
     if not len(telling):
         show("no group has several rows and a label")
         return
-    for group in telling[np.unique(np.linspace(0, len(telling) - 1, count).round().astype(int))].tolist():
+    places = np.linspace(0, len(telling) - 1, min(count, len(telling))).round().astype(int)
+    for group in telling[np.unique(places)].tolist():
         pairs = slice(*corpus.group_labels.indptr[group : group + 2])
         counts = corpus.group_labels.data[pairs].tolist()
         names = [corpus.label_names[label] for label in corpus.group_labels.indices[pairs].tolist()]

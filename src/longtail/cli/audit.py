@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,9 +13,10 @@ import click
 from longtail.cli.audit_report import Unknown, draw, show_layer, show_tree
 from longtail.cli.cards import audit_section, source
 from longtail.cli.inputs import SEED, ReaderOptions, called, is_number, load_tagger, read, reader_options
-from longtail.cli.outputs import check_picture
+from longtail.cli.outputs import check_picture, print_json
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.printable import printable
 
 if TYPE_CHECKING:
     from longtail.audit import Findings, LabelSets, OutputLayer
@@ -132,7 +132,7 @@ def command(
         facts = {**found.to_dict(names), "rows_with_unknown_labels": unknown.rows}
         facts["label_sets_with_unknown_labels"] = unknown.sets
         facts["ranks"] = [{"rank": rank, **cut.to_dict(names, 0)} for rank, cut in sweep]
-        click.echo(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(facts, indent=2)
     elif layer is None:
         show_tree(found, names, unknown, examples)
     else:
@@ -149,7 +149,8 @@ def command(
     if keep:
         from longtail.store import update_card
 
-        update_card(str(model), audit=audit_section(found, names, source(str(data), "test"), unknown.rows))
+        section = audit_section(found, names, source(str(data), "test"), unknown.rows)
+        update_card(str(model), of=tagger.fingerprint_, audit=section)
         terminal.say(f"wrote what was found into the card of {model}")
 
 
@@ -267,8 +268,6 @@ def _names(path: str | None, corpus: Corpus, shape: tuple[int, int]) -> list[str
 
 def _told_order(names: Sequence[str], source: str) -> str:
     """Which label each row of bare weights is taken for."""
-    from longtail.cli.tables import printable
-
     first = [printable(name) for name in names[:_LABELS_TOLD]]
     last = [] if len(names) <= _LABELS_TOLD else ["..."] * (len(names) > _LABELS_TOLD + 1) + [printable(names[-1])]
     return f"the rows of the weights are, in the order of {source}: {', '.join([*first, *last])}"

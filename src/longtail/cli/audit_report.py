@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from longtail.cli.terminal import counted
+from longtail.printable import printable
 
 if TYPE_CHECKING:
     from longtail.audit import Findings
@@ -107,8 +108,6 @@ def show_layer(
 
 
 def _show_examples(found: Findings, names: Sequence[str], most: int) -> None:
-    from longtail.cli.tables import printable
-
     for example in found.examples(names, most):
         click.echo()
         labels = ", ".join(printable(name) for name in example["labels"]) or "(no label)"

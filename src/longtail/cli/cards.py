@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longtail.cli.inputs import STANDARD_INPUT
-from longtail.cli.terminal import Terminal, counted
-from longtail.errors import Unavailable
+from longtail.cli.terminal import counted
+from longtail.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -75,20 +75,8 @@ def audit_section(found: Findings, names: Sequence[str], data: str, unknown_rows
     return {"data": data, "at": now(), "rule": found.rule, **facts, "rows_with_unknown_labels": unknown_rows}
 
 
-def add_to_card(terminal: Terminal, directory: str, **sections: dict[str, Any]) -> None:
-    """Write what is known of a model that was just saved; a card that cannot be written is no reason to fail."""
-    from longtail.store import update_card
-
-    try:
-        update_card(directory, **sections)
-    except Unavailable as error:
-        terminal.say(f"note: {error}; the model itself is saved")
-
-
 def card_lines(card: Mapping[str, Any]) -> Iterator[str]:
     """The card in a few lines."""
-    from longtail.cli.tables import printable
-
     for name, line in (
         ("data", _data_line(card.get("data", {}))),
         ("trained", _trained_line(card.get("trained", {}))),

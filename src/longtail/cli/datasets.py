@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
 import click
 
+from longtail.cli.outputs import print_json
 from longtail.cli.terminal import Terminal
 from longtail.errors import Unavailable
 
@@ -24,7 +24,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         return
     found = _data_sets()
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        print_json(found, indent=2)
         return
     from longtail.cli.tables import show, simple_table
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.cards import EVERY, add_to_card, metrics_section, now, source
+from longtail.cli.cards import EVERY, metrics_section, now, source
 from longtail.cli.terminal import Terminal, on_terminal
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ def command(terminal: Terminal, out: str | None) -> None:
 
     if out is not None:
         check_target(out, force=False)
+        terminal.outlive_reader()
     logging.getLogger("longtail").setLevel(logging.WARNING)
     metrics = _measure(terminal)
     begun = time.perf_counter()
     tagger, topics = _learn_everything(terminal)
     if out is not None:
-        tagger.save(out)
-        add_to_card(terminal, out, **_card(tagger, time.perf_counter() - begun), metrics=metrics)
+        tagger.save(out, {**_card(tagger, time.perf_counter() - begun), "metrics": metrics})
         terminal.say(f"Saved the model to {out}.")
     terminal.hide_progress()
     for sentence in SENTENCES:

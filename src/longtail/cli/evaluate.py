@@ -47,7 +47,7 @@ def command(
     corpus = read_measured(data, given)
     a, b = propensity or propensity_constants(data)
     report = tagger.evaluate(corpus, ks=ks, a=a, b=b)
-    if warning := learnt_from(read_card(model), data):
+    if warning := learnt_from(read_card(model, tagger.fingerprint_), data):
         terminal.say(f"note: {warning}")
     if not any(group.n_true_labels for group in report.groups if group.name != "unseen"):
         advice = "; if it should, name their column: --label-column" if takes_columns(data, given["format"]) else ""
@@ -57,5 +57,5 @@ def command(
         report.save_picture(picture)
         terminal.say(f"drew {picture}")
     if keep:
-        update_card(model, metrics=metrics_section(report, source(data, "test")))
+        update_card(model, of=tagger.fingerprint_, metrics=metrics_section(report, source(data, "test")))
         terminal.say(f"wrote what was measured into the card of {model}")

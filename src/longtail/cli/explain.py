@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from longtail.cli.inputs import ReaderOptions, called, check_labels, load_tagger, read, reader_options
+from longtail.cli.outputs import print_json
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
@@ -41,8 +41,9 @@ def command(
 ) -> None:
     """Show what the words of a text add to the scores of its best labels, or of the labels given.
 
-    The contributions are exact: they add up to the score or, for a label tree, to the margin that the score is made of.
-    For a label tree also the path to the label is shown: the probability of each step and the words it is due to.
+    The contributions are exact. For ridge they add up to the score; for one-vs-rest and label trees they add up to the
+    margin, from which the score is made. For a label tree the path to the label is shown as well: the probability of
+    each step and the words it is due to.
     """
     if (text is None) == (data is None):
         raise click.UsageError("give either --text or --data")
@@ -54,7 +55,7 @@ def command(
     explanations = [tagger.explain(chosen, name) for name in names]
     if as_json:
         for explanation in explanations:
-            click.echo(_json(explanation))
+            print_json(_as_dict(explanation))
         return
     from longtail.cli.tables import explanation_table, path_table, show
 
@@ -86,8 +87,8 @@ def _best(tagger: Tagger, row: Any, k: int) -> list[str]:
     return names
 
 
-def _json(explanation: TagExplanation) -> str:
-    found = {
+def _as_dict(explanation: TagExplanation) -> dict[str, Any]:
+    found: dict[str, Any] = {
         "label": explanation.label,
         "score": explanation.score,
         "margin": explanation.margin,
@@ -97,7 +98,7 @@ def _json(explanation: TagExplanation) -> str:
     if explanation.steps:
         found["steps"] = [
             {
-                "tree": step.tree + 1,
+                "tree": step.tree,
                 "to": step.name,
                 "labels": step.n_labels,
                 "frequent": step.frequent,
@@ -108,7 +109,7 @@ def _json(explanation: TagExplanation) -> str:
             }
             for step in explanation.steps
         ]
-    return json.dumps(found, ensure_ascii=False)
+    return found
 
 
 def _contributions(reasons: tuple[Reason, ...]) -> list[dict[str, Any]]:

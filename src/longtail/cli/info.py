@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from importlib.metadata import version
@@ -11,6 +10,8 @@ from typing import Any
 import click
 
 from longtail.cli.cards import card_lines
+from longtail.cli.outputs import print_json
+from longtail.printable import printable
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 _TITLES = {"n_labels": "labels", "bytes": "size on disk", "learner_params": "parameters"}
@@ -27,7 +28,7 @@ def command(model: str | None, with_arrays: bool, verify: bool, as_json: bool) -
         raise click.UsageError("--verify needs a MODEL to verify.")
     facts = _installation() if model is None else _model(model, verify)
     if as_json:
-        click.echo(json.dumps(facts, indent=2))
+        print_json(facts, indent=2)
         return
     from longtail.cli.tables import show, simple_table
     from longtail.memory import format_bytes
@@ -39,7 +40,7 @@ def command(model: str | None, with_arrays: bool, verify: bool, as_json: bool) -
         if name == "parts":
             value = {part: kind for part, kind in value.items() if "." not in part}
         shown = format_bytes(value) if name in ("memory available", "bytes") else _plain(value)
-        click.echo(f"{_TITLES.get(name, name.replace('_', ' '))}: {shown}")
+        click.echo(printable(f"{_TITLES.get(name, name.replace('_', ' '))}: {shown}"))
     for line in card_lines(card or {}):
         click.echo(line)
     if arrays and with_arrays:
@@ -77,7 +78,7 @@ def _model(directory: str, verify: bool) -> dict[str, Any]:
     arrays, part_params = found.pop("arrays"), found.pop("part_params")
     learner = _learner(found["parts"], part_params, arrays)
     first = {name: found.pop(name) for name in ("kind", "n_labels", "bytes")}
-    facts = {**first, **learner, **found, "card": read_card(directory), "arrays": arrays}
+    facts = {**first, **learner, **found, "card": read_card(directory, found["fingerprint"]), "arrays": arrays}
     if verify:
         from longtail.models import load
 

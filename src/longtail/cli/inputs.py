@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -81,6 +82,16 @@ def takes_columns(data: str, format: str | None) -> bool:
 def called(data: str) -> str:
     """What to call an argument DATA in messages."""
     return "standard input" if data == STANDARD_INPUT else data
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers; NaN lies in no range, but click takes it for any."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
 
 
 class Batch(NamedTuple):

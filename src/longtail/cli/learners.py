@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.inputs import called, check_file, is_blank
+from longtail.cli.inputs import FiniteRange, called, check_file, is_blank
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput
 
@@ -48,7 +48,6 @@ _OF_NETWORKS = {
     "networks": "n_networks",
     "checkpoint": "checkpoint",
 }
-_WIDEST_CLASS = 100
 
 
 def _read_prune(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | float | None:
@@ -90,25 +89,23 @@ def learner_options(function: Callable[..., None]) -> Callable[..., None]:
                 type=click.Choice(["squared_hinge", "logistic"]),
                 help="Tree, one-vs-rest: what classifiers minimise.",
             ),
-            click.option(
-                "--C", type=click.FloatRange(min=0, min_open=True), help="Tree, one-vs-rest: weight of the loss."
-            ),
+            click.option("--C", type=FiniteRange(min=0, min_open=True), help="Tree, one-vs-rest: weight of the loss."),
             click.option(
                 "--prune",
                 callback=_read_prune,
                 metavar="W",
                 help="Tree, one-vs-rest: smallest weight to keep, or (1 and more) how many.",
             ),
-            click.option("--alpha", type=click.FloatRange(min=0), help="Ridge: the penalty, instead of a choice."),
+            click.option("--alpha", type=FiniteRange(min=0), help="Ridge: the penalty, instead of a choice."),
             click.option(
                 "--solver", type=click.Choice(["auto", "primal", "dual", "cg"]), help="Ridge: how to solve for weights."
             ),
             click.option("--intercept/--no-intercept", default=None, help="Ridge: a constant for each label."),
-            click.option("--keep", type=click.FloatRange(0, 1, min_open=True), help="Ridge: share of weights to keep."),
+            click.option("--keep", type=FiniteRange(0, 1, min_open=True), help="Ridge: share of weights to keep."),
             click.option(
                 "--top-features-per-label", type=click.IntRange(min=1), help="Ridge: weights to keep of each."
             ),
-            click.option("--threshold", type=click.FloatRange(min=0), help="Ridge: smallest weight to keep."),
+            click.option("--threshold", type=FiniteRange(min=0), help="Ridge: smallest weight to keep."),
             click.option("--updatable", is_flag=True, default=None, help="Ridge: keep what partial_fit needs."),
             click.option(
                 "--weighting",
@@ -130,10 +127,10 @@ def learner_options(function: Callable[..., None]) -> Callable[..., None]:
             ),
             click.option(
                 "--learning-rate",
-                type=click.FloatRange(min=0, min_open=True),
+                type=FiniteRange(min=0, min_open=True),
                 help="Network: how far a step goes.  [default: 0.005]",
             ),
-            click.option("--dropout", type=click.FloatRange(0, 0.95), help="Network: share left out.  [default: 0]"),
+            click.option("--dropout", type=FiniteRange(0, 0.95), help="Network: share left out.  [default: 0]"),
             click.option("--networks", type=click.IntRange(min=1), help="Network: how many, to average.  [default: 1]"),
             click.option(
                 "--checkpoint", metavar="DIR", help="Network: where an interrupted training can be taken up again."
@@ -229,6 +226,7 @@ def _hierarchy(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal
     import numpy as np
 
     from longtail.labels import label_vectors, read_taxonomy, split_wide
+    from longtail.linear import LabelTree
 
     try:
         found = read_taxonomy(given["taxonomy"], corpus.label_names, given["missing"] or "error")
@@ -241,11 +239,11 @@ def _hierarchy(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal
             f"{given['taxonomy']} has none of the labels of {called(given['data'])}; there is nothing to learn"
         )
     terminal.say(f"{given['taxonomy']}: classes {hierarchy.n_nodes:,}, labels {len(hierarchy.labels):,}")
-    widest = given["leaf_size"] or _WIDEST_CLASS
+    sizes = {name: given[name] or getattr(LabelTree(), name) for name in ("leaf_size", "branching")}
+    widest = sizes["leaf_size"]
     wide = int(np.count_nonzero(np.diff(hierarchy.pointers) > widest))
     if not wide:
         return hierarchy
     terminal.say(f"{wide:,} of the classes have more than {widest} members, which are put into learned groups")
-    options = {name: given[name] for name in ("leaf_size", "branching") if given[name] is not None}
     vectors = label_vectors(X, corpus.labels)
-    return split_wide(hierarchy, vectors, random_state=given["seed"], n_jobs=given["jobs"], **options)
+    return split_wide(hierarchy, vectors, random_state=given["seed"], n_jobs=given["jobs"], **sizes)

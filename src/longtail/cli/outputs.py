@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from longtail.errors import InvalidInput, Unavailable
+from longtail.printable import json_text
 
 _STANDARD_OUTPUT = "-"
 
@@ -71,8 +72,7 @@ def check_picture(path: str, data: str | None) -> None:
 def output(path: str | None) -> Iterator[Callable[[bytes], Any]]:
     """A function that writes to the file, or to standard output in UTF-8 whatever the terminal's encoding."""
     if path is None:
-        sys.stdout.flush()
-        yield sys.stdout.buffer.write
+        yield _print_bytes
         return
     from longtail.data.streams import writing
 
@@ -87,5 +87,14 @@ def write_through(write: Callable[[str | Path], None], path: str | None, name: s
         return
     with TemporaryDirectory() as folder:
         write(Path(folder) / name)
-        sys.stdout.flush()
-        sys.stdout.buffer.write((Path(folder) / name).read_bytes())
+        _print_bytes((Path(folder) / name).read_bytes())
+
+
+def print_json(value: Any, indent: int | None = None) -> None:
+    """Write JSON and a line end to standard output."""
+    _print_bytes(f"{json_text(value, indent)}\n".encode("utf-8", "backslashreplace"))
+
+
+def _print_bytes(content: bytes) -> None:
+    stdout: Any = sys.stdout
+    stdout.write_bytes(content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 from longtail.cli.inputs import (
     STANDARD_INPUT,
     Batch,
+    FiniteRange,
     ReaderOptions,
     batches,
     check_file,
@@ -21,6 +21,7 @@ from longtail.cli.inputs import (
 from longtail.cli.outputs import check_out, out_option, output
 from longtail.cli.terminal import Terminal, counted, on_terminal
 from longtail.errors import InvalidInput
+from longtail.printable import json_text, printable
 
 if TYPE_CHECKING:
     from longtail.tagger import Tag, Tagger
@@ -34,7 +35,7 @@ _DECIMALS = 6
 @click.option("--text", multiple=True, help="A text to tag, instead of DATA; may be given several times.")
 @click.option("--plain", is_flag=True, help="DATA is plain text, one text per line.")
 @click.option("-k", type=click.IntRange(min=1), default=5, show_default=True, help="Labels for each row.")
-@click.option("--min-score", type=float, metavar="S", help="Leave out labels with a lower score.")
+@click.option("--min-score", type=FiniteRange(), metavar="S", help="Leave out labels with a lower score.")
 @click.option("--allow", metavar="FILE", help="Give only the labels named in FILE, one per line.")
 @click.option("--deny", metavar="FILE", help="Never give the labels named in FILE, one per line.")
 @click.option("--weighting", type=click.Choice(["none", "target"]), help="Ridge: favour rare labels, or not.")
@@ -109,7 +110,7 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
 
 def _line(name: str | int, tags: list[Tag]) -> bytes:
     labels = [{"label": tag.label, "score": round(tag.score, _DECIMALS)} for tag in tags]
-    return json.dumps({"id": name, "labels": labels}, ensure_ascii=False).encode() + b"\n"
+    return json_text({"id": name, "labels": labels}).encode() + b"\n"
 
 
 def _show(name: str | int, text: str | None, tags: list[Tag]) -> None:
@@ -117,7 +118,7 @@ def _show(name: str | int, text: str | None, tags: list[Tag]) -> None:
 
     from longtail.cli.tables import show, tag_lines
 
-    heading = Text(str(name), style="bold")
+    heading = Text(printable(str(name)), style="bold")
     if text is not None:
         heading.append("  " + " ".join(text.split()), style="dim")
         heading.truncate(100, overflow="ellipsis")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import io
 import os
 import sys
@@ -15,8 +16,9 @@ from typing import Any
 
 import click
 
-from longtail.cli.terminal import Terminal
+from longtail.cli.terminal import Terminal, guarded_streams
 from longtail.errors import LongtailError
+from longtail.printable import printable
 from longtail.version import __version__
 
 INTERRUPTED = 130
@@ -37,7 +39,7 @@ COMMANDS = {
     "demo": "Train on an embedded corpus and tag a few sentences.",
     "datasets": "List the named data sets, or fetch one.",
     "info": "Describe a model, or this installation.",
-    "reproduce": "Regenerate a published table or figure.",
+    "reproduce": "Repeat the experiments of a paper.",
     "completion": "Print the completion script of a shell.",
 }
 
@@ -68,8 +70,6 @@ class _Program(click.Group):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # What is still buffered has no reader; the interpreter must not try to write it on its way out.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return PIPE_CLOSED
         return result
 
@@ -98,6 +98,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name the terminal cannot show is no reason to fail
             stream.reconfigure(errors="backslashreplace")
+    with guarded_streams():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     wants_traceback = os.environ.get("LONGTAIL_TRACEBACK", "0") not in ("", "0")
     try:
         result = program.main(args=arguments, prog_name="longtail", standalone_mode=False)
@@ -116,6 +121,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
             raise
         if isinstance(error, OSError) and error.filename is not None:
             return _fail(f"error: {error.filename}: {error.strerror}")
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            return _fail(f"error: {error.strerror}; make room and repeat the command")
         return _fail(
             f"error: unexpected {type(error).__name__}: {_one_line(error)}; "
             f"set LONGTAIL_TRACEBACK=1 to see where it comes from"
@@ -127,5 +134,5 @@ def _one_line(error: Exception) -> str:
 
 
 def _fail(message: str, code: int = 1) -> int:
-    click.echo(message, err=True)
+    click.echo(printable(message), err=True)
     return code

@@ -53,7 +53,7 @@ def command(
     if out is not None and not force:
         _check_is_report(out)
     tagger = load_tagger(model)
-    card = read_card(model)
+    card = read_card(model, tagger.fingerprint_)
     corpus = read_measured(data, given)
     warning = learnt_from(card, data)
     if warning:

@@ -1,4 +1,4 @@
-"""`longtail reproduce`: published tables and figures, made again here."""
+"""`longtail reproduce`: the experiments of papers, measured here beside what is published."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from longtail.errors import InvalidInput
 @click.option("-o", "--out", default=".", metavar="DIR", help="Where to write.  [default: here]")
 @click.option("--quick", is_flag=True, help="Smaller settings, to see that it works.")
 def command(name: str | None, out: str, quick: bool) -> None:
-    """Regenerate the table or figure NAME; without NAME, list what there is."""
+    """Repeat the experiments called NAME; without NAME, list what there is.
+
+    Tables and pictures are written to DIR: what was measured here beside what is published or, where that is not
+    available to us, beside our own earlier runs. Data sets that are not here are left out and named; without any of
+    them the command fails.
+    """
     recipes: Any = import_module("longtail.reproduce")
     if name is None:
         from longtail.cli.tables import show, simple_table

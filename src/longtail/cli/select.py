@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from longtail.cli.features import check_feature_options, feature_options, make_features
-from longtail.cli.inputs import SEED, ReaderOptions, called, read, reader_options
+from longtail.cli.inputs import SEED, FiniteRange, ReaderOptions, called, read, reader_options
 from longtail.cli.outputs import check_out, check_picture, out_option, output
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
+from longtail.printable import json_text, printable
 
 if TYPE_CHECKING:
     from longtail.data import Corpus
@@ -23,7 +23,7 @@ _AFFINITIES = ("co-occurrence", "conditional", "self-representation")
 _CRITERIA = ("predictable cut", "penalised cut", "cut", "score", "frequency", "random", "leverage")
 _NEED_FEATURES = ("predictable cut", "score")
 _COUNT = 100
-_WEIGHT = click.FloatRange(min=0, max=1_000_000_000)
+_WEIGHT = FiniteRange(min=0, max=1_000_000_000)
 _DECIMALS = 6
 
 
@@ -199,7 +199,7 @@ def _described(corpus: Corpus, found: LabelSubset, scores: Any, weights: Any, ex
 
 
 def _show(chosen: list[Chosen]) -> None:
-    from longtail.cli.tables import printable, show, simple_table
+    from longtail.cli.tables import show, simple_table
 
     scored = chosen[0].predictability is not None
     columns = ["", "label", "rows", *(["R2"] if scored else []), "covered", "explains"]
@@ -213,8 +213,6 @@ def _show(chosen: list[Chosen]) -> None:
 
 
 def _write(out: str, chosen: list[Chosen], found: LabelSubset, criterion: str, affinity: str, corpus: Corpus) -> None:
-    from longtail.cli.tables import printable
-
     with output(out) as write:
         if Path(out).suffix.lower() == ".json":
             facts = {
@@ -226,12 +224,12 @@ def _write(out: str, chosen: list[Chosen], found: LabelSubset, criterion: str, a
                 "guarantee": round(found.guarantee, _DECIMALS),
                 "labels": [_record(each) for each in chosen],
             }
-            write(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+            write(json_text(facts, indent=2).encode() + b"\n")
             return
         write(b"label\trows\tpredictability\tgain\tcoverage\texplains\n")
         for each in chosen:
             score = "" if each.predictability is None else f"{each.predictability:g}"
-            names = json.dumps([name for name, _ in each.explains], ensure_ascii=False)
+            names = json_text([name for name, _ in each.explains])
             numbers = f"{each.rows}\t{score}\t{each.gain:.{_DECIMALS}g}\t{each.coverage:.{_DECIMALS}f}"
             write(f"{printable(each.label)}\t{numbers}\t{names}\n".encode())
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longtail.cli.terminal import console
+from longtail.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,7 +30,7 @@ def show(*things: RenderableType) -> None:
         for thing in things:
             screen.print(thing, soft_wrap=isinstance(thing, str | Text))
     for line in captured.get().splitlines():
-        click.echo(line if screen.is_terminal else line.rstrip())
+        click.echo(line if screen.is_terminal else line.rstrip(), file=screen.file)
 
 
 def simple_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
@@ -72,7 +73,7 @@ def path_table(explanation: TagExplanation) -> list[RenderableType]:
     heading = Text(printable(explanation.label), style="bold").append(
         f"  score {explanation.score:.4f}", style="not bold"
     )
-    n_trees = steps[-1].tree + 1
+    n_trees = steps[-1].tree
     if len(steps) == n_trees:  # one classifier each: the path says nothing that the words do not
         return [heading]
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
@@ -81,7 +82,7 @@ def path_table(explanation: TagExplanation) -> list[RenderableType]:
     table.add_column(overflow="fold", style="dim")
     for before, step in zip([None, *steps], steps, strict=False):
         if n_trees > 1 and (before is None or before.tree != step.tree):
-            table.add_row("", Text(f"tree {step.tree + 1} of {n_trees}", style="bold"), "")
+            table.add_row("", Text(f"tree {step.tree} of {n_trees}", style="bold"), "")
         reasons = [f"{printable(word)} {adds:+.2f}" for word, adds in step.reasons[:_WORDS_OF_A_STEP]]
         table.add_row(f"{step.probability:.3f}", Text(_place(step)), Text(", ".join(reasons)))
     return [heading, table, ""]
@@ -115,11 +116,6 @@ def explanation_table(explanation: TagExplanation, words: int) -> Table:
     if explanation.intercept:
         table.add_row("(intercept)", f"{explanation.intercept:+.4f}")
     return table
-
-
-def printable(text: str) -> str:
-    """A text of somebody else's without the control characters that would steer the terminal."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def _bar(score: float) -> str:

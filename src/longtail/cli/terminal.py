@@ -1,25 +1,30 @@
 """`Terminal`: what a command tells besides its results, all of it on standard error.
 
 Lines about the work, the library's log and warnings, and progress: bars on a terminal, else a line now and then.
+Everything that is printed passes through `guarded_streams`, where texts from files lose what would steer a terminal.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
+from longtail.errors import Unavailable
+from longtail.printable import printable, printable_lines
 from longtail.progress import Advance, listening
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
     from rich.progress import Progress
+    from rich.segment import Segment
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -33,6 +38,78 @@ def counted(count: int, singular: str, plural: str = "") -> str:
     ('1 row', '2,000 rows', '0 classes')
     """
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
+
+
+class _Guarded:
+    """A stream that disarms what is written to it; one that is `optional` may be full, or have lost its reader.
+
+    Parameters
+    ----------
+    stream : text stream
+    optional : bool
+        Go on without the stream once it cannot be written to.
+    styled : bool
+        Take the text as it is: it is our own, and already disarmed between its colours.
+    """
+
+    def __init__(self, stream: TextIO, optional: bool, styled: bool = False) -> None:
+        self.stream = stream
+        self.optional = optional
+        self._styled = styled
+
+    def write(self, text: str) -> int:
+        with self._writing():
+            self.stream.write(text if self._styled else printable_lines(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        self.write("".join(lines))
+
+    def write_bytes(self, content: bytes) -> None:
+        """Write text in UTF-8, whatever the encoding of the terminal; a program that reads it gets it as it is."""
+        if self.stream.isatty():
+            self.write(content.decode("utf-8", "replace"))
+            return
+        self.flush()
+        with self._writing():
+            self.stream.buffer.write(content)
+
+    def flush(self) -> None:
+        with self._writing():
+            self.stream.flush()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            # What is still buffered has nowhere to go; the interpreter must not try to write it on its way out.
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), self.stream.fileno())
+            if self.optional:
+                return
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise Unavailable(
+                f"cannot write to standard output: {error.strerror}; make room there, or write elsewhere"
+            ) from None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def guarded_streams() -> Iterator[None]:
+    """Let nothing reach standard output or standard error that steers a terminal, whoever prints it.
+
+    Work does not fail because nobody can be told about it, so standard error is optional.
+    """
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast(TextIO, _Guarded(stream, stream is before[1])) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
 
 
 class Terminal:
@@ -53,15 +130,21 @@ class Terminal:
         """A line about the work."""
         if self.quiet:
             return
+        text = printable(text)
         if self._bars is not None and self._bars.tasks:
             self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
             click.echo(text, err=True)
 
+    def outlive_reader(self) -> None:
+        """Go on working when standard output is closed or full: what the command makes is not what it prints."""
+        if isinstance(sys.stdout, _Guarded):
+            sys.stdout.optional = True
+
     def summarize(self, text: str) -> None:
         """A line about what was done, on standard output."""
         if not self.quiet:
-            click.echo(text)
+            click.echo(printable(text))
 
     def hide_progress(self, description: str | None = None) -> None:
         """Show no progress any more of the tasks of this name, or of any."""
@@ -110,13 +193,15 @@ class Terminal:
         if self._bars is None:
             self._bars = Progress(
                 SpinnerColumn(),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 TaskProgressColumn(),
                 TimeRemainingColumn(compact=True),
                 TextColumn("[dim]left"),
                 console=console(error=True),
                 transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
             )
         bars = self._bars
         bars.start()
@@ -162,14 +247,22 @@ class _Lines(logging.Handler):
         self._terminal = terminal
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._terminal.say(record.getMessage())
+        for line in record.getMessage().split("\n"):
+            self._terminal.say(line)
 
 
 def console(error: bool = False) -> Console:
-    """A rich console on standard output or standard error as they are now."""
+    """A rich console on standard output or standard error as they are now; it disarms texts before it styles them."""
     from rich.console import Console
 
-    return Console(stderr=error, highlight=False, file=sys.stderr if error else sys.stdout)
+    class Disarming(Console):
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else segment._replace(text=printable_lines(segment.text))
+
+    stream: Any = sys.stderr if error else sys.stdout
+    file = _Guarded(stream.stream, stream.optional, styled=True) if isinstance(stream, _Guarded) else stream
+    return Disarming(stderr=error, highlight=False, file=cast(TextIO, file))
 
 
 def on_terminal() -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from longtail.cli.cards import add_to_card, metrics_section, now, source
+from longtail.cli.cards import metrics_section, now, source
 from longtail.cli.features import check_feature_options, feature_options, make_features
 from longtail.cli.groups import (
     RULES,
@@ -23,7 +23,7 @@ from longtail.cli.groups import (
     holds_group_labels,
     read_grouped,
 )
-from longtail.cli.inputs import SEED, STANDARD_INPUT, ReaderOptions, called, read, reader_options
+from longtail.cli.inputs import SEED, STANDARD_INPUT, FiniteRange, ReaderOptions, called, read, reader_options
 from longtail.cli.learners import check_learner_options, learner, learner_options
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput, ModelFormatError
@@ -47,9 +47,7 @@ _GOLDEN_RATIO = 0x9E3779B97F4A7C15
     "--strategy", type=click.Choice(STRATEGIES), help="Groups: how to find whose a label is.  [default: auto]"
 )
 @click.option("--rule", type=click.Choice(RULES), help="Groups: which members get a label.  [default: joint]")
-@click.option(
-    "--validate", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Share of rows to measure on."
-)
+@click.option("--validate", type=FiniteRange(0, 1, min_open=True, max_open=True), help="Share of rows to measure on.")
 @click.option("--no-refit", is_flag=True, help="With --validate: keep the model of the rows not held out.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Of the rows to hold out and of samples.")
 @click.option("--jobs", type=int, help="Threads.  [default: every core]")
@@ -70,6 +68,7 @@ def command(terminal: Terminal, /, **given: Any) -> None:
     """
     begun = time.perf_counter()
     out = given["out"]
+    terminal.outlive_reader()
     check_learner_options(given)
     check_target(out, given["force"])
     with _planning_with(given["memory"]):
@@ -78,9 +77,8 @@ def command(terminal: Terminal, /, **given: Any) -> None:
             trained = _train_on_groups(given, options, terminal)
         else:
             trained = _train_on_rows(given, options, terminal)
-    trained.tagger.save(out)
     seconds = time.perf_counter() - begun
-    add_to_card(terminal, out, **_card(given["data"], trained, seconds))
+    trained.tagger.save(out, _card(given["data"], trained, seconds))
     terminal.summarize(_summary(out, trained.tagger, seconds))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from longtail.cli.inputs import load_tagger
 from longtail.cli.outputs import check_out, out_option, output, write_through
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
+from longtail.printable import json_text
 
 if TYPE_CHECKING:
     from longtail.labels import LabelHierarchy
@@ -49,12 +49,10 @@ def command(
     if format == "tsv":
         _write_taxonomy(hierarchy, names, out)
     elif format == "json":
-        _write(json.dumps(hierarchy.to_dict(names), ensure_ascii=False), out)
+        _write(json_text(hierarchy.to_dict(names)), out)
     else:
-        from longtail.cli.tables import printable
-
         text = hierarchy.format(names, max_depth=depth, max_labels=5 if labels is None else labels)
-        _write("\n".join(map(printable, text.splitlines())), out)
+        _write(text, out)
     if out is not None:
         sizes = f"{counted(hierarchy.n_nodes, 'node')}, {counted(len(hierarchy.labels), 'label')}"
         terminal.say(f"{wrote} {out}: {sizes}")
@@ -71,9 +69,6 @@ def _hierarchy(tagger: Tagger, model: str, number: int) -> LabelHierarchy:
 
 
 def _write(text: str, out: str | None) -> None:
-    if out is None:
-        click.echo(text)
-        return
     with output(out) as write:
         write(text.encode() + b"\n")
 

@@ -61,7 +61,7 @@ def read_arff(arff_path: PathName, xml_path: PathName | None = None) -> Corpus:
     """
     label_names = read_label_list(_find_xml(arff_path) if xml_path is None else xml_path)
     reader = _Reader(arff_path)
-    for number, line in read_text_lines(arff_path):
+    for number, line in read_text_lines(arff_path, comment=b"%"):
         reader.feed(number, line.strip())
     matrix, names = reader.finish()
     position = {name: column for column, name in enumerate(names)}

@@ -45,6 +45,8 @@ class DataSet:
         Where it can be fetched from.
     classes : tuple of str
         Of a data set of images, the names of what they show.
+    published : str
+        Who publishes it, for those that must be placed by hand.
     """
 
     name: str
@@ -56,6 +58,7 @@ class DataSet:
     labels_per_row: float | None
     package: SourcePackage | None = None
     classes: tuple[str, ...] = ()
+    published: str = "the Extreme Classification Repository"
 
 
 _EURLEX_PACKAGE = SourcePackage(
@@ -80,7 +83,7 @@ CATALOGUE: dict[str, DataSet] = {
         DataSet("delicious", "Delicious", 12_920, 3_185, 500, 983, 19.03),
         DataSet("mediamill", "Mediamill", 30_993, 12_914, 120, 101, 4.38),
         DataSet("eurlex-4k", "EURLex-4K", 15_539, 3_809, 5_000, 3_993, 5.31, _EURLEX_PACKAGE),
-        DataSet("eurlex57k", "EURLEX57K", 45_000, 6_000, None, 4_271, 5.07),
+        DataSet("eurlex57k", "EURLEX57K", 45_000, 6_000, None, 4_271, 5.07, published="Chalkidis et al. (ACL 2019)"),
         DataSet("wiki10-31k", "Wiki10-31K", 14_146, 6_616, 101_938, 30_938, 18.64),
         DataSet("amazoncat-13k", "AmazonCat-13K", 1_186_239, 306_782, 203_882, 13_330, 5.04),
         DataSet("delicious-200k", "Delicious-200K", 196_606, 100_095, 782_585, 205_443, 75.54),
@@ -88,8 +91,12 @@ CATALOGUE: dict[str, DataSet] = {
         DataSet("wikipedia-500k", "Wikipedia-500K", 1_813_391, 783_743, 2_381_304, 501_070, 4.77),
         DataSet("amazon-670k", "Amazon-670K", 490_449, 153_025, 135_909, 670_091, 5.45),
         DataSet("amazon-3m", "Amazon-3M", 1_717_899, 742_507, 337_067, 2_812_281, 36.04),
-        DataSet("mnist", "MNIST", 60_000, 10_000, 784, 10, 1.0, _MNIST_PACKAGE, _DIGITS),
-        DataSet("fashion-mnist", "Fashion-MNIST", 60_000, 10_000, 784, 10, 1.0, classes=_CLOTHES),
+        DataSet("mnist", "MNIST", 60_000, 10_000, 784, 10, 1.0, _MNIST_PACKAGE, _DIGITS, "LeCun, Cortes and Burges"),
+        DataSet(
+            *("fashion-mnist", "Fashion-MNIST", 60_000, 10_000, 784, 10, 1.0),
+            classes=_CLOTHES,
+            published="Zalando Research, and Debian's package dataset-fashion-mnist",
+        ),
         DataSet("python-api", "Python API", None, None, None, None, None),
     )
 }
@@ -210,7 +217,10 @@ def _cached(known: DataSet) -> Path:
 
 def _by_hand(known: DataSet) -> str:
     files = " and ".join(_IMAGE_FILES) if known.classes else "train.txt.gz and test.txt.gz (or .txt, .jsonl, .jsonl.gz)"
-    return f"place {files} in a folder named {known.name} and set LONGTAIL_DATA to the folder around it"
+    return (
+        f"get it from {known.published}, place {files} in a folder named {known.name} and set LONGTAIL_DATA to the "
+        "folder around it"
+    )
 
 
 def _file(folder: Path, stem: str, endings: tuple[str, ...], known: DataSet) -> Path:

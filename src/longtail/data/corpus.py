@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.errors import InvalidInput
-from longtail.validation import as_features, as_labels
+from longtail.validation import as_features, as_labels, checked_texts
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Corpus:
         if self.texts is None and self.features is None:
             raise InvalidInput("a corpus needs texts or features")
         if self.texts is not None and not isinstance(self.texts, list | tuple):
-            object.__setattr__(self, "texts", list(self.texts))
+            object.__setattr__(self, "texts", list(checked_texts(self.texts)))
         if self.features is not None:
             object.__setattr__(self, "features", as_features(self.features, name="features"))
         if self.groups is not None:
@@ -93,8 +93,8 @@ class Corpus:
     @classmethod
     def from_lists(
         cls,
-        texts: Sequence[str],
-        labels: Sequence[Iterable[str]],
+        texts: Iterable[str],
+        labels: Iterable[Iterable[str]],
         label_names: Sequence[str] | None = None,
         row_names: Sequence[str] | None = None,
     ) -> Corpus:
@@ -102,9 +102,10 @@ class Corpus:
 
         Label ids follow `label_names` where given (an unknown label is then an error), else sorted name order.
         """
-        if len(texts) != len(labels):
-            raise InvalidInput(f"{len(texts)} texts for {len(labels)} lists of labels")
+        texts = list(checked_texts(texts))
         matrix, names = encode_labels(labels, label_names)
+        if len(texts) != matrix.shape[0]:
+            raise InvalidInput(f"{len(texts)} texts for {matrix.shape[0]} lists of labels")
         return cls(labels=matrix, label_names=names, texts=texts, row_names=row_names)
 
     def select(self, rows: Any) -> Corpus:
@@ -152,7 +153,7 @@ def column_places(label_names: Sequence[str], among: Sequence[str]) -> np.ndarra
 
 
 def encode_labels(
-    labels: Sequence[Iterable[str]],
+    labels: Iterable[Iterable[str]],
     label_names: Sequence[str] | None = None,
     *,
     counted: bool = False,
@@ -162,7 +163,7 @@ def encode_labels(
 
     Parameters
     ----------
-    labels : sequence of iterables of str
+    labels : iterable of iterables of str
     label_names : sequence of str or None
         Names of the columns; None means all that occur, sorted.
     counted : bool
@@ -170,14 +171,19 @@ def encode_labels(
     what : str
         What a list belongs to, for messages.
     """
+    if not isinstance(labels, Iterable):
+        raise InvalidInput(f"labels is {labels!r:.40}; expected a list of names for each {what}")
+    rows = []
     for number, row in enumerate(labels):
         if isinstance(row, str):
             raise InvalidInput(f"the labels of {what} {number} are the single text {row!r}; expected a list: [{row!r}]")
-    rows = [list(row) if counted else list(dict.fromkeys(row)) for row in labels]
-    for number, row in enumerate(rows):
-        for name in row:
+        if not isinstance(row, Iterable):
+            raise InvalidInput(f"the labels of {what} {number} are {row!r:.40}; expected a list of names, [] for none")
+        found = list(row)
+        for name in found:
             if not isinstance(name, str):
-                raise InvalidInput(f"{what} {number} has label {name!r}; labels are names (strings)")
+                raise InvalidInput(f"{what} {number} has label {name!r:.40}; labels are names (strings)")
+        rows.append(found if counted else list(dict.fromkeys(found)))
     names = tuple(sorted({name for row in rows for name in row})) if label_names is None else tuple(label_names)
     position = {name: i for i, name in enumerate(names)}
     try:

@@ -12,7 +12,7 @@ from scipy import sparse
 from longtail.data.corpus import Corpus, column_places, encode_labels
 from longtail.errors import InvalidInput
 from longtail.memory import MemoryPlan
-from longtail.validation import as_counts, as_features, as_labels
+from longtail.validation import as_counts, as_features, as_labels, checked_texts
 
 _UNION_BYTES = 24  # of a label of a row: a value and its column, once more while they are checked
 
@@ -73,7 +73,7 @@ class GroupedCorpus:
         if self.texts is None and self.features is None:
             raise InvalidInput("a corpus needs texts or features")
         if self.texts is not None and not isinstance(self.texts, list | tuple):
-            object.__setattr__(self, "texts", list(self.texts))
+            object.__setattr__(self, "texts", list(checked_texts(self.texts)))
         if self.features is not None:
             object.__setattr__(self, "features", as_features(self.features, name="features"))
         for name, found, expected, of in self._lengths():
@@ -116,8 +116,8 @@ class GroupedCorpus:
     @classmethod
     def from_lists(
         cls,
-        texts_of_groups: Sequence[Sequence[str]],
-        labels_of_groups: Sequence[Iterable[str]],
+        texts_of_groups: Iterable[Iterable[str]],
+        labels_of_groups: Iterable[Iterable[str]],
         label_names: Sequence[str] | None = None,
         group_names: Sequence[str] | None = None,
     ) -> GroupedCorpus:
@@ -125,18 +125,23 @@ class GroupedCorpus:
 
         Label ids follow `label_names` where given (an unknown label is then an error), else sorted name order.
         """
-        if len(texts_of_groups) != len(labels_of_groups):
-            raise InvalidInput(f"{len(texts_of_groups)} lists of texts for {len(labels_of_groups)} lists of labels")
+        groups = []
         for number, texts in enumerate(texts_of_groups):
             if isinstance(texts, str):
                 raise InvalidInput(f"the texts of group {number} are a single text; expected a list of texts")
+            try:
+                groups.append(list(checked_texts(texts)))
+            except InvalidInput as error:
+                raise InvalidInput(f"group {number}: {error}") from None
         counts, names = encode_labels(labels_of_groups, label_names, counted=True, what="group")
-        owners = np.repeat(np.arange(len(texts_of_groups)), [len(texts) for texts in texts_of_groups])
+        if len(groups) != counts.shape[0]:
+            raise InvalidInput(f"{len(groups)} lists of texts for {counts.shape[0]} lists of labels")
+        owners = np.repeat(np.arange(len(groups)), [len(texts) for texts in groups])
         return cls(
-            groups=memberships(owners, len(texts_of_groups)),
+            groups=memberships(owners, len(groups)),
             group_labels=counts,
             label_names=names,
-            texts=[text for texts in texts_of_groups for text in texts],
+            texts=[text for texts in groups for text in texts],
             group_names=group_names,
         )
 

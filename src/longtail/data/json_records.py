@@ -13,6 +13,7 @@ from typing import IO, Any, Literal, TypeVar
 
 from longtail.data.streams import PathName, read_text_lines, source_name
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.printable import json_text
 
 ID_KEY = "id"
 _WARNED_KEYS = 10
@@ -122,7 +123,7 @@ def id_of(found: dict[str, Any]) -> str | None:
 
 def as_line(record: dict[str, Any]) -> bytes:
     """A line of a file."""
-    return json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n"
+    return json_text(record).encode("utf-8") + b"\n"
 
 
 def _required(found: dict[str, Any], key: str) -> Any:

@@ -12,7 +12,6 @@ import json
 import re
 import ssl
 import subprocess
-import sys
 import tarfile
 import tempfile
 import urllib.request
@@ -28,12 +27,12 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
 
 from longtail.errors import Unavailable
 from longtail.memory import format_bytes
+from longtail.processes import isolated_python
 from longtail.progress import task
 
 _CHUNK = 2**20
 _PAGE_LIMIT = 2**25
-_ASK_PIP = """
-import json
+_ASK_PIP = """import json
 from pip._internal.commands import create_command
 options, _ = create_command("download").parse_args([])
 print(json.dumps({
@@ -93,7 +92,7 @@ def pip_sources() -> PackageSources:
     """Ask pip for its settings: its files, its environment variables, its defaults."""
     try:
         answer = subprocess.run(
-            [sys.executable, "-c", _ASK_PIP], capture_output=True, check=True, text=True, encoding="utf-8", timeout=60
+            isolated_python(_ASK_PIP), capture_output=True, check=True, text=True, encoding="utf-8", timeout=60
         )
         found = json.loads(answer.stdout.splitlines()[-1])
         return PackageSources(

@@ -76,11 +76,21 @@ def read_repository(path: PathName, *, label_names: LabelNames = None, header: b
         raise DataFormatError(path, *parser.error)
     rows, n_features, n_labels = parser.shape
     indptr, indices, values, label_indptr, label_indices = arrays
+    check_width(path, n_features)
     names = resolve_label_names(label_names, path, n_labels, at_least=not header)
     features = sparse.csr_array((values, indices, indptr), shape=(rows, n_features))
     ones = np.ones(len(label_indices), dtype=np.float32)
     labels = sparse.csr_array((ones, label_indices, label_indptr), shape=(rows, len(names)))
     return Corpus(labels=labels, label_names=names, features=features)
+
+
+def check_width(path: PathName, width: int) -> None:
+    """Raise `NotEnoughMemory` where a file claims so many columns, or rows, that they cannot even be counted.
+
+    A sparse matrix takes no bytes for those that are empty, so that a small file can claim any number of them.
+    """
+    plan = {"counts": 8 * width}
+    MemoryPlan(f"counting {width} columns of {path}", plan, "Is the file what you think it is?").check()
 
 
 def resolve_label_names(label_names: LabelNames, path: PathName, count: int, at_least: bool = False) -> Sequence[str]:

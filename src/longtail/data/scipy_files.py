@@ -17,7 +17,7 @@ from scipy import sparse
 
 from longtail.data.corpus import Corpus
 from longtail.data.npy_headers import read_header
-from longtail.data.repository import LabelNames, resolve_label_names, write_label_names
+from longtail.data.repository import LabelNames, check_width, resolve_label_names, write_label_names
 from longtail.data.rows import corpus_from_file
 from longtail.data.streams import PathName, writing
 from longtail.errors import DataFormatError, InvalidInput
@@ -78,6 +78,7 @@ def read_matrix(path: PathName) -> sparse.csr_array[Any]:
     rows, columns = _shape(path, arrays["shape"])
     major, minor = (rows, columns) if kind == "csr" else (columns, rows)
     _check(path, arrays, major, minor)
+    check_width(path, minor)
     build = sparse.csr_array if kind == "csr" else sparse.csc_array
     return sparse.csr_array(build((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(rows, columns)))
 

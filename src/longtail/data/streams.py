@@ -5,6 +5,7 @@ Gzip is told by its first bytes, whatever the name. Nothing here holds more than
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import secrets
@@ -13,18 +14,23 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, BinaryIO, TypeVar, cast
 
-from longtail.errors import DataFormatError, InvalidInput
+from longtail.errors import DataFormatError, InvalidInput, Unavailable
 from longtail.progress import task
 
 PathName = str | os.PathLike[str]
 Block = TypeVar("Block")
 
+# How systems say that a disk is full, or that a user or a file may have no more of it.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _BLOCK = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31
 LINE_LIMIT = 2**24
+# Blank lines that a file may have, and how many times its other lines: a gigabyte of them takes a kilobyte of gzip.
+_BLANK_LIMIT = 1_000_000
+_BLANK_SHARE = 10
 
 
 def _raw_blocks(stream: IO[bytes]) -> Iterator[bytes]:
@@ -106,10 +112,17 @@ def _one_ahead(blocks: Iterator[Block]) -> Iterator[Block]:
             yield found
 
 
-def read_lines(source: PathName | IO[bytes], limit: int = LINE_LIMIT) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers from 1, line ends kept; a line of more than `limit` bytes is an error."""
+def read_lines(
+    source: PathName | IO[bytes], limit: int = LINE_LIMIT, comment: bytes = b""
+) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers from 1, line ends kept.
+
+    A line of more than `limit` bytes is an error, and so is a file that consists of blank lines, or of lines that
+    begin with `comment`: more than a million of them, and more than ten for each other line.
+    """
     name = source_name(source)
     number = 1
+    blank = 0
     carry: list[bytes] = []
     carried = 0
     with closing(read_blocks(source)) as blocks:
@@ -120,7 +133,15 @@ def read_lines(source: PathName | IO[bytes], limit: int = LINE_LIMIT) -> Iterato
                     raise DataFormatError(name, number, f"the line is longer than {limit} bytes; see `line_limit`")
                 carry.append(piece)
                 if piece.endswith(b"\n"):
-                    yield number, b"".join(carry)
+                    line = b"".join(carry)
+                    said = line.lstrip()
+                    if not said or (comment and said.startswith(comment)):
+                        blank += 1
+                        if blank > _BLANK_LIMIT and blank > _BLANK_SHARE * (number - blank):
+                            raise DataFormatError(
+                                name, number, f"{blank:,} of the lines so far hold nothing; is this the right file?"
+                            )
+                    yield number, line
                     carry, carried = [], 0
                     number += 1
     if carry:
@@ -136,9 +157,11 @@ def _split_at_line_feeds(block: bytes) -> Iterator[bytes]:
         yield block[start:]
 
 
-def read_text_lines(source: PathName | IO[bytes], limit: int = LINE_LIMIT) -> Iterator[tuple[int, str]]:
-    """Lines of UTF-8 text with their numbers, line ends kept; a byte order mark at the start is dropped."""
-    for number, line in read_lines(source, limit):
+def read_text_lines(
+    source: PathName | IO[bytes], limit: int = LINE_LIMIT, comment: bytes = b""
+) -> Iterator[tuple[int, str]]:
+    """Lines of UTF-8 text as `read_lines` has them; a byte order mark at the start is dropped."""
+    for number, line in read_lines(source, limit, comment):
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -170,6 +193,18 @@ def read_names(path: PathName) -> list[str]:
 def writing(path: PathName) -> Iterator[IO[bytes]]:
     """A binary file that takes its name only when the block ends well; gzipped if the name ends in ``.gz``."""
     target = Path(path)
+    with whole_file(target) as stream:
+        if target.suffix != ".gz":
+            yield stream
+            return
+        # A fixed time and no name make equal content equal bytes.
+        with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0, compresslevel=6) as zipped:
+            yield cast(IO[bytes], zipped)
+
+
+@contextmanager
+def whole_file(target: Path) -> Iterator[BinaryIO]:
+    """A binary file that takes its name when the block ends well, and vanishes if it does not."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
         opened = open(temporary, "xb")  # noqa: SIM115 - closed below, apart from errors of opening
@@ -177,12 +212,7 @@ def writing(path: PathName) -> Iterator[IO[bytes]]:
         raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from None
     try:
         with opened as stream:
-            if target.suffix == ".gz":
-                # A fixed time and no name make equal content equal bytes.
-                with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0, compresslevel=6) as zipped:
-                    yield cast(IO[bytes], zipped)
-            else:
-                yield stream
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
@@ -191,4 +221,6 @@ def writing(path: PathName) -> Iterator[IO[bytes]]:
             os.unlink(temporary)
         if isinstance(error, UnicodeEncodeError):
             raise InvalidInput(f"cannot write {target}: a text or name holds half of a surrogate pair") from None
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise Unavailable(f"cannot write {target}: {error.strerror}; make room, or write elsewhere") from None
         raise

@@ -20,7 +20,7 @@ from longtail.native import kernels
 from longtail.parallel import split
 from longtail.parameters import Constraint, check_parameters
 from longtail.store import Persistent, State, check_params
-from longtail.validation import as_features, as_label_mask, check_k
+from longtail.validation import as_features, as_label_mask, check_k, finite
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -135,10 +135,12 @@ class Estimator(BaseEstimator, Persistent):
 
     def _ranked(self, X: Any, k: int, allow: Any, deny: Any, *options: Any) -> tuple[Array, Array]:
         """Check the arguments of `predict_topk`, call `_topk`, and fill the places beyond the last label."""
-        X, k = self._check_rows(X), check_k(k)
+        X = self._check_rows(X)
+        k = check_k(k, X.shape[0])
         mask = as_label_mask(allow, deny, self.n_labels_)
         places = min(k, max(1, self.n_labels_))
         labels, scores = self._topk(X, places, mask, *options)
+        finite(scores[labels >= 0])
         if k == places:
             return labels, scores
         beyond = ((0, 0), (0, k - places))
@@ -152,7 +154,7 @@ class Estimator(BaseEstimator, Persistent):
             {"scores": self._bytes_per_score * X.shape[0] * self.n_labels_},
             "Use predict_topk, which never holds all scores, or fewer rows at a time.",
         ).check()
-        return self._scores(X)
+        return finite(self._scores(X))
 
     def predict(self, X: Any) -> Any:
         """The labels of each row, as a sparse 0/1 matrix (n_rows x n_labels)."""
@@ -171,7 +173,9 @@ class Estimator(BaseEstimator, Persistent):
             raise InvalidInput(f"explain takes one row; found {row.shape[0]}")
         if isinstance(label, bool) or not isinstance(label, int | np.integer) or not 0 <= label < self.n_labels_:
             raise InvalidInput(f"label is {label!r}; expected a label id in 0..{self.n_labels_ - 1}")
-        return self._explain(row, int(label))
+        found = self._explain(row, int(label))
+        finite([found.score, found.margin, *found.contributions])
+        return found
 
     def output_layer(self, rule: Rule = "predict") -> OutputLayer:
         """The linear layer that the model gives labels by, as `longtail.audit` takes it.

@@ -17,7 +17,7 @@ class Step:
     Parameters
     ----------
     tree : int
-        Which of the trees.
+        Which of the trees, counted from 1.
     node : int
         The node whose child the classifier is for.
     probability : float
@@ -46,7 +46,8 @@ class Explanation:
     label : int
     score : float
     margin : float
-        The linear part of the score: for ridge the score itself, for a tree the sum of the margins along the path.
+        The linear part of the score: for ridge the score itself, for one-vs-rest the margin of the label's classifier,
+        for a label tree the sum of the margins along the path, the mean over trees.
     features : array of int
         Features of the row with a part in the margin, the largest contribution first.
     contributions : array of float

@@ -19,6 +19,8 @@ from longtail.labels.printing import describe_nodes, format_tree
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
 
+_DEEPEST = 10_000  # levels: a path is walked step by step, so that a chain would take its length squared
+
 
 @dataclass(frozen=True, eq=False)
 class LabelHierarchy:
@@ -116,6 +118,8 @@ class LabelHierarchy:
             label = in_order[wrong[0]]
             places = owners[~inner][labels == label]
             return f"label {label} is there more than once, in nodes {places[0]} and {places[1]}"
+        if self.depth > _DEEPEST:
+            return f"it is more than {_DEEPEST} levels deep"
         if self.node_names is not None and len(self.node_names) != n_nodes:
             return f"{len(self.node_names)} names for {n_nodes} nodes"
         return None
@@ -163,7 +167,7 @@ class LabelHierarchy:
         nodes_before = np.concatenate([[0], np.cumsum(self.children >= 0)])[self.pointers]
         ends = [0]
         end = min(1, self.n_nodes)
-        while end > ends[-1]:
+        while end > ends[-1] and len(ends) <= _DEEPEST + 1:
             ends.append(end)
             end = 1 + int(nodes_before[end])
         return np.array(ends, dtype=np.int64)

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.errors import InvalidInput
+from longtail.printable import printable
 
 if TYPE_CHECKING:
     from longtail.labels.hierarchy import LabelHierarchy
+
+_LEVELS_INDENTED = 100
 
 
 def check_label_names(label_names: Sequence[str] | None, n_labels: int) -> None:
@@ -69,14 +72,14 @@ def format_tree(
     while pending:
         item, branch, indent, depth = pending.pop()
         if isinstance(item, str):
-            lines.append(branch + item)
+            lines.append(branch + printable(item))
             continue
         start, stop = bounds[item]
         title = f"node {item}" if hierarchy.node_names is None else hierarchy.node_names[item]
-        line = f"{branch}{title}: {stop - start} label{'s' if stop - start != 1 else ''}"
+        line = f"{title}: {stop - start} label{'s' if stop - start != 1 else ''}"
         if feature_names is not None:
             line += f" ({', '.join(_top_terms(vectors, order[start:stop], feature_names, n_terms))})"
-        lines.append(line)
+        lines.append(branch + printable(line))
         if max_depth is not None and depth >= max_depth:
             continue
         nodes, labels = below[item]
@@ -88,10 +91,11 @@ def format_tree(
         if len(shown) < len(labels):
             items.append(f"... and {len(labels) - len(shown)} more")
         last = len(items) - 1
-        pending += [
-            (child, indent + ("└─ " if i == last else "├─ "), indent + ("   " if i == last else "│  "), depth + 1)
-            for i, child in reversed(list(enumerate(items)))
-        ]
+        # Deeper levels share an indent: with one each, the text of a chain would grow with its length squared.
+        wider = depth < _LEVELS_INDENTED
+        for i, child in reversed(list(enumerate(items))):
+            fork, beside = ("└─ ", "   ") if i == last else ("├─ ", "│  ")
+            pending.append((child, indent + fork, indent + beside * wider, depth + 1))
     return "\n".join(lines)
 
 

@@ -1,9 +1,7 @@
 """Linear learners: label trees, one-vs-rest, closed-form ridge, a subset of labels, and which to choose."""
 
-from typing import Any
-
 from longtail.estimator import Explanation, Step
-from longtail.linear.choice import choose_learner
+from longtail.linear.choice import check_learner, choose_learner
 from longtail.linear.label_subset import LabelSubsetClassifier
 from longtail.linear.label_tree import LabelTree
 from longtail.linear.model import LinearModel
@@ -12,13 +10,7 @@ from longtail.linear.predictability import label_predictability
 from longtail.linear.ridge import Ridge
 from longtail.linear.ridge_cv import RidgeCV
 
-# By the names under which models are saved.
-ESTIMATORS: dict[str, Any] = {
-    cls.__name__: cls for cls in (LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV)
-}
-
 __all__ = [
-    "ESTIMATORS",
     "Explanation",
     "LabelSubsetClassifier",
     "LabelTree",
@@ -27,6 +19,7 @@ __all__ = [
     "Ridge",
     "RidgeCV",
     "Step",
+    "check_learner",
     "choose_learner",
     "label_predictability",
 ]

@@ -57,6 +57,19 @@ def learners_taking(parameter: str, value: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
+def check_learner(estimator: Any, owner: str) -> None:
+    """Refuse what could be trained on rows and then not rank labels, as estimators of other libraries."""
+    name = type(estimator).__name__
+    if not hasattr(estimator, "predict_topk"):
+        learners = ", ".join(learner.__name__ for learner in _CLASSES.values())
+        raise InvalidInput(
+            f"{owner}: the estimator is a {name}, which has no predict_topk; take a learner of longtail, such as "
+            f"{learners}, or None to have one chosen"
+        )
+    if "groups" in inspect.signature(estimator.fit).parameters:
+        raise InvalidInput(f"{owner}: the estimator is a {name}, which learns from groups; take a learner of rows")
+
+
 def choose_learner(X: Any, Y: Any, learner: str = "auto", **given: Any) -> Choice:
     """Choose for features X and labels Y.
 

@@ -25,7 +25,7 @@ from longtail.metrics import inverse_propensity
 from longtail.native import kernels
 from longtail.native.siblings import block_widths
 from longtail.parallel import map_blocks, resolve_jobs, split
-from longtail.parameters import Choice, Constraint, Number, Sequence
+from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.store import State
 from longtail.store.state import saved_params
 
@@ -51,7 +51,7 @@ class ClassifierTree(TreeModel):
         "tol": Number(above=0),
         "max_sweeps": Number(low=1, high=2**31, whole=True),
         "random_state": Number(low=0, high=2**31, whole=True, optional=True),
-        "n_jobs": Number(whole=True, optional=True),
+        "n_jobs": Threads(),
     }
 
     C: float
@@ -226,13 +226,13 @@ class ClassifierTree(TreeModel):
     def from_state(cls, state: State) -> Self:
         """Build the fitted estimator again, or raise `ModelFormatError`."""
         model = cls._from_params(state)
-        model.n_features_in_, model.n_labels_ = state.fact("n_features", int), state.fact("n_labels", int)
-        model.gap_, model.n_sweeps_ = float(state.fact("gap", (int, float))), state.fact("n_sweeps", int)
+        model.n_features_in_, model.n_labels_ = state.size("n_features"), state.size("n_labels")
+        model.gap_, model.n_sweeps_ = float(state.fact("gap", (int, float))), state.size("n_sweeps")
         model.inverse_propensity_ = state.array("inverse_propensity", np.float32, (model.n_labels_,))
         if not (np.isfinite(model.inverse_propensity_).all() and (model.inverse_propensity_ > 0).all()):
             raise ModelFormatError(f"{state.kind}: inverse propensities must be finite and positive")
-        n_trees = state.fact("n_trees", int)
-        if not 1 <= n_trees == len(state.parts):
+        n_trees = state.size("n_trees", least=1)
+        if n_trees != len(state.parts):
             raise ModelFormatError(f"{state.kind}: {n_trees} trees, but {len(state.parts)} parts")
         model.trees_ = tuple(
             TreeWeights.from_state(state.part(f"tree{number}", "TreeWeights")) for number in range(n_trees)

@@ -24,13 +24,14 @@ from longtail.linear.subset_decoding import Decoding, ridge_decoding, sparse_dec
 from longtail.linear.subset_model import SubsetModel
 from longtail.linear.subset_outliers import Outliers
 from longtail.linear.subset_state import LEARNERS, model_from, model_state
-from longtail.parameters import Choice, Constraint, Number
+from longtail.parameters import Choice, Constraint, Number, Threads
 from longtail.store import State, saved_params
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 AFFINITIES = ("auto", "self-representation", "conditional", "co-occurrence")
+_COUNT = 100
 _FEW_LABELS = 1000  # up to which the self-representation takes no longer than training
 
 
@@ -45,8 +46,8 @@ class LabelSubsetClassifier(Estimator):
     ----------
     estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
         What learns the subset; None is ridge with an intercept and its alpha chosen by leave-one-out.
-    n_labels : int
-        Labels in the subset, at most as many as there are.
+    n_labels : int or None
+        Labels in the subset, at most as many as there are; None is 100, or all of them where there are fewer.
     outliers : {"auto", "all"}, int or float
         Labels learned apart, worst described first: a number of labels, or a share of those outside the subset. "all"
         is the paper's. "auto" trains on a part of the rows and takes, of eight shares from none to all, the smallest
@@ -118,7 +119,7 @@ class LabelSubsetClassifier(Estimator):
     _fitted_by = "estimator_"
     _not_saved = ("estimator", "outlier_estimator", "subset")
     _parameters: ClassVar[dict[str, Constraint]] = {
-        "n_labels": Number(low=1, whole=True),
+        "n_labels": Number(low=1, whole=True, optional=True),
         "outliers": Budget(),
         "decoder": Choice(("ridge", "l1")),
         "decoder_alpha": Number(above=0, high=1e9, optional=True),
@@ -129,7 +130,7 @@ class LabelSubsetClassifier(Estimator):
         "score_weight": Number(low=0, high=1e9, optional=True),
         "holdout": Number(above=0, high=0.9),
         "random_state": Number(low=0, high=2**31, whole=True, optional=True),
-        "n_jobs": Number(whole=True, optional=True),
+        "n_jobs": Threads(),
     }
 
     labels_: Array
@@ -143,7 +144,7 @@ class LabelSubsetClassifier(Estimator):
     def __init__(
         self,
         estimator: Any = None,
-        n_labels: int = 100,
+        n_labels: int | None = None,
         outliers: str | float = "auto",
         outlier_estimator: Any = None,
         *,
@@ -199,9 +200,10 @@ class LabelSubsetClassifier(Estimator):
         if self.subset is not None:
             given = getattr(self.subset, "labels", self.subset)
             return (self.subset if given is not self.subset else None), _checked_subset(given, n_labels)
-        if self.n_labels > n_labels:
+        count = min(_COUNT, n_labels) if self.n_labels is None else self.n_labels
+        if count > n_labels:
             raise InvalidInput(
-                f"LabelSubsetClassifier: n_labels is {self.n_labels}, but Y has {n_labels} labels; choose at most so "
+                f"LabelSubsetClassifier: n_labels is {count}, but Y has {n_labels} labels; choose at most so "
                 f"many, or train the estimator alone"
             )
         criterion = self.criterion.replace("-", " ")
@@ -215,7 +217,7 @@ class LabelSubsetClassifier(Estimator):
             scores = label_predictability(X, Y, random_state=seed, n_jobs=self.n_jobs)
         found = select_labels(
             Y,
-            self.n_labels,
+            count,
             criterion=criterion,
             affinity=affinity,
             penalty=self.penalty,
@@ -329,6 +331,7 @@ class LabelSubsetClassifier(Estimator):
         model = cls._from_params(state)
         model.labels_, found = model_from(state, model.n_jobs)
         model._take(found)
+        model.estimator, model.outlier_estimator = model.estimator_, model.outlier_estimator_
         return model
 
 

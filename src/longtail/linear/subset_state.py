@@ -16,6 +16,7 @@ from longtail.linear.subset_decoding import Decoding
 from longtail.linear.subset_model import SubsetModel
 from longtail.linear.subset_outliers import Outliers
 from longtail.store import State
+from longtail.store.invariants import rises
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -73,5 +74,5 @@ def _outliers_from(state: State, subset: Array, n_labels: int, n_features: int) 
 
 
 def _check_ids(state: State, ids: Array, n_labels: int, name: str) -> None:
-    if len(ids) and (ids[0] < 0 or ids[-1] >= n_labels or (np.diff(ids) <= 0).any()):
+    if len(ids) and (ids[0] < 0 or ids[-1] >= n_labels or not rises(ids)):
         raise ModelFormatError(f"{state.kind}: {name!r} must hold each label once, with ids in 0..{n_labels - 1}")

@@ -247,19 +247,20 @@ class TreeModel(Estimator):
             values.indptr, values.indices, values.data, 0, 1, self._beam(), only, self._label_factors(), found, score
         )
         steps = [step for number in range(len(self.trees_)) for step in self._steps(number, row, label)]
-        dense = np.zeros(self.n_features_in_, dtype=np.float64)
+        # One place for each feature of the row: how many features there are is only what the file says.
+        total = np.zeros(len(row.indices), dtype=np.float64)
         for step in steps:
-            dense[step.features] += step.contributions
-        dense /= len(self.trees_)
-        features = np.flatnonzero(dense)
-        features = features[np.argsort(-np.abs(dense[features]), kind="stable")]
+            total[np.searchsorted(row.indices, step.features)] += step.contributions
+        total /= len(self.trees_)
+        kept = np.flatnonzero(total)
+        kept = kept[np.argsort(-np.abs(total[kept]), kind="stable")]
         intercept = sum(step.intercept for step in steps) / len(self.trees_)
         return Explanation(
             label=label,
             score=float(score[0, 0]) if found[0, 0] >= 0 else 0.0,
-            margin=float(dense.sum() + intercept),
-            features=features,
-            contributions=dense[features],
+            margin=float(total.sum() + intercept),
+            features=row.indices[kept].astype(np.int64),
+            contributions=total[kept],
             intercept=intercept,
             steps=tuple(steps),
         )
@@ -283,7 +284,7 @@ class TreeModel(Estimator):
             weight = 1.0 if child < 0 else self._path_weight()
             steps.append(
                 Step(
-                    tree=number,
+                    tree=number + 1,
                     node=node,
                     probability=float(np.exp(weight * log_probability(np.array(margin), self.loss == "logistic"))),
                     margin=margin,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,6 +132,7 @@ class TreeWeights:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays().values())
 
+    @cached_property
     def blocks_before(self) -> Array:
         """The first block of each node, and their number."""
         children = np.diff(self.hierarchy.pointers)
@@ -141,17 +143,20 @@ class TreeWeights:
         return {
             "pointers": self.hierarchy.pointers,
             "children": self.hierarchy.children,
-            "first_block": self.blocks_before(),
+            "first_block": self.blocks_before,
             **{name: array for name, array in self._arrays().items() if name not in ("pointers", "children")},
         }
 
     def edge_weights(self, node: int, slot: int) -> tuple[Array, Array]:
-        """Features, ascending, and their weights other than 0, of one child of a node."""
-        block = int(self.blocks_before()[node]) + slot // BLOCK_CHILDREN
+        """Features, ascending, and their weights other than 0, of one child of a node.
+
+        Weights that are no finite numbers, which only a damaged file holds, are left out; those that are stay so.
+        """
+        block = int(self.blocks_before[node]) + slot // BLOCK_CHILDREN
         edge = int(self.hierarchy.pointers[node]) + slot
         features, slots, weights = block_entries(self._arrays(), block, self.n_features)
-        mine = np.flatnonzero((slots == slot % BLOCK_CHILDREN) & (weights != 0))
-        return features[mine], weights[mine].astype(np.float32) * self.scales[edge]
+        mine = np.flatnonzero((slots == slot % BLOCK_CHILDREN) & (weights != 0) & np.isfinite(weights))
+        return features[mine], weights[mine].astype(np.float64) * self.scales[edge]
 
     def _arrays(self) -> dict[str, Array]:
         names = ["intercepts", "scales", "first_bucket", "first_row", "first_weight", *_TYPES, "weights"]
@@ -170,14 +175,12 @@ class TreeWeights:
     def from_state(cls, state: State) -> TreeWeights:
         """Build it again, or raise `ModelFormatError`. Only what is proportional to nodes and labels is looked at:
         the search itself keeps within the large arrays whatever they hold."""
-        n_features = state.fact("n_features", int)
-        if not 1 <= n_features < 2**31:
-            raise ModelFormatError(f"{state.kind}: {n_features} features; expected 1 to 2^31 - 1")
+        n_features = state.size("n_features", least=1)
         # Copied, as the search trusts them: a file that changes later cannot change them any more.
         pointers = state.array("pointers", np.int64, (None,)).copy()
         children = state.array("children", np.int64, (None,)).copy()
         names = state.strings("node_names") if "node_names" in state.arrays else None
-        hierarchy = LabelHierarchy.loaded(pointers, children, state.fact("n_labels", int), names)
+        hierarchy = LabelHierarchy.loaded(pointers, children, state.size("n_labels"), names)
         edges = len(children)
         n_blocks = int((-(-np.diff(pointers) // BLOCK_CHILDREN)).sum())
         arrays = {name: state.array(name, dtype, (None,)) for name, dtype in _TYPES.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.data.streams import whole_file
 from longtail.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
@@ -47,9 +47,8 @@ def save_picture(report: Report, path: str | PathLike[str]) -> None:
         _draw_bars(right[0], report, ticks, [group.metrics["R"] for group in with_truth])
         right[0].set_title("Recall by label frequency in training", loc="left", color=_INK)
 
-    image = io.BytesIO()
-    figure.savefig(image, format="png", dpi=150)
-    target.write_bytes(image.getvalue())
+    with whole_file(target) as file:
+        figure.savefig(file, format="png", dpi=150)
 
 
 def _draw_bars(axes: Any, report: Report, ticks: Sequence[str], values: Sequence[dict[int, float]]) -> None:

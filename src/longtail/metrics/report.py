@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -13,6 +12,7 @@ import numpy as np
 from longtail.errors import InvalidInput
 from longtail.metrics.frequency import GROUP_NAMES, frequency_groups
 from longtail.metrics.judgement import Judgement
+from longtail.printable import json_text
 
 AtK = dict[int, float]
 
@@ -100,7 +100,7 @@ class Report:
 
     def to_json(self) -> str:
         """`to_dict` as JSON text."""
-        return json.dumps(self.to_dict(), indent=2)
+        return json_text(self.to_dict(), indent=2)
 
     def to_text(self) -> str:
         """The report as aligned tables, values in percent."""

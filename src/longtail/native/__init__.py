@@ -1,7 +1,8 @@
 """The kernels: C++ where it was built, plain NumPy twins of the same functions where not.
 
 Kernels trust their input: `longtail.validation` and the readers check it once, at the boundary. They are
-single-threaded and release the interpreter lock; `longtail.parallel` spreads blocks over threads.
+single-threaded and release the interpreter lock; `longtail.parallel` spreads blocks over threads. Those that can run
+for long look now and then whether they are to stop.
 Set ``LONGTAIL_NATIVE=0`` to use the twins.
 """
 

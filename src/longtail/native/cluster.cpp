@@ -12,6 +12,7 @@
 #include <nanobind/stl/optional.h>
 
 #include "dot.h"
+#include "stop.h"
 
 #if defined(_MSC_VER)
 #include <intrin.h>
@@ -90,16 +91,20 @@ int64_t sum_label_rows(Vector<const int64_t> label_indptr, Vector<const int64_t>
     float *sum_values = out_data.data();
     const size_t labels = counts.shape(0), width = static_cast<size_t>(n_features), most = static_cast<size_t>(top);
     nb::gil_scoped_release released;
+    Stop stop;
     SparseSums sums(width);
     std::vector<int32_t> found;
     std::vector<float> weights, magnitudes, scratch;
     size_t written = 0;
     for (size_t label = 0; label < labels; ++label) {
+        size_t steps = 1;
         for (int64_t r = label_starts[label]; r < label_starts[label + 1]; ++r) {
             const float factor = factors ? factors[r] : 1.0f;
             for (I e = starts[rows[r]]; e < starts[rows[r] + 1]; ++e)
                 sums.add(static_cast<size_t>(features[e]), factor * values[e]);
+            steps += static_cast<size_t>(starts[rows[r] + 1] - starts[rows[r]]);
         }
+        stop.count(steps);
         found.clear();
         weights.clear();
         sums.take(found, weights);
@@ -135,9 +140,12 @@ void project_rows(Vector<const int64_t> indptr, Vector<const int32_t> indices, V
     float *projections = out.data();
     const size_t count = rows.shape(0);
     nb::gil_scoped_release released;
+    Stop stop;
     for (size_t i = 0; i < count; ++i) {
         const int64_t start = starts[chosen[i]];
-        projections[i] = dot(features + start, values + start, static_cast<size_t>(starts[chosen[i] + 1] - start), dense);
+        const size_t length = static_cast<size_t>(starts[chosen[i] + 1] - start);
+        projections[i] = dot(features + start, values + start, length, dense);
+        stop.count(length);
     }
 }
 
@@ -149,8 +157,12 @@ void add_rows(Vector<const int64_t> indptr, Vector<const int32_t> indices, Vecto
     double *sums = out.data();
     const size_t count = rows.shape(0);
     nb::gil_scoped_release released;
-    for (size_t i = 0; i < count; ++i)
-        for (int64_t e = starts[chosen[i]]; e < starts[chosen[i] + 1]; ++e) sums[features[e]] += factors[i] * values[e];
+    Stop stop;
+    for (size_t i = 0; i < count; ++i) {
+        const int64_t begin = starts[chosen[i]], end = starts[chosen[i] + 1];
+        for (int64_t e = begin; e < end; ++e) sums[features[e]] += factors[i] * values[e];
+        stop.count(static_cast<size_t>(end - begin));
+    }
 }
 
 // The members of one node, with only the features they have.
@@ -192,6 +204,7 @@ public:
         for (size_t e = starts_[other]; e < starts_[other + 1]; ++e) direction_[features_[e]] -= values_[e];
         double similarity = -std::numeric_limits<double>::infinity();
         for (int64_t round = 0; round < rounds; ++round) {
+            stop_.count(features_.size() + width);
             for (size_t i = 0; i < count; ++i)
                 differences_[i] = dot(features_.data() + starts_[i], values_.data() + starts_[i],
                                       starts_[i + 1] - starts_[i], direction_.data());
@@ -231,6 +244,7 @@ private:
     std::vector<size_t> starts_;
     std::vector<float> values_, direction_, differences_, scratch_;
     std::vector<double> total_, first_;
+    Stop stop_;
 };
 
 void bisect_nodes(Vector<const int64_t> indptr, Vector<const int32_t> indices, Vector<const float> data,

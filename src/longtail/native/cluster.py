@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.parallel import check_stop
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -132,6 +134,7 @@ def divide(
     direction = add(pair, np.array([1, -1], dtype=np.float32)).astype(np.float32)
     similarity = -np.inf
     for _ in range(rounds):
+        check_stop()
         chosen = largest(project(direction), n_first)
         moved = np.flatnonzero(chosen != in_first)
         first += add(moved, np.where(chosen[moved], 1, -1).astype(np.float32))

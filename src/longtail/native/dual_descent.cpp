@@ -119,64 +119,58 @@ struct Logistic {
 };
 
 template <size_t N, typename Loss, bool changing>
-void visit(const Siblings &s, const uint32_t *order, float negligible, Sums &sums) {
+void visit(const Siblings &s, Strip strip, const uint32_t *order, float negligible, Sums &sums) {
     constexpr size_t width = N * lanes::width;
-    // Of at most `strip` rows the sums are kept in single precision, then added to the doubles.
-    constexpr size_t strip = 64;
     Wanted wanted;
     for (size_t k = 0; k < width; ++k) {
         wanted.sign[k] = -1.0f;
         wanted.cost[k] = s.negative_costs[k];
-        sums.primal[k] = sums.dual[k] = 0.0;
     }
-    for (size_t start = 0; start < s.rows; start += strip) {
-        Lanes primal[N] = {}, dual_terms[N] = {};
-        const size_t stop = start + strip < s.rows ? start + strip : s.rows;
-        for (size_t t = start; t < stop; ++t) {
-            const size_t row = changing ? order[t] : t;
-            Lanes scores[N];
-            scores_of<N>(s, row, scores);
-            want(s, row, wanted);
-            float *duals = s.duals + row * width;
-            Lanes change[N];
-            Lanes largest = all(0.0f);
-            for (size_t v = 0; v < N; ++v) {
-                const Lanes sign = load(wanted.sign + lanes::width * v), cost = load(wanted.cost + lanes::width * v);
-                const Lanes margin = sign * scores[v];
-                Lanes dual = load(duals + lanes::width * v);
-                primal[v] += Loss::primal(margin, cost);
-                if (changing) {
-                    const Lanes next = Loss::step(dual, margin, cost, s.square[row]);
-                    change[v] = (next - dual) * sign;
-                    largest = lanes::larger(largest, lanes::magnitude(next - dual));
-                    scores[v] = next;
-                } else {
-                    scores[v] = dual;
-                }
-                dual_terms[v] += Loss::dual_term(scores[v], cost);
+    Lanes primal[N] = {}, dual_terms[N] = {};
+    for (size_t t = strip.start; t < strip.stop; ++t) {
+        const size_t row = changing ? order[t] : t;
+        Lanes scores[N];
+        scores_of<N>(s, row, scores);
+        want(s, row, wanted);
+        float *duals = s.duals + row * width;
+        Lanes change[N];
+        Lanes largest = all(0.0f);
+        for (size_t v = 0; v < N; ++v) {
+            const Lanes sign = load(wanted.sign + lanes::width * v), cost = load(wanted.cost + lanes::width * v);
+            const Lanes margin = sign * scores[v];
+            Lanes dual = load(duals + lanes::width * v);
+            primal[v] += Loss::primal(margin, cost);
+            if (changing) {
+                const Lanes next = Loss::step(dual, margin, cost, s.square[row]);
+                change[v] = (next - dual) * sign;
+                largest = lanes::larger(largest, lanes::magnitude(next - dual));
+                scores[v] = next;
+            } else {
+                scores[v] = dual;
             }
-            forget(s, row, wanted);
-            if (!changing || lanes::largest(largest) <= negligible) continue;
-            for (size_t v = 0; v < N; ++v) store(duals + lanes::width * v, scores[v]);
-            add_row<N>(s, row, change);
+            dual_terms[v] += Loss::dual_term(scores[v], cost);
         }
-        for (size_t v = 0; v < N; ++v)
-            for (size_t k = 0; k < lanes::width; ++k) {
-                sums.primal[lanes::width * v + k] += primal[v][k];
-                sums.dual[lanes::width * v + k] += dual_terms[v][k];
-            }
+        forget(s, row, wanted);
+        if (!changing || lanes::largest(largest) <= negligible) continue;
+        for (size_t v = 0; v < N; ++v) store(duals + lanes::width * v, scores[v]);
+        add_row<N>(s, row, change);
     }
+    for (size_t v = 0; v < N; ++v)
+        for (size_t k = 0; k < lanes::width; ++k) {
+            sums.primal[lanes::width * v + k] += primal[v][k];
+            sums.dual[lanes::width * v + k] += dual_terms[v][k];
+        }
 }
 
 template <size_t N>
-void replay_rows(const Siblings &s) {
+void replay_rows(const Siblings &s, Strip strip) {
     constexpr size_t width = N * lanes::width;
     Wanted wanted;
     for (size_t k = 0; k < width; ++k) {
         wanted.sign[k] = -1.0f;
         wanted.cost[k] = s.negative_costs[k];
     }
-    for (size_t row = 0; row < s.rows; ++row) {
+    for (size_t row = strip.start; row < strip.stop; ++row) {
         want(s, row, wanted);
         Lanes change[N];
         for (size_t v = 0; v < N; ++v)
@@ -186,45 +180,45 @@ void replay_rows(const Siblings &s) {
     }
 }
 
-void replay(const Siblings &s) {
+void replay(const Siblings &s, Strip strip) {
     switch (s.width / lanes::width) {
-        case 1: return replay_rows<1>(s);
-        case 2: return replay_rows<2>(s);
-        case 3: return replay_rows<3>(s);
-        case 4: return replay_rows<4>(s);
-        case 5: return replay_rows<5>(s);
-        case 6: return replay_rows<6>(s);
-        case 7: return replay_rows<7>(s);
-        default: return replay_rows<8>(s);
+        case 1: return replay_rows<1>(s, strip);
+        case 2: return replay_rows<2>(s, strip);
+        case 3: return replay_rows<3>(s, strip);
+        case 4: return replay_rows<4>(s, strip);
+        case 5: return replay_rows<5>(s, strip);
+        case 6: return replay_rows<6>(s, strip);
+        case 7: return replay_rows<7>(s, strip);
+        default: return replay_rows<8>(s, strip);
     }
 }
 
 template <typename Loss, bool changing>
-void visit_width(const Siblings &s, const uint32_t *order, float negligible, Sums &sums) {
+void visit_width(const Siblings &s, Strip strip, const uint32_t *order, float negligible, Sums &sums) {
     switch (s.width / lanes::width) {
-        case 1: return visit<1, Loss, changing>(s, order, negligible, sums);
-        case 2: return visit<2, Loss, changing>(s, order, negligible, sums);
-        case 3: return visit<3, Loss, changing>(s, order, negligible, sums);
-        case 4: return visit<4, Loss, changing>(s, order, negligible, sums);
-        case 5: return visit<5, Loss, changing>(s, order, negligible, sums);
-        case 6: return visit<6, Loss, changing>(s, order, negligible, sums);
-        case 7: return visit<7, Loss, changing>(s, order, negligible, sums);
-        default: return visit<8, Loss, changing>(s, order, negligible, sums);
+        case 1: return visit<1, Loss, changing>(s, strip, order, negligible, sums);
+        case 2: return visit<2, Loss, changing>(s, strip, order, negligible, sums);
+        case 3: return visit<3, Loss, changing>(s, strip, order, negligible, sums);
+        case 4: return visit<4, Loss, changing>(s, strip, order, negligible, sums);
+        case 5: return visit<5, Loss, changing>(s, strip, order, negligible, sums);
+        case 6: return visit<6, Loss, changing>(s, strip, order, negligible, sums);
+        case 7: return visit<7, Loss, changing>(s, strip, order, negligible, sums);
+        default: return visit<8, Loss, changing>(s, strip, order, negligible, sums);
     }
 }
 
-void sweep(const Siblings &s, bool logistic, const uint32_t *order, float negligible, Sums &sums) {
+void sweep(const Siblings &s, Strip strip, bool logistic, const uint32_t *order, float negligible, Sums &sums) {
     if (logistic)
-        visit_width<Logistic, true>(s, order, negligible, sums);
+        visit_width<Logistic, true>(s, strip, order, negligible, sums);
     else
-        visit_width<SquaredHinge, true>(s, order, negligible, sums);
+        visit_width<SquaredHinge, true>(s, strip, order, negligible, sums);
 }
 
-void judge(const Siblings &s, bool logistic, Sums &sums) {
+void judge(const Siblings &s, Strip strip, bool logistic, Sums &sums) {
     if (logistic)
-        visit_width<Logistic, false>(s, nullptr, 0.0f, sums);
+        visit_width<Logistic, false>(s, strip, nullptr, 0.0f, sums);
     else
-        visit_width<SquaredHinge, false>(s, nullptr, 0.0f, sums);
+        visit_width<SquaredHinge, false>(s, strip, nullptr, 0.0f, sums);
 }
 
 }  // namespace

@@ -32,18 +32,24 @@ struct Siblings {
 
 // What a sweep saw: sums over rows, per sibling, of the primal and of the dual loss terms.
 struct Sums {
-    double primal[most_siblings];
-    double dual[most_siblings];
+    double primal[most_siblings] = {};
+    double dual[most_siblings] = {};
+};
+
+// Rows from `start` to before `stop` that are visited in one go; their sums are first kept in single precision.
+struct Strip {
+    size_t start;
+    size_t stop;
 };
 
 struct DescentVariant {
     const char *name;
-    // Visit the rows in the given order, changing duals and weights; the sums are of the moment of each visit.
-    void (*sweep)(const Siblings &, bool logistic, const uint32_t *order, float negligible, Sums &sums);
+    // Visit those rows in the given order, changing duals and weights; adds to the sums those of the moment of each visit.
+    void (*sweep)(const Siblings &, Strip, bool logistic, const uint32_t *order, float negligible, Sums &sums);
     // Build the weights, zero so far, from the duals.
-    void (*replay)(const Siblings &);
-    // Visit the rows without changing anything: the sums are exact.
-    void (*judge)(const Siblings &, bool logistic, Sums &sums);
+    void (*replay)(const Siblings &, Strip);
+    // Visit the rows without changing anything: what is added to the sums is exact.
+    void (*judge)(const Siblings &, Strip, bool logistic, Sums &sums);
 };
 
 namespace descent_plain {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dot.h"
+#include "stop.h"
 
 namespace {
 
@@ -110,6 +111,7 @@ class LabelVector {
         doubt_ += share * away_ * shrunk_;
         shrunk_ *= norm;
         ++sweep_;
+        stop_.count(vector_.size() / 8 + members_->size());
         return true;
     }
 
@@ -129,7 +131,10 @@ class LabelVector {
     // Make the vector the sum of the chosen members, not yet scaled, and all products with it; the length of that sum.
     double add_up(const std::vector<size_t> &chosen) {
         for (const size_t i : chosen) rows_.add_to((*members_)[i], vector_.data());
-        for (size_t i = 0; i < members_->size(); ++i) products_[i] = rows_.product((*members_)[i], vector_.data());
+        for (size_t i = 0; i < members_->size(); ++i) {
+            products_[i] = rows_.product((*members_)[i], vector_.data());
+            stop_.count(rows_.length((*members_)[i]));
+        }
         double square = 0.0;
         for (const size_t i : chosen) square += products_[i];
         return std::sqrt(std::max(0.0, square));
@@ -137,6 +142,7 @@ class LabelVector {
 
     void compute(size_t i) {
         products_[i] = scale_ * rows_.product((*members_)[i], vector_.data());
+        stop_.count(rows_.length((*members_)[i]));
         computed_[i] = sweep_;
         sure_[i] = doubt_;
     }
@@ -202,6 +208,7 @@ class LabelVector {
     double doubt_ = 0.0, shrunk_ = 1.0;  // how wrong a product may be, for a member of length 1, times `shrunk_`
     size_t entries_ = 0;                 // of the best members together
     int64_t sweep_ = 0;
+    Stop stop_;
 };
 
 // The members of a label's groups, one group after the other; groups without members are passed over.
@@ -259,13 +266,17 @@ void score_members(Vector<const int64_t> label_indptr, Vector<const int64_t> lab
     double *to_products = products.data();
     const size_t labels = label_indptr.shape(0) - 1;
     nb::gil_scoped_release released;
+    Stop stop;
     std::vector<float> dense(static_cast<size_t>(n_features), 0.0f);
     std::vector<int64_t> members;
     std::vector<size_t> ends;
     for (size_t label = 0; label < labels; ++label) {
         gather(groups + label_starts[label], groups + label_starts[label + 1], group_starts, rows_of, members, ends);
         vectors.add_to(static_cast<int64_t>(label), dense.data());
-        for (const int64_t row : members) *to_products++ = rows.product(row, dense.data());
+        for (const int64_t row : members) {
+            *to_products++ = rows.product(row, dense.data());
+            stop.count(rows.length(row));
+        }
         vectors.clear_in(static_cast<int64_t>(label), dense.data());
     }
 }

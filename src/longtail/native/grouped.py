@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.parallel import check_stop
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _NOTHING_LEFT = 1e-6  # share of their lengths below which a sum of members is rounding
@@ -49,6 +51,7 @@ def find_members(
         share = _start(rows, norms[members], first_label + label)
         vector = rows.T @ share
         for _ in range(n_iter):
+            check_stop()
             picks = _first_best(rows @ vector, starts)
             towards = rows.T @ picks
             length = float(np.linalg.norm(towards))
@@ -93,6 +96,7 @@ def _members(
 ) -> Iterator[tuple[Array, Array]]:
     """For each label the members of its groups, one group after the other, and where each group begins."""
     for first, last in itertools.pairwise(label_indptr):
+        check_stop()
         groups = label_groups[first:last]
         sizes = group_indptr[groups + 1] - group_indptr[groups]
         groups, sizes = groups[sizes > 0], sizes[sizes > 0]

@@ -12,6 +12,8 @@
 #include <cmath>
 #include <vector>
 
+#include "stop.h"
+
 namespace {
 
 // Labels that join the working set at a time, unless more than these are in use already.
@@ -193,6 +195,7 @@ class Representation {
         const size_t size = z_.size();
         int64_t sweep = 0;
         for (; sweep < most; ++sweep) {
+            stop_.count(size * size + 1);
             double left = norm();
             left *= left;
             for (size_t i = 0; i < size; ++i) {
@@ -276,6 +279,7 @@ class Representation {
         for (size_t a = 0; a < size; ++a) {
             double *row = factor_.data() + a * size;
             const double *products = square_rows_.data() + order_[a] * stride_;
+            stop_.count(a * a);
             for (size_t b = 0; b <= a; ++b) {
                 const double *other = factor_.data() + b * size;
                 double value = products[order_[b]];
@@ -318,6 +322,7 @@ class Representation {
     std::vector<int32_t> touched_, members_, joining_;
     std::vector<double> z_, spread_z_, best_, targets_, inner_, square_rows_, downhill_, direction_, factor_;
     std::vector<size_t> order_;
+    Stop stop_;
 };
 
 template <typename T>

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.parallel import check_stop
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _FEWEST_JOINING = 16
@@ -116,6 +118,7 @@ class _Representation:
         while self.sweeps < max_sweeps:
             left = max(self.square - float(z @ (targets + products)), 0.0)
             for i in range(len(members)):
+                check_stop()
                 step = self._minimiser(float(z[i]), float(products[i]), float(gram[i, i]), left) - z[i]
                 if step:
                     left = max(left - step * (2 * products[i] - step * gram[i, i]), 0.0)

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,7 @@
 #include <nanobind/stl/string.h>
 
 #include "dual_descent.h"
+#include "stop.h"
 
 namespace {
 
@@ -76,7 +78,7 @@ struct Rows {
     std::vector<uint32_t> features;
 
     Rows(const int64_t *indptr, const int32_t *indices, const float *data, size_t n_features, const int64_t *rows,
-         size_t n_rows, float bias) {
+         size_t n_rows, float bias, Stop &stop) {
         // Kept between calls: a node of a large tree has few of all features, and clearing all would cost more.
         thread_local std::vector<uint64_t> present;
         thread_local std::vector<uint32_t> renumbered;
@@ -87,6 +89,7 @@ struct Rows {
             for (int64_t j = indptr[rows[i]]; j < indptr[rows[i] + 1]; ++j)
                 present[indices[j] >> 6] |= uint64_t{1} << (indices[j] & 63);
             total += static_cast<size_t>(indptr[rows[i] + 1] - indptr[rows[i]]);
+            stop.count(static_cast<size_t>(indptr[rows[i] + 1] - indptr[rows[i]]));
         }
         for (size_t word = 0; word < present.size(); ++word)
             for (uint64_t bits = present[word]; bits; bits &= bits - 1) {
@@ -110,6 +113,7 @@ struct Rows {
             }
             length[i] = static_cast<uint32_t>(to - first[i]);
             square[i] = static_cast<float>(sum);
+            stop.count(length[i]);
         }
     }
 };
@@ -168,10 +172,19 @@ struct Outcome {
 // primal, is at most `tolerance`. A sweep's own sums are of margins that changed under way and overstate the gap: they
 // only say when it is worth a look at the exact one.
 Outcome descend(const Siblings &s, size_t n_features, bool logistic, double tolerance, int64_t max_sweeps, uint64_t seed,
-                float negligible) {
+                float negligible, Stop &stop) {
     constexpr double worth_a_look = 4;
+    constexpr size_t strip = 64;
+    const size_t entries = std::accumulate(s.length, s.length + s.rows, size_t{0});
+    const size_t steps = strip * (entries / std::max<size_t>(1, s.rows) + 8) * s.width / 8;
+    const auto for_each_strip = [&](auto visit) {
+        for (size_t start = 0; start < s.rows; start += strip) {
+            visit(Strip{start, std::min(start + strip, s.rows)});
+            stop.count(steps);
+        }
+    };
     const bool cold = std::all_of(s.duals, s.duals + s.rows * s.width, [](float dual) { return dual == 0; });
-    if (!cold) variant->replay(s);
+    if (!cold) for_each_strip([&](Strip rows) { variant->replay(s, rows); });
     std::vector<uint32_t> order(s.rows);
     for (size_t i = 0; i < s.rows; ++i) order[i] = static_cast<uint32_t>(i);
     Shuffler shuffler(seed);
@@ -194,12 +207,14 @@ Outcome descend(const Siblings &s, size_t n_features, bool logistic, double tole
     };
     for (; out.sweeps < max_sweeps; ++out.sweeps) {
         if (out.sweeps > 0 ? out.gap <= worth_a_look * tolerance * out.primal : !cold) {
-            variant->judge(s, logistic, sums);
+            sums = {};
+            for_each_strip([&](Strip rows) { variant->judge(s, rows, logistic, sums); });
             update_gap();
             if (out.gap <= tolerance * out.primal) break;
         }
         shuffler.shuffle(order);
-        variant->sweep(s, logistic, order.data(), negligible, sums);
+        sums = {};
+        for_each_strip([&](Strip rows) { variant->sweep(s, rows, logistic, order.data(), negligible, sums); });
         update_gap();
     }
     return out;
@@ -218,8 +233,9 @@ nb::tuple train_siblings(Vector<const int64_t> indptr, Vector<const int32_t> ind
     Outcome total;
     {
         nb::gil_scoped_release released;
+        Stop stop;
         const Rows local(indptr.data(), indices.data(), data.data(), static_cast<size_t>(n_features), rows.data(),
-                         n_rows, bias);
+                         n_rows, bias, stop);
         std::vector<Weight> kept;
         std::vector<float> weights, own_duals;
         size_t first = 0, lanes_before = 0;
@@ -246,7 +262,7 @@ nb::tuple train_siblings(Vector<const int64_t> indptr, Vector<const int32_t> ind
                              block_intercepts.data(),
                              duals ? duals->data() + n_rows * lanes_before : own_duals.data()};
             const Outcome out = descend(s, local.features.size(), logistic, tolerance, max_sweeps, seed,
-                                        1e-6f * negative_cost);
+                                        1e-6f * negative_cost, stop);
             total.gap += out.gap;
             total.primal += out.primal;
             total.sweeps = std::max(total.sweeps, out.sweeps);

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from longtail.parallel import check_stop
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _MOST_SIBLINGS = 64
@@ -226,6 +228,7 @@ def _descend(
     def visit(rows: list[int], changing: bool) -> tuple[float, float]:
         losses, terms = 0.0, 0.0
         for row in rows:
+            check_stop()
             sign, cost = problem.signs[row], problem.costs[row]
             margin = sign * problem.scores(row, bias)
             losses += float(problem.primal(margin, cost).sum(dtype=np.float64))

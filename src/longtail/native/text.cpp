@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "stop.h"
+
 #if defined(_MSC_VER)
 #include <intrin.h>
 #endif
@@ -219,6 +221,7 @@ class Tokens {
         const size_t longest = std::min(rule.longest, ends_.size());
         for (size_t length = rule.shortest; length <= longest; ++length) {
             const size_t runs = ends_.size() - length + 1;
+            stop_.count(length * ends_.back());
             const auto run = [&](size_t i) {
                 const size_t begin = i == 0 ? 0 : ends_[i - 1] + 1;
                 return std::string_view(buffer_.data() + begin, ends_[i + length - 1] - begin);
@@ -274,6 +277,7 @@ class Tokens {
     std::vector<char> buffer_;
     std::vector<size_t> ends_;  // of the tokens in the buffer; each begins one blank behind the end of the one before
     std::vector<uint64_t> hashes_;
+    Stop stop_;
 };
 
 // Keys of bytes and their ids, by open addressing. Half of the hash finds the slot, the other half is kept in it so that
@@ -506,7 +510,9 @@ class GrowingVocabulary {
         std::vector<int32_t> ids(other.entries_.size());
         {
             nb::gil_scoped_release released;
+            Stop stop;
             for (size_t i = 0; i < ids.size(); ++i) {
+                stop.count(16);
                 ids[i] = find_or_add(other.keys_[i], hash_of(other.keys_[i]));
                 entries_[static_cast<size_t>(ids[i])].frequency += other.entries_[i].frequency;
             }
@@ -526,6 +532,7 @@ class GrowingVocabulary {
         const int64_t *given = ids.data();
         {
             nb::gil_scoped_release released;
+            Stop stop;
             struct Item {
                 uint64_t prefix;
                 int64_t id;
@@ -537,7 +544,8 @@ class GrowingVocabulary {
                 for (size_t j = 0; j < 8; ++j) prefix = (prefix << 8) | (j < name.size() ? static_cast<uint8_t>(name[j]) : 0);
                 items[i] = {prefix, given[i]};
             }
-            std::sort(items.begin(), items.end(), [this](const Item &a, const Item &b) {
+            std::sort(items.begin(), items.end(), [this, &stop](const Item &a, const Item &b) {
+                stop.count(1);
                 return a.prefix != b.prefix ? a.prefix < b.prefix
                                             : keys_[static_cast<size_t>(a.id)] < keys_[static_cast<size_t>(b.id)];
             });

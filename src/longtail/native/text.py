@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from longtail.parallel import check_stop
+
 Array = np.ndarray[Any, np.dtype[Any]]
 Text = str | bytes
 
@@ -95,6 +97,7 @@ class Vocabulary:
         """Rows of counts of the known features, columns ascending."""
         found = _Counts()
         for text in texts:
+            check_stop()
             tokens = code_points.tokens(text, min_length)
             counts = Counter(map(self._positions.get, word_ngrams(tokens, shortest, longest)))
             found.add(sorted((column, times) for column, times in counts.items() if column is not None))
@@ -115,6 +118,7 @@ class GrowingVocabulary:
         """Rows of counts by the ids features were given when first met; empty rows unless `keep`."""
         found = _Counts()
         for text in texts:
+            check_stop()
             tokens = code_points.tokens(text, min_length)
             counts = Counter(map(self._positions.__getitem__, word_ngrams(tokens, shortest, longest)))
             self._frequencies.update(counts.keys())

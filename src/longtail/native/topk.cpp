@@ -5,6 +5,8 @@
 
 #include <nanobind/stl/optional.h>
 
+#include "stop.h"
+
 namespace {
 
 // The first score in [from, width) above `floor`, or width. Whole strips are skipped at vector speed.
@@ -28,6 +30,7 @@ void update_topk(Matrix<const float> scores, int64_t first_label, std::optional<
     int64_t *all_labels = best_labels.data();
     float *all_best = best_scores.data();
     nb::gil_scoped_release released;
+    Stop stop;
     for (size_t i = 0; i < rows; ++i) {
         const float *row = all_scores + i * width;
         int64_t *labels = all_labels + i * k;
@@ -43,6 +46,7 @@ void update_topk(Matrix<const float> scores, int64_t first_label, std::optional<
             best[place] = row[j];
             labels[place] = first_label + static_cast<int64_t>(j);
         }
+        stop.count(width);
     }
 }
 

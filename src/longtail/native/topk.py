@@ -13,11 +13,12 @@ def update_topk(scores: Array, first_label: int, mask: Array | None, best_labels
     """Let the scores of labels `first_label` onwards compete for the k best of each row, in place.
 
     Blocks must come in ascending order of labels. Ties go to the lowest label; a label outside `mask`, or with a
-    score of -inf, never enters. Start with labels -1 and scores -inf.
+    score of -inf or NaN, never enters. Start with labels -1 and scores -inf.
     """
     width = scores.shape[1]
     if mask is not None:
         scores = np.where(mask, scores, -np.inf)
+    scores = np.where(np.isnan(scores), -np.inf, scores)
     labels = np.broadcast_to(np.arange(first_label, first_label + width), scores.shape)
     labels = np.where(scores > -np.inf, labels, -1)
     all_scores = np.concatenate([best_scores, scores], axis=1)

@@ -20,6 +20,7 @@
 #include <nanobind/stl/optional.h>
 
 #include "lanes.h"
+#include "stop.h"
 
 namespace {
 
@@ -278,6 +279,7 @@ LONGTAIL_WIDE void walk_spread(const Spread &spread, const Hit *hits, const size
 
 // What a search works with, kept from node to node.
 struct Scratch {
+    Stop stop;
     std::vector<uint32_t> table;
     Spread spread;
     std::vector<Hit> hits;
@@ -501,6 +503,7 @@ class TreeSearch {
             const int64_t *child = tree.children.data() + edge + first;
             const auto labels = static_cast<size_t>(std::count_if(child, child + count, [](int64_t id) { return id < 0; }));
             if (nodes_only && labels == count) continue;
+            scratch.stop.count(features + block.rows);
             // What a walk costs, in strips of a dense matrix: a single weight that goes to its child costs about four, as
             // the features that rows have are those with the most weights. Spreading out the directory costs a write per
             // feature of the node, spreading out the weights a dense matrix.
@@ -524,9 +527,10 @@ class TreeSearch {
                     walk_spread(scratch.spread, scratch.hits.data(), scratch.bounds.data(), static_cast<size_t>(to - from),
                                 scratch.scores.data());
                 }
-                for (float *scores = scratch.scores.data(); from != to; ++from, scores += width) {
+                for (float *scores = scratch.scores.data(); from != to; ++from) {
                     if (dense) {
                         offer_children(tree, *from, edge + first, count, labels, mask, open, scores, next, emit, floor);
+                        scores += width;
                         continue;
                     }
                     float own[block_children] = {};

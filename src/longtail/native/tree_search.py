@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from longtail.parallel import check_stop
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _BLOCK_CHILDREN = 256
@@ -68,7 +70,7 @@ class TreeSearch:
         self._n_features, self._n_labels, self._logistic, self._trees = n_features, n_labels, logistic, list(trees)
         self._path_weight = np.float32(path_weight)
         self._calibrations: dict[int, tuple[float, float, Array, Array]] = {}
-        self._dense: dict[tuple[int, int], Array] = {}
+        self._dense: dict[tuple[int, int], tuple[Array, Array]] = {}
 
     def calibrate(self, tree: int, slope: float, offset: float, knots: Array, values: Array) -> None:
         """Turn log scores s of a tree into sigmoid(slope s + offset), or read them off a table where there is one."""
@@ -86,21 +88,25 @@ class TreeSearch:
             return np.interp(log_scores, knots, values)
         return np.asarray(1 / (1 + np.exp(-(slope * log_scores + offset))))
 
-    def _weights(self, tree: int, block: int) -> Array:
-        """The weights of a block, features x children."""
+    def _weights(self, tree: int, block: int, wanted: Array) -> Array:
+        """The weights of a block, wanted features x children."""
         if (tree, block) not in self._dense:
             features, slots, weights = block_entries(self._trees[tree], block, self._n_features)
-            dense = np.zeros((self._n_features, _BLOCK_CHILDREN), dtype=np.float32)
-            dense[features, slots] = weights
-            self._dense[tree, block] = dense
-        return self._dense[tree, block]
+            known, rows = np.unique(features, return_inverse=True)
+            # A row for each feature that has weights, and one of zeros for all others.
+            dense = np.zeros((len(known) + 1, _BLOCK_CHILDREN), dtype=np.float32)
+            dense[rows, slots] = weights
+            self._dense[tree, block] = np.append(known, -1), dense
+        known, dense = self._dense[tree, block]
+        rows = np.searchsorted(known[:-1], wanted)
+        return np.asarray(dense[np.where(known[rows] == wanted, rows, len(dense) - 1)])
 
     def _children(self, tree: int, node: int, features: Array, values: Array) -> tuple[Array, Array]:
         """The children of a node, and what each adds to the log score."""
         t = self._trees[tree]
         edges = slice(int(t["pointers"][node]), int(t["pointers"][node + 1]))
         first, last = int(t["first_block"][node]), int(t["first_block"][node + 1])
-        parts = [values @ self._weights(tree, block)[features] for block in range(first, last)]
+        parts = [values @ self._weights(tree, block, features) for block in range(first, last)]
         scores = np.concatenate(parts)[: edges.stop - edges.start]
         margins = scores * t["scales"][edges] + t["intercepts"][edges]
         return t["children"][edges], log_probability(margins.astype(np.float32), self._logistic)
@@ -147,6 +153,7 @@ class TreeSearch:
         self, indptr: Array, indices: Array, data: Array, first: int, last: int
     ) -> Iterator[tuple[int, Any, Any]]:
         for row in range(first, last):
+            check_stop()
             part = slice(int(indptr[row]), int(indptr[row + 1]))
             yield row, indices[part], data[part]
 

@@ -163,7 +163,7 @@ class TokenRows:
     """
 
     def __init__(self, ids: Array, offsets: Array) -> None:
-        if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(ids) or np.any(np.diff(offsets) < 0):
+        if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(ids) or (offsets[1:] < offsets[:-1]).any():
             raise InvalidInput(f"the offsets of the tokens do not rise from 0 to their number, {len(ids)}")
         self.ids = ids
         self.offsets = offsets

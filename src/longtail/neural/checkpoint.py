@@ -110,9 +110,7 @@ def read_checkpoint(
 
 
 def _restore(state: State, network: nn.Module, optimiser: Optimiser) -> Position:
-    position = Position(
-        _numbers(state, "losses"), _numbers(state, "values"), best_epoch=int(state.fact("best_epoch", int))
-    )
+    position = Position(_numbers(state, "losses"), _numbers(state, "values"), best_epoch=state.size("best_epoch"))
     if not (
         0 <= position.best_epoch <= len(position.losses)
         and len(position.values) in (0, len(position.losses))
@@ -123,7 +121,7 @@ def _restore(state: State, network: nn.Module, optimiser: Optimiser) -> Position
     moments = loaded_tensors(state.part("optimiser"), optimiser.tensors())
     if "best" in state.parts:
         position.best = loaded_tensors(state.part("best"), network.state_dict())
-    count = int(state.fact("averaged", int))
+    count = state.size("averaged")
     if count:
         position.average = WeightAverage(network)
         position.average.mean = loaded_tensors(state.part("average"), position.average.mean)

@@ -20,7 +20,7 @@ from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Produc
 from longtail.neural.model import ENCODERS, NeuralModel, encoder_for, seeded, threads, training_plan
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
-from longtail.parameters import Choice, Constraint, Number, Sequence
+from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.progress import stage
 from longtail.store import State
 from longtail.store.state import saved_params
@@ -125,7 +125,7 @@ class MultiHeadClassifier(NeuralModel):
         "n_networks": Number(low=1, high=100, whole=True),
         "batch_size": Number(low=1, high=2**31, whole=True, optional=True),
         "random_state": Number(low=0, high=2**31, whole=True),
-        "n_jobs": Number(whole=True, optional=True),
+        "n_jobs": Threads(),
     }
 
     histories_: list[History]
@@ -329,7 +329,8 @@ class MultiHeadClassifier(NeuralModel):
         elif self.head == "bottleneck":
             sizes += [(self.head_width or 100) * self.width, (self.head_width or 100) * n_labels]
         elif self.head == "dft":
-            sizes += [self.slack * n_labels, self.slack * self.width]
+            columns = 2 * min(self.active_, (n_labels - 1) // 2) + 1 + self.slack
+            sizes += [self.slack * n_labels, columns * self.width]
         else:
             sizes.append(n_labels * self.width)
         return sizes
@@ -356,14 +357,12 @@ class MultiHeadClassifier(NeuralModel):
         """Build the fitted model again, or raise `ModelFormatError`."""
         model = cls._restored(state)
         radices = state.fact("radices", list)
-        if not all(isinstance(radix, int) and 1 <= radix <= 2**31 for radix in radices):
-            raise ModelFormatError(f"{state.kind}: the lengths of heads are {radices!r}")
+        if not all(type(radix) is int and 1 <= radix <= 2**31 for radix in radices):
+            raise ModelFormatError(f"{state.kind}: the lengths of heads are {radices[:8]!r}")
         model.radices_ = tuple(radices)
-        model.active_ = state.fact("active", int)
+        model.active_ = state.size("active", least=1)
         model.histories_ = []
-        model._load_networks(state, state.fact("n_networks", int))
-        if any(not _is_order(network.head) for network in model.networks_):
-            raise ModelFormatError(f"{state.kind}: the positions of labels are not a permutation")
+        model._load_networks(state, state.size("n_networks"))
         return model
 
 
@@ -379,8 +378,3 @@ def _filled(n_labels: int, n_heads: int) -> int:
     """The number of blocks, at most `n_heads`, that are all filled when labels go into blocks of one length."""
     length = -(-n_labels // min(n_heads, n_labels))
     return -(-n_labels // length)
-
-
-def _is_order(head: Head) -> bool:
-    position = getattr(head, "position", getattr(head, "order", None))
-    return position is None or torch.equal(position.sort().values, torch.arange(head.n_labels))

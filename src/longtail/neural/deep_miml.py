@@ -10,14 +10,15 @@ from scipy import sparse
 
 from longtail.aggregated import GroupRobustLabelVectors
 from longtail.aggregated.aggregation import Aggregation
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.memory import MemoryPlan
 from longtail.neural.batches import BagRows, Rows
 from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.model import NeuralModel, encoder_for, seeded, threads, training_plan
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
-from longtail.parameters import Choice, Constraint, Number
+from longtail.parameters import Choice, Constraint, Number, Threads
 from longtail.store import State
 from longtail.store.state import saved_params
 from longtail.validation import as_counts, as_features, as_label_mask, check_k
@@ -87,7 +88,7 @@ class DeepMIML(NeuralModel):
         "rectified": Choice((None, True, False)),
         "dropout": Number(low=0, high=0.95),
         "random_state": Number(low=0, high=2**31, whole=True),
-        "n_jobs": Number(whole=True, optional=True),
+        "n_jobs": Threads(),
     }
 
     history_: History | None
@@ -198,7 +199,11 @@ class DeepMIML(NeuralModel):
         n_labels = len(self.labels_)
         rectified = self.targets == "set" if self.rectified is None else self.rectified
         scores = ConceptScores(self.hidden, n_labels, self.concepts, rectified)
-        vectors = torch.from_numpy(self.label_vectors_[self.labels_].toarray()) if self.tau else None
+        vectors = None
+        if self.tau:
+            dense = {"vectors of labels": 4 * n_labels * self.n_features_in_}
+            MemoryPlan("the mask of DeepMIML", dense, "Use tau=0, or fewer features.").check()
+            vectors = torch.from_numpy(self.label_vectors_[self.labels_].toarray())
         return Network(BagScores(encoder, scores, vectors, self.tau), BagLabels(n_labels, self.loss))
 
     def _table_sizes(self) -> list[int]:
@@ -208,7 +213,8 @@ class DeepMIML(NeuralModel):
         """The k best labels of each bag and their probabilities; parameters as of `fit` and `predict_topk`."""
         X = self._check_rows(X)
         Aggregation.of(groups, sparse.csr_array((np.shape(groups)[1], 1)), X.shape[0])
-        return self._search(self._bags(X, groups), check_k(k), as_label_mask(allow, deny, self.n_labels_))
+        bags = self._bags(X, groups)
+        return self._search(bags, check_k(k, len(bags)), as_label_mask(allow, deny, self.n_labels_))
 
     def soft_assignments(self, X: Any, groups: Any) -> Any:
         """How much each instance of a bag stands for each label, 1 on average over a bag.
@@ -245,6 +251,8 @@ class DeepMIML(NeuralModel):
         """Build the fitted model again, or raise `ModelFormatError`."""
         model = cls._restored(state)
         model.label_vectors_ = state.csr("label_vectors", np.float32, (model.n_labels_, model.n_features_in_))
+        if not np.isfinite(model.label_vectors_.data).all():
+            raise ModelFormatError(f"{state.kind}: the vectors of labels must be finite")
         model.history_ = None
         model._load_networks(state, 1)
         return model

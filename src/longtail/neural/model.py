@@ -25,6 +25,8 @@ from longtail.neural.training import Settings
 from longtail.neural.weights import load_weights, weights_state
 from longtail.parallel import resolve_jobs
 from longtail.store import State
+from longtail.store.invariants import rises
+from longtail.validation import finite
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -79,6 +81,7 @@ class NeuralModel(Estimator):
         network: nn.Module = self.networks_[0] if len(self.networks_) == 1 else Ensemble(self.networks_)
         with threads(self.n_jobs):
             found, scores = predict_rows(network, rows, places, allowed=allowed)
+        finite(scores[scores != -np.inf])
         labels = np.where(found >= 0, self.labels_[np.maximum(found, 0)] if len(self.labels_) else -1, -1)
         beyond = ((0, 0), (0, k - places))
         return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
@@ -160,7 +163,7 @@ class NeuralModel(Estimator):
     def _restored(cls, state: State) -> Self:
         """A model with the parameters and sizes of `state`, not yet with networks."""
         model = cls._from_params(state)
-        model.n_features_in_, model.n_labels_ = state.fact("n_features", int), state.fact("n_labels", int)
+        model.n_features_in_, model.n_labels_ = state.size("n_features"), state.size("n_labels")
         model.labels_ = _checked_labels(state, model.n_labels_)
         model.encoder_ = state.fact("encoder", str)
         if model.encoder_ not in ENCODERS:
@@ -172,7 +175,9 @@ class NeuralModel(Estimator):
         if not 1 <= n_networks <= len(state.parts):
             raise ModelFormatError(f"{state.kind}: {n_networks} networks in {len(state.parts)} parts")
         parts = [state.part(f"network{i}", "Weights") for i in range(n_networks)]
-        stored = min(sum(array.size for array in part.arrays.values()) for part in parts)
+        stored = min(
+            sum(array.size for array in part.arrays.values() if isinstance(array, np.ndarray)) for part in parts
+        )
         claimed = sum(self._table_sizes())
         if claimed > stored:
             raise ModelFormatError(f"{state.kind}: tables of {claimed} numbers in arrays that hold {stored}")
@@ -205,7 +210,7 @@ def encoder_for(X: Any) -> str:
 def _checked_labels(state: State, n_labels: int) -> Array:
     """The ascending ids of the labels that networks give, or `ModelFormatError`."""
     labels: Array = np.array(state.array("labels", np.int64, (None,)))
-    if n_labels < 1 or not len(labels) or labels[0] < 0 or labels[-1] >= n_labels or (np.diff(labels) <= 0).any():
+    if n_labels < 1 or not len(labels) or labels[0] < 0 or labels[-1] >= n_labels or not rises(labels):
         raise ModelFormatError(f"{state.kind}: the ids of labels do not rise within 0 to {n_labels - 1}")
     return labels
 

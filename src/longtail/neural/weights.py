@@ -54,7 +54,10 @@ def tensors_state(tensors: Mapping[str, Any]) -> State:
 
 
 def loaded_tensors(state: State, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copies of the tensors of `state`, or `ModelFormatError` unless names, dtypes and shapes are those of `like`."""
+    """Copies of the tensors of `state`, or `ModelFormatError`.
+
+    Names, dtypes and shapes must be those of `like`, and numbers finite.
+    """
     if state.kind != KIND:
         raise ModelFormatError(f"found {state.kind!r}; expected {KIND!r}")
     extra = sorted(set(state.arrays) - {_stored_name(name) for name in like})
@@ -63,6 +66,8 @@ def loaded_tensors(state: State, like: Mapping[str, Tensor]) -> dict[str, Tensor
     found = {}
     for name, tensor in like.items():
         array = state.array(_stored_name(name), _as_array(name, tensor).dtype, _stored_shape(tensor.shape))
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelFormatError(f"{KIND}: array {_stored_name(name)!r} holds numbers that are not finite")
         # A copy: what the store gives may be a mapped file, which cannot be written to.
         found[name] = torch.from_numpy(np.array(array)).reshape(tensor.shape)
     return found

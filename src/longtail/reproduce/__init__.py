@@ -1,12 +1,16 @@
-"""The papers' experiments, each by one name: what was expected beside what was measured in this run."""
+"""The papers' experiments, each by one name: what is published, or our own earlier runs, beside this run."""
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, Unavailable
+from longtail.reproduce.benchmarks import why_missing
+
+_log = logging.getLogger(__name__)
 
 NAMES: dict[str, str] = {
     "ridge": "closed-form ridge: accuracy, choice of alpha, sparsification, cost of the solvers",
@@ -38,6 +42,12 @@ def run(name: str, out_directory: str | PathLike[str], *, quick: bool = False) -
     paths : list of path
         The files written.
 
+    Raises
+    ------
+    Unavailable
+        If none of the data sets that the experiment measures on is here. What it measures without them, such as
+        simulations, is written before; without such parts nothing is written.
+
     Examples
     --------
     >>> run("alchemy", "results")
@@ -47,5 +57,12 @@ def run(name: str, out_directory: str | PathLike[str], *, quick: bool = False) -
     if name not in NAMES:
         raise InvalidInput(f"no experiment is called {name!r}; known are {', '.join(NAMES)}")
     module = import_module(f"longtail.reproduce.{name.replace('-', '_')}")
+    names = module.data_sets(quick=quick)
+    missing = [why for why in map(why_missing, names) if why is not None]
+    for why in missing if len(missing) < len(names) else ():
+        _log.warning("left out: %s", why)
     paths: list[Path] = module.run(Path(out_directory), quick=quick)
+    if len(missing) == len(names):
+        written = f"only what needs no data is in {paths[0]}" if paths else "nothing was measured or written"
+        raise Unavailable(f"no data set of the experiment {name} is here; {written}. {'. '.join(missing)}")
     return paths

@@ -11,26 +11,29 @@ from longtail.reproduce.argmaxable_checks import Proofs
 from longtail.reproduce.argmaxable_counts import counts
 from longtail.reproduce.argmaxable_layers import fourier_layers, truncated_ridge
 from longtail.reproduce.argmaxable_radii import radii
-from longtail.reproduce.benchmarks import Benchmark, load_benchmarks
+from longtail.reproduce.benchmarks import Benchmark, left_out, load_benchmarks
 from longtail.reproduce.tables import Results, Section
 
 _INTRODUCTION = (
     "A label set is argmaxable if some input gets exactly these labels from the output layer (Grivas et al., AAAI "
-    "2024). Every figure was measured in this run, except those in columns named expected: reference values of the "
-    "same stand-ins from an independent implementation. The paper's own networks and data are not here. Radii are in "
+    "2024). Every figure was measured in this run, except those in columns named earlier run: our own earlier runs "
+    "of another implementation on the same stand-ins. The paper's own networks and data are not here. Radii are in "
     "the paper's units: inputs between -10,000 and 10,000."
 )
+
+
+def data_sets(*, quick: bool) -> tuple[str, ...]:
+    """The data sets that are measured on, where they are here."""
+    return ("bibtex",) if quick else ("bibtex", "delicious")
 
 
 def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
     """Write ``argmaxable.md``, ``argmaxable.json`` and pictures; see `longtail.reproduce.run`."""
     require_highspy()  # now, and not after minutes: exact radii cannot do without
-    benchmarks, missing = load_benchmarks(("bibtex",) if quick else ("bibtex", "delicious"))
-    introduction = _INTRODUCTION
-    if missing:
-        introduction += f" Left out, because not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}."
+    names = data_sets(quick=quick)
+    introduction = _INTRODUCTION + left_out(names)
     results = Results(out_directory, "argmaxable", "Label sets out of reach", introduction, quick=quick)
-    for section in _sections(benchmarks, quick):
+    for section in _sections(load_benchmarks(names), quick):
         results.put(section)
     return results.finish()
 

@@ -35,12 +35,12 @@ _ALPHA = 30.0
 _SETS = 100
 _QUICK_SETS = 20
 # Percent of 100 random test label sets that are unargmaxable at scores above 0, by rank.
-EXPECTED_UNARGMAXABLE = {
+EARLIER_UNARGMAXABLE = {
     "bibtex": {5: 100.0, 10: 100.0, 20: 100.0, 40: 100.0, 80: 46.0},
     "delicious": {10: 100.0, 25: 100.0, 50: 98.0, 100: 96.0, 200: 44.0},
 }
 # Percent that no witness was found for, and the median radius, by slack columns.
-EXPECTED_FOURIER: dict[str, dict[int, tuple[float, float | None]]] = {
+EARLIER_FOURIER: dict[str, dict[int, tuple[float, float | None]]] = {
     "bibtex": {0: (0.0, 675.0)},
     "delicious": {0: (23.0, None), 16: (0.0, 1.6)},
 }
@@ -60,7 +60,7 @@ def truncated_ridge(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool)
     panels: list[Panel] = []
     columns = (
         Column("rank", "d"),
-        Column("expected: unargmaxable above 0, %", ".0f"),
+        Column("earlier run: unargmaxable above 0, %", ".0f"),
         Column("measured: unargmaxable above 0, %", ".0f"),
         Column("difference", "+.0f"),
         Column("undetermined above 0, %", ".0f"),
@@ -72,8 +72,8 @@ def truncated_ridge(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool)
         train, _ = benchmark.features("as published")
         layer = output_layer(Ridge(_ALPHA).fit(train, benchmark.train.labels))
         sets = sampled_sets(benchmark, quick)
-        expected = EXPECTED_UNARGMAXABLE[benchmark.name]
-        ranks = [rank for rank in expected if not quick or rank <= 40]
+        earlier = EARLIER_UNARGMAXABLE[benchmark.name]
+        ranks = [rank for rank in earlier if not quick or rank <= 40]
         truncate = layer.truncations(max(ranks))
         rows: list[tuple[Cell, ...]] = []
         with task(f"truncated ridge on {benchmark.title}", total=len(ranks)) as advance:
@@ -87,15 +87,15 @@ def truncated_ridge(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool)
                 proofs.add(f"{benchmark.title}, ridge of rank {rank}, its own rule", ruled)
                 share, own = (100 * each.count(UNARGMAXABLE) / len(each) for each in (plain, ruled))
                 left, own_left = (100 * each.count(UNDETERMINED) / len(each) for each in (plain, ruled))
-                difference = share - expected[rank]
+                difference = share - earlier[rank]
                 per_set = 1000 * seconds / len(plain)
-                rows.append((rank, expected[rank], share, difference, left, own, own_left, per_set))
+                rows.append((rank, earlier[rank], share, difference, left, own, own_left, per_set))
                 advance(1)
         tables.append(Table(_title(benchmark, layer, sets), columns, rows))
         lines = [
             Line("scores above 0", ranks, [float(row[2] or 0) for row in rows], style=0),
             Line("scores of at least 0.5", ranks, [float(row[5] or 0) for row in rows], style=1),
-            Line("scores above 0, expected", ranks, [expected[rank] for rank in ranks], style=6, dash="dashed"),
+            Line("scores above 0, earlier run", ranks, [earlier[rank] for rank in ranks], style=6, dash="dashed"),
         ]
         panels.append(Panel(benchmark.title, "rank", "unargmaxable, percent of label sets", lines, log_x=True))
         yield Section(
@@ -121,10 +121,10 @@ def fourier_layers(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool) 
     columns = (
         Column("data"),
         *(Column(name, "d") for name in ("k", "slack columns", "d")),
-        Column("expected: no witness, %", ".0f"),
+        Column("earlier run: no witness, %", ".0f"),
         Column("measured: no witness, %", ".0f"),
         Column("unargmaxable, %", ".0f"),
-        Column("expected: median radius", ".3g"),
+        Column("earlier run: median radius", ".3g"),
         Column("measured: median radius", ".3g"),
         Column("smallest radius", ".1e"),
         Column("radius exact, %", ".0f"),
@@ -143,17 +143,17 @@ def fourier_layers(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool) 
                 proofs.add(f"{benchmark.title}, sines and cosines, {slack} slack columns", audit)
                 reached = audit.verdicts == ARGMAXABLE
                 known = PAPER_UNITS * audit.radii[reached]
-                expected, expected_median = EXPECTED_FOURIER[benchmark.name].get(slack, (None, None))
+                earlier, earlier_median = EARLIER_FOURIER[benchmark.name].get(slack, (None, None))
                 rows.append(
                     (
                         benchmark.title,
                         most,
                         slack,
                         weights.shape[1],
-                        expected,
+                        earlier,
                         100 * (len(audit) - audit.count(ARGMAXABLE)) / len(audit),
                         100 * audit.count(UNARGMAXABLE) / len(audit),
-                        expected_median,
+                        earlier_median,
                         float(np.median(known)) if len(known) else None,
                         float(known.min()) if len(known) else None,
                         100 * float(np.mean(audit.radius_is_exact[reached])) if len(known) else None,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from longtail.data import Corpus, data_set, load_data_set
+from longtail.data.catalogue import part_files
 from longtail.errors import Unavailable
 from longtail.metrics import inverse_propensity, precision_at_k, propensity_constants, psp_at_k
 from longtail.text import RowScaling
@@ -61,12 +62,26 @@ class Benchmark:
         return precision | {f"PSP@{k}": 100 * psp_at_k(truth, top_labels, k, self.inverse_propensity) for k in KS}
 
 
-def load_benchmarks(names: tuple[str, ...]) -> tuple[list[Benchmark], list[str]]:
-    """Those of the data sets that are here, and the titles of the others."""
-    found, missing = [], []
-    for name in names:
-        try:
-            found.append(Benchmark(name, load_data_set(name, "train"), load_data_set(name, "test")))
-        except Unavailable:
-            missing.append(data_set(name).title)
-    return found, missing
+def load_benchmarks(names: tuple[str, ...]) -> list[Benchmark]:
+    """Those of the data sets that are here."""
+    return [
+        Benchmark(name, load_data_set(name, "train"), load_data_set(name, "test"))
+        for name in names
+        if why_missing(name) is None
+    ]
+
+
+def why_missing(name: str) -> str | None:
+    """None where both parts of a data set are here; else where they were looked for and how to get them."""
+    try:
+        part_files(name, "train")
+        part_files(name, "test")
+    except Unavailable as error:
+        return str(error)
+    return None
+
+
+def left_out(names: tuple[str, ...]) -> str:
+    """A sentence for a report on those of the data sets that are not here; nothing where all are."""
+    missing = ", ".join(data_set(name).title for name in names if why_missing(name) is not None)
+    return f" Left out, because not found in `$LONGTAIL_DATA`, the cache or the system: {missing}." if missing else ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from longtail.progress import task
-from longtail.reproduce.benchmarks import Benchmark, load_benchmarks
+from longtail.reproduce.benchmarks import Benchmark, left_out, load_benchmarks
 from longtail.reproduce.dft_findings import Findings
 from longtail.reproduce.dft_runs import HEADS, METRIC_K, Plan, Run, Split, chosen_rate, measured
 from longtail.reproduce.records import Records, about
@@ -37,13 +37,17 @@ _INTRODUCTION = (
 )
 
 
+def data_sets(*, quick: bool) -> tuple[str, ...]:
+    """The data sets that are measured on, where they are here."""
+    return ("bibtex",) if quick else tuple(_PLANS)
+
+
 def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
     """Write ``dft.md``, ``dft.json``, records of trainings and pictures; see `longtail.reproduce.run`."""
-    benchmarks, missing = load_benchmarks(("bibtex",) if quick else tuple(_PLANS))
+    benchmarks = load_benchmarks(data_sets(quick=quick))
     names = [benchmark.name for benchmark in benchmarks]
     introduction = f"{_INTRODUCTION} {about([_records(out_directory, name, quick) for name in names])}"
-    if missing:
-        introduction += f" Left out, because not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}."
+    introduction += left_out(data_sets(quick=quick))
     results = Results(out_directory, "dft", "Narrow output layers", introduction, quick=quick)
     if not quick and names:
         measure_parts("longtail.reproduce.dft:measure", names[::-1], out_directory)
@@ -61,7 +65,7 @@ def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
 
 def measure(part: str, directory: str) -> None:
     """Train and audit all layers on the data set called `part`."""
-    [benchmark], _ = load_benchmarks((part,))
+    [benchmark] = load_benchmarks((part,))
     plan = _PLANS[part]
     for _ in compared(_split(benchmark, plan), plan, _records(Path(directory), part, quick=False)):
         pass

@@ -15,9 +15,11 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from longtail.errors import Unavailable
+from longtail.processes import isolated_python
 
 # A process starts with the peak of the one that started it (on Linux), so a bare interpreter stands in between.
-_LAUNCHER = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, *sys.argv[1:]]))"
+_LAUNCHER = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
+_CHILD = "from longtail.reproduce.isolated import main; main()"
 
 
 def call_isolated(function: str, *, environment: Mapping[str, str] | None = None, **arguments: Any) -> Any:
@@ -29,7 +31,7 @@ def call_isolated(function: str, *, environment: Mapping[str, str] | None = None
     True
     """
     done = subprocess.run(
-        [sys.executable, "-S", "-c", _LAUNCHER, "-m", "longtail.reproduce.isolated", function, json.dumps(arguments)],
+        [sys.executable, "-I", "-S", "-c", _LAUNCHER, *isolated_python(_CHILD, function, json.dumps(arguments))],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
@@ -80,10 +82,7 @@ def _peak_resident() -> int:
     return int(peak) if sys.platform == "darwin" else 1024 * int(peak)
 
 
-def _main() -> None:
+def main() -> None:
+    """Be the child: call what the arguments name and print the answer."""
     module, _, name = sys.argv[1].partition(":")
     print(json.dumps(getattr(importlib.import_module(module), name)(**json.loads(sys.argv[2]))))
-
-
-if __name__ == "__main__":
-    _main()

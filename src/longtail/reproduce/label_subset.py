@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from longtail.reproduce.benchmarks import Benchmark, load_benchmarks
+from longtail.reproduce.benchmarks import Benchmark, left_out, load_benchmarks
 from longtail.reproduce.claims import statements
 from longtail.reproduce.label_subset_curves import cost, quality_by_size
 from longtail.reproduce.label_subset_tables import Prepared, Tables
@@ -21,15 +21,17 @@ _SIZED = ("bibtex", "delicious")
 _COSTED = "eurlex-4k"
 
 
+def data_sets(*, quick: bool) -> tuple[str, ...]:
+    """The data sets that are measured on, where they are here."""
+    return ("bibtex",) if quick else ("bibtex", "delicious", "mediamill", "eurlex-4k")
+
+
 def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
     """Write ``label-subset.md``, ``label-subset.json`` and a picture; see `longtail.reproduce.run`."""
-    names = ("bibtex",) if quick else ("bibtex", "delicious", "mediamill", "eurlex-4k")
-    benchmarks, missing = load_benchmarks(names)
-    introduction = _INTRODUCTION
-    if missing:
-        introduction += f" Left out, because not found in `$LONGTAIL_DATA` or the cache: {', '.join(missing)}."
+    names = data_sets(quick=quick)
+    introduction = _INTRODUCTION + left_out(names)
     results = Results(out_directory, "label-subset", "A few labels that stand for all", introduction, quick=quick)
-    for section in _sections(benchmarks, quick):
+    for section in _sections(load_benchmarks(names), quick):
         results.put(section)
     return results.finish()
 

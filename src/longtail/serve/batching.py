@@ -13,9 +13,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from longtail.parallel import Stop, Stopped
 from longtail.serve.refusal import Refusal
 
 _log = logging.getLogger(__name__)
@@ -23,6 +25,8 @@ _log = logging.getLogger(__name__)
 # A client that hung up is looked for only when its request waits longer than this: looking costs more than scoring.
 _PATIENCE = 0.5
 _LONGEST_RETRY = 60
+# For a thread that was told to stop to end: kernels look more often, what is not ours may never.
+_LAST_SECONDS = 1.0
 _MEMORY = 0.8  # share of the earlier rate in its running mean
 
 
@@ -97,6 +101,8 @@ class Batcher:
         self._waiting = 0
         self._rate = 0.0
         self._closed = False
+        self._asking = 0  # requests that wait for results
+        self._stop = Stop()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
@@ -130,6 +136,7 @@ class Batcher:
         loop = asyncio.get_running_loop()
         job = _Job(group, items, loop.create_future(), loop, time.monotonic() + self._seconds)
         self._enter(job)
+        self._asking += 1
         watcher: asyncio.Future[Any] | None = None
         try:
             await asyncio.wait((job.future,), timeout=min(_PATIENCE, self._seconds))
@@ -147,6 +154,7 @@ class Batcher:
                 raise Gone
             raise _Late(self._seconds, self._retry())
         finally:
+            self._asking -= 1
             if watcher is not None:
                 watcher.cancel()
             if not job.future.done():
@@ -172,15 +180,19 @@ class Batcher:
                 job.group, job.items = None, ()
 
     def _serve(self) -> None:
-        while True:
-            with self._changed:
+        with suppress(Stopped), self._stop.obeyed():
+            while jobs := self._wait_for_jobs():
+                self._score(jobs)
+
+    def _wait_for_jobs(self) -> list[_Job]:
+        """What to do next; nothing when the queue is closed and empty."""
+        with self._changed:
+            while True:
                 while not self._jobs and not self._closed:
                     self._changed.wait()
-                if not self._jobs:
-                    return
                 jobs = self._take()
-            if jobs:
-                self._score(jobs)
+                if jobs or (self._closed and not self._jobs):
+                    return jobs
 
     def _take(self) -> list[_Job]:
         taken: list[_Job] = []
@@ -226,12 +238,18 @@ class Batcher:
         return results
 
     async def close(self) -> None:
-        """Take nothing more, finish what waits, end the thread."""
+        """Take nothing more, finish what requests wait for, end the thread, or leave it where it does not stop."""
         with self._changed:
             self._closed = True
             self._changed.notify()
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
+        if self._thread is None:
+            return
+        while self._asking and self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join, 0.05)
+        self._stop.request()
+        await asyncio.to_thread(self._thread.join, _LAST_SECONDS)
+        if self._thread.is_alive():
+            _log.warning("%s still works on what nobody waits for any more, and is left behind", self._name)
 
 
 def _deliver(results: list[tuple[_Job, Any]]) -> None:

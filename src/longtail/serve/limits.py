@@ -48,7 +48,8 @@ class Limits:
     header_seconds : float
         Until they must have arrived, and how long an idle connection is kept.
     connections : int
-        Open at once; the longest idle one makes room for another.
+        Open at once; the longest idle one makes room for another. `run` takes fewer where the process may not open as
+        many files.
 
     Examples
     --------

@@ -98,7 +98,7 @@ class TextSegment(BaseModel):
 class TreeStep(BaseModel):
     """A step on the path to the label in a label tree."""
 
-    tree: int = Field(examples=[0])
+    tree: int = Field(description="Which of the trees, counted from 1.", examples=[1])
     to: str = Field(examples=["node 3"])
     n_labels: int = Field(examples=[12])
     probability: float = Field(examples=[0.97])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import dataclasses
 import errno
 import ipaddress
 import logging
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import FrameType
 from typing import Any
@@ -17,13 +18,13 @@ from typing import Any
 import uvicorn
 
 from longtail.errors import Unavailable
+from longtail.serve.accepting import accept, allow_files, free_files, share_files
 from longtail.serve.app import create_app
 from longtail.serve.connections import connection_class
 from longtail.serve.limits import Limits
 
 _BACKLOG = 1024
 _GRACE = 30
-_OTHER_FILES = 100
 _OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -63,21 +64,21 @@ def run(
     Raises
     ------
     Unavailable
-        If the address is in use or not of this machine.
+        If the address is in use or not of this machine, or if the process may open too few files.
     """
     limits = limits or Limits()
-    _allow_files(limits.connections + _OTHER_FILES)
+    allow_files(limits.connections)
     listener = _listen(host, port)
     with contextlib.closing(listener):
         on_loopback = _is_loopback(listener.getsockname()[0])
         known = (*_OWN_NAMES, host, *hosts) if token is None and on_loopback else None
         app = create_app(models, limits=limits, token=token, hosts=known)
+        connections, at_once = share_files(limits.connections, free_files())
+        limits = dataclasses.replace(limits, connections=connections)
         config = uvicorn.Config(
             app,
             http=connection_class(limits, app.state.occupancy, app.state.measures),
             ws="none",
-            # uvloop takes one new connection at each turn of the loop. Turns are long under load, and new clients would
-            # wait until they give up, neither served nor refused; asyncio takes all that have come.
             loop="asyncio",
             lifespan="on",
             log_config=None,
@@ -85,28 +86,43 @@ def run(
             access_log=access_log,
             server_header=False,
             proxy_headers=False,
-            backlog=_BACKLOG,
             timeout_keep_alive=max(1, round(limits.header_seconds)),
             timeout_graceful_shutdown=_GRACE,
         )
         if access_log:
             _log_requests()
-        server = _Server(config, lambda: started(_address(host, listener)) if started else None)
+        server = _Server(config, at_once, lambda: started(_address(host, listener)) if started else None)
         server.run(sockets=[listener])
     return server.ended_by
 
 
 class _Server(uvicorn.Server):
-    """Tells when it is up, and by which signal it ended instead of raising it again."""
+    """Takes connections itself, tells when it is up, and by which signal it ended instead of raising it again."""
 
-    def __init__(self, config: uvicorn.Config, tell: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, at_once: int, tell: Callable[[], None]) -> None:
         super().__init__(config)
+        self._at_once = at_once
         self._tell = tell
+        self._accepting: list[asyncio.Task[None]] = []
         self.ended_by = 0
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
+        await super().startup(sockets=[])
+        self._accepting = [
+            asyncio.create_task(accept(listener, self._protocol, self._at_once)) for listener in sockets or ()
+        ]
         self._tell()
+
+    def _protocol(self) -> asyncio.Protocol:
+        make: Any = self.config.http_protocol_class
+        protocol: asyncio.Protocol = make(self.config, self.server_state, self.lifespan.state)
+        return protocol
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for task in self._accepting:
+            task.cancel()
+        await asyncio.wait(self._accepting)
+        await super().shutdown(sockets=sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -150,18 +166,6 @@ def _log_requests() -> None:
     logger = logging.getLogger("uvicorn.access")
     logger.addHandler(lines)
     logger.setLevel(logging.INFO)
-
-
-def _allow_files(count: int) -> None:
-    """Let the process open so many files and sockets, where the system asks to be told."""
-    if sys.platform == "win32":
-        return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < count:
-        most = count if hard == resource.RLIM_INFINITY else min(count, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _listen(host: str, port: int) -> socket.socket:

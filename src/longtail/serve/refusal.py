@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+from longtail.printable import json_text
 
 
 class Refusal(Exception):
@@ -38,8 +39,8 @@ class Refusal(Exception):
 
 
 def as_json(content: Any) -> bytes:
-    """JSON in UTF-8; what is no number in JSON raises `ValueError`."""
-    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
+    """JSON in UTF-8."""
+    return json_text(content).encode("utf-8", "backslashreplace")
 
 
 def shortened(text: str, length: int = 80) -> str:

@@ -71,8 +71,10 @@ class ServedModel:
         for names in (allow, deny):
             if names is not None:
                 self.check_labels(names)
-        # A label cannot come twice, and the tagger would fill the places beyond the last label.
-        found = self.tagger.predict(texts, min(k, max(1, self.n_labels)), allow, deny)
+        try:
+            found = self.tagger.predict(texts, k, allow, deny)
+        except InvalidInput as error:  # weights that are no numbers
+            raise Refusal(422, "cannot_score", str(error)) from None
         return [[tag for tag in tags if tag.score] for tags in found]
 
     def explain(self, text: str, labels: Sequence[str], words: int) -> list[dict[str, Any]]:
@@ -128,7 +130,7 @@ class ServedModel:
             "takes_texts": self.takes_texts,
             "size_bytes": self._size,
             "saved_at": self._saved_at,
-            "card": store.read_card(self.directory),
+            "card": store.read_card(self.directory, self.tagger.fingerprint_),
         }
 
 

@@ -1,18 +1,23 @@
 """The model directory: a manifest and plain arrays; the one place that writes models."""
 
 from longtail.store.card import read_card, update_card
-from longtail.store.persistent import Persistent
+from longtail.store.kinds import ESTIMATORS, FEATURES, put_together
+from longtail.store.persistent import Persistent, part_state
 from longtail.store.read import inspect_model, read_model
 from longtail.store.state import State, check_params, saved_params
 from longtail.store.strings import StringTable
 from longtail.store.write import write_model
 
 __all__ = [
+    "ESTIMATORS",
+    "FEATURES",
     "Persistent",
     "State",
     "StringTable",
     "check_params",
     "inspect_model",
+    "part_state",
+    "put_together",
     "read_card",
     "read_model",
     "saved_params",

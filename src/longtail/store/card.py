@@ -10,14 +10,12 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
-from longtail.store import files
+from longtail.store import files, manifest
 from longtail.store.layout import MAX_BYTES
-from longtail.store.manifest import is_manifest
 from longtail.store.values import plain_value
 
 CARD_BYTES = 256 * 2**10
@@ -55,7 +53,7 @@ _SECTIONS: dict[str, Any] = {
 }
 
 
-def read_card(directory: str | os.PathLike[str]) -> dict[str, Any] | None:
+def read_card(directory: str | os.PathLike[str], of: str | None = None) -> dict[str, Any] | None:
     """What the card of a model says, by section, or None where there is no card of this very model.
 
     A card that is damaged, too large, or not of the form that `update_card` writes is None too, with a warning: whoever
@@ -65,6 +63,8 @@ def read_card(directory: str | os.PathLike[str]) -> dict[str, Any] | None:
     ----------
     directory : str or path-like
         A model directory.
+    of : str or None
+        The ``fingerprint_`` of the loaded model whose card is meant; None means the model that is there now.
 
     Returns
     -------
@@ -79,13 +79,12 @@ def read_card(directory: str | os.PathLike[str]) -> dict[str, Any] | None:
     """
     path = Path(directory)
     try:
-        fingerprint = _fingerprint(path)
+        return _read(path, of or _fingerprint(path))
     except (OSError, ValueError):
         return None
-    return _read(path, fingerprint)
 
 
-def update_card(directory: str | os.PathLike[str], **sections: Mapping[str, Any]) -> None:
+def update_card(directory: str | os.PathLike[str], *, of: str | None = None, **sections: Mapping[str, Any]) -> None:
     """Put sections into the card of a model; those it has already are replaced, the others stay.
 
     The card is replaced in one step, and updates wait for each other and for savers of the model.
@@ -94,6 +93,9 @@ def update_card(directory: str | os.PathLike[str], **sections: Mapping[str, Any]
     ----------
     directory : str or path-like
         A model directory.
+    of : str or None
+        The ``fingerprint_`` of the loaded model that the sections are about: the card is written only if that model is
+        still there.
     **sections : mappings
         ``data``, ``trained``, ``metrics`` or ``audit``; JSON values.
 
@@ -104,7 +106,7 @@ def update_card(directory: str | os.PathLike[str], **sections: Mapping[str, Any]
     ModelFormatError
         If there is no model.
     Unavailable
-        If the disk does not take it; an earlier card and the model are then untouched.
+        If another model is there now, or the disk does not take it; the card and the model that are there stay.
 
     Examples
     --------
@@ -117,26 +119,40 @@ def update_card(directory: str | os.PathLike[str], **sections: Mapping[str, Any]
     >>> read_card(directory)["data"]["source"]
     'two rows'
     """
-    try:
-        given = _checked(sections)
-    except ValueError as error:
-        raise InvalidInput(f"the card of a model cannot hold this: {error}") from None
+    given = checked_sections(sections)
     path = Path(directory)
     try:
         with files.locked(path):
             fingerprint = _fingerprint(path)
-            content = _encode(fingerprint, {**(_read(path, fingerprint) or {}), **given})
-            before = os.listdir(path)
-            try:
-                files.write_file(path, files.CARD, (content,))
-            except BaseException:
-                files.remove_ours(path, keep=before)
-                raise
-            files.sync_directory(path)
+            if of not in (None, fingerprint):
+                raise Unavailable(
+                    f"the card of {path} was not written: another model was saved there meanwhile; repeat this with it"
+                )
+            put_card(path, fingerprint, given)
     except (FileNotFoundError, NotADirectoryError, _NoManifestError):
         raise ModelFormatError(f"{path}: there is no model here to write a card for") from None
     except OSError as error:
         raise Unavailable(f"the card of {path} could not be written: {error}") from error
+
+
+def checked_sections(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Sections as plain values, or `InvalidInput`."""
+    try:
+        return _checked(sections)
+    except ValueError as error:
+        raise InvalidInput(f"the card of a model cannot hold this: {error}") from None
+
+
+def put_card(directory: Path, fingerprint: str, sections: Mapping[str, Any]) -> None:
+    """Write checked sections into the card of the model with this fingerprint; the caller holds the directory."""
+    content = _encode(fingerprint, {**(_read(directory, fingerprint) or {}), **sections})
+    before = os.listdir(directory)
+    try:
+        files.write_file(directory, files.CARD, (content,))
+    except BaseException:
+        files.remove_ours(directory, keep=before)
+        raise
+    files.sync_directory(directory)
 
 
 class _NoManifestError(ValueError):
@@ -146,9 +162,9 @@ class _NoManifestError(ValueError):
 def _fingerprint(directory: Path) -> str:
     with files.open_plain(directory / files.MANIFEST) as file:
         content = file.read(MAX_BYTES + 1)
-    if not is_manifest(content):
+    if not manifest.is_manifest(content):
         raise _NoManifestError
-    return sha256(content).hexdigest()
+    return manifest.fingerprint(content)
 
 
 def _encode(fingerprint: str, sections: Mapping[str, Any]) -> bytes:

@@ -146,6 +146,7 @@ def remove_model(directory: Path) -> None:
     """Remove the store's files from `directory`, and the directory if nothing else is in it."""
     with suppress(FileNotFoundError):
         os.unlink(directory / MANIFEST)
+    remove_card(directory)
     remove_ours(directory, keep=())
     os.rmdir(directory)
 

@@ -9,6 +9,17 @@ import numpy as np
 _BLOCK = 1 << 18
 
 
+def rises(values: np.ndarray[Any, Any]) -> bool:
+    """Whether each number is larger than the one before: compared, as a difference of hostile numbers may overflow.
+
+    Examples
+    --------
+    >>> rises(np.array([0, 2**63 - 1, -(2**63), 5])), rises(np.array([0, 3, 5]))
+    (False, True)
+    """
+    return bool((values[1:] > values[:-1]).all())
+
+
 def check_monotone(offsets: np.ndarray[Any, Any], end: int, name: str) -> None:
     """Raise `ValueError` unless `offsets` runs from 0 to `end` and never falls."""
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != end:

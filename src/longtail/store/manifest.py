@@ -27,6 +27,11 @@ def is_manifest(beginning: bytes) -> bool:
     return _FIRST_LINE.match(beginning) is not None
 
 
+def fingerprint(content: bytes) -> str:
+    """The SHA-256 of `manifest.json`, which covers every other file: models that have the same are the same."""
+    return sha256(content).hexdigest()
+
+
 def encode(manifest: Manifest) -> bytes:
     """The bytes of `manifest.json`."""
     content = {"written_by": dict(manifest.written_by), "model": _plain_model(manifest.model)}

@@ -10,6 +10,7 @@ import math
 import mmap as memory_map
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import file_digest
 from hashlib import sha256 as digest_of
 from pathlib import Path
@@ -22,7 +23,7 @@ from longtail.errors import ModelFormatError
 from longtail.store.files import MANIFEST, open_plain
 from longtail.store.invariants import check_csr
 from longtail.store.layout import MAX_BYTES, StoredArray, StoredFile, StoredModel
-from longtail.store.manifest import decode
+from longtail.store.manifest import decode, fingerprint
 from longtail.store.npy import DTYPES, header
 from longtail.store.state import State
 from longtail.store.strings import StringTable
@@ -68,7 +69,7 @@ def read_model(directory: str | os.PathLike[str], *, verify: bool = False, mmap:
         content, unchanged = _manifest_content(path), 0
         for _ in range(_ATTEMPTS):
             try:
-                return _state(path, decode(content).model, verify, mmap)
+                return replace(_state(path, decode(content).model, verify, mmap), fingerprint=fingerprint(content))
             except _VanishedError:
                 newer = _manifest_content(path)
                 # The same again may be a model that was replaced and put back in between; files that are lost stay so.
@@ -87,19 +88,22 @@ def inspect_model(directory: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``kind``, ``format_version``, ``written_by`` (versions by name), ``n_labels`` (or None), ``params``, ``bytes``
-        (of all arrays), ``parts`` (kinds by dotted name) and ``arrays`` (a list of dicts: name, type, dtype, shape,
-        entries that are stored, bytes), ``part_params`` (parameters by dotted name).
+        ``kind``, ``fingerprint`` (the SHA-256 of the manifest), ``format_version``, ``written_by`` (versions by name),
+        ``n_labels`` (or None), ``params``, ``bytes`` (of all arrays), ``parts`` (kinds by dotted name) and ``arrays``
+        (a list of dicts: name, type, dtype, shape, entries that are stored, bytes), ``part_params`` (parameters by
+        dotted name).
     """
     path = Path(directory)
     try:
-        manifest = decode(_manifest_content(path))
+        content = _manifest_content(path)
+        manifest = decode(content)
     except ModelFormatError as error:
         raise ModelFormatError(f"{path}: {error}") from None
     model = manifest.model
     n_labels = model.facts.get("n_labels")
     return {
         "kind": model.kind,
+        "fingerprint": fingerprint(content),
         "format_version": manifest.version,
         "written_by": dict(manifest.written_by),
         "n_labels": n_labels if type(n_labels) is int else None,

@@ -11,8 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.parameters import check_parameters
 from longtail.store.strings import StringTable
 from longtail.store.values import plain_scalar
+
+LARGEST_SIZE = 2**31 - 1  # what the kernels count features and labels with
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class State:
         Fitted arrays, sparse matrices and tables of strings: a tuple of str, or a `StringTable` if it was read.
     parts : mapping of str to State
         Models inside this one.
+    fingerprint : str
+        The SHA-256 of the manifest that the state was read from, which stands for every byte of the model.
     """
 
     kind: str
@@ -38,6 +43,7 @@ class State:
     facts: Mapping[str, Any] = field(default_factory=dict)
     arrays: Mapping[str, Any] = field(default_factory=dict)
     parts: Mapping[str, State] = field(default_factory=dict)
+    fingerprint: str = field(default="", compare=False)
 
     def array(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> Any:
         """The array `name`, or `ModelFormatError` unless it has the dtype and shape (None: any length)."""
@@ -72,6 +78,16 @@ class State:
         if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
             names = " or ".join(each.__name__ for each in kinds)
             raise ModelFormatError(f"{self.kind}: the fact {name!r} is {found!r}; expected {names}")
+        return found
+
+    def size(self, name: str, least: int = 0, most: int = LARGEST_SIZE) -> int:
+        """The fact `name` as a number of things, or `ModelFormatError` unless it is from `least` to `most`.
+
+        It is still a claim: what takes memory by it checks an array of that length, or a `MemoryPlan`, before.
+        """
+        found: int = self.fact(name, int)
+        if not least <= found <= most:
+            raise ModelFormatError(f"{self.kind}: the fact {name!r} is {found}; expected {least} to {most}")
         return found
 
     def part(self, name: str, *kinds: str) -> State:
@@ -153,3 +169,13 @@ def check_params(state: State, cls: type, without: Collection[str] = ()) -> dict
         if parameter.default is parameter.empty and name not in state.params:
             raise ModelFormatError(f"{state.kind}: the parameter {name!r} of {cls.__name__} is missing")
     return {name: tuple(value) if isinstance(value, list) else value for name, value in state.params.items()}
+
+
+def rebuilt(state: State, cls: Any, without: Collection[str] = ()) -> Any:
+    """An unfitted `cls` with the parameters of `state`, or `ModelFormatError` where its table refuses one."""
+    model = cls(**check_params(state, cls, without))
+    try:
+        check_parameters(model, cls._parameters)
+    except InvalidInput as error:
+        raise ModelFormatError(str(error)) from None
+    return model

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -15,6 +17,7 @@ from scipy import sparse
 
 from longtail.errors import InvalidInput, Unavailable
 from longtail.store import files
+from longtail.store.card import checked_sections, put_card
 from longtail.store.invariants import check_csr
 from longtail.store.layout import (
     MAX_BYTES,
@@ -26,7 +29,7 @@ from longtail.store.layout import (
     StoredFile,
     StoredModel,
 )
-from longtail.store.manifest import encode, is_manifest
+from longtail.store.manifest import encode, fingerprint, is_manifest
 from longtail.store.npy import DTYPES, MAX_DIMENSIONS, header
 from longtail.store.state import State
 from longtail.store.strings import StringTable
@@ -36,10 +39,13 @@ from longtail.version import __version__
 _LONGEST_HINT = 100
 
 
-def write_model(state: State, directory: str | os.PathLike[str]) -> None:
+def write_model(
+    state: State, directory: str | os.PathLike[str], card: Mapping[str, Mapping[str, Any]] | None = None
+) -> None:
     """Write a model, over an earlier one if there is one.
 
     Array files that have not changed are kept. Readers of the earlier model, mapped files included, are not disturbed.
+    Of two savers at once the last one wins, with its own card; a card that the disk does not take is a warning.
 
     Parameters
     ----------
@@ -47,6 +53,8 @@ def write_model(state: State, directory: str | os.PathLike[str]) -> None:
         The model taken apart.
     directory : str or path-like
         A new directory, an empty one, or one that holds a longtail model.
+    card : mapping or None
+        Sections of the card of the model, as `update_card` takes them.
 
     Raises
     ------
@@ -65,7 +73,7 @@ def write_model(state: State, directory: str | os.PathLike[str]) -> None:
     ...     read_model(f"{folder}/model").arrays["mean"].tolist()
     [0.5, 2.0]
     """
-    plan = _Plan()
+    plan = _Plan(checked_sections(card or {}))
     model = plan.model(state, ())
     encoded = encode(Manifest(_versions(), model))
     if len(encoded) > MAX_BYTES:
@@ -80,9 +88,9 @@ def write_model(state: State, directory: str | os.PathLike[str]) -> None:
     try:
         # Asked once: another process may create the model between two questions.
         if not os.path.lexists(target):
-            _create(target, encoded, plan.payloads)
+            _create(target, encoded, plan)
         elif target.is_dir():
-            _save_over(target, encoded, plan.payloads)
+            _save_over(target, encoded, plan)
         else:
             raise InvalidInput(f"{target} is not a directory; give the model a directory of its own")
         files.remove_siblings(target)
@@ -104,8 +112,9 @@ class _Payload:
 class _Plan:
     """Checks a state and decides on its files before the disk is touched."""
 
-    def __init__(self) -> None:
+    def __init__(self, card: Mapping[str, Any]) -> None:
         self.payloads: dict[str, _Payload] = {}
+        self.card = card
 
     def model(self, state: State, path: tuple[str, ...]) -> StoredModel:
         where = ".".join((state.kind, *path)) if isinstance(state.kind, str) else "the state"
@@ -186,20 +195,22 @@ def _bytes_of(values: np.ndarray[Any, Any]) -> memoryview:
     return values.reshape(-1).view(np.uint8).data
 
 
-def _create(target: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:
+def _create(target: Path, encoded: bytes, plan: _Plan) -> None:
     """Write beside `target` and rename, so that the directory is complete from the moment it can be seen."""
     with files.sibling_of(target) as sibling:
-        _write(sibling, encoded, payloads)
+        _write(sibling, encoded, plan.payloads)
+        _write_card(sibling, encoded, plan.card)
         try:
             files.rename_directory(sibling, target)
         except OSError:
             if not target.is_dir() or not sibling.is_dir():
                 raise
             # Another process has created the model meanwhile.
-            _save_over(target, encoded, payloads)
+            _save_over(target, encoded, plan)
 
 
-def _save_over(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:
+def _save_over(directory: Path, encoded: bytes, plan: _Plan) -> None:
+    payloads = plan.payloads
     with files.locked(directory):
         before = os.listdir(directory)
         _check_is_model(directory, before)
@@ -213,6 +224,16 @@ def _save_over(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -
         files.remove_ours(directory, keep=payloads)
         if not same:
             files.remove_card(directory)
+        _write_card(directory, encoded, plan.card)
+
+
+def _write_card(directory: Path, encoded: bytes, card: Mapping[str, Any]) -> None:
+    if not card:
+        return
+    try:
+        put_card(directory, fingerprint(encoded), card)
+    except (OSError, InvalidInput) as error:
+        warnings.warn(f"the card could not be written: {error}; the model itself is saved", stacklevel=2)
 
 
 def _write(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:

@@ -24,15 +24,19 @@ from longtail.native.text import Text
 from longtail.parallel import map_blocks, resolve_jobs
 from longtail.progress import Advance, task
 from longtail.store import State
-from longtail.text.blocks import blocks_of, checked_texts
+from longtail.store.invariants import rises
+from longtail.text.blocks import blocks_of
 from longtail.text.rows import Array, Rows, stack_rows
 from longtail.text.tokens import page_of_code_points
+from longtail.validation import checked_texts
 
 _SAVED = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features")
 # Made of the rest when first asked for; never copied, and forgotten by the next fit.
 _MADE_AGAIN = ("_names", "_vocabulary")
 # Longer than any text; keeps what the kernels are told within their integers.
 _LONGEST = 1 << 30
+# Of a run of words: a text of n words has n times as many features as there are lengths.
+_LONGEST_NGRAM = 20
 _code_points = kernels.CodePoints(page_of_code_points)
 
 
@@ -45,7 +49,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     ngrams : (int, int)
-        Shortest and longest run of words that makes a feature; (1, 2) adds pairs of neighbours.
+        Shortest and longest run of words that makes a feature; (1, 2) adds pairs of neighbours. At most 20.
     min_length : int
         Shorter tokens are dropped, except characters of scripts written without blanks.
     sublinear : bool
@@ -203,7 +207,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         if not isinstance(self.ngrams, tuple) or len(self.ngrams) != 2:
             raise InvalidInput(f"ngrams is {self.ngrams!r}; expected a pair such as (1, 2)")
         for length in self.ngrams:
-            _check_whole("ngrams", length, 1)
+            _check_whole("ngrams", length, 1, _LONGEST_NGRAM)
         if self.ngrams[0] > self.ngrams[1]:
             raise InvalidInput(f"ngrams is {self.ngrams!r}; the first number must not be larger than the second")
         _check_whole("min_length", self.min_length, 1)
@@ -222,8 +226,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             check_is_fitted(self)
 
     def _rule(self) -> tuple[Any, ...]:
-        shortest, longest = self.ngrams
-        return _code_points, *(int(min(length, _LONGEST)) for length in (self.min_length, shortest, longest))
+        return _code_points, int(min(self.min_length, _LONGEST)), *map(int, self.ngrams)
 
     def _learn(self, texts: Iterable[str], keep: bool) -> tuple[list[tuple[int, Rows]], list[Array]]:
         """Set the vocabulary; return rows of counts, and what each thread's numbers of features became (-1: dropped).
@@ -325,7 +328,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 def _checked_tokens(state: State) -> tuple[Array, Array]:
     text = state.array("token_bytes", np.uint8, (None,))
     offsets = state.array("token_offsets", np.int64, (None,))
-    if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != len(text) or (np.diff(offsets) <= 0).any():
+    if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != len(text) or not rises(offsets):
         raise ModelFormatError("TextFeatures: 'token_offsets' must rise from 0 to the length of 'token_bytes'")
     try:
         str(text.data, "utf-8")
@@ -342,9 +345,10 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _check_whole(name: str, value: Any, least: int) -> None:
-    if not _is_whole(value) or value < least:
-        raise InvalidInput(f"{name} is {value!r}; expected a whole number of at least {least}")
+def _check_whole(name: str, value: Any, least: int, most: int | None = None) -> None:
+    if not _is_whole(value) or value < least or (most is not None and value > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InvalidInput(f"{name} is {value!r}; expected a whole number {bounds}")
 
 
 def _check_frequency(name: str, value: Any) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from longtail.errors import InvalidInput, ModelFormatError
+from longtail.errors import InvalidInput
 from longtail.parameters import Choice, Constraint, check_parameters
 from longtail.store import State
-from longtail.store.state import check_params, saved_params
+from longtail.store.state import rebuilt, saved_params
 from longtail.validation import as_features
 
 
@@ -69,10 +69,6 @@ class RowScaling(BaseEstimator):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted scaling again, or raise `ModelFormatError`."""
-        model = cls(**check_params(state, cls))
-        try:
-            check_parameters(model, cls._parameters)
-        except InvalidInput as error:
-            raise ModelFormatError(str(error)) from None
-        model.n_features_in_ = state.fact("n_features", int)
+        model: Self = rebuilt(state, cls)
+        model.n_features_in_ = state.size("n_features")
         return model

@@ -81,6 +81,8 @@ class Cascade(CodedHead):
         super().__init__(n_features, n_labels, radices, task, label_weights, order)
         if (width is not None and width < 1) or survivors < 1:
             raise InvalidInput(f"width is {width} and survivors {survivors}; expected at least 1 of each")
+        if max(self.codes.radices) > n_labels:
+            raise InvalidInput(f"radices are {self.codes.radices}; expected none longer than the {n_labels} labels")
         if not 0 <= prefix_weight < math.inf:
             raise InvalidInput(f"prefix_weight is {prefix_weight}; expected a number from 0")
         self.width = n_features if width is None else width

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from longtail.errors import InvalidInput
 from longtail.labels.codes import MixedRadix
-from longtail.neural.heads.head import Head, Task
+from longtail.neural.heads.head import Head, Task, check_loaded_order, is_order
 
 # Numbers that prediction holds at once: rows beyond go in further blocks.
 SCORES_AT_ONCE = 2**24
+_MOST_DIGITS = 64  # as `longtail.labels.plan_heads` makes
 
 
 class CodedHead(Head):
@@ -53,15 +54,16 @@ class CodedHead(Head):
                 f"radices {self.codes.radices} make {self.codes.size} codes; expected at least {n_labels}, one for "
                 "each label, and fewer than 2^63: longtail.labels.plan_heads gives radices that fit"
             )
+        if len(self.codes.radices) > _MOST_DIGITS:
+            raise InvalidInput(f"{len(self.codes.radices)} radices; expected at most {_MOST_DIGITS}")
         position = None if order is None else torch.as_tensor(order, dtype=torch.int64)
-        if position is not None and (
-            position.shape != (n_labels,) or not torch.equal(position.sort().values, torch.arange(n_labels))
-        ):
+        if position is not None and not is_order(position, n_labels):
             raise InvalidInput(f"order is not a permutation of 0 to {n_labels - 1}; expected one position per label")
         self.register_buffer("position", position)
         self.register_buffer("label_at", None if position is None else position.argsort(), persistent=False)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        check_loaded_order(state_dict, f"{prefix}position", self.n_labels)
         super()._load_from_state_dict(state_dict, prefix, *rest)
         if self.position is not None:
             self.label_at = self.position.argsort()

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from longtail.audit.dft import dft_matrix, initial_bias
 from longtail.errors import InvalidInput
 from longtail.neural.heads.dense import DenseHead
-from longtail.neural.heads.head import Array, Task
+from longtail.neural.heads.head import Array, Task, check_loaded_order, is_order
 
 Form = Literal["auto", "fft", "matrix"]
 
@@ -86,7 +86,7 @@ class DFT(DenseHead):
             )
         if form not in ("auto", "fft", "matrix"):
             raise InvalidInput(f"form is {form!r}; expected 'auto', 'fft' or 'matrix'")
-        if order is not None and not torch.equal(order.sort().values, torch.arange(n_labels)):
+        if order is not None and not is_order(order, n_labels):
             raise InvalidInput(f"order is not a permutation of 0 to {n_labels - 1}: give every label its own point")
         self.k = k
         self.slack = slack
@@ -103,6 +103,7 @@ class DFT(DenseHead):
         self.register_buffer("matrix", matrix, persistent=False)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        check_loaded_order(state_dict, f"{prefix}order", self.n_labels)
         super()._load_from_state_dict(state_dict, prefix, *rest)
         if self.matrix is not None and self.order is not None:
             self.matrix = torch.from_numpy(self._fixed_columns()).float()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, ModelFormatError
 from longtail.neural.targets import LabelRows
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -137,6 +138,23 @@ class Head(nn.Module, ABC):
                 f"allowed is of type {allowed.dtype} and shape {tuple(allowed.shape)}; "
                 f"expected torch.bool and ({self.n_labels},)"
             )
+
+
+def is_order(order: Tensor, n_labels: int) -> bool:
+    """Whether every label has a place of its own.
+
+    Examples
+    --------
+    >>> is_order(torch.tensor([2, 0, 1]), 3), is_order(torch.tensor([2, 0, 3]), 3)
+    (True, False)
+    """
+    return order.shape == (n_labels,) and torch.equal(order.sort().values, torch.arange(n_labels))
+
+
+def check_loaded_order(state_dict: Mapping[str, Tensor], name: str, n_labels: int) -> None:
+    """Raise `ModelFormatError` where the tensor `name`, if it is there, is not an order of the labels."""
+    if name in state_dict and not is_order(state_dict[name], n_labels):
+        raise ModelFormatError(f"the tensor {name!r} is not a permutation of 0 to {n_labels - 1}")
 
 
 def starting_offsets(shares: Tensor, task: Task) -> Tensor:

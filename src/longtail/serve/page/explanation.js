@@ -69,7 +69,7 @@ function pathOf(steps) {
     {},
     make("h3", {}, "Path in the label tree"),
     trees.map((tree) => [
-      trees.length > 1 ? make("h4", {}, `Tree ${tree + 1}`) : null,
+      trees.length > 1 ? make("h4", {}, `Tree ${tree}`) : null,
       make("ol", { class: "path" }, steps.filter((step) => step.tree === tree).map(stepItem)),
     ]).flat(),
   );

@@ -1,0 +1,60 @@
+"""Text that somebody else wrote, made safe to print: in a field, in lines, in JSON.
+
+Escape sequences steer a terminal, and marks of writing direction turn around what stands beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+# Control characters (C0, DEL, C1), separators of lines, and marks of direction.
+_STEERING = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
+_SURROGATES = "\ud800-\udfff"
+_IN_FIELDS = re.compile(f"[\x00-\x1f{_STEERING}{_SURROGATES}]")
+_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{_STEERING}{_SURROGATES}]")
+_IN_JSON = re.compile(f"[{_STEERING}]")
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def printable(text: str) -> str:
+    """A name or another piece of a line, with a replacement character for each one that steers a terminal.
+
+    >>> printable("red\\x1b[2J\\nfruit")
+    'red�[2J�fruit'
+    """
+    return _IN_FIELDS.sub(_REPLACEMENT, text)
+
+
+def printable_lines(text: str) -> str:
+    """Whole lines, whose ends and tabs stay.
+
+    >>> printable_lines("red\\x1b[2J\\nfruit")
+    'red�[2J\\nfruit'
+    """
+    return _IN_LINES.sub(_REPLACEMENT, text)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """JSON that is safe to print and equal once it is read; a number that JSON does not have is null.
+
+    Half of a surrogate pair is left to whoever encodes the text: no file may hold one.
+
+    >>> print(json_text({"label": "caf\\u00e9\\u202e", "score": float("inf")}))
+    {"label": "café\\u202e", "score": null}
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    except ValueError:
+        text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, indent=indent)
+    return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
