@@ -15,7 +15,15 @@ from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.linear import Explanation, Step, check_learner, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
-from longtail.store import ESTIMATORS, FEATURES, Persistent, State, StringTable, part_state, put_together
+from longtail.store import (
+    FEATURES,
+    Persistent,
+    State,
+    StringTable,
+    part_state,
+    put_learner_together,
+    put_together,
+)
 from longtail.text import RowScaling, TextFeatures
 from longtail.validation import check_k
 
@@ -384,8 +392,8 @@ class Tagger(BaseEstimator, Persistent):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted tagger again, or raise `ModelFormatError`."""
-        features, estimator = state.part("features", *FEATURES), state.part("estimator", *ESTIMATORS)
-        model = cls(put_together(features), put_together(estimator))
+        estimator = put_learner_together(state.part("estimator"))
+        model = cls(put_together(state.part("features", *FEATURES)), estimator)
         model.features_, model.estimator_ = model.features, model.estimator
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))

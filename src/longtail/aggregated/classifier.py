@@ -21,7 +21,7 @@ from longtail.estimator import Estimator, Explanation, OutputLayer, Rule
 from longtail.labels import LabelHierarchy
 from longtail.linear import check_learner, choose_learner
 from longtail.parameters import Choice, Constraint, Number, Threads
-from longtail.store import ESTIMATORS, State, part_state, put_together, saved_params
+from longtail.store import State, part_state, put_learner_together, saved_params
 from longtail.validation import as_features
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -303,6 +303,6 @@ class AggregatedClassifier(Estimator):
         model.strategy_ = state.fact("strategy", str)
         if model.strategy_ not in STRATEGIES:
             raise ModelFormatError(f"{state.kind}: no strategy is called {model.strategy_!r}")
-        model._take(put_together(state.part("estimator", *ESTIMATORS)))
+        model._take(put_learner_together(state.part("estimator")))
         model.estimator = model.estimator_
         return model

@@ -4,5 +4,6 @@ from longtail.estimator.base import Estimator
 from longtail.estimator.checks import check_estimator
 from longtail.estimator.explanation import Explanation, Step
 from longtail.estimator.output_layer import OutputLayer, Rule
+from longtail.store import register
 
-__all__ = ["Estimator", "Explanation", "OutputLayer", "Rule", "Step", "check_estimator"]
+__all__ = ["Estimator", "Explanation", "OutputLayer", "Rule", "Step", "check_estimator", "register"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from longtail.errors import InvalidInput
+from longtail.estimator import Estimator
 from longtail.linear.cost import Shape
 from longtail.linear.label_tree import LabelTree
 from longtail.linear.one_vs_rest import OneVsRest
@@ -60,10 +61,10 @@ def learners_taking(parameter: str, value: Any) -> tuple[str, ...]:
 def check_learner(estimator: Any, owner: str) -> None:
     """Refuse what could be trained on rows and then not rank labels, as estimators of other libraries."""
     name = type(estimator).__name__
-    if not hasattr(estimator, "predict_topk"):
+    if not isinstance(estimator, Estimator):
         learners = ", ".join(learner.__name__ for learner in _CLASSES.values())
         raise InvalidInput(
-            f"{owner}: the estimator is a {name}, which has no predict_topk; take a learner of longtail, such as "
+            f"{owner}: the estimator is a {name}, which is no longtail.estimator.Estimator; take a learner such as "
             f"{learners}, or None to have one chosen"
         )
     if "groups" in inspect.signature(estimator.fit).parameters:

@@ -1,7 +1,7 @@
 """The model directory: a manifest and plain arrays; the one place that writes models."""
 
 from longtail.store.card import read_card, update_card
-from longtail.store.kinds import ESTIMATORS, FEATURES, put_together
+from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
 from longtail.store.persistent import Persistent, part_state
 from longtail.store.read import inspect_model, read_model
 from longtail.store.state import State, check_params, saved_params
@@ -9,7 +9,6 @@ from longtail.store.strings import StringTable
 from longtail.store.write import write_model
 
 __all__ = [
-    "ESTIMATORS",
     "FEATURES",
     "Persistent",
     "State",
@@ -17,9 +16,11 @@ __all__ = [
     "check_params",
     "inspect_model",
     "part_state",
+    "put_learner_together",
     "put_together",
     "read_card",
     "read_model",
+    "register",
     "saved_params",
     "update_card",
     "write_model",

@@ -1,19 +1,21 @@
-"""The classes that a model may be of: a fixed set, by the name that a manifest gives, with the package of each.
+"""The classes that a model may be of: those of longtail, and learners that the program or a package registered.
 
-A class is imported when a model of it is put together: networks bring torch along.
+A class is imported when a model of it is put together: networks bring torch along. Nothing in a model directory can add
+to the set.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
 
-from longtail.errors import ModelFormatError
+from longtail.errors import InvalidInput, ModelFormatError
 from longtail.store.state import State
 
 _LINEAR = ("LabelSubsetClassifier", "LabelTree", "OneVsRest", "Ridge", "RidgeCV")
 _NEURAL = ("DeepMIML", "MultiHeadClassifier")
-ESTIMATORS = (*_LINEAR, *_NEURAL)
+_ESTIMATORS = (*_LINEAR, *_NEURAL)
 FEATURES = ("RowScaling", "TextFeatures")
 _PACKAGES = {
     **dict.fromkeys(_LINEAR, "longtail.linear"),
@@ -24,6 +26,30 @@ _PACKAGES = {
 }
 
 
+_GROUP = "longtail.learners"  # of entry points that installed packages may declare
+_registered: dict[str, Any] = {}
+
+Learner = TypeVar("Learner", bound=type)
+
+
+def register(learner: Learner) -> Learner:
+    """Let `longtail.load` put together models of a class, under its name. Use it to decorate the class.
+
+    An installed package registers its learners without being imported by declaring entry points of the group
+    ``longtail.learners``, each with the name of its class.
+
+    Raises
+    ------
+    InvalidInput
+        If the name is that of a class of longtail.
+    """
+    name = learner.__name__
+    if name in _PACKAGES:
+        raise InvalidInput(f"{name} is the name of a class of longtail; give the learner another")
+    _registered[name] = learner
+    return learner
+
+
 def put_together(state: State) -> Any:
     """The model that `state` describes, or `ModelFormatError`.
 
@@ -32,6 +58,25 @@ def put_together(state: State) -> Any:
     >>> put_together(State("RowScaling", {"log": False, "unit": True}, {"n_features": 2}))
     RowScaling()
     """
-    if state.kind not in _PACKAGES:
-        raise ModelFormatError(f"the model is a {state.kind!r}; this version knows {sorted(_PACKAGES)}")
-    return getattr(import_module(_PACKAGES[state.kind]), state.kind).from_state(state)
+    return _class_of(state.kind).from_state(state)
+
+
+def put_learner_together(state: State) -> Any:
+    """The learner of rows inside another model, or `ModelFormatError`."""
+    if state.kind in _PACKAGES and state.kind not in _ESTIMATORS:
+        raise ModelFormatError(f"a {state.kind} is no learner of rows; expected one of {', '.join(_ESTIMATORS)}")
+    return put_together(state)
+
+
+def _class_of(kind: str) -> Any:
+    if kind in _PACKAGES:
+        return getattr(import_module(_PACKAGES[kind]), kind)
+    if kind not in _registered:
+        for point in entry_points(group=_GROUP, name=kind):
+            register(point.load())
+    if kind not in _registered:
+        raise ModelFormatError(
+            f"the model is a {kind!r}; this version knows {sorted([*_PACKAGES, *_registered])}. Import the program that "
+            "registers such a learner, or install its package"
+        )
+    return _registered[kind]

@@ -1,0 +1,121 @@
+"""Every learner keeps the contract, and the checks of the contract find what breaks it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge as ForeignRidge
+
+from longtail import AggregatedClassifier, LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV
+from longtail.estimator import check_estimator, register
+from longtail.estimator.checks import CHECKS
+from tests.estimator.centroids import Centroids
+
+LEARNERS = {
+    "tree": LabelTree(leaf_size=4, branching=3),
+    "forest": LabelTree(leaf_size=4, branching=3, n_trees=2, negatives="beam"),
+    "one-vs-rest": OneVsRest(loss="logistic"),
+    "ridge": Ridge(fit_intercept=True),
+    "sparse ridge": Ridge(keep=0.5),
+    "conjugate gradients": Ridge(solver="cg"),
+    "updatable ridge": Ridge(updatable=True),
+    "ridge with its alpha chosen": RidgeCV(),
+    "subset": LabelSubsetClassifier(),
+    "subset without outliers": LabelSubsetClassifier(LabelTree(leaf_size=4), outliers=0, criterion="frequency"),
+}
+SMALL = {"width": 8, "epochs": 2, "batch_size": 16, "head_width": 4, "n_jobs": 1}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_linear_learner_keeps_the_contract(name, seed):
+    check_estimator(LEARNERS[name], seed=seed)
+
+
+@pytest.mark.parametrize("head", ["cascade", "one-hot", "product", "sampling", "bottleneck"])
+def test_every_network_keeps_the_contract(head):  # but for dft, which one label is too few for
+    neural = pytest.importorskip("longtail.neural")
+    check_estimator(neural.MultiHeadClassifier(head, **SMALL))
+
+
+def fit_single_groups(estimator, X, Y):
+    return estimator.fit(X, np.eye(np.shape(X)[0]), Y)
+
+
+def test_learners_of_groups_keep_the_contract():
+    neural = pytest.importorskip("longtail.neural")
+    for learner in (AggregatedClassifier(Ridge()), neural.DeepMIML(epochs=2, hidden=8, n_jobs=1)):
+        check_estimator(learner, fit=fit_single_groups)
+
+
+@register
+class KeepsNothingOpen(Centroids):
+    """With faults to choose: each breaks one promise."""
+
+    fault = ""
+
+    def fit(self, X, Y):
+        if self.fault == "forgets parameters":
+            self._check_parameters = lambda: None
+        fitted = super().fit(X, Y)
+        if self.fault == "changes its data":
+            X.data[:] = 0
+        if self.fault == "differs from fit to fit":
+            self.centroids_ = self.centroids_ + np.random.default_rng().random(self.centroids_.shape, dtype=np.float32)
+        return fitted
+
+    def _scores(self, X):
+        scores = super()._scores(X)
+        return scores * np.nan if self.fault == "scores are no numbers" else scores
+
+    def _topk(self, X, k, mask):
+        labels, scores = super()._topk(X, k, None if self.fault == "gives what is denied" else mask)
+        if self.fault == "worst first":
+            return labels[:, ::-1], scores[:, ::-1]
+        if self.fault == "the same label twice":
+            labels[:, -1] = labels[:, 0]
+        if self.fault == "ties to the highest label":
+            scores[:] = 0
+            labels = np.sort(labels, axis=1)[:, ::-1]
+        return labels, scores
+
+    def to_state(self):
+        state = super().to_state()
+        if self.fault == "loses weights":
+            state.arrays["centroids"][:] = 0
+        return state
+
+    @property
+    def explains(self):
+        return self.fault == "promises to explain"
+
+
+FAULTS = {
+    "forgets parameters": "bad parameters",
+    "changes its data": "",
+    "differs from fit to fit": "same model",
+    "scores are no numbers": "",
+    "gives what is denied": "only allowed labels",
+    "worst first": "order",
+    "the same label twice": "twice",
+    "ties to the highest label": "ties",
+    "loses weights": "saved model",
+    "promises to explain": "explanations add up",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_checks_find_every_fault(fault, monkeypatch):
+    check_estimator(KeepsNothingOpen())
+    monkeypatch.setattr(KeepsNothingOpen, "fault", fault)
+    with pytest.raises(AssertionError, match=f"KeepsNothingOpen breaks the contract: .*{FAULTS[fault]}"):
+        check_estimator(KeepsNothingOpen())
+
+
+def test_a_learner_of_another_library_is_named():
+    with pytest.raises(AssertionError, match="Ridge does not derive from"):
+        check_estimator(ForeignRidge())
+
+
+def test_checks_are_named_after_what_they_check():
+    names = [check.__name__ for check in CHECKS]
+    assert len(set(names)) == len(names) == 20
