@@ -17,17 +17,13 @@ from longtail.linear import Explanation, Step, check_learner, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.store import ESTIMATORS, FEATURES, Persistent, State, StringTable, part_state, put_together
 from longtail.text import RowScaling, TextFeatures
-from longtail.validation import check_k
+from longtail.validation import check_k, finite
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _log = logging.getLogger(__name__)
 
 _LABELS_NAMED = 3
-_NOT_FINITE = (
-    "a score is not a finite number: the weights of the model are damaged, or values of the features are too large; "
-    "`longtail info MODEL --verify` finds damage"
-)
 
 
 class Tag(NamedTuple):
@@ -256,8 +252,6 @@ class Tagger(BaseEstimator, Persistent):
         check_is_fitted(self, "features_")
         places = min(check_k(k), max(1, len(self.label_names_)))  # no row has more labels than there are
         labels, scores = self.predict_topk(rows, places, allow, deny, **options)
-        if (scores == np.inf).any() or np.isnan(scores).any():
-            raise InvalidInput(_NOT_FINITE)
         # Each name once: those of a loaded model are decoded when they are asked for.
         names = {label: self.label_names_[label] for label in set(labels.ravel().tolist()) if label >= 0}
         return [
@@ -278,8 +272,7 @@ class Tagger(BaseEstimator, Persistent):
 
     def _explain(self, x: Any, label: int) -> TagExplanation:
         found = self.estimator_.explain(x, label)
-        if not np.isfinite([found.score, found.margin, *found.contributions]).all():
-            raise InvalidInput(_NOT_FINITE)
+        finite([found.score, found.margin, *found.contributions])
         steps = tuple(
             self._path_step(step, after, label)
             for step, after in zip(found.steps, [*found.steps, None][1:], strict=True)

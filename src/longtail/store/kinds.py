@@ -15,7 +15,7 @@ _LINEAR = ("LabelSubsetClassifier", "LabelTree", "OneVsRest", "Ridge", "RidgeCV"
 _NEURAL = ("DeepMIML", "MultiHeadClassifier")
 ESTIMATORS = (*_LINEAR, *_NEURAL)
 FEATURES = ("RowScaling", "TextFeatures")
-_PACKAGES = {
+PACKAGES = {
     **dict.fromkeys(_LINEAR, "longtail.linear"),
     **dict.fromkeys(_NEURAL, "longtail.neural"),
     **dict.fromkeys(FEATURES, "longtail.text"),
@@ -32,6 +32,6 @@ def put_together(state: State) -> Any:
     >>> put_together(State("RowScaling", {"log": False, "unit": True}, {"n_features": 2}))
     RowScaling()
     """
-    if state.kind not in _PACKAGES:
-        raise ModelFormatError(f"the model is a {state.kind!r}; this version knows {sorted(_PACKAGES)}")
-    return getattr(import_module(_PACKAGES[state.kind]), state.kind).from_state(state)
+    if state.kind not in PACKAGES:
+        raise ModelFormatError(f"the model is a {state.kind!r}; this version knows {sorted(PACKAGES)}")
+    return getattr(import_module(PACKAGES[state.kind]), state.kind).from_state(state)
