@@ -50,6 +50,19 @@ def test_gram_fills_the_upper_triangle_in_any_blocks(kernels, rng, cuts, index_d
     assert (out[np.tril_indices(40, -1)] == 7).all()
 
 
+@pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
+def test_sums_have_the_precision_of_the_result(kernels, rng, index_dtype):
+    X = random_csr(rng, 60, 40, 0.3, index_dtype)
+    Xt = sparse.csr_array(X.T)
+    starts, rows = Xt.indptr.astype(index_dtype), Xt.indices.astype(index_dtype)
+    dense = X.toarray().astype(np.float64)
+    gram, product = np.zeros((40, 40)), np.full((40, 40), np.nan)
+    kernels.gram(X.indptr, X.indices, X.data, starts, rows, 0, 40, gram)
+    kernels.multiply_sparse(starts, rows, Xt.data, X.indptr, X.indices, X.data, product)
+    np.testing.assert_allclose(gram, np.triu(dense.T @ dense), rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(product, dense.T @ dense, rtol=1e-14, atol=1e-14)
+
+
 def test_rows_may_be_cut_out_of_a_longer_matrix(kernels, rng):
     X = random_csr(rng, 37, 50, 0.2, np.int32)
     W = random_csr(rng, 50, 90, 0.1, np.int32)

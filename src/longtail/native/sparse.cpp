@@ -105,21 +105,22 @@ void multiply(Vector<const I> indptr, Vector<const I> indices, Vector<const floa
     }
 }
 
-template <typename I, typename J>
+// Here and in `gram` the sums have the precision of the result, `S`.
+template <typename I, typename J, typename S>
 void multiply_sparse(Vector<const I> indptr, Vector<const I> indices, Vector<const float> data,
                      Vector<const J> right_indptr, Vector<const J> right_indices, Vector<const float> right_data,
-                     Matrix<float> out) {
+                     Matrix<S> out) {
     const I *starts = indptr.data(), *columns = indices.data();
     const J *right_starts = right_indptr.data(), *right_columns = right_indices.data();
     const float *values = data.data(), *right_values = right_data.data();
     const size_t rows = out.shape(0), width = out.shape(1);
-    float *result = out.data();
+    S *result = out.data();
     nb::gil_scoped_release released;
     for (size_t i = 0; i < rows; ++i) {
-        float *sums = result + i * width;
-        std::fill(sums, sums + width, 0.0f);
+        S *sums = result + i * width;
+        std::fill(sums, sums + width, S(0));
         for (I e = starts[i]; e < starts[i + 1]; ++e) {
-            const float value = values[e];
+            const S value = values[e];
             const J stop = right_starts[columns[e] + 1];
             for (J r = right_starts[columns[e]]; r < stop; ++r) sums[right_columns[r]] += value * right_values[r];
         }
@@ -128,28 +129,38 @@ void multiply_sparse(Vector<const I> indptr, Vector<const I> indices, Vector<con
 
 // Rows first..last of the upper triangle of X'X. A feature's row of the result stays in cache while the rows of X that
 // hold the feature are walked; `cursors` remember where in each of those rows the feature stands.
-template <typename I>
+template <typename I, typename S>
 void gram(Vector<const I> indptr, Vector<const I> indices, Vector<const float> data, Vector<const I> column_indptr,
-          Vector<const I> column_rows, int64_t first, int64_t last, Matrix<float> out) {
+          Vector<const I> column_rows, int64_t first, int64_t last, Matrix<S> out) {
     const I *starts = indptr.data(), *columns = indices.data();
     const I *column_starts = column_indptr.data(), *rows = column_rows.data();
     const float *values = data.data();
     const size_t width = out.shape(1), n_rows = indptr.shape(0) - 1;
-    float *result = out.data();
+    S *result = out.data();
     nb::gil_scoped_release released;
     std::vector<I> cursors(n_rows);
     for (size_t i = 0; i < n_rows; ++i)
         cursors[i] = static_cast<I>(
             std::lower_bound(columns + starts[i], columns + starts[i + 1], static_cast<I>(first)) - columns);
     for (int64_t feature = first; feature < last; ++feature) {
-        float *sums = result + static_cast<size_t>(feature) * width;
-        std::fill(sums + feature, sums + width, 0.0f);
+        S *sums = result + static_cast<size_t>(feature) * width;
+        std::fill(sums + feature, sums + width, S(0));
         for (I c = column_starts[feature]; c < column_starts[feature + 1]; ++c) {
             const I row = rows[c], here = cursors[row]++, stop = starts[row + 1];
-            const float value = values[here];
+            const S value = values[here];
             for (I e = here; e < stop; ++e) sums[columns[e]] += value * values[e];
         }
     }
+}
+
+template <typename S>
+void bind_sums(nb::module_ &m) {
+    m.def("multiply_sparse", &multiply_sparse<int32_t, int32_t, S>);
+    m.def("multiply_sparse", &multiply_sparse<int32_t, int64_t, S>);
+    m.def("multiply_sparse", &multiply_sparse<int64_t, int32_t, S>);
+    m.def("multiply_sparse", &multiply_sparse<int64_t, int64_t, S>);
+    m.def("gram", &gram<int32_t, S>);
+    m.def("gram", &gram<int64_t, S>);
 }
 
 }  // namespace
@@ -159,10 +170,6 @@ void bind_sparse(nb::module_ &m) {
           nb::arg("out").noconvert());
     m.def("multiply", &multiply<int64_t>, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("dense"),
           nb::arg("out").noconvert());
-    m.def("multiply_sparse", &multiply_sparse<int32_t, int32_t>);
-    m.def("multiply_sparse", &multiply_sparse<int32_t, int64_t>);
-    m.def("multiply_sparse", &multiply_sparse<int64_t, int32_t>);
-    m.def("multiply_sparse", &multiply_sparse<int64_t, int64_t>);
-    m.def("gram", &gram<int32_t>);
-    m.def("gram", &gram<int64_t>);
+    bind_sums<float>(m);
+    bind_sums<double>(m);
 }

@@ -30,8 +30,8 @@ def multiply_sparse(
     right_data: Array,
     out: Array,
 ) -> None:
-    """Write the product of two CSR matrices into the dense `out`."""
-    left = _csr(indptr, indices, data, len(right_indptr) - 1)
+    """Write the product of two CSR matrices into the dense `out`, summed in its precision."""
+    left = _csr(indptr, indices, data.astype(out.dtype, copy=False), len(right_indptr) - 1)
     out[:] = (left @ _csr(right_indptr, right_indices, right_data, out.shape[1])).toarray()
 
 
@@ -47,10 +47,11 @@ def gram(
 ) -> None:
     """Write rows `first` to `last` of the upper triangle of X'X into `out`; the lower triangle is left alone.
 
-    `column_indptr` and `column_rows` list, for each feature, the rows of X that hold it (the transpose of X).
+    `column_indptr` and `column_rows` list, for each feature, the rows of X that hold it (the transpose of X). Sums have
+    the precision of `out`.
     """
     width = out.shape[1]
-    X = _csr(indptr, indices, data, width)
+    X = _csr(indptr, indices, data.astype(out.dtype, copy=False), width)
     upper = np.triu((X[:, first:last].T @ X[:, first:]).toarray())
     rows, columns = np.triu_indices(upper.shape[0], m=upper.shape[1])
     out[rows + first, columns + first] = upper[rows, columns]
