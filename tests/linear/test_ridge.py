@@ -283,7 +283,9 @@ def test_work_that_does_not_fit_in_memory_is_refused_before_it_starts(rng, monke
 def test_the_announced_plan_names_its_parts(rng):
     plan = Ridge(solver="primal").memory_plan(*planted(rng))
     assert plan.parts["weights"] == 4 * 30 * 12
-    assert plan.parts["Gram matrix"] == 4 * 30 * 30
+    assert plan.parts["Gram matrix"] == 8 * 30 * 30
+    large = Ridge(solver="primal").memory_plan(*planted(rng, 40, 2000))
+    assert large.parts["Gram matrix"] == 4 * 2000 * 2000
 
 
 def test_auto_takes_the_smaller_side_of_a_small_problem(rng):

@@ -13,10 +13,20 @@ import numpy as np
 from scipy import sparse
 
 from longtail import progress
+from longtail.errors import InvalidInput
 from longtail.native import kernels
 from longtail.parallel import map_blocks, resolve_jobs
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+_LONGEST = 1e17  # of all features together: its square, and what solvers make of it, must stay within 32-bit floats
+
+
+def check_length(X: Any) -> None:
+    """Refuse features whose sums of squares would not fit into float32."""
+    length = float(np.sqrt(np.square(X.data, dtype=np.float64).sum()))
+    if length > _LONGEST:
+        raise InvalidInput(f"the features are too large for 32-bit sums (length {length:.1e}); scale the features")
 
 
 def transpose(X: Any) -> Any:
@@ -29,10 +39,10 @@ def transpose(X: Any) -> Any:
     )
 
 
-def gram_matrix(X: Any, Xt: Any, n_jobs: int | None) -> Array:
-    """The dense symmetric X'X in float32; only its upper triangle is filled."""
+def gram_matrix(X: Any, Xt: Any, n_jobs: int | None, dtype: Any = np.float32) -> Array:
+    """The dense symmetric X'X, summed in `dtype`; only its upper triangle is filled."""
     width = X.shape[1]
-    out = np.zeros((width, width), dtype=np.float32)
+    out = np.zeros((width, width), dtype=dtype)
     blocks = _balanced_blocks(X, Xt, pieces=8 * resolve_jobs(n_jobs))
 
     def fill(block: slice) -> slice:
@@ -55,11 +65,11 @@ def _balanced_blocks(X: Any, Xt: Any, pieces: int) -> list[slice]:
     return [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
 
 
-def centre_gram(gram: Array, n_rows: int, mean: Array) -> None:
-    """Turn X'X into (X - 1m')'(X - 1m'), in place."""
-    scaled = np.float32(n_rows) * mean
+def add_outer(gram: Array, factor: float, vector: Array) -> None:
+    """Add factor * vv' for a vector v, in place; -n and the column means turn X'X into (X - 1m')'(X - 1m')."""
+    scaled, vector = (part.astype(gram.dtype, copy=False) for part in (factor * vector, vector))
     for block in range(0, len(gram), 1024):
-        gram[block : block + 1024] -= scaled[block : block + 1024, None] * mean[None, :]
+        gram[block : block + 1024] += scaled[block : block + 1024, None] * vector[None, :]
 
 
 def column_sums(X: Any) -> Array:
@@ -68,9 +78,15 @@ def column_sums(X: Any) -> Array:
     return np.bincount(X.indices, weights=X.data, minlength=X.shape[1]).astype(np.float64, copy=False)
 
 
-def label_sums(X: Any, Yt: Any, block: slice) -> Array:
-    """Y'X for the labels of `block`, one label per row, dense float32."""
-    out = np.empty((block.stop - block.start, X.shape[1]), dtype=np.float32)
+def column_squares(X: Any) -> Array:
+    """Sums of squares of the columns in float64."""
+    weights = np.square(X.data, dtype=np.float64)
+    return np.bincount(X.indices, weights=weights, minlength=X.shape[1]).astype(np.float64, copy=False)
+
+
+def label_sums(X: Any, Yt: Any, block: slice, dtype: Any) -> Array:
+    """Y'X for the labels of `block`, one label per row, dense, summed in `dtype`."""
+    out = np.empty((block.stop - block.start, X.shape[1]), dtype=dtype)
     part = Yt.indptr[block.start : block.stop + 1]
     kernels.multiply_sparse(part, Yt.indices, Yt.data, X.indptr, X.indices, X.data, out)
     return out

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from longtail import progress
-from longtail.linear.solvers import Problem, Spectral, dual_gram, factor, primal_gram, solve_factored
+from longtail.linear.problem import Problem
+from longtail.linear.solvers import Factor, Spectral
 from longtail.parallel import split
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -35,7 +36,7 @@ class SpectralPath:
         self._spectral = spectral
         problem = spectral.problem
         if spectral.side == "primal":
-            self._left = _centred_rows(problem, rows) @ spectral.vectors
+            self._left = _centred_rows(problem, rows, np.float64) @ spectral.vectors
             squares = self._left**2
         else:
             vectors = spectral.vectors[rows]
@@ -52,44 +53,55 @@ class SpectralPath:
 
 
 class FactoredPath:
-    """The path from one Cholesky factor per alpha; `failed` where the Gram matrix is too ill-conditioned for it."""
+    """The path from one Cholesky factor per alpha; `failed` where single precision is not enough for it."""
 
     def __init__(self, problem: Problem, side: str, rows: Array, alphas: Array, n_jobs: int | None) -> None:
         self._problem = problem
         self._side = side
-        self.gram = primal_gram(problem, n_jobs) if side == "primal" else dual_gram(problem, n_jobs)
+        self._rows = rows
+        self.gram = problem.gram(side, np.float32, n_jobs)
         # Fitted values are right-hand sides projected: x(G + alpha)^-1 X'y, or k(K + alpha)^-1 y with k a row of K.
-        known = _centred_rows(problem, rows) if side == "primal" else _symmetric_rows(self.gram, rows)
+        known = _centred_rows(problem, rows, np.float32) if side == "primal" else _symmetric_rows(self.gram, rows)
         self._lefts: list[Array] = []
         self.leverage = np.empty((len(rows), len(alphas)), dtype=np.float32)
-        self.failed = False
-        largest = problem.largest(side)
         with progress.task("factoring", total=len(alphas)) as advance:
-            self._factor_each(known, rows, alphas, largest, advance)
+            self.failed = not all(self._add(known, which, alpha, advance) for which, alpha in enumerate(alphas))
 
-    def _factor_each(self, known: Array, rows: Array, alphas: Array, largest: float, advance: progress.Advance) -> None:
-        for which, alpha in enumerate(alphas):
-            factored = factor(self.gram.copy(), float(alpha), largest)
-            if factored is None:
-                self.failed = True
-                return
-            left = solve_factored(factored, known.copy())
-            own = np.einsum("ij,ij->i", left, known) if self._side == "primal" else left[np.arange(len(rows)), rows]
-            self.leverage[:, which] = own
-            self._lefts.append(left)
-            advance(1)
+    def _add(self, known: Array, which: int, alpha: float, advance: progress.Advance) -> bool:
+        """Go one step along the path, unless that is not precise."""
+        factor = Factor(self.gram.copy(), float(alpha))
+        if factor.failed:
+            return False
+        left = factor.solve(known.copy())
+        hardest = factor.hardest(known, left)
+        if hardest is not None:
+            right = self._exact_row(self._rows[[hardest]])
+            if not factor.is_precise(self._problem, self._side, right, left[[hardest]]):
+                return False
+        primal = self._side == "primal"
+        own = np.einsum("ij,ij->i", left, known) if primal else left[np.arange(len(left)), self._rows]
+        self.leverage[:, which] = own
+        self._lefts.append(left)
+        advance(1)
+        return True
+
+    def _exact_row(self, row: Array) -> Array:
+        """The right-hand side of one row in float64."""
+        if self._side == "primal":
+            return _centred_rows(self._problem, row, np.float64)
+        return self._problem.image("dual", np.eye(1, self._problem.n_rows, int(row[0])))
 
     def left(self, which: int) -> Array:
         return self._lefts[which]
 
     def right(self, block: slice) -> Array:
-        return self._problem.cross(block) if self._side == "primal" else self._problem.targets(block)
+        return self._problem.right(self._side, block, np.float32)
 
 
-def _centred_rows(problem: Problem, rows: Array) -> Array:
-    dense: Array = problem.X[rows].toarray()
+def _centred_rows(problem: Problem, rows: Array, dtype: Any) -> Array:
+    dense: Array = problem.X[rows].toarray().astype(dtype, copy=False)
     if problem.mean is not None:
-        dense -= problem.mean
+        dense -= problem.mean.astype(dtype)
     return dense
 
 
@@ -106,9 +118,9 @@ def leave_one_out(
     """Yield (block of labels, number of the alpha, scores) of `rows`, each by the model trained without it."""
     leverage = path.leverage
     if problem.mean is not None:
-        leverage = leverage + np.float32(1 / problem.X.shape[0])
+        leverage = leverage + np.float32(1 / problem.n_rows)
     remaining = np.maximum(1 - leverage, np.finfo(np.float32).eps)
-    place = np.full(problem.X.shape[0], -1)
+    place = np.full(problem.n_rows, -1)
     place[rows] = np.arange(len(rows))
     for block in split(problem.Yt.shape[0], size):
         right = path.right(block)

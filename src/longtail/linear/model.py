@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
 from longtail.errors import InvalidInput
+from longtail.linear.centring import shift_columns, weighted_sum
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import map_blocks, split
@@ -85,13 +86,29 @@ class Explanation:
 
 
 class LinearModel(BaseEstimator, Persistent):
-    """Prediction, explanation and decision values from ``coef_`` (n_features x n_labels) and ``intercept_``."""
+    """Prediction, explanation and decision values from ``coef_`` (n_features x n_labels) and ``intercept_``.
+
+    Where features are far from zero, x coef + intercept is a small difference of large numbers. Scores are then
+    computed as (x - centre) coef + the scores at the centre, which single precision can do.
+    """
 
     n_jobs: int | None
     coef_: Any
-    intercept_: Array
     n_features_in_: int
     n_labels_: int
+    centre_: Array | None
+    centre_scores_: Array
+
+    @property
+    def intercept_(self) -> Array:
+        """The scores of a row of zeros; in float64 where features are far from zero."""
+        if self.centre_ is None:
+            return self.centre_scores_
+        return self.centre_scores_ - weighted_sum(self.coef_, self.centre_.astype(np.float64))
+
+    @intercept_.setter
+    def intercept_(self, intercept: Array) -> None:
+        self.centre_, self.centre_scores_ = None, intercept
 
     def _label_scale(self) -> Array | None:
         """Factor on each label's score, or None."""
@@ -99,22 +116,27 @@ class LinearModel(BaseEstimator, Persistent):
 
     def _scored(self, X: Any, scale: Array | None, panel: int) -> Any:
         """Yield (first label, scores) of the rows `X`, label block by label block in ascending order."""
-        coef, labels = self.coef_, self.n_labels_
-        if sparse.issparse(coef):
-            out = np.empty((X.shape[0], labels), dtype=np.float32)
-            kernels.multiply_sparse(X.indptr, X.indices, X.data, coef.indptr, coef.indices, coef.data, out)
-            yield 0, self._finish(out, slice(0, labels), scale)
-            return
-        for block in split(labels, panel):
-            out = np.empty((X.shape[0], block.stop - block.start), dtype=np.float32)
-            kernels.multiply(X.indptr, X.indices, X.data, np.ascontiguousarray(coef[:, block]), out)
-            yield block.start, self._finish(out, block, scale)
+        X = shift_columns(X, self.centre_)
+        for block in [slice(0, self.n_labels_)] if sparse.issparse(self.coef_) else split(self.n_labels_, panel):
+            scores = self._from_centre(X, block)
+            if scale is not None:
+                scores *= scale[block]
+            yield block.start, scores
 
-    def _finish(self, scores: Array, block: slice, scale: Array | None) -> Array:
-        scores += self.intercept_[block]
-        if scale is not None:
-            scores *= scale[block]
-        return scores
+    def _from_centre(self, X: Any, block: slice) -> Array:
+        """Scores of a block of labels, all labels where the weights are sparse, for rows measured from the centre."""
+        out = np.empty((X.shape[0], block.stop - block.start), dtype=np.float32)
+        coef = self.coef_
+        if sparse.issparse(coef):
+            kernels.multiply_sparse(X.indptr, X.indices, X.data, coef.indptr, coef.indices, coef.data, out)
+        else:
+            kernels.multiply(X.indptr, X.indices, X.data, np.ascontiguousarray(coef[:, block]), out)
+        out += self.centre_scores_[block]
+        return out
+
+    def scores(self, X: Any, block: slice) -> Array:
+        """Scores of a block of labels for checked rows; for dense weights, and without any weighting of labels."""
+        return self._from_centre(shift_columns(X, self.centre_), block)
 
     def _rows_at_once(self) -> int:
         return max(1, min(_ROWS, _CELLS // max(1, self.n_labels_))) if sparse.issparse(self.coef_) else _ROWS

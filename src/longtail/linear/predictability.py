@@ -13,7 +13,8 @@ from longtail import progress
 from longtail.errors import InvalidInput
 from longtail.linear.cost import Shape, cheapest, estimate_path
 from longtail.linear.leave_one_out import FactoredPath, Path, SpectralPath
-from longtail.linear.solvers import Problem, Spectral
+from longtail.linear.problem import Problem
+from longtail.linear.solvers import Spectral
 from longtail.linear.training_data import check_training, column_counts
 from longtail.native import kernels
 from longtail.parallel import split
@@ -114,7 +115,7 @@ class _Fitted:
         self._smoother: Array | None = None
         if path.failed:
             estimate_path(shape, chosen.solver, True, 1, n_rows, block, 0).plan.check()
-            path = SpectralPath(Spectral(problem, n_jobs, chosen.solver), rows, alphas)
+            path = SpectralPath(Spectral(problem, chosen.solver, n_jobs), rows, alphas)
         elif chosen.solver == "dual":
             self._smoother = path.left(0)
             self._sums = self._smoother.sum(axis=0)

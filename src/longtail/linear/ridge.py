@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.linear.conjugate import ConjugateGradients
-from longtail.linear.cost import Estimate, Shape, cheapest, estimate
+from longtail.linear.cost import Estimate, Shape, cheapest, cholesky_precisions, estimate, plan_for_sums, sum_parts
+from longtail.linear.problem import Problem
 from longtail.linear.ridge_model import RidgeModel
-from longtail.linear.solvers import DualCholesky, PrimalCholesky, Problem, Spectral
+from longtail.linear.solvers import Cholesky, Spectral
 from longtail.linear.statistics import Statistics
 from longtail.linear.training_data import check_training, column_counts
 from longtail.memory import MemoryPlan, available_memory
@@ -24,7 +27,6 @@ from longtail.validation import as_features
 Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
-_PROBED_LABELS = 8
 _WORTH_A_TOLERANCE = 2e9  # less work than this, in multiply-adds, is done exactly whatever could be saved
 _FEW_ITERATIONS = 4  # unless so few would pay, conjugate gradients are not even tried
 
@@ -38,7 +40,8 @@ class Ridge(RidgeModel):
     Parameters
     ----------
     alpha : float
-        Strength of the penalty. 0 gives the least-squares solution of smallest norm.
+        Strength of the penalty. 0 gives the least-squares solution of smallest norm; conjugate gradients then work
+        without scaling the features, and may need many iterations.
     solver : {"auto", "primal", "dual", "cg"}
         Cholesky on the side of the features or of the rows, conjugate gradients, or whichever is estimated to be
         cheapest among those that fit in memory.
@@ -58,7 +61,7 @@ class Ridge(RidgeModel):
         Smallest magnitude of a weight to keep. Give at most one of the three.
     tol : float
         Length of the preconditioned residual, relative to that of the right-hand side, at which conjugate gradients
-        stop.
+        stop. Fitted values are then within about five times that, or 1e-4, of their length; a warning is logged if not.
     max_iter : int
         Most iterations of conjugate gradients.
     updatable : bool
@@ -72,6 +75,7 @@ class Ridge(RidgeModel):
     ----------
     coef_ : array or csr_array of shape (n_features, n_labels)
     intercept_ : array of shape (n_labels,)
+        In float64 where features are far from zero.
     solver_ : str
         The solver that was used.
     n_iter_ : int
@@ -141,16 +145,16 @@ class Ridge(RidgeModel):
         self._check()
         X, Y = check_training(X, Y, type(self).__name__)
         if self.updatable:
-            self._check_updatable(X, Y.shape[1])
+            self._check_updatable(X, Y)
             return self._solve_statistics(Statistics.of(X, Y, self.n_jobs))
         self.__dict__.pop("statistics_", None)
         shape = Shape.of(X, Y)
         cheapest(self._estimates(shape)).plan.check()
-        self._solve(Problem.build(X, Y, self.fit_intercept), shape, column_counts(Y), self.alpha)
+        self._solve(Problem.build(X, Y, self.fit_intercept), shape, column_counts(Y))
         return self
 
     def partial_fit(self, X: Any, Y: Any, *, solve: bool = True) -> Ridge:
-        """Add rows, and labels where `Y` has more columns than before; the result equals a fit on all rows.
+        """Add rows, and labels where `Y` has more columns than before; the result equals a fit on all rows together.
 
         Rows seen before the first row of a new label count as not having it.
 
@@ -171,30 +175,31 @@ class Ridge(RidgeModel):
         known = getattr(self, "statistics_", None)
         if known is not None:
             as_features(X, n_features=len(known.feature_sums), owner=type(self).__name__)
-        self._check_updatable(X, Y.shape[1] if known is None else max(Y.shape[1], len(known.label_counts)))
-        new = Statistics.of(X, Y, self.n_jobs)
-        statistics = new if known is None else known.plus(new)
+        self._check_updatable(X, Y)
+        statistics = Statistics.of(X, Y, self.n_jobs)
+        if known is not None:
+            statistics = known.plus(statistics)
         if solve:
             return self._solve_statistics(statistics)
         self.statistics_ = statistics
         return self
 
-    def _check_updatable(self, X: Any, n_labels: int) -> None:
+    def _check_updatable(self, X: Any, Y: Any) -> None:
         """Refuse what updates cannot do, or have no memory for."""
         if self.solver not in ("auto", "primal"):
             raise InvalidInput(f"a model that can be updated needs solver 'auto' or 'primal', not {self.solver!r}")
-        self._update_plan(X, n_labels).check()
+        self._update_plan(X, Y).check()
 
-    def _update_plan(self, X: Any, n_labels: int) -> MemoryPlan:
-        side = X.shape[1]
-        parts = {
-            "Gram matrices": (36 if self._spectral(self.alpha) else 16) * side**2,
-            "features": 16 * X.nnz,
-            "label blocks": 12 * self._update_block(side) * side,
-            "weights": self._check().memory(side, n_labels),
-        }
-        advice = "Updates need a Gram matrix of all features: use fewer features (max_features, min_df)."
-        return MemoryPlan("ridge that can be updated", parts, advice)
+    def _update_plan(self, X: Any, Y: Any) -> MemoryPlan:
+        known = getattr(self, "statistics_", None)
+        n_labels = Y.shape[1] if known is None else max(Y.shape[1], len(known.label_counts))
+        return self._sums_plan(X.shape[1], n_labels, self._algebras(X.shape[1], n_labels)[0], sum_parts(X, Y, known))
+
+    def _sums_plan(self, n_features: int, n_labels: int, algebra: str, parts: dict[str, int]) -> MemoryPlan:
+        """Solving from sums by `algebra`, besides `parts`."""
+        weights = self._check().memory(n_features, n_labels)
+        block = min(self._update_block(n_features), n_labels)
+        return plan_for_sums(n_features, algebra, block, weights, parts)
 
     def _update_block(self, n_features: int) -> int:
         return self.block_size or max(16, min(2048, 2**24 // max(1, n_features)))
@@ -204,29 +209,36 @@ class Ridge(RidgeModel):
         self._check()
         X, Y = check_training(X, Y, type(self).__name__)
         if self.updatable:
-            return self._update_plan(X, Y.shape[1])
+            return self._update_plan(X, Y)
         problem = Problem.build(X, Y, self.fit_intercept)
         alphas = self._label_alphas(self._label_weights(column_counts(Y), X.shape[0]), self.alpha)
         return self._choose(problem, Shape.of(X, Y), alphas)[0].plan
 
-    def _spectral(self, alpha: float) -> bool:
-        return self.weighting == "loss" or alpha == 0
+    def _algebras(self, side: int, n_labels: int) -> tuple[str, ...]:
+        """What to begin with: eigenvectors serve many alphas, and no penalty; a Cholesky factor is cheaper."""
+        if self.weighting == "loss" or self.alpha == 0:
+            return ("spectral",)
+        return cholesky_precisions(side, n_labels)
 
     def _estimates(self, shape: Shape, iterations: int = 1) -> list[Estimate]:
         """What each solver that may be used would cost, with so many iterations of conjugate gradients."""
         solvers = ("primal", "dual", "cg") if self.solver == "auto" else (self.solver,)
-        return [self._estimate(shape, solver, self._spectral(self.alpha), iterations) for solver in solvers]
+        return [
+            self._estimate(shape, solver, algebra, iterations)
+            for solver in solvers
+            for algebra in (("float32",) if solver == "cg" else self._algebras(shape.side(solver), shape.n_labels))
+        ]
 
-    def _estimate(self, shape: Shape, solver: str, spectral: bool, iterations: int = 1) -> Estimate:
+    def _estimate(self, shape: Shape, solver: str, algebra: str, iterations: int = 1) -> Estimate:
         jobs = resolve_jobs(self.n_jobs)
         weights = self._check().memory(shape.n_features, shape.n_labels)
-        return estimate(shape, solver, spectral, iterations, self._block(shape, solver), jobs, weights)
+        return estimate(shape, solver, algebra, iterations, self._block(shape, solver), jobs, weights)
 
     def _choose(self, problem: Problem, shape: Shape, alphas: Array) -> tuple[Estimate, ConjugateGradients | None]:
         """The chosen solver with its cost and memory, and conjugate gradients themselves where they were tried."""
         estimates = self._estimates(shape, _FEW_ITERATIONS)
-        if len(estimates) == 1:
-            return estimates[0], None
+        if self.solver != "auto":
+            return cheapest(estimates), None
         *factored, gradient = estimates
         direct = cheapest(factored)
         if shape.n_labels == 0 or (alphas == 0).any():
@@ -235,44 +247,43 @@ class Ridge(RidgeModel):
         if direct.plan.total <= available_memory() and direct.work <= cheap:
             return direct, None
         gradients = ConjugateGradients(problem, alphas, self.tol, self.max_iter)
-        _try_on_few_labels(gradients, problem, alphas)
+        if gradients.misled and direct.plan.total <= available_memory():
+            return direct, None
         chosen = cheapest(self._estimates(shape, gradients.iterations))
         return chosen, gradients if chosen.solver == "cg" else None
 
-    def _solve(self, problem: Problem, shape: Shape, label_counts: Array, alpha: float) -> None:
+    def _solve(self, problem: Problem, shape: Shape, label_counts: Array) -> None:
         label_weights = self._label_weights(label_counts, shape.n_rows)
-        alphas = self._label_alphas(label_weights, alpha)
+        alphas = self._label_alphas(label_weights, self.alpha)
         chosen, gradients = self._choose(problem, shape, alphas)
         chosen.plan.check()
         _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
         solver: Any
         if chosen.solver == "cg":
             solver = gradients or ConjugateGradients(problem, alphas, self.tol, self.max_iter)
-        elif self._spectral(alpha):
-            solver = Spectral(problem, self.n_jobs, chosen.solver)
         else:
-            cholesky = PrimalCholesky if chosen.solver == "primal" else DualCholesky
-            solver = cholesky(problem, alpha, self.n_jobs)
-            if solver.failed:
-                _log.info("the Gram matrix is too ill-conditioned for Cholesky; using its eigendecomposition")
-                solver = None
-                self._estimate(shape, chosen.solver, spectral=True).plan.check()
-                solver = Spectral(problem, self.n_jobs, chosen.solver)
+            plan = partial(self._direct_plan, shape, chosen.solver)
+            solver = self._direct(problem, chosen.solver, chosen.algebra, plan)
         self.solver_ = chosen.solver
         self._gather(solver, alphas, problem, shape.n_features, self._block(shape, chosen.solver))
         self.n_iter_ = getattr(solver, "iterations", 0)
         self.inverse_propensity_ = label_weights
+
+    def _direct_plan(self, shape: Shape, solver: str, algebra: str) -> MemoryPlan:
+        return self._estimate(shape, solver, algebra).plan
+
+    def _direct(self, problem: Any, side: str, algebra: str, plan: Callable[[str], MemoryPlan]) -> Any:
+        if algebra == "spectral":
+            return Spectral(problem, side, self.n_jobs)
+        return Cholesky(problem, side, self.alpha, algebra, self.n_jobs, plan)
 
     def _solve_statistics(self, statistics: Statistics) -> Ridge:
         problem = statistics.problem(self.fit_intercept)
         label_weights = self._label_weights(statistics.label_counts, statistics.n_rows)
         alphas = self._label_alphas(label_weights, self.alpha)
         n_features = len(statistics.feature_sums)
-        solver: Any = None
-        if not self._spectral(self.alpha):
-            solver = PrimalCholesky(problem, self.alpha, self.n_jobs, gram=problem.gram())
-        if solver is None or solver.failed:
-            solver = Spectral(problem, self.n_jobs, "primal", gram=problem.gram())
+        plan = partial(self._sums_plan, n_features, len(alphas), parts=statistics.parts())
+        solver = self._direct(problem, "primal", self._algebras(n_features, len(alphas))[0], plan)
         self.solver_, self.n_iter_ = "primal", 0
         self._gather(solver, alphas, problem, n_features, self._update_block(n_features))
         self.statistics_, self.inverse_propensity_ = statistics, label_weights
@@ -286,7 +297,7 @@ class Ridge(RidgeModel):
             self._solve_statistics(sums)  # rows were added whose weights nobody has asked for yet
         state = super().to_state()
         arrays = {
-            "gram": sums.gram,
+            "scatter": sums.scatter,
             "cross": sums.cross,
             "feature_sums": sums.feature_sums,
             "label_counts": sums.label_counts,
@@ -300,17 +311,13 @@ class Ridge(RidgeModel):
             if rows < 1:
                 raise ModelFormatError(f"{state.kind}: {rows} rows; expected at least 1")
             features, labels = self.n_features_in_, self.n_labels_
-            self.statistics_ = Statistics(
-                rows,
-                state.array("gram", np.float32, (features, features)),
-                state.csr("cross", np.float32, (labels, features)),
-                state.array("feature_sums", np.float64, (features,)),
-                state.array("label_counts", np.float64, (labels,)),
-            )
-
-
-def _try_on_few_labels(gradients: ConjugateGradients, problem: Problem, alphas: Array) -> None:
-    """Let conjugate gradients show how many iterations they need, on labels from the rarest to the most frequent."""
-    order = np.argsort(np.diff(problem.Yt.indptr), kind="stable")
-    few = order[np.linspace(0, len(order) - 1, min(_PROBED_LABELS, len(order))).astype(int)]
-    gradients.solve_for(problem.select(few).cross(slice(0, len(few))), alphas[few])
+            sums = state.array("feature_sums", np.float64, (features,))
+            counts = state.array("label_counts", np.float64, (labels,))
+            if "gram" in state.arrays:
+                gram = state.array("gram", np.float32, (features, features))
+                cross = state.csr("cross", np.float32, (labels, features))
+                self.statistics_ = Statistics.of_gram(rows, gram, cross, sums, counts)
+            else:
+                scatter = state.array("scatter", np.float64, (features, features))
+                cross = state.csr("cross", np.float64, (labels, features))
+                self.statistics_ = Statistics(rows, scatter, cross, sums, counts)

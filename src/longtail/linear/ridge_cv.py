@@ -13,11 +13,13 @@ import numpy as np
 
 from longtail import progress
 from longtail.errors import ModelFormatError
-from longtail.linear.cost import Estimate, Shape, cheapest, estimate_path
+from longtail.linear.cost import Estimate, Shape, cheapest, cholesky_precisions, estimate, estimate_path
 from longtail.linear.leave_one_out import FactoredPath, SpectralPath, leave_one_out
+from longtail.linear.problem import Problem
 from longtail.linear.ridge_model import RidgeModel
-from longtail.linear.solvers import DualCholesky, PrimalCholesky, Problem, Spectral
+from longtail.linear.solvers import Cholesky, Spectral
 from longtail.linear.training_data import check_training, column_counts
+from longtail.memory import MemoryPlan
 from longtail.metrics import ndcg_at_k, precision_at_k, psp_at_k, recall_at_k
 from longtail.native import kernels
 from longtail.parameters import Choice, Constraint, Number, Sequence
@@ -130,7 +132,7 @@ class RidgeCV(RidgeModel):
         chosen = self.cheapest_path(shape)
         chosen.plan.check()
         _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
-        side, spectral = chosen.solver, chosen.spectral
+        side, spectral = chosen.solver, chosen.algebra == "spectral"
         problem = Problem.build(X, Y, self.fit_intercept)
         self.inverse_propensity_ = self._label_weights(column_counts(Y), X.shape[0])
         path: Any = None if spectral else FactoredPath(problem, side, rows, self.alphas_, self.n_jobs)
@@ -138,15 +140,21 @@ class RidgeCV(RidgeModel):
         if path is None or path.failed:
             path = None
             self._estimate(shape, side, spectral=True).plan.check()
-            solver = Spectral(problem, self.n_jobs, side)
+            solver = Spectral(problem, side, self.n_jobs)
             path = SpectralPath(solver, rows, self.alphas_)
         # Where no row has a label there is nothing to choose by, and the first alpha is taken.
         self.cv_scores_ = self._judge(path, problem, rows, Y[rows]) if len(rows) else np.zeros(len(self.alphas_))
         self.alpha_ = float(self.alphas_[int(np.argmax(self.cv_scores_))])
         _log.info("leave-one-out %s@%d is best at alpha=%.4g", self.metric, self.k, self.alpha_)
         if solver is None:
-            cholesky = PrimalCholesky if side == "primal" else DualCholesky
-            solver = cholesky(problem, self.alpha_, self.n_jobs, gram=path.gram)
+            precisions = cholesky_precisions(shape.side(side), shape.n_labels)
+            precision = cheapest([self._fit_estimate(shape, side, each) for each in precisions]).algebra
+            gram, path = path.gram if precision == "float32" else None, None
+
+            def plan(algebra: str) -> MemoryPlan:
+                return self._fit_estimate(shape, side, algebra).plan
+
+            solver = Cholesky(problem, side, self.alpha_, precision, self.n_jobs, plan, gram)
         self.solver_, self.n_iter_ = side, 0
         alphas = self._label_alphas(self.inverse_propensity_, self.alpha_)
         self._gather(solver, alphas, problem, shape.n_features, self._block(shape, side))
@@ -169,6 +177,11 @@ class RidgeCV(RidgeModel):
         block = max(self._block(shape, side), self._cv_block(sampled))
         count = len(_RELATIVE_ALPHAS if self.alphas is None else self.alphas)
         return estimate_path(shape, side, spectral, count, sampled, block, weights)
+
+    def _fit_estimate(self, shape: Shape, side: str, algebra: str) -> Estimate:
+        """What the fit with the chosen alpha costs."""
+        weights = self._check().memory(shape.n_features, shape.n_labels)
+        return estimate(shape, side, algebra, 1, self._block(shape, side), 1, weights)
 
     def _sampled_rows(self, Y: Any) -> Array:
         """Rows to judge by: those with labels, at most `sample` of them."""

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.linear.centring import weighted_sum
 from longtail.linear.cost import Shape, block_size
 from longtail.linear.model import LinearModel
 from longtail.linear.solvers import Solver
@@ -76,7 +77,6 @@ class RidgeModel(LinearModel):
         """Solve block after block, keeping of each block only what the sparsification keeps."""
         n_labels = len(alphas)
         collector = self._check().collector(n_features, n_labels)
-        intercept = np.zeros(n_labels, dtype=np.float32)
         blocks = split(n_labels, size)
 
         def solve(block: slice) -> Array:
@@ -87,12 +87,12 @@ class RidgeModel(LinearModel):
             for block, weights in zip(
                 blocks, map_blocks(solve, blocks, self.n_jobs if solver.threaded else 1), strict=True
             ):
-                if problem.mean is not None:
-                    intercept[block] = problem.label_mean[block] - weights @ problem.mean
                 collector.add(block.start, weights)
                 advance(len(weights))
         self.coef_ = collector.finish()
-        self.intercept_ = intercept
+        # From the weights as they were rounded and kept, so that scores have the right mean whatever was dropped.
+        at_centre = 0 if problem.mean is None else problem.label_mean - weighted_sum(self.coef_, problem.mean)
+        self.centre_, self.centre_scores_ = problem.centre, np.full(n_labels, at_centre, dtype=np.float32)
         self.n_features_in_ = n_features
         self.n_labels_ = n_labels
 
@@ -124,7 +124,11 @@ class RidgeModel(LinearModel):
             "solver": self.solver_,
             "n_iter": self.n_iter_,
         }
-        arrays = {"coef": self.coef_, "intercept": self.intercept_, "inverse_propensity": self.inverse_propensity_}
+        arrays = {"coef": self.coef_, "inverse_propensity": self.inverse_propensity_}
+        if self.centre_ is None:
+            arrays["intercept"] = self.centre_scores_
+        else:
+            arrays |= {"centre": self.centre_, "centre_scores": self.centre_scores_}
         return State(type(self).__name__, saved_params(self), facts, arrays)
 
     @classmethod
@@ -143,10 +147,13 @@ class RidgeModel(LinearModel):
         features, labels = state.fact("n_features", int), state.fact("n_labels", int)
         read = state.csr if sparse.issparse(state.arrays.get("coef")) else state.array
         self.coef_ = read("coef", np.float32, (features, labels))
-        self.intercept_ = state.array("intercept", np.float32, (labels,))
+        has_centre = "centre" in state.arrays
+        self.centre_ = state.array("centre", np.float32, (features,)) if has_centre else None
+        self.centre_scores_ = state.array("centre_scores" if has_centre else "intercept", np.float32, (labels,))
         self.inverse_propensity_ = state.array("inverse_propensity", np.float32, (labels,))
-        if not (np.isfinite(self.intercept_).all() and np.isfinite(self.inverse_propensity_).all()):
-            raise ModelFormatError(f"{state.kind}: intercepts and inverse propensities must be finite")
+        constants = [self.centre_scores_, self.inverse_propensity_] + ([] if self.centre_ is None else [self.centre_])
+        if not all(np.isfinite(part).all() for part in constants):
+            raise ModelFormatError(f"{state.kind}: intercepts, centres and inverse propensities must be finite")
         if not (self.inverse_propensity_ > 0).all():
             raise ModelFormatError(f"{state.kind}: inverse propensities must be positive")
         self.n_features_in_, self.n_labels_ = features, labels

@@ -1,76 +1,26 @@
 """Ways to solve ridge for a block of labels at a time (Onishi & Hayashi 2025, eq. for W).
 
 Minimise ||XW - Y||^2 + alpha ||W||^2. Each solver is prepared once from the features and then asked for the weights
-of one block of labels after another, one label per row: `PrimalCholesky` factors X'X + alpha I, `DualCholesky`
-XX' + alpha I, and `Spectral` keeps an eigendecomposition, which serves every alpha. `conjugate` has one more.
+of one block of labels after another, one label per row: `Cholesky` factors X'X + alpha I or XX' + alpha I, and
+`Spectral` keeps an eigendecomposition, which serves every alpha. `conjugate` has one more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg
 
-from longtail.errors import InvalidInput
-from longtail.linear.gram import centre_gram, column_sums, gram_matrix, label_sums, transpose
-from longtail.native import kernels
-from longtail.parallel import map_blocks, split
+from longtail.memory import MemoryPlan
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_log = logging.getLogger(__name__)
 
-_LONGEST = 1e17  # of all features together: its square, and what solvers make of it, must stay within 32-bit floats
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Features and labels as the solvers want them.
-
-    `X` and `Xt` are the features and their transpose, `Yt` the transposed labels, all CSR; `mean` and `label_mean`
-    are the column means to centre by, or None without an intercept.
-    """
-
-    X: Any
-    Xt: Any
-    Yt: Any
-    mean: Array | None
-    label_mean: Array | None
-
-    @classmethod
-    def build(cls, X: Any, Y: Any, fit_intercept: bool) -> Problem:
-        mean = label_mean = None
-        length = float(np.linalg.norm(X.data.astype(np.float64)))
-        if length > _LONGEST:
-            raise InvalidInput(f"the features are too large for 32-bit sums (length {length:.1e}); scale the features")
-        if fit_intercept:
-            mean = (column_sums(X) / X.shape[0]).astype(np.float32)
-            label_mean = (column_sums(Y) / X.shape[0]).astype(np.float32)
-        return cls(X, transpose(X), transpose(Y), mean, label_mean)
-
-    def largest(self, side: str) -> float:
-        """The largest squared length of a column of X, or of a row where the side is dual."""
-        squares = column_sums(self.X * self.X) if side == "primal" else column_sums(self.Xt * self.Xt)
-        return float(squares.max(initial=0))
-
-    def select(self, labels: Array) -> Problem:
-        """The same with only the given labels."""
-        label_mean = None if self.label_mean is None else self.label_mean[labels]
-        return replace(self, Yt=self.Yt[labels], label_mean=label_mean)
-
-    def cross(self, block: slice) -> Array:
-        """Y'X of the centred matrices for a block of labels, one label per row."""
-        sums = label_sums(self.X, self.Yt, block)
-        if self.mean is not None and self.label_mean is not None:
-            sums -= np.float32(self.X.shape[0]) * self.label_mean[block, None] * self.mean[None, :]
-        return sums
-
-    def targets(self, block: slice) -> Array:
-        """The centred targets Y' of a block of labels, one label per row, dense."""
-        dense: Array = self.Yt[block].toarray()
-        if self.label_mean is not None:
-            dense -= self.label_mean[block, None]
-        return dense
+PRECISION = 1e-4  # the largest error that rounding may cause in fitted values, relative to their length
+_SMALLEST_PIVOT = 16  # in units of rounding: a pivot that keeps less of its diagonal entry is rounding itself
 
 
 class Solver(Protocol):
@@ -80,94 +30,119 @@ class Solver(Protocol):
         """Weights of the labels of `block`, one label per row; `alphas` holds the alpha of each."""
 
 
-def factor(gram: Array, alpha: float, largest: float) -> Array | None:
-    """The Cholesky factor of gram + alpha I from its upper triangle, in place.
+def leaning(right: Array, solution: Array, diagonal: Array) -> Array:
+    """How much each solution, one per row, leans on weak directions of the matrix, where rounding shows first."""
+    energy = np.einsum("ij,ij->i", right, solution)
+    size = np.einsum("ij,ij,j->i", solution, solution, diagonal)
+    return np.divide(size, energy, out=np.zeros_like(size), where=energy > 0)
 
-    None where there is none, or none worth having: `largest`, the largest entry of the Gram matrix before it was
-    centred, tells how much rounding there is in all of it.
+
+class Factor:
+    """The Cholesky factor of gram + alpha I, made in place from the upper triangle; `failed` where there is none."""
+
+    def __init__(self, gram: Array, alpha: float) -> None:
+        self._alpha = alpha
+        self._dtype = gram.dtype
+        gram.flat[:: len(gram) + 1] += gram.dtype.type(alpha)
+        self._diagonal = np.diagonal(gram).copy()
+        (potrf, self._potrs) = linalg.get_lapack_funcs(("potrf", "potrs"), (gram,))
+        # A C-ordered upper triangle is the lower triangle of its transpose, which LAPACK factors without a copy.
+        self._lower, failed = potrf(gram.T, lower=True, overwrite_a=True, clean=False)
+        smallest = _SMALLEST_PIVOT * np.finfo(gram.dtype).eps * self._diagonal
+        self.failed = bool(failed) or bool((np.diagonal(self._lower) ** 2 < smallest).any())
+
+    def solve(self, right: Array) -> Array:
+        """Solve for each row of `right`, in place where LAPACK allows."""
+        solution, _ = self._potrs(self._lower, right.T, lower=True, overwrite_b=True)
+        return np.ascontiguousarray(solution.T)
+
+    def hardest(self, right: Array, solution: Array) -> int | None:
+        """The row whose solution leans most on weak directions; None if all are zero."""
+        ratio = leaning(right, solution, self._diagonal)
+        return int(np.argmax(ratio)) if ratio.any() else None
+
+    def is_precise(self, problem: Any, side: str, right: Array, solution: Array) -> bool:
+        """Whether one step of refinement in float64 leaves the fitted values of a one-row `solution` as they are.
+
+        `right` is its right-hand side in float64.
+        """
+        image = problem.image(side, solution)
+        residual = right - image - self._alpha * solution
+        change = self.solve(residual.astype(self._dtype))
+        changed = problem.image(side, change)
+        if side == "primal":
+            error, length = np.vdot(change, changed), np.vdot(solution, image)
+        else:
+            # Fitted values come from the weights, which are rounded on their own.
+            rounded = problem.fitted(problem.weights(side, solution)) - image - changed
+            error, length = np.vdot(rounded, rounded), np.vdot(image, image)
+        return bool(error <= PRECISION**2 * length)
+
+
+class Cholesky:
+    """W = (X'X + alpha I)^-1 X'Y (primal, wants few features), or X'(XX' + alpha I)^-1 Y (dual, wants few rows).
+
+    Where it begins in float32 it stays there while that is precise enough, which is checked on the hardest label of
+    every block. From the first block that needs more it works in float64, and with the eigendecomposition where there
+    is no factor. `plan` says what "float64" and "spectral" would hold, and is checked before that memory is taken.
     """
-    gram.flat[:: len(gram) + 1] += np.float32(alpha)
-    # A C-ordered upper triangle is the lower triangle of its transpose, which LAPACK factors without a copy.
-    lower, failed = linalg.lapack.spotrf(gram.T, lower=True, overwrite_a=True, clean=False)
-    if failed:
-        return None
-    pivots = np.diagonal(lower)
-    if pivots.size and pivots.min() ** 2 < 128 * np.finfo(np.float32).eps * largest:
-        return None
-    return np.asarray(lower)
-
-
-def solve_factored(factor: Array, right: Array) -> Array:
-    """Solve for each row of `right`, in place where LAPACK allows."""
-    solution, _ = linalg.lapack.spotrs(factor, right.T, lower=True, overwrite_b=True)
-    return np.ascontiguousarray(solution.T)
-
-
-class PrimalCholesky:
-    """W = (X'X + alpha I)^-1 X'Y; wants few features. `problem` may also be one of which only the sums are left."""
 
     threaded = False
 
-    def __init__(self, problem: Any, alpha: float, n_jobs: int | None, gram: Array | None = None) -> None:
-        self._problem = problem
-        if gram is None:
-            gram = primal_gram(problem, n_jobs)
-        self._factor = factor(gram, alpha, problem.largest("primal"))
-        self.failed = self._factor is None
+    def __init__(
+        self,
+        problem: Any,
+        side: str,
+        alpha: float,
+        precision: str,
+        n_jobs: int | None,
+        plan: Callable[[str], MemoryPlan],
+        gram: Array | None = None,
+    ) -> None:
+        self._problem, self._side, self._alpha, self._n_jobs, self._plan = problem, side, alpha, n_jobs, plan
+        self._dtype: Any = np.float32 if precision == "float32" else np.float64
+        self._spectral: Spectral | None = None
+        self._warned = False
+        self._factor: Factor | None = Factor(problem.gram(side, self._dtype, n_jobs) if gram is None else gram, alpha)
+        if self._factor.failed:
+            self._be_more_precise()
 
     def solve(self, block: slice, alphas: Array) -> Array:
+        if self._spectral is not None:
+            return self._spectral.solve(block, alphas)
         assert self._factor is not None
-        return solve_factored(self._factor, self._problem.cross(block))
+        right = self._problem.right(self._side, block, self._dtype)
+        solution = self._factor.solve(right.copy())
+        if not self._warned and not self._is_precise(block, right, solution):
+            if self._dtype == np.float32:
+                self._be_more_precise()
+                return self.solve(block, alphas)
+            self._warned = True
+            _log.warning("the features are too ill-conditioned even for double precision; scale or centre them")
+        return np.ascontiguousarray(self._problem.weights(self._side, solution), dtype=np.float32)
 
-
-class DualCholesky:
-    """W = X'(XX' + alpha I)^-1 Y; wants few rows."""
-
-    threaded = False
-
-    def __init__(self, problem: Problem, alpha: float, n_jobs: int | None, gram: Array | None = None) -> None:
-        self._problem = problem
-        if gram is None:
-            gram = dual_gram(problem, n_jobs)
-        self._factor = factor(gram, alpha, problem.largest("dual"))
-        self.failed = self._factor is None
-
-    def solve(self, block: slice, alphas: Array) -> Array:
+    def _is_precise(self, block: slice, right: Array, solution: Array) -> bool:
         assert self._factor is not None
-        return dual_to_primal(self._problem, solve_factored(self._factor, self._problem.targets(block)))
+        hardest = self._factor.hardest(right, solution)
+        if hardest is None:
+            return True
+        label = block.start + hardest
+        exact = self._problem.right(self._side, slice(label, label + 1), np.float64)
+        return self._factor.is_precise(self._problem, self._side, exact, solution[[hardest]])
 
-
-def primal_gram(problem: Problem, n_jobs: int | None) -> Array:
-    """The centred X'X (upper triangle)."""
-    gram = gram_matrix(problem.X, problem.Xt, n_jobs)
-    if problem.mean is not None:
-        centre_gram(gram, problem.X.shape[0], problem.mean)
-    return gram
-
-
-def dual_gram(problem: Problem, n_jobs: int | None) -> Array:
-    """The centred XX' (upper triangle): (X - 1m')(X - 1m')' = XX' - u1' - 1u' + m'm 11' with u = Xm."""
-    gram = gram_matrix(problem.Xt, problem.X, n_jobs)
-    if problem.mean is not None:
-        projected = (problem.X @ problem.mean).astype(np.float32)
-        gram -= projected[:, None]
-        gram -= projected[None, :]
-        gram += np.float32(problem.mean @ problem.mean)
-    return gram
-
-
-def dual_to_primal(problem: Problem, duals: Array) -> Array:
-    """(X - 1m')'A for dual coefficients A, given and returned with one label per row."""
-    Xt = problem.Xt
-    if duals.dtype == np.float64:
-        out = Xt.astype(np.float64) @ duals.T
-    else:
-        out = np.empty((Xt.shape[0], len(duals)), dtype=np.float32)
-        kernels.multiply(Xt.indptr, Xt.indices, Xt.data, np.ascontiguousarray(duals.T), out)
-    if problem.mean is not None:
-        # The duals of centred targets sum to zero, but only to rounding, which large means would blow up.
-        out -= problem.mean[:, None] * duals.sum(axis=1)[None, :]
-    return np.ascontiguousarray(out.T, dtype=np.float32)
+    def _be_more_precise(self) -> None:
+        self._factor = None
+        if self._dtype == np.float32:
+            _log.info("the features are too ill-conditioned for single precision; factoring in double precision")
+            self._plan("float64").check()
+            self._dtype = np.float64
+            self._factor = Factor(self._problem.gram(self._side, np.float64, self._n_jobs), self._alpha)
+            if not self._factor.failed:
+                return
+            self._factor = None
+        _log.info("the Gram matrix is too ill-conditioned for Cholesky; using its eigendecomposition")
+        self._plan("spectral").check()
+        self._spectral = Spectral(self._problem, self._side, self._n_jobs)
 
 
 class Spectral:
@@ -178,53 +153,25 @@ class Spectral:
 
     threaded = False
 
-    def __init__(self, problem: Any, n_jobs: int | None, side: str, gram: Array | None = None) -> None:
+    def __init__(self, problem: Any, side: str, n_jobs: int | None) -> None:
         self.side = side
         self.problem = problem
-        if gram is None:
-            gram = double_gram(problem, side, n_jobs)
-        values, self.vectors = linalg.eigh(
-            gram.T.astype(np.float64, copy=False), lower=True, overwrite_a=True, check_finite=False
-        )
+        gram = problem.gram(side, np.float64, n_jobs)
+        values, self.vectors = linalg.eigh(gram.T, lower=True, overwrite_a=True, check_finite=False)
         self.values = np.maximum(values, 0)
 
     def coordinates(self, block: slice) -> Array:
         """The right-hand sides of a block of labels in the eigenbasis, one label per row."""
-        right = self.problem.cross(block) if self.side == "primal" else self.problem.targets(block)
-        return right @ self.vectors
+        return np.asarray(self.problem.right(self.side, block, np.float64) @ self.vectors)
 
     def shrink(self, alphas: Array) -> Array:
-        """1 / (eigenvalue + alpha), one row per alpha; where alpha is 0, directions without any weight are dropped."""
+        """1 / (eigenvalue + alpha), one row per alpha; where alpha is 0, directions that are rounding are dropped."""
         alphas = np.asarray(alphas, dtype=np.float64)[:, None]
         shifted = self.values[None, :] + alphas
-        floor = np.where(alphas > 0, 0, np.finfo(np.float32).eps * self.values.max(initial=0))
+        rounding = max(self.problem.n_rows, len(self.values)) * np.finfo(np.float64).eps
+        floor = np.where(alphas > 0, 0, rounding * self.values.max(initial=0))
         return np.divide(1, shifted, out=np.zeros_like(shifted), where=shifted > floor)
 
     def solve(self, block: slice, alphas: Array) -> Array:
         solution = (self.coordinates(block) * self.shrink(alphas)) @ self.vectors.T
-        if self.side == "dual":
-            return dual_to_primal(self.problem, solution)
-        return np.ascontiguousarray(solution, dtype=np.float32)
-
-
-def double_gram(problem: Problem, side: str, n_jobs: int | None) -> Array:
-    """The centred X'X or XX' in float64, in full."""
-    left, right = (problem.Xt, problem.X) if side == "primal" else (problem.X, problem.Xt)
-    right = right.astype(np.float64)
-    out = np.empty((left.shape[0], left.shape[0]))
-
-    def fill(block: slice) -> None:
-        out[block] = (left[block].astype(np.float64) @ right).toarray()
-
-    for _ in map_blocks(fill, split(left.shape[0], 256), n_jobs):
-        pass
-    if problem.mean is not None:
-        mean = column_sums(problem.X) / problem.X.shape[0]
-        if side == "primal":
-            out -= problem.X.shape[0] * mean[:, None] * mean[None, :]
-        else:
-            projected = problem.X @ mean
-            out -= projected[:, None]
-            out -= projected[None, :]
-            out += mean @ mean
-    return out
+        return np.ascontiguousarray(self.problem.weights(self.side, solution), dtype=np.float32)

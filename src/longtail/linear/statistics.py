@@ -1,7 +1,8 @@
 """The sums from which ridge can be solved without the rows, so that rows and labels can be added later.
 
-X'X, X'Y and the column sums are sums over rows: adding the sums of new rows gives exactly what a fit on all rows
-together would have, up to rounding.
+The scatter matrix, X'Y and the column sums are sums over rows: adding those of new rows gives what a fit on all rows
+together would have. They are kept in float64, and the scatter matrix about the mean, so that features far from zero
+lose no digits.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import blas
 
-from longtail.linear.gram import centre_gram, column_sums, gram_matrix, transpose
+from longtail.linear.centring import far_centre, shift_columns
+from longtail.linear.gram import add_outer, check_length, column_squares, column_sums, gram_matrix, transpose
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -24,15 +27,15 @@ class Statistics:
     Parameters
     ----------
     n_rows : int
-    gram : float32 array of shape (n_features, n_features)
-        X'X; only its upper triangle counts.
-    cross : csr_array of shape (n_labels, n_features)
+    scatter : float64 array of shape (n_features, n_features)
+        (X - 1m')'(X - 1m') with m the means of the features; only its upper triangle counts.
+    cross : float64 csr_array of shape (n_labels, n_features)
         Y'X.
     feature_sums, label_counts : float64 arrays
     """
 
     n_rows: int
-    gram: Array
+    scatter: Array
     cross: Any
     feature_sums: Array
     label_counts: Array
@@ -40,31 +43,54 @@ class Statistics:
     @classmethod
     def of(cls, X: Any, Y: Any, n_jobs: int | None) -> Statistics:
         """Sum up the rows of `X` and `Y`."""
-        Xt = transpose(X)
-        cross = sparse.csr_array(transpose(Y) @ X)
+        check_length(X)
+        n_rows, feature_sums = X.shape[0], column_sums(X)
+        cross = sparse.csr_array(transpose(Y).astype(np.float64) @ X)
         cross.sort_indices()
-        return cls(X.shape[0], gram_matrix(X, Xt, n_jobs), cross, column_sums(X), column_sums(Y))
+        shifted = shift_columns(X, far_centre(feature_sums / n_rows, column_squares(X) / n_rows))
+        scatter = gram_matrix(shifted, transpose(shifted), n_jobs, np.float64)
+        add_outer(scatter, -n_rows, column_sums(shifted) / n_rows)
+        return cls(n_rows, scatter, cross, feature_sums, column_sums(Y))
+
+    @classmethod
+    def of_gram(cls, n_rows: int, gram: Array, cross: Any, feature_sums: Array, label_counts: Array) -> Statistics:
+        """From X'X about zero, as models of earlier versions hold it in float32; digits lost there stay lost."""
+        scatter = gram.astype(np.float64)
+        add_outer(scatter, -n_rows, feature_sums / n_rows)
+        return cls(n_rows, scatter, cross.astype(np.float64), feature_sums, label_counts)
+
+    @property
+    def mean(self) -> Array:
+        return self.feature_sums / self.n_rows
 
     def plus(self, other: Statistics) -> Statistics:
         """The sums over the rows of both; the one with fewer labels gets the missing ones, without any rows."""
         labels = max(len(self.label_counts), len(other.label_counts))
+        n_rows = self.n_rows + other.n_rows
         cross = sparse.csr_array(_widen(self.cross, labels) + _widen(other.cross, labels))
         cross.sort_indices()
+        scatter = self.scatter + other.scatter
+        add_outer(scatter, self.n_rows * other.n_rows / n_rows, self.mean - other.mean)
         return Statistics(
-            self.n_rows + other.n_rows,
-            self.gram + other.gram,
+            n_rows,
+            scatter,
             cross,
             self.feature_sums + other.feature_sums,
             np.pad(self.label_counts, (0, labels - len(self.label_counts)))
             + np.pad(other.label_counts, (0, labels - len(other.label_counts))),
         )
 
+    def parts(self) -> dict[str, int]:
+        """Bytes of the sums, for a `MemoryPlan`."""
+        return {"sums of features": self.scatter.nbytes, "sums of labels": 16 * self.cross.nnz}
+
     def problem(self, fit_intercept: bool) -> SummedProblem:
-        mean = label_mean = None
-        if fit_intercept:
-            mean = (self.feature_sums / self.n_rows).astype(np.float32)
-            label_mean = (self.label_counts / self.n_rows).astype(np.float32)
-        return SummedProblem(self, mean, label_mean)
+        if not fit_intercept:
+            return SummedProblem(self, None, None, None)
+        mean = self.mean
+        centre = far_centre(mean, np.diagonal(self.scatter) / self.n_rows + mean**2)
+        from_centre = mean if centre is None else mean - centre
+        return SummedProblem(self, centre, from_centre, self.label_counts / self.n_rows)
 
 
 def _widen(cross: Any, labels: int) -> Any:
@@ -74,24 +100,37 @@ def _widen(cross: Any, labels: int) -> Any:
 
 @dataclass(frozen=True)
 class SummedProblem:
-    """Stands in for `Problem` where only the sums are left; serves the primal solvers."""
+    """Stands in for `Problem` where only the sums are left; has the primal side alone."""
 
     statistics: Statistics
+    centre: Array | None
     mean: Array | None
     label_mean: Array | None
 
-    def largest(self, side: str) -> float:
-        return float(np.diagonal(self.statistics.gram).max(initial=0))
+    @property
+    def n_rows(self) -> int:
+        return self.statistics.n_rows
 
-    def gram(self) -> Array:
-        """A fresh copy of the Gram matrix, centred where there is an intercept."""
-        gram = self.statistics.gram.copy()
-        if self.mean is not None:
-            centre_gram(gram, self.statistics.n_rows, self.mean)
+    def gram(self, side: str, dtype: Any, n_jobs: int | None) -> Array:
+        """A fresh copy of X'X, centred where there is an intercept; only the upper triangle counts."""
+        gram = self.statistics.scatter.astype(dtype)
+        if self.mean is None:
+            add_outer(gram, self.n_rows, self.statistics.mean)
         return gram
 
-    def cross(self, block: slice) -> Array:
+    def right(self, side: str, block: slice, dtype: Any) -> Array:
         sums: Array = self.statistics.cross[block].toarray()
-        if self.mean is not None and self.label_mean is not None:
-            sums -= np.float32(self.statistics.n_rows) * self.label_mean[block, None] * self.mean[None, :]
-        return sums
+        if self.mean is not None:
+            sums -= self.statistics.label_counts[block, None] * self.statistics.mean
+        return sums.astype(dtype, copy=False)
+
+    def image(self, side: str, vectors: Array) -> Array:
+        """X'X times each row of `vectors`, in float64."""
+        out: Array = blas.dsymm(1.0, self.statistics.scatter.T, vectors.T, lower=True).T
+        if self.mean is None:
+            mean = self.statistics.mean
+            out += self.n_rows * (vectors @ mean)[:, None] * mean
+        return out
+
+    def weights(self, side: str, solution: Array) -> Array:
+        return solution

@@ -17,7 +17,6 @@ from longtail.linear.model import Explanation
 from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.subset_decoding import Decoding
 from longtail.memory import MemoryPlan
-from longtail.native import kernels
 from longtail.parallel import split
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -73,10 +72,7 @@ class Outliers:
         first, last = np.searchsorted(self.labels, [block.start, block.stop])
         if not self.residual or first == last:
             return
-        weights = np.ascontiguousarray(self.estimator.coef_[:, first:last])
-        out = np.empty((X.shape[0], last - first), dtype=np.float32)
-        kernels.multiply(X.indptr, X.indices, X.data, weights, out)
-        out += self.estimator.intercept_[first:last]
+        out = self.estimator.scores(X, slice(first, last))
         active = self.active[first:last]
         scores[self.labels[first:last][active] - block.start] += out.T[active]
 
@@ -107,16 +103,16 @@ def _residual_model(fitted: Any, labels: Array, decoding: Decoding) -> Any:
     count = len(labels)
     model = copy.copy(fitted)
     weights = np.array(fitted.coef_[:, :count])
-    # A row of constants below the weights carries the intercepts along.
-    subset = np.vstack([fitted.coef_[:, count:], fitted.intercept_[None, count:]])
+    # A row of constants below the weights carries the constants along.
+    subset = np.vstack([fitted.coef_[:, count:], fitted.centre_scores_[None, count:]])
     mixed = decoding.mix(subset)
     codes = replace(decoding, codes=decoding.codes[labels])
-    intercept = np.array(fitted.intercept_[:count])
+    constants = np.array(fitted.centre_scores_[:count])
     for block in split(count, _LABELS):
         explained = codes.decode(mixed, block)
         weights[:, block] -= explained[:, :-1].T
-        intercept[block] -= explained[:, -1]
-    model.coef_, model.intercept_, model.n_labels_ = weights, intercept, count
+        constants[block] -= explained[:, -1]
+    model.coef_, model.centre_scores_, model.n_labels_ = weights, constants, count
     model.inverse_propensity_ = np.array(fitted.inverse_propensity_[:count])
     model.__dict__.pop("statistics_", None)
     return model

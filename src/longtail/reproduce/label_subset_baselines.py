@@ -13,7 +13,9 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import eigsh
 
-from longtail.linear.solvers import Problem, Spectral
+from longtail.linear.gram import column_sums
+from longtail.linear.problem import Problem
+from longtail.linear.solvers import Spectral
 from longtail.native import kernels
 from longtail.parallel import split
 from longtail.validation import as_features, as_labels
@@ -49,12 +51,10 @@ class Regression:
         self.X = as_features(X)
         self.Y = as_labels(Y, n_rows=self.X.shape[0])
         problem = Problem.build(self.X, self.Y, fit_intercept=True)
-        assert problem.mean is not None
-        assert problem.label_mean is not None
-        self.mean, self.label_mean = problem.mean.astype(np.float64), problem.label_mean.astype(np.float64)
-        self._spectral = Spectral(problem, None, "primal")
+        self.mean, self.label_mean = (column_sums(matrix) / problem.n_rows for matrix in (self.X, self.Y))
+        self._spectral = Spectral(problem, "primal", None)
         # X'Y of the centred matrices, of which every target below is a combination: targets are Y times something.
-        self.cross = problem.cross(slice(0, self.Y.shape[1])).T.astype(np.float64)
+        self.cross = problem.right("primal", slice(0, self.Y.shape[1]), np.float64).T
 
     def weights(self, cross: Array, alpha: float | Array) -> Array:
         """(X'X + alpha I)^-1 cross; `alpha` may differ by column."""
