@@ -222,7 +222,14 @@ def test_label_names_that_repeat_are_noticed_when_a_label_is_asked_for_by_name(t
         lambda s: changed(s, facts={**s.facts, "n_rows": 0}),
         lambda s: changed(s, arrays={**s.arrays, "coef": s.arrays["coef"].astype(np.float64)}),
         lambda s: changed(s, arrays={k: v for k, v in s.arrays.items() if k != "intercept"}),
-        lambda s: changed(s, arrays={**s.arrays, "cross": s.arrays["gram"]}),
+        lambda s: changed(s, arrays={**s.arrays, "cross": s.arrays["scatter"]}),
+        lambda s: changed(s, arrays={**s.arrays, "scatter": s.arrays["scatter"].astype(np.float32)}),
+        lambda s: changed(s, arrays={**s.arrays, "gram": s.arrays["scatter"]}),
+        lambda s: changed(s, arrays={**s.arrays, "centre": np.zeros(2, np.float32)}),
+        lambda s: changed(
+            s,
+            arrays={**s.arrays, "centre": np.full(2, np.nan, np.float32), "centre_scores": s.arrays["intercept"]},
+        ),
     ],
 )
 def test_a_ridge_whose_parts_contradict_each_other_is_not_loaded(tmp_path, spoil):
@@ -271,7 +278,7 @@ def test_an_estimator_that_cannot_rank_labels_is_refused_before_it_learns():
 
     grouped = GroupedCorpus.from_lists([TEXTS[:3], TEXTS[3:]], [["fruit"], ["weather"]])
     for fit in (lambda tagger: tagger.fit(TEXTS, LABELS), lambda tagger: tagger.fit_groups(grouped)):
-        with pytest.raises(InvalidInput, match="the estimator is a Forest, which has no predict_topk; take a learner"):
+        with pytest.raises(InvalidInput, match="the estimator is a Forest, which is no longtail"):
             fit(Tagger(TextFeatures(min_df=1), Forest()))
         with pytest.raises(InvalidInput, match="which learns from groups"):
             fit(Tagger(TextFeatures(min_df=1), AggregatedClassifier()))

@@ -32,10 +32,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 _LABELS_NAMED = 3
-_NOT_FINITE = (
-    "a score is not a finite number: the weights of the model are damaged, or values of the features are too large; "
-    "`longtail info MODEL --verify` finds damage"
-)
 
 
 class Tag(NamedTuple):
@@ -264,8 +260,6 @@ class Tagger(BaseEstimator, Persistent):
         check_is_fitted(self, "features_")
         places = min(check_k(k), max(1, len(self.label_names_)))  # no row has more labels than there are
         labels, scores = self.predict_topk(rows, places, allow, deny, **options)
-        if (scores == np.inf).any() or np.isnan(scores).any():
-            raise InvalidInput(_NOT_FINITE)
         # Each name once: those of a loaded model are decoded when they are asked for.
         names = {label: self.label_names_[label] for label in set(labels.ravel().tolist()) if label >= 0}
         return [
@@ -286,8 +280,6 @@ class Tagger(BaseEstimator, Persistent):
 
     def _explain(self, x: Any, label: int) -> TagExplanation:
         found = self.estimator_.explain(x, label)
-        if not np.isfinite([found.score, found.margin, *found.contributions]).all():
-            raise InvalidInput(_NOT_FINITE)
         steps = tuple(
             self._path_step(step, after, label)
             for step, after in zip(found.steps, [*found.steps, None][1:], strict=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from longtail.errors import InvalidInput, ModelFormatError, WrongType
+from longtail.errors import InvalidInput, WrongType
 from longtail.memory import MemoryPlan
 
 # A ranking holds an int64 label and a float32 score in each cell; asking for the free memory takes a while.
@@ -246,13 +246,14 @@ def _selected(chosen: Any, n_labels: int, name: str) -> np.ndarray[Any, np.dtype
 
 
 def finite(scores: Any) -> Any:
-    """Return scores, or raise `ModelFormatError` where one is no finite number.
+    """Return scores, or raise `InvalidInput` where one is no finite number.
 
     Models are not read through when they are loaded, so that weights which no training gives show here first.
     """
     if not np.isfinite(scores).all():
-        raise ModelFormatError(
-            "a score is not a finite number: the weights of the model are damaged, or the features are far too large"
+        raise InvalidInput(
+            "a score is not a finite number: the weights of the model are damaged, or values of the features are too "
+            "large; `longtail info MODEL --verify` finds damage"
         )
     return scores
 

@@ -73,6 +73,7 @@ class KeepsNothingOpen(Centroids):
             return labels[:, ::-1], scores[:, ::-1]
         if self.fault == "the same label twice":
             labels[:, -1] = labels[:, 0]
+            scores[:, -1] -= 1
         if self.fault == "ties to the highest label":
             scores[:] = 0
             labels = np.sort(labels, axis=1)[:, ::-1]

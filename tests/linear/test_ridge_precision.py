@@ -94,7 +94,7 @@ def in_batches(model, X, Y, count=4):
 
 @cases
 @intercepts
-@pytest.mark.parametrize("small", [0, 1e9])
+@pytest.mark.parametrize("small", [0, 3e8])
 def test_every_direct_solver_gives_the_scores_of_exact_arithmetic(case, fit_intercept, small, monkeypatch):
     monkeypatch.setattr("longtail.linear.cost._SMALL", small)
     make, *given = CASES[case]
@@ -152,6 +152,15 @@ def test_conjugate_gradients_say_where_single_precision_fails_them(caplog):
     with caplog.at_level(logging.WARNING):
         Ridge(alpha, solver="cg").fit(X, Y)
     assert "too ill-conditioned" in caplog.text
+
+
+def test_what_double_precision_cannot_do_is_said(caplog):
+    X, Y, alpha = at_offset(1e6)
+    with caplog.at_level(logging.WARNING):
+        Ridge(alpha, solver="dual", fit_intercept=True).fit(X, Y)
+        assert not caplog.text
+        Ridge(alpha, solver="dual").fit(X, Y)
+    assert caplog.text.count("even for double precision") == 1
 
 
 @pytest.mark.parametrize("side", ["primal", "dual"])

@@ -21,7 +21,7 @@ def write(part, directory):
 @pytest.fixture
 def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "writer.py").write_text(WRITER, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
     return "writer:write"
 
 

@@ -17,8 +17,6 @@ from longtail.memory import available_memory, format_bytes
 from longtail.parallel import resolve_jobs
 from longtail.validation import as_features, as_labels
 
-Estimator = LabelTree | OneVsRest | Ridge | RidgeCV
-
 _CLASSES: dict[str, Any] = {"tree": LabelTree, "one-vs-rest": OneVsRest, "ridge": Ridge}
 LEARNERS = tuple(_CLASSES)
 

@@ -20,7 +20,7 @@ _SPARSE_GRAM = 65.0
 _VECTOR = 20.0
 _EIGEN = 10.0
 
-_SMALL = 1e9  # multiply-adds of factoring and solving: below that double precision costs next to nothing
+_SMALL = 3e8  # multiply-adds of factoring and solving: below that double precision costs next to nothing
 
 _GRAM_BYTES = {"float32": 4, "float64": 8, "spectral": 36}  # for each entry, with what LAPACK takes
 
@@ -63,7 +63,7 @@ class Estimate:
     solver: str
     work: float
     plan: MemoryPlan
-    spectral: bool = False
+    algebra: str
 
 
 ADVICE = (
@@ -77,9 +77,9 @@ def block_size(shape: Shape, side: int) -> int:
     return int(np.clip(2**24 // max(1, side), 16, min(2048, max(16, shape.n_labels))))
 
 
-def cholesky_precision(side: int, n_labels: int) -> str:
-    """The precision in which to begin: "float64" where that costs next to nothing, else "float32"."""
-    return "float64" if side**2 * (side / 6 + n_labels) <= _SMALL else "float32"
+def cholesky_precisions(side: int, n_labels: int) -> tuple[str, ...]:
+    """The precisions to begin in, the best first: "float64" only where that costs next to nothing."""
+    return ("float64", "float32") if side**2 * (side / 6 + n_labels) <= _SMALL else ("float32",)
 
 
 def gram_bytes(algebra: str, side: int) -> int:
@@ -111,7 +111,7 @@ def estimate(shape: Shape, solver: str, algebra: str, iterations: int, block: in
         if solver == "dual":
             work += _SPARSE_PRODUCT * shape.non_zeros * labels
             parts["label blocks"] += 3 * entry * block * d
-    return Estimate(solver, work, MemoryPlan(f"ridge with solver={solver!r}", parts, ADVICE))
+    return Estimate(solver, work, MemoryPlan(f"ridge with solver={solver!r}", parts, ADVICE), algebra)
 
 
 def sum_parts(X: Any, Y: Any, known: Any) -> dict[str, int]:
@@ -149,11 +149,11 @@ def estimate_path(
         work = fit.work + scoring + n_alphas * (size**3 / 6 + size**2 * n_sampled)
         parts["sampled rows"] = 4 * n_sampled * ((n_alphas + 2) * size + 2 * block)
         parts["Gram matrix"] *= 2
-    return Estimate(side, work, MemoryPlan("ridge over a path of alphas", parts, ADVICE), spectral)
+    return Estimate(side, work, MemoryPlan("ridge over a path of alphas", parts, ADVICE), fit.algebra)
 
 
 def cheapest(estimates: list[Estimate]) -> Estimate:
-    """The least work among those that fit in memory; the least memory where none fits."""
+    """The least work among those that fit in memory, the first of equals; the least memory where none fits."""
     limit = available_memory()
     fitting = [candidate for candidate in estimates if candidate.plan.total <= limit]
     if fitting:

@@ -13,7 +13,7 @@ import numpy as np
 from longtail.errors import InvalidInput
 from longtail.estimator.training_data import check_training, column_counts
 from longtail.linear.conjugate import ConjugateGradients
-from longtail.linear.cost import Estimate, Shape, cheapest, cholesky_precision, estimate, plan_for_sums, sum_parts
+from longtail.linear.cost import Estimate, Shape, cheapest, cholesky_precisions, estimate, plan_for_sums, sum_parts
 from longtail.linear.problem import Problem
 from longtail.linear.ridge_model import RidgeModel
 from longtail.linear.solvers import Cholesky, Spectral
@@ -202,7 +202,7 @@ class Ridge(RidgeModel):
     def _update_plan(self, X: Any, Y: Any) -> MemoryPlan:
         known = getattr(self, "statistics_", None)
         n_labels = Y.shape[1] if known is None else max(Y.shape[1], len(known.label_counts))
-        return self._sums_plan(X.shape[1], n_labels, self._algebra(X.shape[1], n_labels), sum_parts(X, Y, known))
+        return self._sums_plan(X.shape[1], n_labels, self._algebras(X.shape[1], n_labels)[0], sum_parts(X, Y, known))
 
     def _sums_plan(self, n_features: int, n_labels: int, algebra: str, parts: dict[str, int]) -> MemoryPlan:
         """Solving from sums by `algebra`, besides `parts`."""
@@ -220,15 +220,20 @@ class Ridge(RidgeModel):
         alphas = self._label_alphas(self._label_weights(column_counts(Y), X.shape[0]), self.alpha)
         return self._choose(problem, Shape.of(X, Y), alphas)[0].plan
 
-    def _algebra(self, side: int, n_labels: int) -> str:
+    def _algebras(self, side: int, n_labels: int) -> tuple[str, ...]:
         """What to begin with: eigenvectors serve many alphas, and no penalty; a Cholesky factor is cheaper."""
-        return "spectral" if self.weighting == "loss" or self.alpha == 0 else cholesky_precision(side, n_labels)
+        if self.weighting == "loss" or self.alpha == 0:
+            return ("spectral",)
+        return cholesky_precisions(side, n_labels)
 
     def _estimates(self, shape: Shape, iterations: int = 1) -> list[Estimate]:
         """What each solver that may be used would cost, with so many iterations of conjugate gradients."""
         solvers = ("primal", "dual", "cg") if self.solver == "auto" else (self.solver,)
-        algebras = {solver: self._algebra(shape.side(solver), shape.n_labels) for solver in solvers}
-        return [self._estimate(shape, solver, algebras[solver], iterations) for solver in solvers]
+        return [
+            self._estimate(shape, solver, algebra, iterations)
+            for solver in solvers
+            for algebra in (("float32",) if solver == "cg" else self._algebras(shape.side(solver), shape.n_labels))
+        ]
 
     def _estimate(self, shape: Shape, solver: str, algebra: str, iterations: int = 1) -> Estimate:
         jobs = resolve_jobs(self.n_jobs)
@@ -238,8 +243,8 @@ class Ridge(RidgeModel):
     def _choose(self, problem: Problem, shape: Shape, alphas: Array) -> tuple[Estimate, ConjugateGradients | None]:
         """The chosen solver with its cost and memory, and conjugate gradients themselves where they were tried."""
         estimates = self._estimates(shape, _FEW_ITERATIONS)
-        if len(estimates) == 1:
-            return estimates[0], None
+        if self.solver != "auto":
+            return cheapest(estimates), None
         *factored, gradient = estimates
         direct = cheapest(factored)
         if shape.n_labels == 0 or (alphas == 0).any():
@@ -264,7 +269,7 @@ class Ridge(RidgeModel):
             solver = gradients or ConjugateGradients(problem, alphas, self.tol, self.max_iter)
         else:
             plan = partial(self._direct_plan, shape, chosen.solver)
-            solver = self._direct(problem, chosen.solver, shape.side(chosen.solver), len(alphas), plan)
+            solver = self._direct(problem, chosen.solver, chosen.algebra, plan)
         self.solver_ = chosen.solver
         self._gather(solver, alphas, problem, shape.n_features, self._block(shape, chosen.solver))
         self.n_iter_ = getattr(solver, "iterations", 0)
@@ -273,9 +278,7 @@ class Ridge(RidgeModel):
     def _direct_plan(self, shape: Shape, solver: str, algebra: str) -> MemoryPlan:
         return self._estimate(shape, solver, algebra).plan
 
-    def _direct(self, problem: Any, side: str, length: int, n_labels: int, plan: Callable[[str], MemoryPlan]) -> Any:
-        """A solver by matrix algebra on a side of so many features or rows."""
-        algebra = self._algebra(length, n_labels)
+    def _direct(self, problem: Any, side: str, algebra: str, plan: Callable[[str], MemoryPlan]) -> Any:
         if algebra == "spectral":
             return Spectral(problem, side, self.n_jobs)
         return Cholesky(problem, side, self.alpha, algebra, self.n_jobs, plan)
@@ -286,7 +289,7 @@ class Ridge(RidgeModel):
         alphas = self._label_alphas(label_weights, self.alpha)
         n_features = len(statistics.feature_sums)
         plan = partial(self._sums_plan, n_features, len(alphas), parts=statistics.parts())
-        solver = self._direct(problem, "primal", n_features, len(alphas), plan)
+        solver = self._direct(problem, "primal", self._algebras(n_features, len(alphas))[0], plan)
         self.solver_, self.n_iter_ = "primal", 0
         self._gather(solver, alphas, problem, n_features, self._update_block(n_features))
         self.statistics_, self.inverse_propensity_ = statistics, label_weights

@@ -7,7 +7,6 @@ refits.
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from longtail import progress
 from longtail.errors import ModelFormatError
 from longtail.estimator.training_data import check_training, column_counts
-from longtail.linear.cost import Estimate, Shape, cheapest, cholesky_precision, estimate, estimate_path
+from longtail.linear.cost import Estimate, Shape, cheapest, cholesky_precisions, estimate, estimate_path
 from longtail.linear.leave_one_out import FactoredPath, SpectralPath, leave_one_out
 from longtail.linear.problem import Problem
 from longtail.linear.ridge_model import RidgeModel
@@ -133,7 +132,7 @@ class RidgeCV(RidgeModel):
         chosen = self.cheapest_path(shape)
         chosen.plan.check()
         _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
-        side, spectral = chosen.solver, chosen.spectral
+        side, spectral = chosen.solver, chosen.algebra == "spectral"
         problem = Problem.build(X, Y, self.fit_intercept)
         self.inverse_propensity_ = self._label_weights(column_counts(Y), X.shape[0])
         path: Any = None if spectral else FactoredPath(problem, side, rows, self.alphas_, self.n_jobs)
@@ -148,9 +147,13 @@ class RidgeCV(RidgeModel):
         self.alpha_ = float(self.alphas_[int(np.argmax(self.cv_scores_))])
         _log.info("leave-one-out %s@%d is best at alpha=%.4g", self.metric, self.k, self.alpha_)
         if solver is None:
-            precision = cholesky_precision(shape.side(side), shape.n_labels)
+            precisions = cholesky_precisions(shape.side(side), shape.n_labels)
+            precision = cheapest([self._fit_estimate(shape, side, each) for each in precisions]).algebra
             gram, path = path.gram if precision == "float32" else None, None
-            plan = partial(self._fit_plan, shape, side)
+
+            def plan(algebra: str) -> MemoryPlan:
+                return self._fit_estimate(shape, side, algebra).plan
+
             solver = Cholesky(problem, side, self.alpha_, precision, self.n_jobs, plan, gram)
         self.solver_, self.n_iter_ = side, 0
         alphas = self._label_alphas(self.inverse_propensity_, self.alpha_)
@@ -175,10 +178,10 @@ class RidgeCV(RidgeModel):
         count = len(_RELATIVE_ALPHAS if self.alphas is None else self.alphas)
         return estimate_path(shape, side, spectral, count, sampled, block, weights)
 
-    def _fit_plan(self, shape: Shape, side: str, algebra: str) -> MemoryPlan:
-        """What the fit with the chosen alpha would hold."""
+    def _fit_estimate(self, shape: Shape, side: str, algebra: str) -> Estimate:
+        """What the fit with the chosen alpha costs."""
         weights = self._sparsification().memory(shape.n_features, shape.n_labels)
-        return estimate(shape, side, algebra, 1, self._block(shape, side), 1, weights).plan
+        return estimate(shape, side, algebra, 1, self._block(shape, side), 1, weights)
 
     def _sampled_rows(self, Y: Any) -> Array:
         """Rows to judge by: those with labels, at most `sample` of them."""

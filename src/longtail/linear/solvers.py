@@ -102,6 +102,7 @@ class Cholesky:
         self._problem, self._side, self._alpha, self._n_jobs, self._plan = problem, side, alpha, n_jobs, plan
         self._dtype: Any = np.float32 if precision == "float32" else np.float64
         self._spectral: Spectral | None = None
+        self._warned = False
         self._factor: Factor | None = Factor(problem.gram(side, self._dtype, n_jobs) if gram is None else gram, alpha)
         if self._factor.failed:
             self._be_more_precise()
@@ -112,15 +113,18 @@ class Cholesky:
         assert self._factor is not None
         right = self._problem.right(self._side, block, self._dtype)
         solution = self._factor.solve(right.copy())
-        if not self._is_precise(block, right, solution):
-            self._be_more_precise()
-            return self.solve(block, alphas)
+        if not self._warned and not self._is_precise(block, right, solution):
+            if self._dtype == np.float32:
+                self._be_more_precise()
+                return self.solve(block, alphas)
+            self._warned = True
+            _log.warning("the features are too ill-conditioned even for double precision; scale or centre them")
         return np.ascontiguousarray(self._problem.weights(self._side, solution), dtype=np.float32)
 
     def _is_precise(self, block: slice, right: Array, solution: Array) -> bool:
         assert self._factor is not None
         hardest = self._factor.hardest(right, solution)
-        if self._dtype == np.float64 or hardest is None:
+        if hardest is None:
             return True
         label = block.start + hardest
         exact = self._problem.right(self._side, slice(label, label + 1), np.float64)

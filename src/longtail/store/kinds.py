@@ -17,7 +17,7 @@ _LINEAR = ("LabelSubsetClassifier", "LabelTree", "OneVsRest", "Ridge", "RidgeCV"
 _NEURAL = ("DeepMIML", "MultiHeadClassifier")
 _ESTIMATORS = (*_LINEAR, *_NEURAL)
 FEATURES = ("RowScaling", "TextFeatures")
-_PACKAGES = {
+PACKAGES = {
     **dict.fromkeys(_LINEAR, "longtail.linear"),
     **dict.fromkeys(_NEURAL, "longtail.neural"),
     **dict.fromkeys(FEATURES, "longtail.text"),
@@ -44,7 +44,7 @@ def register(learner: Learner) -> Learner:
         If the name is that of a class of longtail.
     """
     name = learner.__name__
-    if name in _PACKAGES:
+    if name in PACKAGES:
         raise InvalidInput(f"{name} is the name of a class of longtail; give the learner another")
     _registered[name] = learner
     return learner
@@ -63,20 +63,20 @@ def put_together(state: State) -> Any:
 
 def put_learner_together(state: State) -> Any:
     """The learner of rows inside another model, or `ModelFormatError`."""
-    if state.kind in _PACKAGES and state.kind not in _ESTIMATORS:
+    if state.kind in PACKAGES and state.kind not in _ESTIMATORS:
         raise ModelFormatError(f"a {state.kind} is no learner of rows; expected one of {', '.join(_ESTIMATORS)}")
     return put_together(state)
 
 
 def _class_of(kind: str) -> Any:
-    if kind in _PACKAGES:
-        return getattr(import_module(_PACKAGES[kind]), kind)
+    if kind in PACKAGES:
+        return getattr(import_module(PACKAGES[kind]), kind)
     if kind not in _registered:
         for point in entry_points(group=_GROUP, name=kind):
             register(point.load())
     if kind not in _registered:
         raise ModelFormatError(
-            f"the model is a {kind!r}; this version knows {sorted([*_PACKAGES, *_registered])}. Import the program that "
-            "registers such a learner, or install its package"
+            f"the model is a {kind!r}; known here are {sorted([*PACKAGES, *_registered])}. Import what registers "
+            "such a learner, or install its package"
         )
     return _registered[kind]
