@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from longtail import Ridge
+from longtail import Ridge, load
 from longtail.errors import InvalidInput, NotEnoughMemory
 from longtail.linear.conjugate import basis_size
 from longtail.metrics import inverse_propensity
@@ -328,3 +328,11 @@ def test_columns_of_nothing_and_rows_of_nothing_are_harmless():
         model = Ridge(solver=solver, fit_intercept=True).fit(X, Y)
         assert (model.coef_ == 0).all()
         assert model.predict_topk(X, k=2)[0].tolist() == [[0, 1]] * 5
+
+
+def test_rows_added_without_solving_are_solved_for_before_a_save(tmp_path, rng):
+    X, Y = planted(rng)
+    model = Ridge(updatable=True).fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:], solve=False)
+    model.save(tmp_path / "model")
+    expected = Ridge(updatable=True).fit(X, Y).decision_function(X)
+    np.testing.assert_allclose(load(tmp_path / "model").decision_function(X), expected, atol=1e-5)

@@ -139,6 +139,8 @@ class Ridge(RidgeModel):
         """The penalty, under the name that `RidgeCV` has for the one it chose."""
         return self.alpha
 
+    _behind = False  # whether rows were added since the weights were solved for
+
     @property
     def updates(self) -> bool:
         return hasattr(self, "statistics_")
@@ -190,7 +192,7 @@ class Ridge(RidgeModel):
             statistics = known.plus(statistics)
         if solve:
             return self._solve_statistics(statistics)
-        self.statistics_ = statistics
+        self.statistics_, self._behind = statistics, True
         return self
 
     def _check_updatable(self, X: Any, Y: Any) -> None:
@@ -292,15 +294,15 @@ class Ridge(RidgeModel):
         solver = self._direct(problem, "primal", self._algebras(n_features, len(alphas))[0], plan)
         self.solver_, self.n_iter_ = "primal", 0
         self._gather(solver, alphas, problem, n_features, self._update_block(n_features))
-        self.statistics_, self.inverse_propensity_ = statistics, label_weights
+        self.statistics_, self.inverse_propensity_, self._behind = statistics, label_weights, False
         return self
 
     def to_state(self) -> State:
         sums = getattr(self, "statistics_", None)
         if sums is None:
             return super().to_state()
-        if not hasattr(self, "n_labels_") or len(sums.label_counts) != self.n_labels_:
-            self._solve_statistics(sums)  # rows were added whose weights nobody has asked for yet
+        if self._behind:
+            self._solve_statistics(sums)
         state = super().to_state()
         arrays = {
             "scatter": sums.scatter,
