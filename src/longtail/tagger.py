@@ -212,7 +212,8 @@ class Tagger(BaseEstimator, Persistent):
         return cls(features, estimator)._adopt(features, estimator, corpus)
 
     def _adopt(self, features: Any, estimator: Any, corpus: Corpus) -> Self:
-        self.__dict__.pop("_position", None)
+        for made_before in ("_position", "fingerprint_"):
+            self.__dict__.pop(made_before, None)
         self.features_, self.estimator_ = features, estimator
         self.label_names_ = tuple(corpus.label_names)
         self.label_counts_ = corpus.label_counts

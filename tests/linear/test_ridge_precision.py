@@ -297,3 +297,27 @@ def test_the_plan_of_an_update_counts_the_sums(rng):
     assert first["sums of features"] == 8 * 30 * 30
     assert first["sums of labels"] >= 12 * model.fit(X, Y).statistics_.cross.nnz
     assert model.memory_plan(X, Y).parts["sums of features"] == 3 * 8 * 30 * 30
+
+
+def test_blocks_are_checked_only_where_they_are_harder_than_those_before(monkeypatch):
+    from longtail.linear.solvers import Factor
+
+    checked = []
+    is_precise = Factor.is_precise
+    monkeypatch.setattr(Factor, "is_precise", lambda *given: checked.append(1) or is_precise(*given))
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(400, 30)), rng.random((400, 64)) < 0.2
+    Y[:, 32:] = Y[:, :32]
+    Ridge(block_size=1, solver="primal").fit(X, Y)
+    assert 0 < len(checked) <= 32
+
+
+def test_the_intercept_of_an_explanation_is_the_model_s_where_features_are_far_from_zero():
+    rng = np.random.default_rng(0)
+    X, Y = 1000 + rng.normal(size=(200, 4)), rng.random((200, 3)) < 0.3
+    model = Ridge(fit_intercept=True).fit(X, Y)
+    assert model.centre_ is not None
+    for label in range(3):
+        found = model.explain(X[:1], label)
+        np.testing.assert_allclose(found.intercept, model.intercept_[label], rtol=1e-9)
+        np.testing.assert_allclose(found.score, model.decision_function(X[:1])[0, label], atol=1e-4)

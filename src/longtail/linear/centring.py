@@ -15,6 +15,7 @@ from longtail.parallel import split
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_CELLS = 2**20  # weights that are made float64 at once
 _FAR = 0.9  # of a column's mean square is the square of its mean: at most a digit is lost below that
 
 
@@ -45,8 +46,7 @@ def weighted_sum(coefficients: Any, vector: Array) -> Array:
     """vector' coefficients in float64, for coefficients of shape (n_features, n_labels)."""
     if sparse.issparse(coefficients):
         return np.asarray(coefficients.T @ vector)
-    used = np.flatnonzero(vector)
     sums = np.zeros(coefficients.shape[1])
-    for block in split(len(sums), 1024):
-        sums[block] = vector[used] @ coefficients[used, block]
+    for rows in split(len(vector), max(1, _CELLS // max(1, len(sums)))):
+        sums += vector[rows] @ coefficients[rows]
     return sums

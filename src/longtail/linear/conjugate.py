@@ -119,6 +119,7 @@ class ConjugateGradients:
         size = basis_size(n_rows, n_features, len(alphas))
         self._preconditioner = Preconditioner(problem, float(np.median(alphas)) if len(alphas) else 1.0, size)
         self.iterations = 0
+        self._told = False
         self.misled = len(alphas) > 0 and self._probe(alphas)
 
     def _probe(self, alphas: Array) -> bool:
@@ -215,7 +216,9 @@ class ConjugateGradients:
                 projected, image = self._room(residual)
                 converged = converged[going]
         if not converged.all():
-            _log.warning("conjugate gradients stopped at max_iter=%d before reaching tol", self._max_iter)
+            if not self._told:
+                _log.warning("conjugate gradients stopped at max_iter=%d before reaching tol", self._max_iter)
+            self._told = True
             weights[labels[~converged]] = solution[:, ~converged].T
         self.iterations = max(self.iterations, iteration)
         return weights, bool(converged.all())

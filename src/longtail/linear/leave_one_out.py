@@ -73,8 +73,8 @@ class FactoredPath:
         if factor.failed:
             return False
         left = factor.solve(known.copy())
-        hardest = factor.hardest(known, left)
-        if hardest is not None:
+        hardest, leans = factor.hardest(known, left)
+        if leans:
             right = self._exact_row(self._rows[[hardest]])
             if not factor.is_precise(self._problem, self._side, right, left[[hardest]]):
                 return False

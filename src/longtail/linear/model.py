@@ -124,7 +124,11 @@ class LinearModel(Estimator):
         scale = self._label_scale()
         factor = 1.0 if scale is None else float(scale[label])
         contributions = row.data.astype(np.float64) * column * factor
-        intercept = float(self.intercept_[label]) * factor
+        intercept = float(self.centre_scores_[label])
+        if self.centre_ is not None:
+            weights = self.coef_[:, [label]]
+            intercept -= float(weighted_sum(weights, self.centre_.astype(np.float64))[0])
+        intercept *= factor
         order = np.argsort(-np.abs(contributions), kind="stable")
         order = order[contributions[order] != 0]
         score = float(contributions.sum() + intercept)

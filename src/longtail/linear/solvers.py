@@ -56,10 +56,11 @@ class Factor:
         solution, _ = self._potrs(self._lower, right.T, lower=True, overwrite_b=True)
         return np.ascontiguousarray(solution.T)
 
-    def hardest(self, right: Array, solution: Array) -> int | None:
-        """The row whose solution leans most on weak directions; None if all are zero."""
+    def hardest(self, right: Array, solution: Array) -> tuple[int, float]:
+        """The row whose solution leans most on weak directions, and how much; 0 if all are zero."""
         ratio = leaning(right, solution, self._diagonal)
-        return int(np.argmax(ratio)) if ratio.any() else None
+        row = int(np.argmax(ratio)) if len(ratio) else 0
+        return row, float(ratio.max(initial=0))
 
     def is_precise(self, problem: Any, side: str, right: Array, solution: Array) -> bool:
         """Whether one step of refinement in float64 leaves the fitted values of a one-row `solution` as they are.
@@ -82,8 +83,8 @@ class Factor:
 class Cholesky:
     """W = (X'X + alpha I)^-1 X'Y (primal, wants few features), or X'(XX' + alpha I)^-1 Y (dual, wants few rows).
 
-    Where it begins in float32 it stays there while that is precise enough, which is checked on the hardest label of
-    every block. From the first block that needs more it works in float64, and with the eigendecomposition where there
+    Where it begins in float32 it stays there while that is precise enough, which is checked on the hardest
+    labels. From the first block that needs more it works in float64, and with the eigendecomposition where there
     is no factor. `plan` says what "float64" and "spectral" would hold, and is checked before that memory is taken.
     """
 
@@ -103,6 +104,7 @@ class Cholesky:
         self._dtype: Any = np.float32 if precision == "float32" else np.float64
         self._spectral: Spectral | None = None
         self._warned = False
+        self._passed = 0.0  # the most that a solution has leaned on weak directions and was still precise
         self._factor: Factor | None = Factor(problem.gram(side, self._dtype, n_jobs) if gram is None else gram, alpha)
         if self._factor.failed:
             self._be_more_precise()
@@ -123,19 +125,23 @@ class Cholesky:
 
     def _is_precise(self, block: slice, right: Array, solution: Array) -> bool:
         assert self._factor is not None
-        hardest = self._factor.hardest(right, solution)
-        if hardest is None:
+        hardest, leans = self._factor.hardest(right, solution)
+        # A check goes over all rows, so a block is checked only if it is harder than those that have passed.
+        if leans <= self._passed:
             return True
         label = block.start + hardest
         exact = self._problem.right(self._side, slice(label, label + 1), np.float64)
-        return self._factor.is_precise(self._problem, self._side, exact, solution[[hardest]])
+        precise = self._factor.is_precise(self._problem, self._side, exact, solution[[hardest]])
+        if precise:
+            self._passed = leans
+        return precise
 
     def _be_more_precise(self) -> None:
         self._factor = None
         if self._dtype == np.float32:
             _log.info("the features are too ill-conditioned for single precision; factoring in double precision")
             self._plan("float64").check()
-            self._dtype = np.float64
+            self._dtype, self._passed = np.float64, 0.0
             self._factor = Factor(self._problem.gram(self._side, np.float64, self._n_jobs), self._alpha)
             if not self._factor.failed:
                 return

@@ -182,7 +182,7 @@ class NeuralModel(Estimator):
         if claimed > stored:
             raise ModelFormatError(f"{state.kind}: tables of {claimed} numbers in arrays that hold {stored}")
         try:
-            self.networks_ = [self._network() for _ in parts]
+            self.networks_ = [seeded(self._network, 0) for _ in parts]  # torch's random numbers are not disturbed
         except InvalidInput as error:
             raise ModelFormatError(f"{state.kind}: the parameters make no network: {error}") from None
         for network, part in zip(self.networks_, parts, strict=True):

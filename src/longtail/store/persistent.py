@@ -43,6 +43,8 @@ class Persistent(ABC):
             put_together(_as_read(state))
         except ModelFormatError as error:
             raise InvalidInput(f"{type(self).__name__} cannot be saved, for it could not be loaded: {error}") from None
+        except MemoryError:
+            pass  # there is no room to check, and what was trained must not be lost for that
         write_model(state, directory, card)
 
     @abstractmethod

@@ -1,0 +1,28 @@
+"""Saving networks checks that they can be loaded, at no cost to anything else."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+import longtail
+from longtail.neural import DeepMIML, MultiHeadClassifier
+from tests.linear.contract import planted
+
+
+def test_a_model_is_saved_although_there_is_no_memory_to_check_it(rng, tmp_path, monkeypatch):
+    X, Y = planted(rng)
+    model = DeepMIML(epochs=1, hidden=4, n_jobs=1).fit(X, np.eye(X.shape[0]), Y)
+    monkeypatch.setenv("LONGTAIL_MEMORY", "1K")
+    model.save(tmp_path / "model")
+    monkeypatch.delenv("LONGTAIL_MEMORY")
+    assert isinstance(longtail.load(tmp_path / "model"), DeepMIML)
+
+
+def test_saving_and_loading_leave_the_random_numbers_of_torch_alone(rng, tmp_path):
+    X, Y = planted(rng)
+    model = MultiHeadClassifier(width=4, epochs=1, n_jobs=1).fit(X, Y)
+    before = torch.get_rng_state()
+    model.save(tmp_path / "model")
+    longtail.load(tmp_path / "model")
+    assert torch.equal(torch.get_rng_state(), before)
