@@ -336,3 +336,19 @@ def test_weights_that_are_no_numbers_give_finite_scores_or_an_error_that_says_so
             assert "not a finite number" in str(error)  # noqa: PT017 - either is right
             continue
         assert all(math.isfinite(tag.score) for tags in found for tag in tags)
+
+
+def test_a_learner_in_the_place_of_features_is_named():
+    with pytest.raises(InvalidInput, match=r"features is a Ridge, which learns; write Tagger\(estimator=Ridge"):
+        Tagger(Ridge()).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize("learner", [Ridge(), Ridge(keep=0.9), LabelSubsetClassifier(Ridge(), outliers=0)])
+def test_a_label_whose_weights_are_no_numbers_does_not_vanish_silently(learner):
+    tagger = Tagger(TextFeatures(min_df=1), learner).fit(TEXTS, LABELS)
+    linear = getattr(tagger.estimator_, "estimator_", tagger.estimator_)
+    weights = linear.coef_.toarray() if sparse.issparse(linear.coef_) else np.array(linear.coef_)
+    weights[:, 0] = np.nan
+    linear.coef_ = sparse.csr_array(weights) if sparse.issparse(linear.coef_) else weights
+    with pytest.raises(InvalidInput, match="not a finite number"):
+        tagger.predict(TEXTS, k=1)

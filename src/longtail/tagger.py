@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from longtail.aggregated import AggregatedClassifier
 from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.linear import Explanation, Step, check_learner, choose_learner
+from longtail.estimator import Estimator, Explanation, Step
+from longtail.linear import check_learner, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.store import (
     FEATURES,
@@ -203,6 +204,9 @@ class Tagger(BaseEstimator, Persistent):
 
     def _make_features(self, corpus: Corpus | GroupedCorpus) -> tuple[Any, Any]:
         default = RowScaling() if corpus.texts is None else TextFeatures(min_df=min(2, corpus.n_rows))
+        if isinstance(self.features, Estimator):
+            learner = type(self.features).__name__
+            raise InvalidInput(f"Tagger: features is a {learner}, which learns; write Tagger(estimator={learner}(...))")
         features = default if self.features is None else clone(self.features)
         return features, features.fit_transform(_inputs(corpus, features))
 

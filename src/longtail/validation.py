@@ -250,6 +250,10 @@ def finite(scores: Any) -> Any:
 
     Models are not read through when they are loaded, so that weights which no training gives show here first.
     """
+    # A sum is finite only if every score is; where finite scores overflow, all are looked at.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(np.sum(scores)):
+            return scores
     if not np.isfinite(scores).all():
         raise InvalidInput(
             "a score is not a finite number: the weights of the model are damaged, or values of the features are too "

@@ -108,3 +108,12 @@ def test_every_name_has_a_module_and_one_line() -> None:
         assert (Path(reproduce.__file__).parent / f"{name.replace('-', '_')}.py").is_file()
         assert description
         assert "\n" not in description
+
+
+def test_an_experiment_on_networks_says_where_torch_is_missing(monkeypatch, tmp_path):
+    def missing(name):
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr(reproduce, "import_module", missing)
+    with pytest.raises(Unavailable, match=r"torch is not installed; .* 'longtail\[neural\]'"):
+        reproduce.run("dft", tmp_path)

@@ -66,7 +66,7 @@ class Estimator(BaseEstimator, Persistent):
         labels = np.full((X.shape[0], k), -1, dtype=np.int64)
         scores = np.full((X.shape[0], k), -np.inf, dtype=np.float32)
         for rows in split(X.shape[0], self._rows_at_once()):
-            kernels.update_topk(self._scores(X[rows]), 0, mask, labels[rows], scores[rows])
+            kernels.update_topk(finite(self._scores(X[rows])), 0, mask, labels[rows], scores[rows])
         return labels, scores
 
     def _predict(self, X: Any) -> Any:

@@ -17,6 +17,7 @@ from longtail.estimator.output_layer import check_memory
 from longtail.linear.centring import shift_columns, weighted_sum
 from longtail.native import kernels
 from longtail.parallel import map_blocks, split
+from longtail.validation import finite
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -92,7 +93,7 @@ class LinearModel(Estimator):
             part = X if rows == slice(0, X.shape[0]) else X[rows]
             for first, block in self._blocks(part, scale, panel):
                 allowed = None if mask is None else mask[first : first + block.shape[1]]
-                kernels.update_topk(block, first, allowed, labels[rows], scores[rows])
+                kernels.update_topk(finite(block), first, allowed, labels[rows], scores[rows])
             return rows.stop - rows.start
 
         with progress.task("predicting", total=X.shape[0]) as advance:

@@ -17,6 +17,7 @@ from longtail.linear.subset_decoding import Decoding
 from longtail.linear.subset_outliers import Outliers
 from longtail.native import kernels
 from longtail.parallel import map_blocks, split
+from longtail.validation import finite
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -47,7 +48,7 @@ class SubsetModel:
         def search(rows: slice) -> int:
             for block, part in self._decoded(X[rows]):
                 allowed = None if decoded is None else decoded[block]
-                kernels.update_topk(part, block.start, allowed, labels[rows], scores[rows])
+                kernels.update_topk(finite(part), block.start, allowed, labels[rows], scores[rows])
             return rows.stop - rows.start
 
         with progress.task("predicting", total=X.shape[0]) as advance:

@@ -56,7 +56,15 @@ def run(name: str, out_directory: str | PathLike[str], *, quick: bool = False) -
     """
     if name not in NAMES:
         raise InvalidInput(f"no experiment is called {name!r}; known are {', '.join(NAMES)}")
-    module = import_module(f"longtail.reproduce.{name.replace('-', '_')}")
+    try:
+        module = import_module(f"longtail.reproduce.{name.replace('-', '_')}")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise Unavailable(
+            f"the experiment {name} trains networks and torch is not installed; install it with: "
+            "python -m pip install 'longtail[neural]'"
+        ) from None
     names = module.data_sets(quick=quick)
     missing = [why for why in map(why_missing, names) if why is not None]
     for why in missing if len(missing) < len(names) else ():
