@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from longtail.errors import InvalidInput
-from longtail.parallel import count_cores, map_blocks, resolve_jobs, split
+from longtail.parallel import Stopped, check_stop, count_cores, map_blocks, resolve_jobs, split
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5, None])
@@ -34,6 +34,45 @@ def test_an_error_in_a_block_reaches_the_caller_and_ends_the_work(jobs):
     with pytest.raises(RuntimeError, match="block 2"):
         list(map_blocks(fail, range(1000), jobs))
     assert len(started) < 50
+
+
+def test_a_failing_block_is_told_while_an_earlier_one_still_runs():
+    begun, stopped = threading.Event(), []
+
+    def run(block):
+        if block == 1:
+            assert begun.wait(60)
+            raise RuntimeError("block 1")
+        begun.set()
+        try:
+            for _ in range(6000):  # a minute, if nothing stops it
+                check_stop()
+                time.sleep(0.01)
+        except Stopped:
+            stopped.append(block)
+            raise
+
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match="block 1"):
+        list(map_blocks(run, [0, 1], 2))
+    assert stopped == [0]
+    assert time.monotonic() - start < 30
+
+
+def test_results_before_a_failing_block_still_come():
+    taken = threading.Event()
+
+    def fail(block):
+        if block == 3:
+            assert taken.wait(60)
+            raise RuntimeError("block 3")
+        return block
+
+    results = map_blocks(fail, range(4), 4)
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    taken.set()
+    with pytest.raises(RuntimeError, match="block 3"):
+        next(results)
 
 
 def test_only_a_few_results_wait_at_a_time():

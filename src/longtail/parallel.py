@@ -10,7 +10,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -35,7 +35,7 @@ def count_cores() -> int:
 def resolve_jobs(n_jobs: int | None) -> int:
     """Threads to use: None and -1 mean every core, -2 all but one, and so on.
 
-    A number far beyond the cores, which a file may say, counts as the most that is sensible: 4 for each core, or 32.
+    A number far beyond the cores, which a file may say, is lowered to 4 per core, or to 32 if that is more.
 
     >>> resolve_jobs(3), resolve_jobs(10**12) < 10**6
     (3, True)
@@ -190,6 +190,10 @@ def map_blocks(
 
 
 def _first_result(running: deque[Future[Result]]) -> Result:
+    pending: set[Future[Result]] = set(running)
     while not running[0].done():
-        wait([running[0]], _LONGEST_WAIT)
+        ended, pending = wait(pending, _LONGEST_WAIT, FIRST_COMPLETED)
+        for each in running:
+            if each in ended:
+                each.result()  # raises the error of a block that failed
     return running.popleft().result()

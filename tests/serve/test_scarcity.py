@@ -118,7 +118,7 @@ def test_a_signal_ends_it_although_a_model_does_not_come_to_an_end(
             connection.sendall(post_bytes("/v1/tag", b'{"text": "never"}'))
             time.sleep(0.5)
             service.process.send_signal(number)
-            # Its client is told, before the thread is left behind.
+            # Its client is told, before the service ends without the thread.
             assert read_answer(connection).code == "deadline_passed"
         assert service.process.wait(SOON) == code
-    assert "left behind" in (tmp_path / "log").read_text(encoding="utf-8")
+    assert "longtail-scoring did not stop in time; ending without it" in (tmp_path / "log").read_text(encoding="utf-8")

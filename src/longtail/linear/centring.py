@@ -16,7 +16,8 @@ from longtail.parallel import split
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _CELLS = 2**20  # weights that are made float64 at once
-_FAR = 0.9  # of a column's mean square is the square of its mean: at most a digit is lost below that
+# A column is far from zero if mean² is more than this share of its mean square: below that at most a digit is lost.
+_FAR = 0.9
 
 
 def far_centre(mean: Array, mean_square: Array) -> Array | None:

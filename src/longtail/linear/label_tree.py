@@ -51,7 +51,7 @@ class LabelTree(ClassifierTree):
     negatives : {"siblings", "beam"}
         What a node learns to refuse: rows with a label elsewhere below it, or in a second training also rows that the
         beam sends there by mistake. With the second, training takes about twice as long with some hundred labels and
-        three to four times as long with thousands, and is nearly as accurate as one-vs-rest.
+        three to four times as long with thousands; the model is nearly as accurate as one-vs-rest.
     weighting : {None, "loss", "score"}
         Rare labels: "loss" makes missing a label cost in proportion to its inverse propensity, C on average over all
         pairs of row and label; "score" multiplies scores by it, relative to the rarest.

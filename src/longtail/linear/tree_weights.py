@@ -150,7 +150,7 @@ class TreeWeights:
     def edge_weights(self, node: int, slot: int) -> tuple[Array, Array]:
         """Features, ascending, and their weights other than 0, of one child of a node.
 
-        Weights that are no finite numbers, which only a damaged file holds, are left out; those that are stay so.
+        Weights that are no finite numbers, which only a damaged file holds, are left out. Finite ones stay finite.
         """
         block = int(self.blocks_before[node]) + slot // BLOCK_CHILDREN
         edge = int(self.hierarchy.pointers[node]) + slot

@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from longtail.errors import Unavailable
 
@@ -23,6 +24,8 @@ _log = logging.getLogger(__name__)
 _MOST_AT_ONCE = 1000
 # Files that the service may open besides its models, which are open already, and connections.
 _OTHER_FILES = 16
+# Files that are taken to be open where the system does not list them.
+_LIKELY_OPEN = 50
 # Files for connections that are not counted yet or not closed yet, where there are plenty.
 _ON_THE_WAY = 100
 _SECONDS_UNTIL_RETRY = 1.0
@@ -64,7 +67,7 @@ async def accept(listener: socket.socket, protocol: Callable[[], asyncio.Protoco
 
 
 def allow_files(connections: int) -> None:
-    """Let the process open the files of so many connections and of models, where the system asks to be told."""
+    """Let the process open the files of so many connections and of models, as far as the system agrees."""
     if sys.platform == "win32":
         return
     import resource
@@ -73,7 +76,8 @@ def allow_files(connections: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < count:
         most = count if hard == resource.RLIM_INFINITY else min(count, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        with suppress(OSError, ValueError):  # macOS refuses what is beyond a limit that it does not tell
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def free_files() -> float:
@@ -83,14 +87,17 @@ def free_files() -> float:
     import resource
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return math.inf if soft == resource.RLIM_INFINITY else soft - len(os.listdir("/dev/fd"))
+    try:
+        opened = len(os.listdir("/dev/fd"))
+    except OSError:  # not everywhere, such as in a container without /proc
+        opened = _LIKELY_OPEN
+    return math.inf if soft == resource.RLIM_INFINITY else soft - opened
 
 
 def share_files(connections: int, free: float) -> tuple[int, int]:
     """How many connections to keep, at most `connections`, and how many to take at once, with so many free files.
 
-    Those that are taken are counted, and others closed to make room for them, before more are taken: they need two
-    files each.
+    A new connection may need its own file and that of the one it replaces until that is closed: two each.
 
     >>> share_files(800, math.inf), share_files(800, 1000), share_files(800, 56)
     ((800, 1000), (800, 92), (20, 10))

@@ -249,7 +249,7 @@ class Batcher:
         self._stop.request()
         await asyncio.to_thread(self._thread.join, _LAST_SECONDS)
         if self._thread.is_alive():
-            _log.warning("%s still works on what nobody waits for any more, and is left behind", self._name)
+            _log.warning("%s did not stop in time; ending without it", self._name)
 
 
 def _deliver(results: list[tuple[_Job, Any]]) -> None:

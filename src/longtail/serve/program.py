@@ -23,6 +23,8 @@ from longtail.serve.app import create_app
 from longtail.serve.connections import connection_class
 from longtail.serve.limits import Limits
 
+_log = logging.getLogger(__name__)
+
 _BACKLOG = 1024
 _GRACE = 30
 _OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -93,6 +95,8 @@ def run(
             _log_requests()
         server = _Server(config, at_once, lambda: started(_address(host, listener)) if started else None)
         server.run(sockets=[listener])
+    if server.failure is not None:
+        raise server.failure
     return server.ended_by
 
 
@@ -105,13 +109,23 @@ class _Server(uvicorn.Server):
         self._tell = tell
         self._accepting: list[asyncio.Task[None]] = []
         self.ended_by = 0
+        self.failure: BaseException | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=[])
         self._accepting = [
             asyncio.create_task(accept(listener, self._protocol, self._at_once)) for listener in sockets or ()
         ]
+        for task in self._accepting:
+            task.add_done_callback(self._end_if_failed)
         self._tell()
+
+    def _end_if_failed(self, accepting: asyncio.Task[None]) -> None:
+        """End a service that can take no more connections, so that whoever watches over it can start it again."""
+        if not accepting.cancelled() and (error := accepting.exception()) is not None:
+            _log.error("no more connections are taken, and the service ends: %s: %s", type(error).__name__, error)
+            self.failure = error
+            self.should_exit = True
 
     def _protocol(self) -> asyncio.Protocol:
         make: Any = self.config.http_protocol_class
