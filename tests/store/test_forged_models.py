@@ -217,13 +217,8 @@ def test_weights_that_no_training_gives_are_an_error_and_never_a_score(value: fl
     rows = 100 * forged_models.rows_for(20)
     with pytest.raises(InvalidInput, match="not a finite number"):
         model.decision_function(rows)
-    if np.isnan(value):
-        labels, scores = model.predict_topk(rows[:2], 3)
-        assert (labels == -1).all()
-        assert (scores == -np.inf).all()
-    else:
-        with pytest.raises(InvalidInput, match="not a finite number"):
-            model.predict_topk(rows, 3)
+    with pytest.raises(InvalidInput, match="not a finite number"):
+        model.predict_topk(rows, 3)
     if value != 3e38:  # which 64 bits can hold a hundred times
         with pytest.raises(InvalidInput, match="not a finite number"):
             model.explain(rows[[0]], 0)
