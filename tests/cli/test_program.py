@@ -51,6 +51,27 @@ def test_the_list_of_commands(longtail: Callable, check_golden: Callable) -> Non
     check_golden("help", result.out)
 
 
+def test_an_option_for_any_number_shows_no_range(longtail: Callable, check_golden: Callable) -> None:
+    check_golden("predict-help", longtail("predict", "--help").out)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["audit", "model", "notes.jsonl", "--threshold"],
+        ["predict", "model", "notes.jsonl", "--min-score"],
+        ["serve", "model", "--max-seconds"],
+        ["serve", "model", "--max-header-seconds"],
+    ],
+    ids=" ".join,
+)
+def test_a_number_that_is_not_finite_is_wrong_usage(longtail: Callable, arguments: list[str], value: str) -> None:
+    result = longtail(*arguments, value)
+    assert result.code == 2
+    assert f"'{arguments[-1]}': {value} is not a finite number." in result.err
+
+
 def test_every_listed_command_is_there(longtail: Callable) -> None:
     for name in COMMANDS:
         result = longtail(name, "--help")
