@@ -313,7 +313,7 @@ def test_a_full_disk_behind_standard_output_is_told(
     told = capsys.readouterr().err.splitlines()[-1]
     assert (code, told) == (
         1,
-        "error: cannot write to standard output: No space left on device; make room there, or write elsewhere",
+        "error: cannot write to standard output: No space left on device; make room, or write elsewhere",
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
-from longtail.errors import Unavailable
+from longtail.errors import Unavailable, reason
 from longtail.printable import printable, printable_lines
 from longtail.progress import Advance, listening
 
@@ -90,9 +90,7 @@ class _Guarded:
                 return
             if isinstance(error, BrokenPipeError):
                 raise
-            raise Unavailable(
-                f"cannot write to standard output: {error.strerror}; make room there, or write elsewhere"
-            ) from None
+            raise Unavailable(f"cannot write to standard output: {reason(error)}") from None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
