@@ -5,7 +5,11 @@ A message says what was found, where, what was expected, and what to do about it
 
 from __future__ import annotations
 
+import errno
 from os import PathLike
+
+# How systems say that a disk is full, or that a user or a file may have no more of it.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class LongtailError(Exception):
@@ -55,3 +59,18 @@ class Unavailable(LongtailError, RuntimeError):
 
 class Diverged(LongtailError, ArithmeticError):
     """A training whose loss or weights are no longer finite numbers."""
+
+
+def no_room(error: OSError) -> bool:
+    """Whether something could not be written because there is no room left for it."""
+    return error.errno in _NO_ROOM
+
+
+def reason(error: OSError) -> str:
+    """What the system says and, where there is no room left, what to do about it.
+
+    >>> reason(OSError(28, "No space left on device"))
+    'No space left on device; make room, or write elsewhere'
+    """
+    advice = "; make room, or write elsewhere" if no_room(error) else ""
+    return f"{error.strerror or error}{advice}"

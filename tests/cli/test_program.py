@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import math
 import os
 import random
@@ -12,11 +13,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
 import longtail.cli.program as program
+from longtail.cli.outputs import print_json
 from longtail.cli.program import COMMANDS
+from longtail.cli.terminal import guarded_streams
 from longtail.printable import json_text
 from longtail.store import inspect_model
 
@@ -49,6 +53,27 @@ def test_the_list_of_commands(longtail: Callable, check_golden: Callable) -> Non
     result = longtail("--help")
     assert (result.code, result.err) == (0, "")
     check_golden("help", result.out)
+
+
+def test_an_option_for_any_number_shows_no_range(longtail: Callable, check_golden: Callable) -> None:
+    check_golden("predict-help", longtail("predict", "--help").out)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["audit", "model", "notes.jsonl", "--threshold"],
+        ["predict", "model", "notes.jsonl", "--min-score"],
+        ["serve", "model", "--max-seconds"],
+        ["serve", "model", "--max-header-seconds"],
+    ],
+    ids=" ".join,
+)
+def test_a_number_that_is_not_finite_is_wrong_usage(longtail: Callable, arguments: list[str], value: str) -> None:
+    result = longtail(*arguments, value)
+    assert result.code == 2
+    assert f"'{arguments[-1]}': {value} is not a finite number." in result.err
 
 
 def test_every_listed_command_is_there(longtail: Callable) -> None:
@@ -292,7 +317,7 @@ def test_a_full_disk_behind_standard_output_is_told(
     told = capsys.readouterr().err.splitlines()[-1]
     assert (code, told) == (
         1,
-        "error: cannot write to standard output: No space left on device; make room there, or write elsewhere",
+        "error: cannot write to standard output: No space left on device; make room, or write elsewhere",
     )
 
 
@@ -349,6 +374,107 @@ def test_a_model_is_saved_although_its_reader_goes_away(stderr: int) -> None:
     os.close(write)
     assert training.returncode == 0
     assert inspect_model("m")["n_labels"] == 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes close otherwise here")
+def test_an_ascii_stream_is_guarded_as_any_other(model: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii:backslashreplace", "PYTHONUTF8": "0"}
+    read, write = os.pipe()
+    os.close(read)
+    training = subprocess.run(
+        [*PROGRAM, "train", "notes.jsonl", "--out", "m"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env=environment,
+        timeout=120,
+    )
+    os.close(write)
+    assert (training.returncode, b"BrokenPipe" in training.stderr) == (0, False)
+    code = (
+        "import click; from longtail.cli.terminal import guarded_streams\n"
+        "with guarded_streams(): click.echo('\\x1b]0;t\\x07')"
+    )
+    echo = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment, timeout=120)
+    assert b"]0;t" in echo.stdout
+    assert b"\x1b" not in echo.stdout
+
+
+@needs_a_full_disk
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_told_whether_or_not_python_buffers(model: str, unbuffered: str) -> None:
+    with FULL.open("wb") as full:
+        info = subprocess.run(
+            [*PROGRAM, "info", model],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            timeout=120,
+        )
+    assert info.returncode == 1
+    assert b"make room, or write elsewhere" in info.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}; make room, or write elsewhere"),
+        (errno.EFBIG, f"{os.strerror(errno.EFBIG)}; make room, or write elsewhere"),
+        (errno.EIO, os.strerror(errno.EIO)),
+    ],
+    ids=["full disk", "large file", "another fault"],
+)
+def test_only_what_lacks_room_is_told_to_make_room(
+    longtail: Callable, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, code: int, told: str
+) -> None:
+    class Failing(io.TextIOWrapper):
+        def write(self, text: str) -> int:
+            raise OSError(code, os.strerror(code))
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise OSError(code, os.strerror(code), "somewhere")
+
+    with open("standard-output", "wb") as stream, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", Failing(stream, encoding="utf-8"))
+        assert program.run(["datasets"]) == 1
+    assert capsys.readouterr().err == f"error: cannot write to standard output: {told}\n"
+    monkeypatch.setattr(program.program, "main", refuse)
+    assert longtail("datasets").err == f"error: somewhere: {told}\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell closes streams otherwise here")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_stream_that_is_closed_is_done_without(model: str, closed: str) -> None:
+    for arguments in (["info", model], ["--version"], ["predict", model, "notes.jsonl"]):
+        command = ["sh", "-c", f'"$@" {closed}', "sh", *PROGRAM, *arguments]
+        done = subprocess.run(command, capture_output=True, timeout=120)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert bool(done.stdout) == (closed == "2>&-")
+
+
+def test_rows_leave_in_blocks_and_in_order_with_text(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pipe(io.RawIOBase):
+        writes: ClassVar[list[bytes]] = []
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, content: Any) -> int:
+            self.writes.append(bytes(content))
+            return len(content)
+
+    Path("many.txt").write_text("red apples\n" * 400, encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(Pipe()), encoding="utf-8"))
+        assert program.run(["predict", model, "many.txt", "--plain"]) == 0
+        assert b"".join(Pipe.writes).count(b"\n") == 400
+        assert len(Pipe.writes) < 40
+        Pipe.writes.clear()
+        with guarded_streams():
+            for part in ("one ", "two "):
+                sys.stdout.write(part)
+                print_json(part)
+            sys.stdout.flush()
+    assert b"".join(Pipe.writes) == b'one "one "\ntwo "two "\n'
 
 
 @pytest.mark.parametrize("k", ["1000000000000", "9223372036854775808"])

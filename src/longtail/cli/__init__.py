@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     code = run(arguments)
     if threading.active_count() > 1:
         # What still runs could not be stopped, and nobody wants it: the interpreter would wait for it, or end badly.
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
         os._exit(code)
     sys.exit(code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import click
 
 from longtail.cli.audit_report import Unknown, draw, show_layer, show_tree
 from longtail.cli.cards import audit_section, source
-from longtail.cli.inputs import SEED, ReaderOptions, called, is_number, load_tagger, read, reader_options
+from longtail.cli.inputs import SEED, FiniteRange, ReaderOptions, called, is_number, load_tagger, read, reader_options
 from longtail.cli.outputs import check_picture, print_json
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput
@@ -42,7 +41,9 @@ def _read_ranks(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @click.argument("data", required=False)
 @click.option("--weights", metavar="W.npy", help="A matrix of labels x features, instead of MODEL.")
 @click.option("--bias", metavar="B.npy", help="With --weights: what is added to the score of each label.")
-@click.option("--threshold", type=float, default=0.0, show_default=True, help="With --weights: the score to exceed.")
+@click.option(
+    "--threshold", type=FiniteRange(), default=0.0, show_default=True, help="With --weights: the score to exceed."
+)
 @click.option("--labels", "labels_file", metavar="FILE", help="With --weights: the file of the label sets.")
 @click.option("--label-names", metavar="FILE", help="With --weights: the name of each row, one per line.")
 @click.option(
@@ -97,8 +98,6 @@ def command(
         raise click.UsageError("give the DATA whose label sets to look at")
     if weights is not None and keep:
         raise click.UsageError("--keep writes into the card of MODEL; bare weights have none")
-    if not math.isfinite(threshold):
-        raise click.UsageError(f"--threshold is {threshold}; expected a finite number")
     if picture is not None:
         check_picture(picture, data if weights is None else labels_file)
     options = ReaderOptions(**given)

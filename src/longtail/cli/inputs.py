@@ -93,6 +93,9 @@ class FiniteRange(click.FloatRange):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
 
+    def _describe_range(self) -> str:
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
 
 class Batch(NamedTuple):
     """Rows to tag: what to call each, and the texts or feature vectors."""

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import difflib
-import errno
 import io
 import os
 import sys
@@ -17,7 +16,7 @@ from typing import Any
 import click
 
 from longtail.cli.terminal import Terminal, guarded_streams
-from longtail.errors import LongtailError
+from longtail.errors import LongtailError, no_room, reason
 from longtail.printable import printable
 from longtail.version import __version__
 
@@ -120,9 +119,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         if wants_traceback:
             raise
         if isinstance(error, OSError) and error.filename is not None:
-            return _fail(f"error: {error.filename}: {error.strerror}")
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            return _fail(f"error: {error.strerror}; make room and repeat the command")
+            return _fail(f"error: {error.filename}: {reason(error)}")
+        if isinstance(error, OSError) and no_room(error):
+            return _fail(f"error: {reason(error)}")
         return _fail(
             f"error: unexpected {type(error).__name__}: {_one_line(error)}; "
             f"set LONGTAIL_TRACEBACK=1 to see where it comes from"

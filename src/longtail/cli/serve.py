@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from longtail.cli.inputs import FiniteRange
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
@@ -39,7 +40,7 @@ _LIMITS = {
 
 def _limit_options(function: Any) -> Any:
     for name, about in reversed(_LIMITS.items()):
-        kind = click.FloatRange(min=0, min_open=True) if name.endswith("seconds") else click.IntRange(min=1)
+        kind = FiniteRange(min=0, min_open=True) if name.endswith("seconds") else click.IntRange(min=1)
         option = click.option(f"--max-{name.replace('_', '-')}", f"limit_{name}", type=kind, metavar="N", help=about)
         function = option(function)
     return function

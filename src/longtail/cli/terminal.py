@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
-from longtail.errors import Unavailable
+from longtail.errors import Unavailable, reason
 from longtail.printable import printable, printable_lines
 from longtail.progress import Advance, listening
 
@@ -52,14 +52,23 @@ class _Guarded:
         Take the text as it is: it is our own, and already disarmed between its colours.
     """
 
+    # Click writes to the buffer of a stream where it finds one, past the guard, if the stream is ASCII or a console.
+    buffer = None
+
     def __init__(self, stream: TextIO, optional: bool, styled: bool = False) -> None:
         self.stream = stream
         self.optional = optional
         self._styled = styled
 
-    def write(self, text: str) -> int:
-        with self._writing():
-            self.stream.write(text if self._styled else printable_lines(text))
+    def write(self, text: Any) -> int:
+        if text and isinstance(text, bytes):  # how click completes a command line; of no bytes it expects an error
+            self.write_bytes(text)
+            return len(text)
+        shown = text if self._styled else printable_lines(text)
+        if shown:  # click tries a stream with an empty text, and hides the error of a full disk
+            with self._writing():
+                self.stream.write(shown)
+                self.stream.flush()  # bytes that follow go past the text that would wait
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -70,7 +79,6 @@ class _Guarded:
         if self.stream.isatty():
             self.write(content.decode("utf-8", "replace"))
             return
-        self.flush()
         with self._writing():
             self.stream.buffer.write(content)
 
@@ -90,9 +98,7 @@ class _Guarded:
                 return
             if isinstance(error, BrokenPipeError):
                 raise
-            raise Unavailable(
-                f"cannot write to standard output: {error.strerror}; make room there, or write elsewhere"
-            ) from None
+            raise Unavailable(f"cannot write to standard output: {reason(error)}") from None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
@@ -102,14 +108,17 @@ class _Guarded:
 def guarded_streams() -> Iterator[None]:
     """Let nothing reach standard output or standard error that steers a terminal, whoever prints it.
 
-    Work does not fail because nobody can be told about it, so standard error is optional.
+    Work does not fail because nobody can be told about it, so standard error is optional. A stream that was closed
+    before the program began is None; what is written to it goes nowhere.
     """
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast(TextIO, _Guarded(stream, stream is before[1])) for stream in before)
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = before
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        sys.stdout = cast(TextIO, _Guarded(before[0] or nowhere, optional=False))
+        sys.stderr = cast(TextIO, _Guarded(before[1] or nowhere, optional=True))
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
 
 
 class Terminal:

@@ -5,7 +5,6 @@ Gzip is told by its first bytes, whatever the name. Nothing here holds more than
 
 from __future__ import annotations
 
-import errno
 import gzip
 import os
 import secrets
@@ -16,14 +15,12 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeVar, cast
 
-from longtail.errors import DataFormatError, InvalidInput, Unavailable
+from longtail.errors import DataFormatError, InvalidInput, Unavailable, no_room, reason
 from longtail.progress import task
 
 PathName = str | os.PathLike[str]
 Block = TypeVar("Block")
 
-# How systems say that a disk is full, or that a user or a file may have no more of it.
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _BLOCK = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31
@@ -209,7 +206,7 @@ def whole_file(target: Path) -> Iterator[BinaryIO]:
     try:
         opened = open(temporary, "xb")  # noqa: SIM115 - closed below, apart from errors of opening
     except OSError as error:
-        raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from None
+        raise InvalidInput(f"cannot write {target}: {reason(error)}") from None
     try:
         with opened as stream:
             yield stream
@@ -221,6 +218,6 @@ def whole_file(target: Path) -> Iterator[BinaryIO]:
             os.unlink(temporary)
         if isinstance(error, UnicodeEncodeError):
             raise InvalidInput(f"cannot write {target}: a text or name holds half of a surrogate pair") from None
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            raise Unavailable(f"cannot write {target}: {error.strerror}; make room, or write elsewhere") from None
+        if isinstance(error, OSError) and no_room(error):
+            raise Unavailable(f"cannot write {target}: {reason(error)}") from None
         raise
