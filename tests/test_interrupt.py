@@ -19,6 +19,8 @@ from scipy import sparse
 from longtail import OneVsRest, Ridge, native
 from longtail.parallel import Stopped, check_stop, map_blocks
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are sent otherwise elsewhere")
 START = 60.0  # for a process to begin
 SOON = 10.0  # for one that was interrupted to end; left alone, each would take minutes

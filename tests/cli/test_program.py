@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -189,14 +189,6 @@ def test_a_closed_pipe_is_no_error(model: str) -> None:
 def unread(pipe: int) -> int:
     fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Programs started here hear interrupts, also where a shell has started the tests in the background, without."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interruptible")

@@ -18,6 +18,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy import sparse
@@ -265,8 +266,7 @@ def model(data: bytes) -> None:
     forgers = _forgers()
     forger = forgers[data[0] % len(forgers) if data else 0]
     forger.forge_by(int.from_bytes(data[place : place + 4], "big") for place in range(1, min(len(data), 33), 4))
-    os.environ.setdefault("LONGTAIL_MEMORY", "256M")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), patch.dict(os.environ, LONGTAIL_MEMORY="256M"):
         warnings.simplefilter("ignore")
         loaded = load(forger.target)
         for question in forged_models.questions(loaded, forger.target):

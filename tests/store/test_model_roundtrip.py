@@ -297,7 +297,7 @@ def test_a_class_that_load_does_not_know_is_not_saved(tmp_path):
         def from_state(cls, state):
             return cls(state.fact("mean", float))
 
-    with pytest.raises(InvalidInput, match=r"Mean cannot be saved.*the model is a 'Mean'; this version knows .*Ridge"):
+    with pytest.raises(InvalidInput, match=r"Mean cannot be saved.*the model is a 'Mean'; known here are .*Ridge"):
         Mean(2.5).save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
     write_model(Mean(2.5).to_state(), tmp_path / "model")
