@@ -9,17 +9,7 @@ from sklearn.base import clone
 
 import longtail
 from longtail.errors import InvalidInput, NotEnoughMemory
-
-
-def planted(rng, n_rows=80, n_features=30, n_labels=12):
-    """Sparse non-negative rows whose labels depend on them; row 0 is empty and the last label has no rows."""
-    X = sparse.csr_array(sparse.random(n_rows, n_features, 0.3, format="csr", random_state=rng, dtype=np.float32))
-    X = sparse.csr_array(sparse.vstack([sparse.csr_array((1, n_features), dtype=np.float32), X[1:]], format="csr"))
-    scores = X @ rng.normal(size=(n_features, n_labels)) + 0.3 * rng.normal(size=(n_rows, n_labels))
-    Y = (scores > np.quantile(scores, 0.8, axis=0)).astype(np.float32)
-    Y[0] = 0
-    Y[:, -1] = 0
-    return X, sparse.csr_array(Y)
+from longtail.estimator.checks import planted
 
 
 class EstimatorContract:
