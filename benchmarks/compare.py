@@ -16,9 +16,9 @@ from benchmarks.learners import LEARNERS
 from benchmarks.measure import ROOT, Conditions, Measurement, measure_rounds
 from benchmarks.report import bars_section, figures_in_a_line, section_of
 from benchmarks.summary import summarise
-from longtail.data.cache import written_whole
+from longtail.data.sets.cache import written_whole
 from longtail.errors import Unavailable
-from longtail.reproduce.tables import Results, Section
+from longtail_papers.common.tables import Results, Section
 
 INTRODUCTION = (
     "Each learner ran in a process of its own on the same prepared files, rows of unit length, with {threads} threads; "

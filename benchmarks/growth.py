@@ -24,8 +24,8 @@ from benchmarks.learners import LEARNERS, Learner
 from benchmarks.measure import ROOT, run_child
 from benchmarks.synthetic import FULL_LABELS, synthesise
 from longtail.metrics import precision_at_k
-from longtail.reproduce.pictures import Line, Panel, Picture
-from longtail.reproduce.tables import Cell, Column, Results, Section, Table
+from longtail.pictures import Line, Panel, Picture
+from longtail_papers.common.tables import Cell, Column, Results, Section, Table
 
 SIZES = (10_000, 30_000, 100_000, 300_000, FULL_LABELS)
 # omikuji reads files only, and a file of this size is not written here.

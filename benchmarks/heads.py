@@ -1,4 +1,4 @@
-"""What the last layer costs: ``python -m benchmarks.heads`` prints the tables of `longtail.reproduce.head_costs`.
+"""What the last layer costs: ``python -m benchmarks.heads`` prints what `longtail_papers.multi_head` measures.
 
 At 10^6 labels the product has to be at least 17, the sampling 8 and the cascade 4 times as fast as one-hot.
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from benchmarks.ridge import verdict
 from longtail.parallel import count_cores
-from longtail.reproduce.head_costs import BAR_AT, BATCH, CONTESTANTS, SIZES, WIDTH, compare
+from longtail_papers.multi_head.head_costs import BAR_AT, BATCH, CONTESTANTS, SIZES, WIDTH, compare
 
 _GIB = 2**30
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_LONGTAIL = "benchmarks.adapters.longtail_linear:Estimator"
+_LONGTAIL = "benchmarks.adapters.longtail_estimator:Estimator"
 _PECOS = "benchmarks.adapters.pecos_xlinear:XLinear"
 _OMIKUJI = "benchmarks.adapters.omikuji_trees:Omikuji"
 _NAPKINXC = "benchmarks.adapters.napkinxc_plt:LabelTree"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from benchmarks.data import KS, Prepared
 from benchmarks.summary import RIVAL_POINTS, Row, bars, best_peer
-from longtail.reproduce.pictures import Line, Panel, Picture
-from longtail.reproduce.tables import Cell, Column, Section, Table
+from longtail.pictures import Line, Panel, Picture
+from longtail_papers.common.tables import Cell, Column, Section, Table
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ from benchmarks.services import (
     plain_model,
     plain_service,
 )
-from longtail.data.cache import written_whole
+from longtail.data.sets.cache import written_whole
 from longtail.errors import Unavailable
-from longtail.reproduce.tables import Column, Results, Section, Table
+from longtail_papers.common.tables import Column, Results, Section, Table
 
 INTRODUCTION = (
     "The services ran one after the other, each alone, on loopback, with the client on the same cores. Latency counts "

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.phases import Measured, Phase
-from longtail.reproduce.pictures import Line, Panel, Picture
-from longtail.reproduce.tables import Cell, Column, Table
+from longtail.pictures import Line, Panel, Picture
+from longtail_papers.common.tables import Cell, Column, Table
 
 CAPACITY, P99_MS, GROWTH, READY = 1_000, 50.0, 0.05, 1.0
 LATENCIES = ("p50", "p90", "p99", "p99.9")

@@ -25,13 +25,13 @@ import psutil
 
 from benchmarks.load import ResponseParser, Target
 from benchmarks.measure import ROOT
-from longtail import linear, native, text
+from longtail import native, text, trees
 from longtail.data import load_python_api, python_api_versions
-from longtail.data.cache import written_whole
+from longtail.data.sets.cache import written_whole
 from longtail.errors import Unavailable
-from longtail.linear import LabelTree
 from longtail.tagger import Tagger
 from longtail.text import TextFeatures
+from longtail.trees import LabelTree
 
 FORMAT = 1
 HOST = "127.0.0.1"
@@ -103,7 +103,7 @@ def describe(texts: Sequence[str]) -> str:
 
 def longtail_model(cache: Path) -> Path:
     """The tree of the demo, learnt from the paragraphs of the training documents; kept in `cache`."""
-    folder = cache / f"longtail-{_key(text, linear, native)}"
+    folder = cache / f"longtail-{_key(text, trees, native)}"
     if not folder.is_dir():
         corpus = load_python_api(rows="paragraphs", split="train")
         features = TextFeatures(ngrams=NGRAMS, max_features=MOST_FEATURES)

@@ -28,6 +28,7 @@ from typing import Any
 import pytest
 
 import longtail
+import longtail_papers
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -158,11 +159,12 @@ def named_targets(page: Path) -> set[str]:
 
 
 def module_names() -> Iterator[str]:
-    yield "longtail"
-    # A package that cannot be imported is still named, and its own test then says why.
-    for module in pkgutil.walk_packages(longtail.__path__, "longtail.", onerror=lambda name: None):
-        if not module.name.endswith("__main__"):
-            yield module.name
+    for package in (longtail, longtail_papers):
+        yield package.__name__
+        # A package that cannot be imported is still named, and its own test then says why.
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.", onerror=lambda name: None):
+            if not module.name.endswith("__main__"):
+                yield module.name
 
 
 MODULES = list(module_names())

@@ -26,8 +26,8 @@ from longtail import (
 )
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.labels import from_parents
-from longtail.linear import LabelSubsetClassifier
 from longtail.store import State, read_model, write_model
+from longtail.subset import LabelSubsetClassifier
 
 TEXTS = [
     "red apples and green pears",

@@ -12,31 +12,31 @@ if TYPE_CHECKING:
     from longtail.data import Corpus as Corpus
     from longtail.data import GroupedCorpus as GroupedCorpus
     from longtail.errors import LongtailError as LongtailError
-    from longtail.linear import LabelSubsetClassifier as LabelSubsetClassifier
-    from longtail.linear import LabelTree as LabelTree
-    from longtail.linear import OneVsRest as OneVsRest
-    from longtail.linear import Ridge as Ridge
-    from longtail.linear import RidgeCV as RidgeCV
     from longtail.metrics import evaluate as evaluate
-    from longtail.models import load as load
+    from longtail.ridge import Ridge as Ridge
+    from longtail.ridge import RidgeCV as RidgeCV
+    from longtail.store import load as load
+    from longtail.subset import LabelSubsetClassifier as LabelSubsetClassifier
     from longtail.tagger import Tagger as Tagger
     from longtail.text import TextFeatures as TextFeatures
+    from longtail.trees import LabelTree as LabelTree
+    from longtail.trees import OneVsRest as OneVsRest
 
 # Loaded on first use, so that importing the package costs what NumPy and SciPy cost.
 _HOMES = {
     "AggregatedClassifier": "longtail.aggregated",
     "Corpus": "longtail.data",
     "GroupedCorpus": "longtail.data",
-    "LabelSubsetClassifier": "longtail.linear",
-    "LabelTree": "longtail.linear",
+    "LabelSubsetClassifier": "longtail.subset",
+    "LabelTree": "longtail.trees",
     "LongtailError": "longtail.errors",
-    "OneVsRest": "longtail.linear",
-    "Ridge": "longtail.linear",
-    "RidgeCV": "longtail.linear",
+    "OneVsRest": "longtail.trees",
+    "Ridge": "longtail.ridge",
+    "RidgeCV": "longtail.ridge",
     "Tagger": "longtail.tagger",
     "TextFeatures": "longtail.text",
     "evaluate": "longtail.metrics",
-    "load": "longtail.models",
+    "load": "longtail.store",
 }
 
 __all__ = [*_HOMES, "__version__"]

@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from longtail.aggregated import AggregatedClassifier
+from longtail.choice import check_learner, choose_learner
 from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Explanation, Step
-from longtail.linear import check_learner, choose_learner
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.store import (
     FEATURES,
@@ -132,7 +132,7 @@ class Tagger(BaseEstimator, Persistent):
     features : TextFeatures, RowScaling or None
         How to make features; None makes `TextFeatures` for texts and `RowScaling` for rows of features.
     estimator : LabelTree, OneVsRest, Ridge, RidgeCV, LabelSubsetClassifier, MultiHeadClassifier or None
-        What learns; None chooses by the size of the data, see `longtail.linear.choose_learner`.
+        What learns; None chooses by the size of the data, see `longtail.choice.choose_learner`.
 
     Attributes
     ----------

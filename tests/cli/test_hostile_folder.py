@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from longtail.cli.program import COMMANDS
-from longtail.data.package_index import pip_sources
+from longtail.data.sets.package_index import pip_sources
 from longtail.processes import isolated_python
-from longtail.reproduce.isolated import call_isolated
+from longtail_papers.common.isolated import call_isolated
 
 MODULES = ("json", "numpy", "longtail", "scipy", "sklearn", "pip", "subprocess", "importlib", "torch", "encodings")
 PAGES = '{"texts": ["red apples", "clear sky"], "labels": ["fruit", "weather"]}\n' * 3
@@ -83,7 +83,7 @@ def test_a_child_imports_nothing_from_the_working_directory(monkeypatch: pytest.
     monkeypatch.syspath_prepend("")
     sources = pip_sources()
     assert sources.timeout > 0
-    assert call_isolated("longtail.reproduce.isolated:_resident") > 2**20
+    assert call_isolated("longtail_papers.common.isolated:_resident") > 2**20
     code = f"import {', '.join(MODULES)}" if "torch" in sys.modules else f"import {', '.join(MODULES[:-2])}"
     subprocess.run(isolated_python(code), check=True)
     assert imported() == []

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_terminal import on_a_terminal
 
 from longtail.cli.terminal import Terminal, guarded_streams
 from longtail.store import State, read_model, update_card, write, write_model
+from tests.cli.test_terminal import on_a_terminal
 
 # Sets the title, colours, turns around what follows, and begins a line that would look like one of ours.
 EVIL = "\x1b]0;owned\x07\x9b31m\x00\x7f\u202e\u2066\u200f\u061c\u2028\r\nFORGED"

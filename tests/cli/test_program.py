@@ -266,8 +266,8 @@ def test_reproduce_lists_and_runs(longtail: Callable, monkeypatch: pytest.Monkey
         calls.append((name, str(out), quick))
         return [Path(out) / "table.md"]
 
-    monkeypatch.setattr("longtail.reproduce.NAMES", {"table-1": "Ridge on four data sets"}, raising=False)
-    monkeypatch.setattr("longtail.reproduce.run", run, raising=False)
+    monkeypatch.setattr("longtail_papers.NAMES", {"table-1": "Ridge on four data sets"}, raising=False)
+    monkeypatch.setattr("longtail_papers.run", run, raising=False)
     assert "table-1  Ridge on four data sets" in longtail("reproduce").out
     assert longtail("reproduce", "table-1", "--out", "there", "--quick").out == f"{Path('there') / 'table.md'}\n"
     assert calls == [("table-1", "there", True)]

@@ -15,8 +15,8 @@ import pytest
 
 from longtail.cli.select import _CRITERIA
 from longtail.data import read_corpus
-from longtail.labels import label_affinity, select_labels
-from longtail.labels.subset import CRITERIA
+from longtail.subset import label_affinity, select_labels
+from longtail.subset.selection import CRITERIA
 
 RECIPES = """\
 {"text": "apples and pears from the garden", "labels": ["fruit", "apple", "pear"]}
@@ -162,7 +162,7 @@ def test_the_affinity_is_found_with_the_threads_asked_for(longtail: Callable, mo
         seen.append(n_jobs)
         return label_affinity(*given, n_jobs=n_jobs)
 
-    monkeypatch.setattr("longtail.labels.affinity.label_affinity", spied)
+    monkeypatch.setattr("longtail.subset.affinity.label_affinity", spied)
     assert longtail("select", "recipes.jsonl", "--labels-only", "--jobs", "1").code == 0
     assert seen == [1]
 
@@ -178,7 +178,7 @@ def test_the_picture_is_a_png(longtail: Callable) -> None:
 def test_a_picture_without_matplotlib_is_refused_before_the_work(
     longtail: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longtail.reproduce.pictures.can_draw", lambda: False)
+    monkeypatch.setattr("longtail.pictures.can_draw", lambda: False)
     result = longtail("--quiet", "select", "absent.jsonl", "--picture", "coverage.png")
     assert result.err == (
         "error: drawing needs matplotlib, which is not installed; install it: pip install 'longtail[plots]'\n"

@@ -466,7 +466,7 @@ def test_the_data_sets(longtail: Callable, monkeypatch: pytest.MonkeyPatch, chec
     Path("data/bibtex").mkdir(parents=True)
     monkeypatch.setenv("LONGTAIL_DATA", "data")
     monkeypatch.setenv("LONGTAIL_CACHE", "cache")
-    monkeypatch.setattr("longtail.data.catalogue._SHARED", Path("shared"))
+    monkeypatch.setattr("longtail.data.sets.catalogue._SHARED", Path("shared"))
     check_golden("datasets", longtail("datasets").out)
     found = {known["name"]: known for known in json.loads(longtail("datasets", "--json").out)}
     assert (found["bibtex"]["state"], found["bibtex"]["folder"]) == ("yes", str(Path("data") / "bibtex"))

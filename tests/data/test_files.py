@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from corpora import assert_same_corpus
 
 from longtail.data import Corpus, read_corpus, write_corpus
 from longtail.errors import DataFormatError, InvalidInput
+from tests.data.corpora import assert_same_corpus
 
 TEXTS = Corpus.from_lists(["a", "b"], [["x"], ["y", "x"]])
 FEATURES = Corpus(labels=np.eye(2), label_names=["x", "y"], features=np.array([[0.5, 0], [1, 2]]))

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from corpora import grouped_corpora
 from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.aggregated import aggregate_labels
 from longtail.data import Corpus, GroupedCorpus, load_python_api
 from longtail.errors import InvalidInput, NotEnoughMemory
+from tests.data.corpora import grouped_corpora
 
 PAGES = GroupedCorpus.from_lists(
     [["a", "b"], [], ["c"]], [["x", "y", "x"], ["z"], []], group_names=["first", "second", "third"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 import tempfile
 import warnings
 import zipfile
@@ -40,12 +39,9 @@ from longtail.labels import read_taxonomy
 from longtail.store import manifest as manifests
 from longtail.store import read_card, write_model
 from longtail.text.tokens import page_of_code_points, tokenize, word_spans
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "store"))  # whose helpers are modules, not a package
-
-import forged_models
-from forgery import Forger
-from stored_states import sealed_text
+from tests.store import forged_models
+from tests.store.forgery import Forger
+from tests.store.stored_states import sealed_text
 
 Target = Callable[[bytes], None]
 

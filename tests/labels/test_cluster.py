@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from longtail.data.repository import read_repository
+from longtail.data.formats.repository import read_repository
 from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy, bisection, cluster_labels, from_parents, label_vectors, split_wide
 

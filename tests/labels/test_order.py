@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from longtail.data.repository import read_repository
+from longtail.data.formats.repository import read_repository
 from longtail.errors import InvalidInput
 from longtail.labels import label_order, label_vectors
 

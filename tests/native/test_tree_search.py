@@ -11,7 +11,7 @@ from longtail import native
 from longtail.labels import LabelHierarchy
 from longtail.native.tree_search import log_probability
 from tests.labels.trees import hierarchies
-from tests.linear.packed_trees import LARGE_ARRAYS, flat, packed, random_rows, random_tree, with_bytes
+from tests.trees.packed_trees import LARGE_ARRAYS, flat, packed, random_rows, random_tree, with_bytes
 
 WIDE = 10**6
 losses = pytest.mark.parametrize("logistic", [False, True], ids=["squared_hinge", "logistic"])

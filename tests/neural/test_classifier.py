@@ -8,7 +8,7 @@ import longtail
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.neural import MultiHeadClassifier
 from longtail.neural.classifier import HEADS
-from tests.linear.contract import EstimatorContract, planted
+from tests.estimator.contract import EstimatorContract, planted
 
 QUICK = {"width": 16, "epochs": 3, "batch_size": 16, "head_width": 8, "n_jobs": 1}
 

@@ -7,7 +7,7 @@ import torch
 
 import longtail
 from longtail.neural import DeepMIML, MultiHeadClassifier
-from tests.linear.contract import planted
+from tests.estimator.contract import planted
 
 
 def test_a_model_is_saved_although_there_is_no_memory_to_check_it(rng, tmp_path, monkeypatch):

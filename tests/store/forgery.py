@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stored_states import fields_of, sealed
 
 from longtail.store.npy import DTYPES, header
+from tests.store.stored_states import fields_of, sealed
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Node = dict[str, Any]

@@ -17,12 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from forged_models import GROUPS, Checkpoint, check, questions
-from forgery import Forger
-
 import longtail
 from longtail.errors import InvalidInput, LongtailError, ModelFormatError
 from longtail.store import write_model
+from tests.store.forged_models import GROUPS, Checkpoint, check, questions
+from tests.store.forgery import Forger
 
 MEMORY = 2**28  # bytes that plans may ask for
 HEADROOM = 2**30  # bytes beyond what the process has when the sound model has answered

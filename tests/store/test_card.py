@@ -10,11 +10,11 @@ import warnings
 from hashlib import sha256
 
 import pytest
-from stored_states import example_state, same
 
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
 from longtail.store import files, inspect_model, read_card, read_model, update_card, write_model
 from longtail.store.card import CARD_BYTES
+from tests.store.stored_states import example_state, same
 
 DATA = {"source": "notes.jsonl", "rows": 6, "labels": 3}
 METRICS = {

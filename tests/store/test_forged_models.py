@@ -11,11 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import forged_models
 import numpy as np
 import pytest
-from forgery import Forger
-from stored_states import fields_of, sealed
 
 import longtail
 from longtail import LabelTree, Ridge, Tagger, TextFeatures
@@ -23,17 +20,20 @@ from longtail.errors import InvalidInput, LongtailError, ModelFormatError
 from longtail.parallel import count_cores
 from longtail.store import State, read_model, write_model
 from longtail.store.kinds import PACKAGES
+from tests.store import forged_models
+from tests.store.forgery import Forger
+from tests.store.stored_states import fields_of, sealed
 
 FORGERIES = 320  # of each kind
-CHILD = Path(__file__).with_name("forgery_child.py")
+ROOT = Path(__file__).parents[2]
 
 
 def forge_in_a_child(group: str, folder: Path, count: int) -> dict:
     # A process of its own, as a forgery that reaches a kernel unchecked can end it: the last line then names it.
-    command = [sys.executable, str(CHILD), group, str(folder), "0", str(count)]
+    command = [sys.executable, "-m", "tests.store.forgery_child", group, str(folder), "0", str(count)]
     # Threads cost more than they bring in models so small.
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, f"status {done.returncode} at {lines[-1:]}: {done.stderr[-2000:]}"
     return json.loads(lines[-1])

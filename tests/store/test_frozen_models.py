@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
-from stored_states import same
 
 from longtail.store import State, inspect_model, read_model
+from tests.store.stored_states import same
 
 FROZEN = Path(__file__).parent / "frozen"
 

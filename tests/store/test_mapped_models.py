@@ -14,7 +14,6 @@ import numpy as np
 import psutil
 import pytest
 from scipy import sparse
-from stored_states import example_state, fields_of, same, sealed
 
 import longtail
 from longtail import Ridge, Tagger
@@ -25,6 +24,7 @@ from longtail.store import read as store_read
 from longtail.store.npy import DTYPES, file_length, header
 from longtail.store.read import SMALLEST_MAPPED
 from longtail.text import RowScaling
+from tests.store.stored_states import example_state, fields_of, same, sealed
 
 MAPPED_DTYPES = sorted(DTYPES)
 

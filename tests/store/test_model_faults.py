@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 import pytest
-from stored_states import example_state, same
 
 from longtail.errors import ModelFormatError, Unavailable
 from longtail.store import files, inspect_model, read_model, write_model
+from tests.store.stored_states import example_state, same
 
 STEPS = ("open", "write", "fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
 
@@ -177,7 +177,7 @@ def test_an_unfinished_save_of_a_living_process_is_not_tidied_away(tmp_path):
 SAVER = """
 import sys
 sys.path.insert(0, sys.argv[2])
-from stored_states import example_state
+from tests.store.stored_states import example_state
 from longtail.store import write_model
 states = [example_state(shift, large=True) for shift in (1, 2)]
 write_model(states[0], sys.argv[1])
@@ -195,7 +195,7 @@ def test_killed_processes_leave_whole_models(tmp_path):
     model = tmp_path / "model"
     for _ in range(4):
         saver = subprocess.Popen(
-            [sys.executable, "-c", SAVER, str(model), str(Path(__file__).parent)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", SAVER, str(model), str(Path(__file__).parents[2])], stdout=subprocess.PIPE, text=True
         )
         try:
             assert saver.stdout is not None

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
-from stored_states import example_state, same
 
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
 from longtail.store import Persistent, State, inspect_model, read_model, write_model
 from longtail.store.npy import DTYPES
+from tests.store.stored_states import example_state, same
 
 text = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=8)
 names = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,5}", fullmatch=True)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from stored_states import example_state
 
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.store import State, check_params, saved_params
+from tests.store.stored_states import example_state
 
 
 class Shrink(BaseEstimator):

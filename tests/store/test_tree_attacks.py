@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from stored_states import fields_of, replace_file
 
 import longtail
 from longtail import LabelTree, OneVsRest
 from longtail.errors import ModelFormatError
-from tests.linear.contract import planted
+from tests.estimator.contract import planted
+from tests.store.stored_states import fields_of, replace_file
 
 LARGE = ("shifts", "bucket_rows", "bucket_weights", "lows", "counts", "slots", "weights")
 SMALL = ("pointers", "children", "intercepts", "scales", "first_bucket", "first_row", "first_weight")

@@ -16,10 +16,10 @@ from longtail.aggregated.assignment import RULES, Assignment, place_labels
 from longtail.aggregated.evidence import explained
 from longtail.aggregated.refinement import refine
 from longtail.aggregated.vectors import search_rows, vectors_of
+from longtail.choice import check_learner, choose_learner
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Explanation, OutputLayer, Rule
 from longtail.labels import LabelHierarchy
-from longtail.linear import check_learner, choose_learner
 from longtail.parameters import Choice, Constraint, Number, Threads
 from longtail.store import State, part_state, put_learner_together, saved_params
 from longtail.validation import as_features

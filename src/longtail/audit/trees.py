@@ -8,7 +8,7 @@ import numpy as np
 
 from longtail.audit.findings import Findings, LabelSets
 from longtail.audit.result import UNARGMAXABLE, Certificate
-from longtail.linear.tree_model import TreeModel
+from longtail.trees.model import TreeModel
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

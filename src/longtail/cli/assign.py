@@ -125,7 +125,7 @@ def _assignment(given: dict[str, Any], corpus: GroupedCorpus, X: Any) -> Assignm
     labels = corpus.groups, corpus.group_labels
     if given["strategy"] == "iterate":
         model = AggregatedClassifier(strategy="iterate", rule=given["rule"], random_state=given["seed"], **settings)
-        with quiet_about("longtail.linear", "longtail.aggregated"):
+        with quiet_about("longtail.choice", "longtail.aggregated"):
             return model.assign_labels(X, *labels)
     if given["strategy"] == "eagle-0":
         settings["n_iter"] = 0
@@ -150,7 +150,7 @@ def _labelled_rows(corpus: GroupedCorpus, found: Assignment) -> Iterator[Labelle
 
 def _write(corpus: GroupedCorpus, found: Assignment, out: str | None) -> None:
     from longtail.data import write_corpus
-    from longtail.data.json_records import as_line
+    from longtail.data.formats.json_records import as_line
 
     if corpus.texts is None:
         write_through(partial(write_corpus, corpus.labelled(found.row_labels)), out, "rows.txt")

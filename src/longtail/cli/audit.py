@@ -195,7 +195,7 @@ def _rows(data: str, options: ReaderOptions) -> Corpus:
 
 
 def _is_tree(estimator: Any) -> bool:
-    from longtail.linear import LabelTree
+    from longtail.trees import LabelTree
 
     return isinstance(estimator, LabelTree)
 
@@ -220,7 +220,7 @@ def _layer(weights: str, bias: str | None, threshold: float, rule: Any) -> Outpu
 def _array(path: str) -> Any:
     import numpy as np
 
-    from longtail.data.npy_headers import read_header
+    from longtail.data.formats.npy_headers import read_header
     from longtail.memory import MemoryPlan
 
     expected = "expected an array of numbers as numpy.save writes it"

@@ -118,9 +118,9 @@ def _show_examples(found: Findings, names: Sequence[str], most: int) -> None:
 def draw(path: str, found: Findings, sweep: Sequence[tuple[int, Findings]]) -> bool:
     """Write the picture; False where there is nothing to draw."""
     from longtail.audit import UNARGMAXABLE
-    from longtail.data.cache import written_whole
-    from longtail.reproduce.pictures import Line, Panel, Picture
-    from longtail.reproduce.pictures import draw as draw_picture
+    from longtail.data.sets.cache import written_whole
+    from longtail.pictures import Line, Panel, Picture
+    from longtail.pictures import draw as draw_picture
 
     layers = [("whole layer", found), *((f"rank {rank}", cut) for rank, cut in sweep)]
     lines = [

@@ -128,9 +128,9 @@ def _learn_everything(terminal: Terminal) -> tuple[Tagger, list[str]]:
 
 def _fit(corpus: Corpus) -> Tagger:
     """A label tree: nearly as good here as one-vs-rest, which `train` would choose, in a quarter of its time."""
-    from longtail.linear import LabelTree
     from longtail.tagger import Tagger
     from longtail.text import TextFeatures
+    from longtail.trees import LabelTree
 
     return Tagger(TextFeatures(ngrams=(1, 2), max_features=20_000), LabelTree(negatives="beam")).fit_corpus(corpus)
 

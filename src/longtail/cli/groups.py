@@ -87,7 +87,7 @@ def read_grouped(
 ) -> GroupedCorpus:
     """The groups that DATA holds, or that a column or a groups file makes of its rows."""
     from longtail.data import CATALOGUE, format_of, read_grouped_jsonl, read_groups
-    from longtail.data.grouped_file import looks_like_groups
+    from longtail.data.formats.grouped_file import looks_like_groups
 
     if group_column is not None:
         return _read_column(data, groups, options, group_column)
@@ -217,7 +217,7 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
         held_out = round(model.holdout * usable)
         if usable >= FEWEST_GROUPS and held_out < _FEW:
             terminal.say(f"strategy: {held_out} groups to compare strategies by are few; choose one with --strategy")
-    with quiet_about("longtail.linear"):
+    with quiet_about("longtail.choice"):
         model.fit(X, corpus.groups, corpus.group_labels)
     labelled = corpus.labelled(model.row_labels_)
     learnt_from = np.diff(labelled.labels.indptr) > 0

@@ -80,7 +80,7 @@ def _model(directory: str, verify: bool) -> dict[str, Any]:
     first = {name: found.pop(name) for name in ("kind", "n_labels", "bytes")}
     facts = {**first, **learner, **found, "card": read_card(directory, found["fingerprint"]), "arrays": arrays}
     if verify:
-        from longtail.models import load
+        from longtail.store import load
 
         load(directory, verify=True)
         facts = {"verified": "every file matches its checksum", **facts}

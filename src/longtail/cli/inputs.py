@@ -157,7 +157,7 @@ def advice(data: str, format: str | None, plain: str = "", grouped: str = "") ->
     grouped : str
         What to do with groups, of a command that does not take any.
     """
-    from longtail.data.grouped_file import looks_like_groups
+    from longtail.data.formats.grouped_file import looks_like_groups
 
     try:
         yield
@@ -228,7 +228,7 @@ def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -
 
 def load_tagger(directory: str) -> Tagger:
     """The model of an argument MODEL."""
-    from longtail.models import load
+    from longtail.store import load
     from longtail.tagger import Tagger
 
     model = load(directory)

@@ -13,8 +13,8 @@ from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput
 
 if TYPE_CHECKING:
+    from longtail.choice import Choice
     from longtail.data import Corpus
-    from longtail.linear.choice import Choice
 
 LEARNERS = ("auto", "tree", "one-vs-rest", "ridge", "network")
 # The options that only some learners have, and the parameter each sets.
@@ -143,7 +143,7 @@ def learner_options(function: Callable[..., None]) -> Callable[..., None]:
 
 def check_learner_options(given: dict[str, Any]) -> None:
     """Refuse, before anything is read, options that do not belong to the learner or not to one another."""
-    from longtail.linear.choice import learners_taking
+    from longtail.choice import learners_taking
 
     if given["taxonomy"] is not None:
         check_file(given["taxonomy"])
@@ -195,7 +195,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 def learner(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -> Choice:
     """The estimator that the options, and the size of the data, come to; why is told."""
-    from longtail.linear import choose_learner
+    from longtail.choice import choose_learner
 
     settings = {_PARAMETERS[name]: value for name, value in _settings(given).items()}
     if given["learner"] == "network":
@@ -211,7 +211,7 @@ def learner(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -
 
 
 def _network(given: dict[str, Any], settings: dict[str, Any], terminal: Terminal) -> Choice:
-    from longtail.linear.choice import Choice
+    from longtail.choice import Choice
     from longtail.neural import MultiHeadClassifier
 
     settings |= {_OF_NETWORKS[name]: given[name] for name in _OF_NETWORKS if given[name] is not None}
@@ -226,7 +226,7 @@ def _hierarchy(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal
     import numpy as np
 
     from longtail.labels import label_vectors, read_taxonomy, split_wide
-    from longtail.linear import LabelTree
+    from longtail.trees import LabelTree
 
     try:
         found = read_taxonomy(given["taxonomy"], corpus.label_names, given["missing"] or "error")

@@ -59,7 +59,7 @@ def _check_folder(path: str) -> None:
 
 def check_picture(path: str, data: str | None) -> None:
     """Refuse a picture that could not be drawn or written, or only over the file that is read."""
-    from longtail.reproduce.pictures import can_draw
+    from longtail.pictures import can_draw
 
     if not can_draw():
         raise Unavailable("drawing needs matplotlib, which is not installed; install it: pip install 'longtail[plots]'")

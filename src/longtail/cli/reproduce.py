@@ -22,7 +22,7 @@ def command(name: str | None, out: str, quick: bool) -> None:
     available to us, beside our own earlier runs. Data sets that are not here are left out and named; without any of
     them the command fails.
     """
-    recipes: Any = import_module("longtail.reproduce")
+    recipes: Any = import_module("longtail_papers")
     if name is None:
         from longtail.cli.tables import show, simple_table
 

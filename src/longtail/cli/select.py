@@ -17,7 +17,7 @@ from longtail.printable import json_text, printable
 
 if TYPE_CHECKING:
     from longtail.data import Corpus
-    from longtail.labels import LabelSubset
+    from longtail.subset import LabelSubset
 
 _AFFINITIES = ("co-occurrence", "conditional", "self-representation")
 _CRITERIA = ("predictable cut", "penalised cut", "cut", "score", "frequency", "random", "leverage")
@@ -146,7 +146,7 @@ def _has_features(corpus: Corpus) -> bool:
 
 
 def _scores(given: dict[str, Any], corpus: Corpus, terminal: Terminal) -> Any:
-    from longtail.linear import label_predictability
+    from longtail.ridge import label_predictability
 
     _, X = make_features(given, corpus, terminal)
     return label_predictability(X, corpus.labels, n_jobs=given["jobs"], random_state=given["seed"])
@@ -156,8 +156,8 @@ def _select(
     given: dict[str, Any], corpus: Corpus, criterion: str, count: int, scores: Any
 ) -> tuple[LabelSubset, LabelSubset, Any]:
     """The choice, that of the most frequent labels to compare with, and how much labels explain each other."""
-    from longtail.labels import select_labels
-    from longtail.labels.affinity import label_affinity
+    from longtail.subset import select_labels
+    from longtail.subset.affinity import label_affinity
 
     affinity = label_affinity(corpus.labels, given["affinity"], n_jobs=given["jobs"])
     found = select_labels(
@@ -244,8 +244,8 @@ def _record(each: Chosen) -> dict[str, Any]:
 
 
 def _draw(path: str, found: LabelSubset, usual: LabelSubset, criterion: str) -> None:
-    from longtail.data.cache import written_whole
-    from longtail.reproduce.pictures import Line, Panel, Picture, draw
+    from longtail.data.sets.cache import written_whole
+    from longtail.pictures import Line, Panel, Picture, draw
 
     lines = [Line(criterion, range(1, len(found) + 1), (100 * found.coverage).tolist(), marked=len(found) == 1)]
     if criterion != "frequency":

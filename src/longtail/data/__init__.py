@@ -1,27 +1,27 @@
 """What comes in: corpora, file formats, named data sets, the embedded corpus."""
 
-from longtail.data.arff import read_arff
-from longtail.data.cache import cache_directory
-from longtail.data.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set
 from longtail.data.corpus import Corpus, encode_labels
-from longtail.data.delimited import read_delimited, write_delimited
 from longtail.data.files import format_of, read_corpus, write_corpus
-from longtail.data.grouped import GroupedCorpus, aggregate_labels
-from longtail.data.grouped_delimited import read_grouped_delimited
-from longtail.data.grouped_file import read_groups, write_groups
-from longtail.data.grouped_jsonl import (
+from longtail.data.formats.arff import read_arff
+from longtail.data.formats.delimited import read_delimited, write_delimited
+from longtail.data.formats.grouped_delimited import read_grouped_delimited
+from longtail.data.formats.grouped_file import read_groups, write_groups
+from longtail.data.formats.grouped_jsonl import (
     GroupRecord,
     holds_groups,
     iter_grouped_jsonl,
     read_grouped_jsonl,
     write_grouped_jsonl,
 )
-from longtail.data.idx import read_idx
-from longtail.data.jsonl import Record, iter_jsonl, read_jsonl, write_jsonl
-from longtail.data.python_api import load_python_api, python_api_versions
-from longtail.data.repository import read_repository, write_repository
-from longtail.data.scipy_files import read_scipy, write_scipy
-from longtail.data.splits import read_splits, split_corpus
+from longtail.data.formats.idx import read_idx
+from longtail.data.formats.jsonl import Record, iter_jsonl, read_jsonl, write_jsonl
+from longtail.data.formats.repository import read_repository, write_repository
+from longtail.data.formats.scipy_files import read_scipy, write_scipy
+from longtail.data.formats.splits import read_splits, split_corpus
+from longtail.data.grouped import GroupedCorpus, aggregate_labels
+from longtail.data.sets.cache import cache_directory
+from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set
+from longtail.data.sets.python_api import load_python_api, python_api_versions
 
 __all__ = [
     "CATALOGUE",

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from longtail.data.arff import read_arff
 from longtail.data.corpus import Corpus
-from longtail.data.delimited import read_delimited, write_delimited
-from longtail.data.jsonl import read_jsonl, write_jsonl
-from longtail.data.repository import read_repository, write_repository
-from longtail.data.scipy_files import read_scipy, write_scipy
+from longtail.data.formats.arff import read_arff
+from longtail.data.formats.delimited import read_delimited, write_delimited
+from longtail.data.formats.jsonl import read_jsonl, write_jsonl
+from longtail.data.formats.repository import read_repository, write_repository
+from longtail.data.formats.scipy_files import read_scipy, write_scipy
 from longtail.data.streams import PathName
 from longtail.errors import DataFormatError, InvalidInput
 

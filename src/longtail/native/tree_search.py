@@ -48,7 +48,7 @@ def _best(labels: Array, logs: Array, label_factors: Array | None, count: int) -
 
 
 class TreeSearch:
-    """Search in trees whose arrays are those of `longtail.linear.tree_weights.TreeWeights`.
+    """Search in trees whose arrays are those of `longtail.trees.weights.TreeWeights`.
 
     Parameters
     ----------

@@ -12,9 +12,9 @@ import numpy as np
 
 from longtail import store
 from longtail.errors import InvalidInput
-from longtail.models import load
 from longtail.serve.marking import segments
 from longtail.serve.refusal import Refusal, shortened
+from longtail.store import load
 from longtail.tagger import Tag, TagExplanation, Tagger
 
 Names = tuple[str, ...] | None

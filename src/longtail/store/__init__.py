@@ -2,6 +2,7 @@
 
 from longtail.store.card import read_card, update_card
 from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
+from longtail.store.loading import load
 from longtail.store.persistent import Persistent, part_state
 from longtail.store.read import inspect_model, read_model
 from longtail.store.state import State, check_params, saved_params
@@ -15,6 +16,7 @@ __all__ = [
     "StringTable",
     "check_params",
     "inspect_model",
+    "load",
     "part_state",
     "put_learner_together",
     "put_together",

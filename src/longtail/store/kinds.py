@@ -13,13 +13,18 @@ from typing import Any, TypeVar
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.store.state import State
 
-_LINEAR = ("LabelSubsetClassifier", "LabelTree", "OneVsRest", "Ridge", "RidgeCV")
-_NEURAL = ("DeepMIML", "MultiHeadClassifier")
-_ESTIMATORS = (*_LINEAR, *_NEURAL)
+_ESTIMATORS = {
+    "LabelSubsetClassifier": "longtail.subset",
+    "LabelTree": "longtail.trees",
+    "OneVsRest": "longtail.trees",
+    "Ridge": "longtail.ridge",
+    "RidgeCV": "longtail.ridge",
+    "DeepMIML": "longtail.neural",
+    "MultiHeadClassifier": "longtail.neural",
+}
 FEATURES = ("RowScaling", "TextFeatures")
 PACKAGES = {
-    **dict.fromkeys(_LINEAR, "longtail.linear"),
-    **dict.fromkeys(_NEURAL, "longtail.neural"),
+    **_ESTIMATORS,
     **dict.fromkeys(FEATURES, "longtail.text"),
     "AggregatedClassifier": "longtail.aggregated",
     "Tagger": "longtail.tagger",

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from longtail import Corpus, Tagger, TextFeatures
-from longtail.linear import LabelTree, OneVsRest, Ridge
+from longtail.ridge import Ridge
+from longtail.trees import LabelTree, OneVsRest
 
 from .stage import SLOW_MACHINE, Service, Visit, examples
 

@@ -1,0 +1,263 @@
+"""Comma- or tab-separated files: a column of texts and a column of label names with a separator between them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from numbers import Integral
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from longtail.data.corpus import Corpus
+from longtail.data.formats.rows import RowCollector
+from longtail.data.streams import LINE_LIMIT, PathName, read_text_lines, writing
+from longtail.errors import DataFormatError, InvalidInput
+
+_ID_COLUMN = "id"
+_BY_EXTENSION = {".tsv": "\t", ".tab": "\t"}
+_CANDIDATES = ",\t;|"
+_ROWS_WRITTEN_AT_ONCE = 1000
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+Column = str | int
+
+
+def read_delimited(
+    path: PathName,
+    *,
+    text: Column = "text",
+    labels: Column | None = "labels",
+    delimiter: str | None = None,
+    label_separator: str = ";",
+    header: bool = True,
+    field_limit: int = LINE_LIMIT,
+) -> Corpus:
+    """Read texts and their labels from a comma- or tab-separated file, plain or gzipped.
+
+    Parameters
+    ----------
+    path : str or path-like
+    text, labels : str or int
+        The columns of the text and of the label names, by name or by number from 0; a text such as ``"3"`` is a
+        number where no column is named so. ``labels=None``: there are none.
+    delimiter : str or None
+        What stands between columns; None means a tab for ``.tsv`` and ``.tab``, else the likeliest of comma, tab,
+        semicolon and bar in the first line.
+    label_separator : str
+        What stands between the labels of a row. Blanks around a label are dropped, and so are empty labels.
+    header : bool
+        Whether the first line names the columns; a column named ``id`` then names the rows.
+    field_limit : int
+        Characters a field may have.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "notes.csv"
+    >>> _ = path.write_text("text,labels\\na red apple,fruit; red\\na blue sky,sky\\n")
+    >>> read_delimited(path).label_names
+    ('fruit', 'red', 'sky')
+    """
+    rows = RowCollector()
+    for row in iter_delimited(
+        path,
+        text=text,
+        labels=labels,
+        delimiter=delimiter,
+        label_separator=label_separator,
+        header=header,
+        field_limit=field_limit,
+    ):
+        if fault := rows.add(row.text, row.labels, row.row_name):
+            raise DataFormatError(path, row.line, fault)
+    corpus = rows.corpus()
+    doubt_separator(path, corpus.labels, corpus.label_names, label_separator)
+    return corpus
+
+
+class DelimitedRow(NamedTuple):
+    """One record of a delimited file, with the line it starts on."""
+
+    line: int
+    text: str
+    labels: list[str]
+    row_name: str | None
+    group: str | None
+
+
+def iter_delimited(
+    path: PathName,
+    *,
+    text: Column,
+    labels: Column | None,
+    group: Column | None = None,
+    delimiter: str | None,
+    label_separator: str,
+    header: bool,
+    field_limit: int,
+) -> Iterator[DelimitedRow]:
+    """Yield the rows of a delimited file; `group` is a column too, and the others are as for `read_delimited`."""
+    _check_separators(delimiter, label_separator)
+    if not header and not all(_is_number(column) for column in (text, labels, group) if column is not None):
+        raise InvalidInput("without a header columns have no names: give the numbers of the text and labels columns")
+    columns: _Columns | None = None
+    width = 0
+    with _fields_up_to(field_limit):
+        for line, fields in _records(path, delimiter, field_limit):
+            if columns is None:
+                width = len(fields)
+                columns = _find_columns(path, line, fields if header else None, width, text, labels, group)
+                if header:
+                    continue
+            if len(fields) != width:
+                raise DataFormatError(path, line, f"{len(fields)} columns, expected {width} as in the first line")
+            found = [] if columns.labels is None else _split_labels(fields[columns.labels], label_separator)
+            row_name = None if columns.row_name is None else fields[columns.row_name]
+            owner = None if columns.group is None else fields[columns.group].strip()
+            yield DelimitedRow(line, fields[columns.text], found, row_name, owner)
+    if columns is None:
+        raise DataFormatError(path, 1, "the file is empty")
+
+
+def doubt_separator(path: PathName, labels: Any, names: Sequence[str], separator: str) -> None:
+    """Warn where every row of labels has one at most and their names look like lists written otherwise."""
+    if np.diff(labels.indptr).max(initial=0) > 1:
+        return
+    for other in {",", "|", ";", " / "} - {separator}:
+        if 2 * sum(other in name for name in names) > len(names):
+            warnings.warn(
+                f"{path}: no {separator!r} in the label column, but {other!r} in most labels; is that the separator? "
+                f"Then say so: label_separator={other!r}, on the command line --label-separator {other!r}",
+                stacklevel=3,
+            )
+
+
+def _check_separators(delimiter: str | None, label_separator: str) -> None:
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise InvalidInput(f"delimiter is {delimiter!r}; expected one character, neither quote nor line end")
+    if not label_separator:
+        raise InvalidInput("label_separator is empty; give the character between the labels of a row")
+
+
+def _split_labels(field: str, separator: str) -> list[str]:
+    return [name for part in field.split(separator) if (name := part.strip())]
+
+
+@contextmanager
+def _fields_up_to(limit: int) -> Iterator[None]:
+    """Let fields have `limit` characters; the csv module knows only one limit for the whole process."""
+    before = csv.field_size_limit()
+    csv.field_size_limit(max(before, limit))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _records(path: PathName, delimiter: str | None, field_limit: int) -> Iterator[tuple[int, list[str]]]:
+    """Records that are not blank, with the line each starts on."""
+    lines = (line for _, line in read_text_lines(path, field_limit))
+    first = next(lines, None)
+    if first is None:
+        return
+
+    def all_lines() -> Iterator[str]:
+        yield first
+        yield from lines
+
+    reader = csv.reader(all_lines(), delimiter=delimiter or _guess_delimiter(path, first), strict=True)
+    start = 1
+    try:
+        for fields in reader:
+            if fields:
+                yield start, fields
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise DataFormatError(path, start, f"{error}; check the quotes of the row that starts here") from None
+
+
+def _guess_delimiter(path: PathName, line: str) -> str:
+    name = Path(path).name.lower().removesuffix(".gz")
+    known = _BY_EXTENSION.get(Path(name).suffix)
+    return known or max(_CANDIDATES, key=line.count)
+
+
+def _is_number(column: Column) -> bool:
+    """Whether a column can be meant by its number; other scripts have digits too, and so have superscripts."""
+    return isinstance(column, Integral) or (isinstance(column, str) and _NUMBER.fullmatch(column) is not None)
+
+
+class _Columns(NamedTuple):
+    text: int
+    labels: int | None
+    group: int | None
+    row_name: int | None
+
+
+def _find_columns(
+    path: PathName,
+    line: int,
+    names: list[str] | None,
+    width: int,
+    text: Column,
+    labels: Column | None,
+    group: Column | None,
+) -> _Columns:
+    def find(column: Column) -> int:
+        places = [place for place, name in enumerate(names or []) if name.strip() == column]
+        listed = ", ".join(repr(name) for name in names or [])
+        if len(places) != 1 and _is_number(column):
+            if not 0 <= int(column) < width:
+                known = f": {listed}" if listed else ""
+                raise DataFormatError(path, line, f"no column {column}: there are {width}, numbered from 0{known}")
+            return int(column)
+        if len(places) != 1:
+            fault = f"{len(places)} columns are named" if places else "no column is named"
+            raise DataFormatError(
+                path,
+                line,
+                f"{fault} {column!r}; the columns are {listed}: choose those of text and labels",
+            )
+        return places[0]
+
+    chosen = find(text), None if labels is None else find(labels), None if group is None else find(group)
+    has_id = names is not None and _ID_COLUMN in names and names.index(_ID_COLUMN) not in chosen
+    return _Columns(*chosen, find(_ID_COLUMN) if has_id else None)
+
+
+def write_delimited(
+    corpus: Corpus,
+    path: PathName,
+    *,
+    text: str = "text",
+    labels: str = "labels",
+    delimiter: str | None = None,
+    label_separator: str = ";",
+) -> None:
+    """Write texts and label names (and row names as ``id``) as columns, gzipped if the name ends in ``.gz``."""
+    if corpus.texts is None:
+        raise InvalidInput("a delimited file holds texts and the corpus has only features; use the repository format")
+    _check_separators(delimiter, label_separator)
+    for name in corpus.label_names:
+        if label_separator in name or name != name.strip() or not name:
+            raise InvalidInput(f"the label {name!r} cannot be told apart in a file; choose another label_separator")
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, delimiter=delimiter or _guess_delimiter(path, ","), lineterminator="\r\n")
+    row_names = corpus.row_names
+    writer.writerow([text, labels] if row_names is None else [_ID_COLUMN, text, labels])
+    indptr, indices = corpus.labels.indptr, corpus.labels.indices
+    with writing(path) as stream:
+        for row, content in enumerate(corpus.texts):
+            joined = label_separator.join(corpus.label_names[i] for i in indices[indptr[row] : indptr[row + 1]])
+            writer.writerow([content, joined] if row_names is None else [row_names[row], content, joined])
+            if row % _ROWS_WRITTEN_AT_ONCE == 0:
+                stream.write(buffer.getvalue().encode("utf-8"))
+                buffer.seek(0)
+                buffer.truncate()
+        stream.write(buffer.getvalue().encode("utf-8"))

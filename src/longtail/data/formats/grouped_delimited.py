@@ -1,0 +1,90 @@
+"""Comma- or tab-separated files with a column that says which rows belong together, and labels of these groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from longtail.data.corpus import encode_labels
+from longtail.data.formats.delimited import Column, doubt_separator, iter_delimited
+from longtail.data.grouped import GroupedCorpus, memberships
+from longtail.data.streams import LINE_LIMIT, PathName
+from longtail.errors import DataFormatError
+
+
+def read_grouped_delimited(
+    path: PathName,
+    *,
+    group: Column,
+    text: Column = "text",
+    labels: Column = "labels",
+    delimiter: str | None = None,
+    label_separator: str = ";",
+    header: bool = True,
+    field_limit: int = LINE_LIMIT,
+) -> GroupedCorpus:
+    """Read texts in groups, and the labels of the groups, from a comma- or tab-separated file, plain or gzipped.
+
+    Rows with the same value in the column `group` are a group, wherever they stand. Its labels may be on every row, on
+    one of them or here and there: the group has all of them, each as often as the row that lists it most often does.
+
+    Parameters
+    ----------
+    path : str or path-like
+    group, text, labels : str or int
+        The columns of the group, the text and the label names, as for `read_delimited`.
+    delimiter, label_separator, header, field_limit
+        As for `read_delimited`.
+
+    Returns
+    -------
+    corpus : GroupedCorpus
+        Rows in the order of the file; groups in the order of their first rows, with the values of the column as names.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pages.csv"
+    >>> _ = path.write_text("page,text,labels\\n1,a red apple,fruit; weather\\n1,grey sky,\\n2,rain,weather\\n")
+    >>> corpus = read_grouped_delimited(path, group="page")
+    >>> corpus.group_names, corpus.label_names, corpus.group_labels.toarray().tolist()
+    (['1', '2'], ('fruit', 'weather'), [[1, 1], [0, 1]])
+    """
+    numbers: dict[str, int] = {}
+    owners: list[int] = []
+    texts: list[str] = []
+    row_names: list[str] = []
+    listed: list[Counter[str]] = []
+    for row in iter_delimited(
+        path,
+        text=text,
+        labels=labels,
+        group=group,
+        delimiter=delimiter,
+        label_separator=label_separator,
+        header=header,
+        field_limit=field_limit,
+    ):
+        if not row.group:
+            raise DataFormatError(
+                path, row.line, f"nothing in the column {group!r}; every row needs the name of its group there"
+            )
+        number = numbers.setdefault(row.group, len(numbers))
+        if number == len(listed):
+            listed.append(Counter())
+        listed[number] |= Counter(row.labels)
+        owners.append(number)
+        texts.append(row.text)
+        if row.row_name is not None:
+            row_names.append(row.row_name)
+    counts, names = encode_labels([list(found.elements()) for found in listed], None, counted=True, what="group")
+    doubt_separator(path, counts, names, label_separator)
+    return GroupedCorpus(
+        groups=memberships(np.array(owners, dtype=np.int64), len(numbers)),
+        group_labels=counts,
+        label_names=names,
+        texts=texts,
+        row_names=row_names or None,
+        group_names=list(numbers),
+    )

@@ -1,0 +1,172 @@
+"""JSON lines of groups: one object per line, ``{"texts": ["...", "..."], "labels": ["...", "..."]}``.
+
+A label that is listed c times is in the group c times. An ``id`` (text or whole number) names the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from longtail.data.formats.json_records import (
+    ID_KEY,
+    FaultError,
+    Unknown,
+    as_line,
+    check_unknown,
+    id_of,
+    labels_of,
+    parse_object,
+    read_records,
+    texts_of,
+)
+from longtail.data.formats.rows import GroupCollector
+from longtail.data.grouped import GroupedCorpus
+from longtail.data.streams import LINE_LIMIT, PathName, read_text_lines, source_name, writing
+from longtail.errors import DataFormatError, InvalidInput
+
+LISTED_LIMIT = 2**20  # labels of a group, with repetitions
+
+
+class GroupRecord(NamedTuple):
+    """One line of a JSON lines file of groups.
+
+    Parameters
+    ----------
+    line : int
+        Its number, counted from 1.
+    texts : tuple of str
+        The members; may be none.
+    labels : tuple of str
+        In the order of the file, as often as they are listed; may be none.
+    group_name : str or None
+        The line's ``id``.
+    """
+
+    line: int
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    group_name: str | None
+
+
+def iter_grouped_jsonl(
+    source: PathName | IO[bytes],
+    *,
+    texts_key: str = "texts",
+    labels_key: str = "labels",
+    unknown: Unknown = "report",
+    line_limit: int = LINE_LIMIT,
+) -> Iterator[GroupRecord]:
+    """Yield the groups of a JSON lines file one at a time; the parameters are those of `read_grouped_jsonl`.
+
+    Examples
+    --------
+    >>> import io
+    >>> [group] = iter_grouped_jsonl(io.BytesIO(b'{"texts": ["a red apple", "grey sky"], "labels": ["fruit"]}'))
+    >>> group.texts, group.labels
+    (('a red apple', 'grey sky'), ('fruit',))
+    """
+    check_unknown(unknown)
+
+    def build(number: int, found: dict[str, Any]) -> GroupRecord:
+        texts, labels = texts_of(found, texts_key), labels_of(found, labels_key, required=True)
+        return GroupRecord(number, tuple(texts), tuple(labels), id_of(found))
+
+    return read_records(source, build, {texts_key, labels_key, ID_KEY}, unknown, line_limit)
+
+
+def read_grouped_jsonl(
+    source: PathName | IO[bytes],
+    *,
+    texts_key: str = "texts",
+    labels_key: str = "labels",
+    unknown: Unknown = "report",
+    line_limit: int = LINE_LIMIT,
+) -> GroupedCorpus:
+    """Read groups of texts and their labels from JSON lines, plain or gzipped.
+
+    Parameters
+    ----------
+    source : str, path-like or binary stream
+        For standard input give ``sys.stdin.buffer``.
+    texts_key, labels_key : str
+        The keys of the list of texts and of the list of label names. Both must be there, either may be empty.
+    unknown : {"report", "ignore", "error"}
+        What to do about other keys than these and ``id``: warn once at the end, nothing, or stop.
+    line_limit : int
+        Bytes a line, which is a whole group, may have.
+
+    Returns
+    -------
+    corpus : GroupedCorpus
+        Rows in the order of the file, labels numbered in the order of their names.
+
+    Examples
+    --------
+    >>> import io
+    >>> corpus = read_grouped_jsonl(io.BytesIO(b'{"texts": ["red sky", "red rose"], "labels": ["red", "red"]}'))
+    >>> corpus.texts, corpus.group_labels.toarray().tolist()
+    (['red sky', 'red rose'], [[2]])
+    """
+    groups = GroupCollector()
+    for record in iter_grouped_jsonl(
+        source, texts_key=texts_key, labels_key=labels_key, unknown=unknown, line_limit=line_limit
+    ):
+        if fault := groups.add(record.texts, record.labels, record.group_name):
+            raise DataFormatError(source_name(source), record.line, f"{ID_KEY!r}: {fault}")
+    return groups.corpus()
+
+
+def holds_groups(path: PathName, texts_key: str | None = None) -> bool:
+    """Whether the first object of a JSON lines file is a group rather than a row.
+
+    That is so if it has the key ``texts`` and no key ``text`` or, where another key is named, if a list is there.
+    What is not readable is no group; the reader of rows says what is wrong with it.
+    """
+    try:
+        found = parse_object(next((line for _, line in read_text_lines(path) if not line.isspace()), ""))
+    except (FaultError, DataFormatError):
+        return False
+    if texts_key is None:
+        return "texts" in found and "text" not in found
+    return isinstance(found.get(texts_key), list)
+
+
+def write_grouped_jsonl(
+    corpus: GroupedCorpus, path: PathName, *, texts_key: str = "texts", labels_key: str = "labels"
+) -> None:
+    """Write groups as JSON lines, gzipped if the name ends in ``.gz``; a label that counts c is listed c times.
+
+    Every text must be in one group: a text in several, or in none, has no place in this format, nor have row names.
+    """
+    if corpus.texts is None:
+        raise InvalidInput("JSON lines hold texts and the corpus has only features; use a groups file: write_groups")
+    homes = np.diff(corpus.groups.indptr)
+    if (homes != 1).any():
+        row = int(np.argmax(homes != 1))
+        raise InvalidInput(
+            f"row {row} is in {homes[row]} groups, but JSON lines hold each text once; use a groups file: write_groups"
+        )
+    members, counts = sparse.csr_array(corpus.groups.T), corpus.group_labels
+    few = np.minimum(counts.data, LISTED_LIMIT + 1)  # whose sums cannot overflow
+    listed = np.diff(np.concatenate([[0], np.cumsum(few)])[counts.indptr])
+    if (listed > LISTED_LIMIT).any():
+        group = int(np.argmax(listed > LISTED_LIMIT))
+        raise InvalidInput(
+            f"{corpus.describe_group(group)} has more labels, each as often as it is there, than the {LISTED_LIMIT:,} "
+            f"that a line may list; use a groups file: write_groups"
+        )
+    with writing(path) as stream:
+        for group in range(corpus.n_groups):
+            record: dict[str, Any] = {} if corpus.group_names is None else {ID_KEY: corpus.group_names[group]}
+            record[texts_key] = [
+                corpus.texts[row] for row in members.indices[slice(*members.indptr[group : group + 2])]
+            ]
+            pairs = slice(*counts.indptr[group : group + 2])
+            record[labels_key] = [
+                corpus.label_names[label] for label in np.repeat(counts.indices[pairs], counts.data[pairs]).tolist()
+            ]
+            stream.write(as_line(record))

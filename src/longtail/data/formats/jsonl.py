@@ -1,0 +1,135 @@
+"""JSON lines: one object per line, ``{"text": "...", "labels": ["...", "..."]}``.
+
+An ``id`` (text or whole number) names the row. Blank lines are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
+
+from longtail.data.corpus import Corpus
+from longtail.data.formats.json_records import (
+    ID_KEY,
+    Unknown,
+    as_line,
+    check_unknown,
+    id_of,
+    labels_of,
+    read_records,
+    text_of,
+)
+from longtail.data.formats.rows import RowCollector
+from longtail.data.streams import LINE_LIMIT, PathName, source_name, writing
+from longtail.errors import DataFormatError, InvalidInput
+
+
+class Record(NamedTuple):
+    """One line of a JSON lines file.
+
+    Parameters
+    ----------
+    line : int
+        Its number, counted from 1.
+    text : str
+    labels : tuple of str
+        Without repetition, in the order of the file; empty where the line has none.
+    row_name : str or None
+        The line's ``id``.
+    """
+
+    line: int
+    text: str
+    labels: tuple[str, ...]
+    row_name: str | None
+
+
+def iter_jsonl(
+    source: PathName | IO[bytes],
+    *,
+    text_key: str = "text",
+    labels_key: str = "labels",
+    unknown: Unknown = "report",
+    require_labels: bool = True,
+    line_limit: int = LINE_LIMIT,
+) -> Iterator[Record]:
+    """Yield the records of a JSON lines file one at a time; the parameters are those of `read_jsonl`.
+
+    Examples
+    --------
+    >>> import io
+    >>> [record] = iter_jsonl(io.BytesIO(b'{"text": "a red apple"}'), require_labels=False)
+    >>> record.text, record.labels
+    ('a red apple', ())
+    """
+    check_unknown(unknown)
+
+    def build(number: int, found: dict[str, Any]) -> Record:
+        text, labels = text_of(found, text_key), labels_of(found, labels_key, require_labels)
+        return Record(number, text, tuple(dict.fromkeys(labels)), id_of(found))
+
+    return read_records(source, build, {text_key, labels_key, ID_KEY}, unknown, line_limit)
+
+
+def read_jsonl(
+    source: PathName | IO[bytes],
+    *,
+    text_key: str = "text",
+    labels_key: str = "labels",
+    unknown: Unknown = "report",
+    require_labels: bool = True,
+    line_limit: int = LINE_LIMIT,
+) -> Corpus:
+    """Read texts and their labels from JSON lines, plain or gzipped.
+
+    Parameters
+    ----------
+    source : str, path-like or binary stream
+        For standard input give ``sys.stdin.buffer``.
+    text_key, labels_key : str
+        The keys of the text and of the list of label names.
+    unknown : {"report", "ignore", "error"}
+        What to do about other keys than these and ``id``: warn once at the end, nothing, or stop.
+    require_labels : bool
+        Whether a line without labels is an error; say False for texts that are to be tagged.
+    line_limit : int
+        Bytes a line may have.
+
+    Returns
+    -------
+    corpus : Corpus
+        Labels are numbered in the order of their names.
+
+    Examples
+    --------
+    >>> import io
+    >>> corpus = read_jsonl(io.BytesIO(b'{"text": "a red apple", "labels": ["fruit", "red"], "id": 7}'))
+    >>> corpus.texts, corpus.label_names, corpus.row_names
+    (['a red apple'], ('fruit', 'red'), ['7'])
+    """
+    rows = RowCollector()
+    records = iter_jsonl(
+        source,
+        text_key=text_key,
+        labels_key=labels_key,
+        unknown=unknown,
+        require_labels=require_labels,
+        line_limit=line_limit,
+    )
+    for record in records:
+        if fault := rows.add(record.text, record.labels, record.row_name):
+            raise DataFormatError(source_name(source), record.line, f"{ID_KEY!r}: {fault}")
+    return rows.corpus()
+
+
+def write_jsonl(corpus: Corpus, path: PathName, *, text_key: str = "text", labels_key: str = "labels") -> None:
+    """Write texts, label names and row names as JSON lines, gzipped if the name ends in ``.gz``."""
+    if corpus.texts is None:
+        raise InvalidInput("JSON lines hold texts and the corpus has only features; use the repository text format")
+    names, indptr, indices = corpus.label_names, corpus.labels.indptr, corpus.labels.indices
+    with writing(path) as stream:
+        for row, text in enumerate(corpus.texts):
+            record: dict[str, Any] = {} if corpus.row_names is None else {ID_KEY: corpus.row_names[row]}
+            record[text_key] = text
+            record[labels_key] = [names[label] for label in indices[indptr[row] : indptr[row + 1]]]
+            stream.write(as_line(record))

@@ -1,0 +1,168 @@
+"""Pairs of SciPy files, ``X.trn.npz`` with features and ``Y.trn.npz`` with labels.
+
+Such a file is a zip of arrays, so sizes are read and added up before anything is allocated, objects are refused,
+and the index arrays are checked before SciPy sees them.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from scipy import sparse
+
+from longtail.data.corpus import Corpus
+from longtail.data.formats.npy_headers import read_header
+from longtail.data.formats.repository import LabelNames, check_width, resolve_label_names, write_label_names
+from longtail.data.formats.rows import corpus_from_file
+from longtail.data.streams import PathName, writing
+from longtail.errors import DataFormatError, InvalidInput
+from longtail.memory import MemoryPlan
+from longtail.progress import task
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_MEMBERS = ("format", "shape", "indptr", "indices", "data")
+# What the formats say of themselves: a short word and two numbers.
+_SMALL_MEMBER = 4096
+
+
+def read_scipy(features_path: PathName, labels_path: PathName, *, label_names: LabelNames = None) -> Corpus:
+    """Read features and labels saved with `scipy.sparse.save_npz`, as CSR or CSC.
+
+    Parameters
+    ----------
+    features_path, labels_path : str or path-like
+        Matrices with the same number of rows.
+    label_names : sequence of str, path-like or None
+        As for `read_repository`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> sparse.save_npz(folder / "X.trn.npz", sparse.csr_array([[0.5, 0.0], [0.0, 2.0]]))
+    >>> sparse.save_npz(folder / "Y.trn.npz", sparse.csr_array([[1, 0, 1], [0, 0, 0]]))
+    >>> corpus = read_scipy(folder / "X.trn.npz", folder / "Y.trn.npz")
+    >>> corpus.n_rows, corpus.features.shape[1], corpus.n_labels
+    (2, 2, 3)
+    """
+    features = read_matrix(features_path)
+    labels = read_matrix(labels_path)
+    if features.shape[0] != labels.shape[0]:
+        raise DataFormatError(
+            labels_path, None, f"{labels.shape[0]} rows of labels for {features.shape[0]} rows in {features_path}"
+        )
+    if labels.nnz and not np.isin(labels.data, (0, 1)).all():
+        raise DataFormatError(labels_path, None, "labels must be 0 or 1, but there are other values; swapped files?")
+    names = resolve_label_names(label_names, labels_path, labels.shape[1])
+    return corpus_from_file(features_path, features=features, labels=labels, label_names=names)
+
+
+def read_matrix(path: PathName) -> sparse.csr_array[Any]:
+    """Read one sparse matrix saved with `scipy.sparse.save_npz`; nothing in the file is executed."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            arrays = _read_members(path, archive)
+    except FileNotFoundError:
+        raise DataFormatError(path, None, "cannot be opened: no such file") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        raise DataFormatError(path, None, f"not a sound .npz file ({error})") from None
+    except (NotImplementedError, RuntimeError) as error:
+        raise DataFormatError(path, None, f"not an .npz file as SciPy writes it ({error})") from None
+    kind = _kind(path, arrays["format"])
+    rows, columns = _shape(path, arrays["shape"])
+    major, minor = (rows, columns) if kind == "csr" else (columns, rows)
+    _check(path, arrays, major, minor)
+    check_width(path, minor)
+    build = sparse.csr_array if kind == "csr" else sparse.csc_array
+    return sparse.csr_array(build((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(rows, columns)))
+
+
+def _read_members(path: PathName, archive: zipfile.ZipFile) -> dict[str, Array]:
+    infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+    missing = [name for name in _MEMBERS if name not in infos]
+    if missing:
+        raise DataFormatError(
+            path,
+            None,
+            f"no array {missing[0]!r}; the arrays are {', '.join(sorted(infos)) or 'none'}. "
+            "Expected a CSR or CSC matrix saved with scipy.sparse.save_npz",
+        )
+    for name in ("format", "shape"):
+        if infos[name].file_size > _SMALL_MEMBER:
+            raise DataFormatError(path, None, f"the array {name!r} has {infos[name].file_size} bytes; expected a few")
+    sizes = {name: _declared_bytes(path, archive, infos[name], name) for name in _MEMBERS}
+    MemoryPlan(f"reading {path}", sizes, "The sizes are those the file declares; is it what you think it is?").check()
+    arrays = {}
+    with task(f"reading {Path(path).name}", total=sum(infos[name].compress_size for name in _MEMBERS)) as advance:
+        for name in _MEMBERS:
+            with archive.open(infos[name]) as stream:
+                try:
+                    arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
+                except ValueError as error:
+                    raise DataFormatError(path, None, f"the array {name!r} is damaged: {error}") from None
+            advance(infos[name].compress_size)
+    return arrays
+
+
+def _declared_bytes(path: PathName, archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> int:
+    """Bytes of an array by its own header, which must be what the zip says too."""
+    with archive.open(info) as stream:
+        header = read_header(stream, path, f"the array {name!r} has no sound header")
+    if header.dtype.hasobject:
+        raise DataFormatError(path, None, f"the array {name!r} holds Python objects, which are never loaded")
+    size = math.prod(header.shape, start=header.dtype.itemsize)
+    stored = info.file_size - header.n_bytes
+    if size != stored:
+        raise DataFormatError(path, None, f"the array {name!r} declares {size} bytes, but {stored} are stored")
+    return size
+
+
+def _kind(path: PathName, array: Array) -> str:
+    kind = array.item() if array.ndim == 0 else None
+    kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
+    if kind not in ("csr", "csc"):
+        raise DataFormatError(path, None, f"the matrix is in format {kind!r}; save it as CSR: matrix.tocsr()")
+    return kind
+
+
+def _shape(path: PathName, array: Array) -> tuple[int, int]:
+    if array.shape != (2,) or array.dtype.kind not in "iu" or array.min() < 0:
+        raise DataFormatError(path, None, f"the array 'shape' is {array!r}; expected two whole numbers")
+    return int(array[0]), int(array[1])
+
+
+def _check(path: PathName, arrays: dict[str, Array], major: int, minor: int) -> None:
+    """The invariants of a compressed sparse matrix."""
+    indptr, indices, data = arrays["indptr"], arrays["indices"], arrays["data"]
+    for name, array, kinds in (("indptr", indptr, "iu"), ("indices", indices, "iu"), ("data", data, "biuf")):
+        if array.ndim != 1 or array.dtype.kind not in kinds:
+            raise DataFormatError(path, None, f"the array {name!r} has shape {array.shape} and dtype {array.dtype}")
+    if (
+        len(indptr) != major + 1
+        or indptr[0] != 0
+        or indptr[-1] != len(indices)
+        or len(indices) != len(data)
+        or np.any(indptr[1:] < indptr[:-1])
+    ):
+        raise DataFormatError(path, None, "the row pointers do not fit the shape and the entries of the matrix")
+    if len(indices) and (indices.min() < 0 or indices.max() >= minor):
+        raise DataFormatError(path, None, f"an index is outside 0..{minor - 1}")
+
+
+def write_scipy(corpus: Corpus, features_path: PathName, labels_path: PathName) -> None:
+    """Write features and labels as a pair of CSR files that SciPy can load.
+
+    Names of labels that are not just their numbers go to ``labels.txt`` beside the labels.
+    """
+    if corpus.features is None:
+        raise InvalidInput("the pair of files holds features and the corpus has only texts; vectorise it")
+    write_label_names(corpus.label_names, labels_path)
+    for matrix, path in ((corpus.features, features_path), (corpus.labels, labels_path)):
+        with writing(path) as stream:
+            sparse.save_npz(cast(Any, stream), matrix)

@@ -1,0 +1,1 @@
+"""Named data sets: the catalogue, what it fetches, and the embedded corpus."""

@@ -1,0 +1,232 @@
+"""Ridge by conjugate gradients on the sparse matrix: nothing is factored, all labels of a block go in lockstep.
+
+The preconditioner is shared by all labels: the diagonal of X'X + alpha I, and on top of it a basis of the directions in
+which the scaled matrix is largest, found once by subspace iteration. Few directions hold most of the spread of the
+spectrum of text, so they more than halve the iterations.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from longtail.native import kernels
+from longtail.parallel import check_stop
+from longtail.ridge.gram import column_squares
+from longtail.ridge.problem import Problem
+from longtail.ridge.solvers import PRECISION
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_log = logging.getLogger(__name__)
+
+_LARGEST_BASIS = 64
+_ROUNDS = 5  # of subspace iteration: the basis need only be roughly right
+_SETTLED = 4  # times tol: a last step longer than that, relative to all steps, is not the last
+_MISLED = 5  # times tol: an error longer than that, in energy, was hidden by rounding or by weak directions
+_PROBED_LABELS = 8
+_LANE = 8  # finished labels are dropped so many at a time, to keep blocks of a width that kernels like
+
+
+def basis_size(n_rows: int, n_features: int, n_labels: int) -> int:
+    """Directions worth finding: none for a few labels, for which they would cost more than they save."""
+    return min(_LARGEST_BASIS, n_labels // 4, n_rows // 8, n_features // 8) // _LANE * _LANE
+
+
+class Preconditioner:
+    """An approximate inverse of X'X + alpha I: ``R -> R / diagonal + basis (gain * basis'R)``."""
+
+    def __init__(self, problem: Problem, alpha: float, size: int) -> None:
+        self._problem = problem
+        squares = column_squares(problem.X)
+        if problem.mean is not None:
+            squares = np.maximum(squares - problem.n_rows * problem.mean**2, 0)
+        if alpha == 0:
+            # Scaling features apart would lead to a solution that is smallest in the scaled norm, not in the plain one.
+            squares[:] = squares.mean() or 1.0
+        # Kept off zero: where a feature is constant there may be nothing else to divide by.
+        diagonal = np.maximum(squares + alpha, np.finfo(np.float32).tiny)
+        self.inverse = (1 / diagonal).astype(np.float32)
+        self.basis = np.zeros((len(diagonal), 0), dtype=np.float32)
+        self.gain = np.zeros(0, dtype=np.float32)
+        if size:
+            self._find_basis(alpha, size)
+
+    def _find_basis(self, alpha: float, size: int) -> None:
+        scale = np.sqrt(self.inverse)[:, None]
+
+        def scaled(directions: Array) -> Array:
+            turned = np.ascontiguousarray(directions * scale)
+            return scale * (apply_gram(self._problem, turned) + np.float32(alpha) * turned)
+
+        found = np.random.default_rng(0).standard_normal((len(scale), size), dtype=np.float32)
+        for _ in range(_ROUNDS):
+            found = linalg.qr(scaled(found), mode="economic", overwrite_a=True, check_finite=False)[0]
+        values, vectors = linalg.eigh((found.T @ scaled(found)).astype(np.float64))
+        # The directions found are shrunk to the smallest of them, so what is left of the spectrum begins there.
+        self.gain = (values.min() / np.maximum(values, np.finfo(np.float32).tiny) - 1).astype(np.float32)
+        self.basis = np.ascontiguousarray(scale * (found @ vectors.astype(np.float32)))
+
+    def correct(self, residual: Array) -> tuple[Array, Array]:
+        """The basis's part of the preconditioned residual, and its part of the energy of each label."""
+        coordinates = self.basis.T @ residual
+        scaled = self.gain[:, None] * coordinates
+        return self.basis @ scaled, np.einsum("ij,ij->j", coordinates, scaled)
+
+
+def apply_gram(problem: Problem, directions: Array) -> Array:
+    """(X - 1m')'(X - 1m') directions, one direction per column."""
+    projected = np.empty((problem.X.shape[0], directions.shape[1]), dtype=np.float32)
+    out = np.empty_like(directions)
+    apply_gram_into(problem, directions, projected, out)
+    return out
+
+
+def apply_gram_into(problem: Problem, directions: Array, projected: Array, out: Array) -> None:
+    """The same with room given for the directions' images on the rows and for the result."""
+    X, Xt = problem.X, problem.Xt
+    mean = None if problem.mean is None else problem.mean.astype(np.float32)
+    kernels.multiply(X.indptr, X.indices, X.data, directions, projected)
+    if mean is not None:
+        projected -= mean @ directions
+    kernels.multiply(Xt.indptr, Xt.indices, Xt.data, projected, out)
+    if mean is not None:
+        out -= mean[:, None] * projected.sum(axis=0)[None, :]
+
+
+class ConjugateGradients:
+    """Solves block after block of labels until the residual is `tol` times the right-hand side.
+
+    Both are measured after preconditioning, where a length is nearly that of the error in the fitted values. A few
+    labels are solved at once: they show how many `iterations` it takes, and whether float32 has `misled` them. If so,
+    the residuals of all labels are computed in float64 and solved for again.
+
+    Every label has its own steps and is taken when it has converged, so its weights do not depend on what else is in
+    its block.
+    """
+
+    threaded = True
+    failed = False
+
+    def __init__(self, problem: Problem, alphas: Array, tol: float, max_iter: int) -> None:
+        self._problem = problem
+        self._tol = tol
+        self._largest_error = max(_MISLED * tol, PRECISION)
+        self._max_iter = max_iter
+        n_rows, n_features = problem.X.shape
+        size = basis_size(n_rows, n_features, len(alphas))
+        self._preconditioner = Preconditioner(problem, float(np.median(alphas)) if len(alphas) else 1.0, size)
+        self.iterations = 0
+        self._told = False
+        self.misled = len(alphas) > 0 and self._probe(alphas)
+
+    def _probe(self, alphas: Array) -> bool:
+        """Whether rounding or weak directions mislead, by the labels from the rarest to the most frequent."""
+        order = np.argsort(np.diff(self._problem.Yt.indptr), kind="stable")
+        few = order[np.linspace(0, len(order) - 1, min(_PROBED_LABELS, len(order))).astype(int)]
+        weights, converged = self.solve_for(self._right(few, np.float32), alphas[few])
+        iterations = self.iterations
+        error = self._correction(few, weights, alphas[few])[1] if converged else 0.0
+        self.iterations = iterations  # of a solution, not of its correction
+        if error <= self._largest_error:
+            return False
+        _log.info("single precision misleads conjugate gradients; refining in double precision")
+        return True
+
+    def _right(self, labels: Array, dtype: Any) -> Array:
+        return self._problem.select(labels).right("primal", slice(0, len(labels)), dtype)
+
+    def solve(self, block: slice, alphas: Array) -> Array:
+        weights, converged = self.solve_for(self._problem.right("primal", block, np.float32), alphas)
+        if self.misled and converged:
+            return self._refine(np.arange(block.start, block.stop), weights, alphas)
+        return weights
+
+    def _correction(self, labels: Array, weights: Array, alphas: Array) -> tuple[Array, float]:
+        """What is missing from the weights by their residual in float64, and its largest relative length in energy."""
+        image = self._problem.image("primal", weights) + alphas[:, None] * weights
+        change, _ = self.solve_for((self._right(labels, np.float64) - image).astype(np.float32), alphas)
+        changed = self._problem.image("primal", change) + alphas[:, None] * change
+        missing, whole = (np.einsum("ij,ij->i", *pair) for pair in ((change, changed), (weights, image)))
+        return change, float(np.sqrt(np.divide(missing, whole, out=np.zeros_like(whole), where=whole > 0).max()))
+
+    def _refine(self, labels: Array, weights: Array, alphas: Array) -> Array:
+        """Add what the rounding of float32 has left over, as long as that helps."""
+        weights = weights.astype(np.float64)
+        change, error = self._correction(labels, weights, alphas)
+        while error > self._largest_error:
+            weights += change
+            change, smaller = self._correction(labels, weights, alphas)
+            if smaller > error / 2:
+                _log.warning(
+                    "conjugate gradients came to %.0e of the solution, not to tol=%.0e: the features are too "
+                    "ill-conditioned; use solver='primal' or 'dual', or scale the features",
+                    min(error, smaller),
+                    self._tol,
+                )
+                break
+            error = smaller
+        return weights.astype(np.float32)
+
+    def solve_for(self, right: Array, alphas: Array) -> tuple[Array, bool]:
+        """Weights for right-hand sides Y'X, one label per row, as they come back, and whether all reached `tol`."""
+        residual = np.ascontiguousarray(right.T)
+        weights = np.zeros_like(right)
+        correction, energy = self._precondition(residual)
+        labels = np.flatnonzero(energy > 0)
+        if len(labels) < len(energy):
+            residual, correction = (np.ascontiguousarray(part[:, labels]) for part in (residual, correction))
+            energy, alphas = energy[labels], alphas[labels]
+        goal = self._tol**2 * energy
+        gained = np.zeros_like(energy)
+        converged = np.zeros(len(labels), dtype=bool)
+        solution, direction = np.zeros_like(residual), np.zeros_like(residual)
+        projected, image = self._room(residual)
+        turn = np.zeros_like(energy)
+        iteration = 0
+        while iteration < self._max_iter and not converged.all():
+            check_stop()
+            kernels.cg_turn(turn, self._preconditioner.inverse, residual, correction, direction)
+            iteration += 1
+            apply_gram_into(self._problem, direction, projected, image)
+            curvature, plain = np.empty((2, len(labels)), dtype=np.float32)
+            kernels.cg_curvature(alphas, direction, image, curvature)
+            step = np.divide(energy, curvature, out=np.zeros_like(energy), where=curvature > 0)
+            kernels.cg_descend(step, self._preconditioner.inverse, direction, image, solution, residual, plain)
+            correction, extra = self._preconditioner.correct(residual)
+            reached = plain + extra
+            gained += step * energy
+            # A short residual can hide a long way in weak directions: the energy of the last step shows that.
+            settled = step * energy <= (_SETTLED * self._tol) ** 2 * gained
+            done = ~converged & ((reached <= goal) & settled | (step == 0))
+            weights[labels[done]] = solution[:, done].T
+            converged |= done
+            turn = np.divide(reached, energy, out=np.zeros_like(energy), where=energy > 0)
+            energy = reached
+            if np.count_nonzero(converged) >= _LANE:
+                going = ~converged
+                labels, goal, alphas = labels[going], goal[going], alphas[going]
+                energy, turn, gained = energy[going], turn[going], gained[going]
+                solution = np.ascontiguousarray(solution[:, going])
+                residual = np.ascontiguousarray(residual[:, going])
+                direction = np.ascontiguousarray(direction[:, going])
+                correction = np.ascontiguousarray(correction[:, going])
+                projected, image = self._room(residual)
+                converged = converged[going]
+        if not converged.all():
+            if not self._told:
+                _log.warning("conjugate gradients stopped at max_iter=%d before reaching tol", self._max_iter)
+            self._told = True
+            weights[labels[~converged]] = solution[:, ~converged].T
+        self.iterations = max(self.iterations, iteration)
+        return weights, bool(converged.all())
+
+    def _precondition(self, residual: Array) -> tuple[Array, Array]:
+        correction, extra = self._preconditioner.correct(residual)
+        return correction, np.einsum("i,ij,ij->j", self._preconditioner.inverse, residual, residual) + extra
+
+    def _room(self, residual: Array) -> tuple[Array, Array]:
+        rows = np.empty((self._problem.X.shape[0], residual.shape[1]), dtype=np.float32)
+        return rows, np.empty_like(residual)

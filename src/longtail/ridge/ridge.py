@@ -1,0 +1,329 @@
+"""`Ridge`: closed-form ridge regression for any number of labels (Onishi & Hayashi, ECIR 2025)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from longtail.errors import InvalidInput
+from longtail.estimator.training_data import check_training, column_counts
+from longtail.memory import MemoryPlan, available_memory
+from longtail.parallel import resolve_jobs
+from longtail.parameters import Choice, Constraint, Number
+from longtail.ridge.conjugate import ConjugateGradients
+from longtail.ridge.cost import Estimate, Shape, cheapest, cholesky_precisions, estimate, plan_for_sums, sum_parts
+from longtail.ridge.model import RidgeModel
+from longtail.ridge.problem import Problem
+from longtail.ridge.solvers import Cholesky, Spectral
+from longtail.ridge.statistics import Statistics
+from longtail.store import State
+from longtail.validation import as_features
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_log = logging.getLogger(__name__)
+
+_WORTH_A_TOLERANCE = 2e9  # less work than this, in multiply-adds, is done exactly whatever could be saved
+_FEW_ITERATIONS = 4  # unless so few would pay, conjugate gradients are not even tried
+
+
+class Ridge(RidgeModel):
+    """Ridge regression on 0/1 labels, solved for all labels at once.
+
+    Minimises ||XW - Y||^2 + alpha ||W||^2 exactly, or to `tol` with conjugate gradients. No intercept is fitted
+    unless asked for, as in the paper.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty. 0 gives the least-squares solution of smallest norm; conjugate gradients then work
+        without scaling the features, and may need many iterations.
+    solver : {"auto", "primal", "dual", "cg"}
+        Cholesky on the side of the features or of the rows, conjugate gradients, or whichever is estimated to be
+        cheapest among those that fit in memory.
+    fit_intercept : bool
+        Fit a constant per label by centring; X stays sparse.
+    weighting : {None, "target", "loss"}
+        How labels are weighted by their inverse propensity. "target" scales the targets, which is the same as
+        scaling the scores afterwards, so it can also be switched in `predict_topk`. "loss" weights each label's loss,
+        which is the same as dividing its alpha by the weight.
+    propensity : pair of float
+        The constants A and B of the propensity model.
+    keep : float or None
+        Share of all weights to keep, the largest by magnitude.
+    top_features_per_label : int or None
+        Number of weights to keep for each label.
+    threshold : float or None
+        Smallest magnitude of a weight to keep. Give at most one of the three.
+    tol : float
+        Length of the preconditioned residual, relative to that of the right-hand side, at which conjugate gradients
+        stop. Fitted values are then within about five times that, or 1e-4, of their length; a warning is logged if not.
+    max_iter : int
+        Most iterations of conjugate gradients.
+    updatable : bool
+        Keep the sums that `partial_fit` needs after `fit`.
+    block_size : int or None
+        Labels solved at a time; None chooses.
+    n_jobs : int or None
+        Threads; None uses every core.
+
+    Attributes
+    ----------
+    coef_ : array or csr_array of shape (n_features, n_labels)
+    intercept_ : array of shape (n_labels,)
+        In float64 where features are far from zero.
+    solver_ : str
+        The solver that was used.
+    n_iter_ : int
+        Iterations of conjugate gradients, or 0.
+    inverse_propensity_ : array of shape (n_labels,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import Ridge
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> Y = np.array([[1, 0], [0, 1], [1, 1]])
+    >>> labels, scores = Ridge(alpha=0.1).fit(X, Y).predict_topk(X, k=1)
+    >>> labels.ravel().tolist()
+    [0, 1, 0]
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        **RidgeModel._parameters,
+        "alpha": Number(low=0, high=1e30),
+        "solver": Choice(("auto", "primal", "dual", "cg")),
+        "weighting": Choice((None, "target", "loss")),
+        "tol": Number(above=0),
+        "max_iter": Number(low=1, whole=True),
+        "updatable": Choice((True, False)),
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        solver: str = "auto",
+        fit_intercept: bool = False,
+        weighting: str | None = None,
+        propensity: tuple[float, float] = (0.55, 1.5),
+        keep: float | None = None,
+        top_features_per_label: int | None = None,
+        threshold: float | None = None,
+        tol: float = 2e-3,
+        max_iter: int = 500,
+        updatable: bool = False,
+        block_size: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.weighting = weighting
+        self.propensity = propensity
+        self.keep = keep
+        self.top_features_per_label = top_features_per_label
+        self.threshold = threshold
+        self.tol = tol
+        self.max_iter = max_iter
+        self.updatable = updatable
+        self.block_size = block_size
+        self.n_jobs = n_jobs
+
+    @property
+    def alpha_(self) -> float:  # type: ignore[override]
+        """The penalty, under the name that `RidgeCV` has for the one it chose."""
+        return self.alpha
+
+    _behind = False  # whether rows were added since the weights were solved for
+
+    @property
+    def updates(self) -> bool:
+        return hasattr(self, "statistics_")
+
+    def fit(self, X: Any, Y: Any) -> Ridge:
+        """Solve for the weights of every label.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        """
+        self._check_parameters()
+        X, Y = check_training(X, Y, type(self).__name__)
+        if self.updatable:
+            self._check_updatable(X, Y)
+            return self._solve_statistics(Statistics.of(X, Y, self.n_jobs))
+        self.__dict__.pop("statistics_", None)
+        shape = Shape.of(X, Y)
+        cheapest(self._estimates(shape)).plan.check()
+        self._solve(Problem.build(X, Y, self.fit_intercept), shape, column_counts(Y))
+        return self
+
+    def partial_fit(self, X: Any, Y: Any, *, solve: bool = True) -> Ridge:
+        """Add rows, and labels where `Y` has more columns than before; the result equals a fit on all rows together.
+
+        Rows seen before the first row of a new label count as not having it.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        solve : bool
+            Whether to bring the weights up to date. With many batches, solve only at the last.
+        """
+        self._check_parameters()
+        X, Y = check_training(X, Y, type(self).__name__)
+        if not hasattr(self, "statistics_") and hasattr(self, "coef_"):
+            raise InvalidInput(
+                "this model was fitted without the sums that updates need; fit it with updatable=True, or begin with "
+                "partial_fit"
+            )
+        known = getattr(self, "statistics_", None)
+        if known is not None:
+            as_features(X, n_features=len(known.feature_sums), owner=type(self).__name__)
+        self._check_updatable(X, Y)
+        statistics = Statistics.of(X, Y, self.n_jobs)
+        if known is not None:
+            statistics = known.plus(statistics)
+        if solve:
+            return self._solve_statistics(statistics)
+        self.statistics_, self._behind = statistics, True
+        return self
+
+    def _check_updatable(self, X: Any, Y: Any) -> None:
+        """Refuse what updates cannot do, or have no memory for."""
+        if self.solver not in ("auto", "primal"):
+            raise InvalidInput(f"a model that can be updated needs solver 'auto' or 'primal', not {self.solver!r}")
+        self._update_plan(X, Y).check()
+
+    def _update_plan(self, X: Any, Y: Any) -> MemoryPlan:
+        known = getattr(self, "statistics_", None)
+        n_labels = Y.shape[1] if known is None else max(Y.shape[1], len(known.label_counts))
+        return self._sums_plan(X.shape[1], n_labels, self._algebras(X.shape[1], n_labels)[0], sum_parts(X, Y, known))
+
+    def _sums_plan(self, n_features: int, n_labels: int, algebra: str, parts: dict[str, int]) -> MemoryPlan:
+        """Solving from sums by `algebra`, besides `parts`."""
+        weights = self._sparsification().memory(n_features, n_labels)
+        block = min(self._update_block(n_features), n_labels)
+        return plan_for_sums(n_features, algebra, block, weights, parts)
+
+    def _update_block(self, n_features: int) -> int:
+        return self.block_size or max(16, min(2048, 2**24 // max(1, n_features)))
+
+    def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
+        if self.updatable:
+            return self._update_plan(X, Y)
+        problem = Problem.build(X, Y, self.fit_intercept)
+        alphas = self._label_alphas(self._label_weights(column_counts(Y), X.shape[0]), self.alpha)
+        return self._choose(problem, Shape.of(X, Y), alphas)[0].plan
+
+    def _algebras(self, side: int, n_labels: int) -> tuple[str, ...]:
+        """What to begin with: eigenvectors serve many alphas, and no penalty; a Cholesky factor is cheaper."""
+        if self.weighting == "loss" or self.alpha == 0:
+            return ("spectral",)
+        return cholesky_precisions(side, n_labels)
+
+    def _estimates(self, shape: Shape, iterations: int = 1) -> list[Estimate]:
+        """What each solver that may be used would cost, with so many iterations of conjugate gradients."""
+        solvers = ("primal", "dual", "cg") if self.solver == "auto" else (self.solver,)
+        return [
+            self._estimate(shape, solver, algebra, iterations)
+            for solver in solvers
+            for algebra in (("float32",) if solver == "cg" else self._algebras(shape.side(solver), shape.n_labels))
+        ]
+
+    def _estimate(self, shape: Shape, solver: str, algebra: str, iterations: int = 1) -> Estimate:
+        jobs = resolve_jobs(self.n_jobs)
+        weights = self._sparsification().memory(shape.n_features, shape.n_labels)
+        return estimate(shape, solver, algebra, iterations, self._block(shape, solver), jobs, weights)
+
+    def _choose(self, problem: Problem, shape: Shape, alphas: Array) -> tuple[Estimate, ConjugateGradients | None]:
+        """The chosen solver with its cost and memory, and conjugate gradients themselves where they were tried."""
+        estimates = self._estimates(shape, _FEW_ITERATIONS)
+        if self.solver != "auto":
+            return cheapest(estimates), None
+        *factored, gradient = estimates
+        direct = cheapest(factored)
+        if shape.n_labels == 0 or (alphas == 0).any():
+            return direct, None  # without a penalty conjugate gradients have no condition number to rely on
+        cheap = max(gradient.work, _WORTH_A_TOLERANCE)
+        if direct.plan.total <= available_memory() and direct.work <= cheap:
+            return direct, None
+        gradients = ConjugateGradients(problem, alphas, self.tol, self.max_iter)
+        if gradients.misled and direct.plan.total <= available_memory():
+            return direct, None
+        chosen = cheapest(self._estimates(shape, gradients.iterations))
+        return chosen, gradients if chosen.solver == "cg" else None
+
+    def _solve(self, problem: Problem, shape: Shape, label_counts: Array) -> None:
+        label_weights = self._label_weights(label_counts, shape.n_rows)
+        alphas = self._label_alphas(label_weights, self.alpha)
+        chosen, gradients = self._choose(problem, shape, alphas)
+        chosen.plan.check()
+        _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
+        solver: Any
+        if chosen.solver == "cg":
+            solver = gradients or ConjugateGradients(problem, alphas, self.tol, self.max_iter)
+        else:
+            plan = partial(self._direct_plan, shape, chosen.solver)
+            solver = self._direct(problem, chosen.solver, chosen.algebra, plan)
+        self.solver_ = chosen.solver
+        self._gather(solver, alphas, problem, shape.n_features, self._block(shape, chosen.solver))
+        self.n_iter_ = getattr(solver, "iterations", 0)
+        self.inverse_propensity_ = label_weights
+
+    def _direct_plan(self, shape: Shape, solver: str, algebra: str) -> MemoryPlan:
+        return self._estimate(shape, solver, algebra).plan
+
+    def _direct(self, problem: Any, side: str, algebra: str, plan: Callable[[str], MemoryPlan]) -> Any:
+        if algebra == "spectral":
+            return Spectral(problem, side, self.n_jobs)
+        return Cholesky(problem, side, self.alpha, algebra, self.n_jobs, plan)
+
+    def _solve_statistics(self, statistics: Statistics) -> Ridge:
+        problem = statistics.problem(self.fit_intercept)
+        label_weights = self._label_weights(statistics.label_counts, statistics.n_rows)
+        alphas = self._label_alphas(label_weights, self.alpha)
+        n_features = len(statistics.feature_sums)
+        plan = partial(self._sums_plan, n_features, len(alphas), parts=statistics.parts())
+        solver = self._direct(problem, "primal", self._algebras(n_features, len(alphas))[0], plan)
+        self.solver_, self.n_iter_ = "primal", 0
+        self._gather(solver, alphas, problem, n_features, self._update_block(n_features))
+        self.statistics_, self.inverse_propensity_, self._behind = statistics, label_weights, False
+        return self
+
+    def to_state(self) -> State:
+        sums = getattr(self, "statistics_", None)
+        if sums is None:
+            return super().to_state()
+        if self._behind:
+            self._solve_statistics(sums)
+        state = super().to_state()
+        arrays = {
+            "scatter": sums.scatter,
+            "cross": sums.cross,
+            "feature_sums": sums.feature_sums,
+            "label_counts": sums.label_counts,
+        }
+        return replace(state, facts={**state.facts, "n_rows": sums.n_rows}, arrays={**state.arrays, **arrays})
+
+    def _restore(self, state: State) -> None:
+        super()._restore(state)
+        if "n_rows" in state.facts:
+            rows = state.size("n_rows", least=1, most=2**53)
+            features, labels = self.n_features_in_, self.n_labels_
+            sums = state.array("feature_sums", np.float64, (features,))
+            counts = state.array("label_counts", np.float64, (labels,))
+            if "gram" in state.arrays:
+                gram = state.array("gram", np.float32, (features, features))
+                cross = state.csr("cross", np.float32, (labels, features))
+                self.statistics_ = Statistics.of_gram(rows, gram, cross, sums, counts)
+            else:
+                scatter = state.array("scatter", np.float64, (features, features))
+                cross = state.csr("cross", np.float64, (labels, features))
+                self.statistics_ = Statistics(rows, scatter, cross, sums, counts)

@@ -1,0 +1,223 @@
+"""`RidgeCV`: ridge whose alpha is chosen by exact leave-one-out ranking quality.
+
+The whole path of alphas costs one eigendecomposition, or one Cholesky factor per alpha where that is cheaper, and no
+refits.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, ClassVar
+
+import numpy as np
+
+from longtail import progress
+from longtail.errors import ModelFormatError
+from longtail.estimator.training_data import check_training, column_counts
+from longtail.memory import MemoryPlan
+from longtail.metrics import ndcg_at_k, precision_at_k, psp_at_k, recall_at_k
+from longtail.native import kernels
+from longtail.parameters import Choice, Constraint, Number, Sequence
+from longtail.ridge.cost import Estimate, Shape, cheapest, cholesky_precisions, estimate, estimate_path
+from longtail.ridge.leave_one_out import FactoredPath, SpectralPath, leave_one_out
+from longtail.ridge.model import RidgeModel
+from longtail.ridge.problem import Problem
+from longtail.ridge.solvers import Cholesky, Spectral
+from longtail.store import State
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_log = logging.getLogger(__name__)
+
+_RELATIVE_ALPHAS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+_METRICS = {"P": precision_at_k, "nDCG": ndcg_at_k, "PSP": psp_at_k, "R": recall_at_k}
+
+
+class RidgeCV(RidgeModel):
+    """Ridge with alpha chosen from a path by leave-one-out, judged by a ranking metric.
+
+    Parameters
+    ----------
+    alphas : sequence of float or None
+        The path. None takes seven values from 0.03 to 30 times the mean squared length of the rows.
+    metric : {"P", "nDCG", "PSP", "R"}
+        What to rank alphas by.
+    k : int
+        The cutoff of the metric.
+    sample : int or None
+        Most rows to score; their leave-one-out predictions are exact, only the mean over rows is sampled. None scores
+        every row.
+    random_state : int
+        Seed of the sample.
+    solver, fit_intercept, weighting, propensity, keep, top_features_per_label, threshold, block_size, n_jobs
+        As for `Ridge`; `solver` is "auto", "primal" or "dual" and names the side of the eigendecomposition.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The chosen alpha.
+    alphas_ : array
+        The path.
+    cv_scores_ : array
+        The metric at each alpha of the path.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import RidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = (X @ rng.normal(size=(4, 3)) > 0).astype(int)
+    >>> model = RidgeCV(alphas=(0.1, 1.0, 10000.0)).fit(X, Y)
+    >>> model.alpha_ in (0.1, 1.0)
+    True
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        **RidgeModel._parameters,
+        "alphas": Sequence(Number(above=0), optional=True),
+        "metric": Choice(tuple(_METRICS)),
+        "k": Number(low=1, whole=True),
+        "sample": Number(low=1, whole=True, optional=True),
+        "random_state": Number(low=0, whole=True),
+        "solver": Choice(("auto", "primal", "dual")),
+        "weighting": Choice((None, "target")),
+    }
+
+    def __init__(
+        self,
+        alphas: Any = None,
+        *,
+        metric: str = "nDCG",
+        k: int = 5,
+        sample: int | None = 2000,
+        random_state: int = 0,
+        solver: str = "auto",
+        fit_intercept: bool = False,
+        weighting: str | None = None,
+        propensity: tuple[float, float] = (0.55, 1.5),
+        keep: float | None = None,
+        top_features_per_label: int | None = None,
+        threshold: float | None = None,
+        block_size: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.alphas = alphas
+        self.metric = metric
+        self.k = k
+        self.sample = sample
+        self.random_state = random_state
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.weighting = weighting
+        self.propensity = propensity
+        self.keep = keep
+        self.top_features_per_label = top_features_per_label
+        self.threshold = threshold
+        self.block_size = block_size
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, Y: Any) -> RidgeCV:
+        """Choose alpha, then solve for the weights of every label with it.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        """
+        self._check_parameters()
+        X, Y = check_training(X, Y, type(self).__name__)
+        shape = Shape.of(X, Y)
+        rows = self._sampled_rows(Y)
+        self.alphas_ = self._path(X)
+        chosen = self.cheapest_path(shape)
+        chosen.plan.check()
+        _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
+        side, spectral = chosen.solver, chosen.algebra == "spectral"
+        problem = Problem.build(X, Y, self.fit_intercept)
+        self.inverse_propensity_ = self._label_weights(column_counts(Y), X.shape[0])
+        path: Any = None if spectral else FactoredPath(problem, side, rows, self.alphas_, self.n_jobs)
+        solver: Any = None
+        if path is None or path.failed:
+            path = None
+            self._estimate(shape, side, spectral=True).plan.check()
+            solver = Spectral(problem, side, self.n_jobs)
+            path = SpectralPath(solver, rows, self.alphas_)
+        # Where no row has a label there is nothing to choose by, and the first alpha is taken.
+        self.cv_scores_ = self._judge(path, problem, rows, Y[rows]) if len(rows) else np.zeros(len(self.alphas_))
+        self.alpha_ = float(self.alphas_[int(np.argmax(self.cv_scores_))])
+        _log.info("leave-one-out %s@%d is best at alpha=%.4g", self.metric, self.k, self.alpha_)
+        if solver is None:
+            precisions = cholesky_precisions(shape.side(side), shape.n_labels)
+            precision = cheapest([self._fit_estimate(shape, side, each) for each in precisions]).algebra
+            gram, path = path.gram if precision == "float32" else None, None
+
+            def plan(algebra: str) -> MemoryPlan:
+                return self._fit_estimate(shape, side, algebra).plan
+
+            solver = Cholesky(problem, side, self.alpha_, precision, self.n_jobs, plan, gram)
+        self.solver_, self.n_iter_ = side, 0
+        alphas = self._label_alphas(self.inverse_propensity_, self.alpha_)
+        self._gather(solver, alphas, problem, shape.n_features, self._block(shape, side))
+        return self
+
+    def _path(self, X: Any) -> Array:
+        if self.alphas is not None:
+            return np.asarray(self.alphas, dtype=np.float64)
+        scale = float(X.data.astype(np.float64) @ X.data) / X.shape[0]
+        return np.array(_RELATIVE_ALPHAS) * (scale or 1.0)
+
+    def cheapest_path(self, shape: Shape) -> Estimate:
+        """The side to work on, and whether one eigendecomposition is cheaper than a Cholesky factor per alpha."""
+        sides = ("primal", "dual") if self.solver == "auto" else (self.solver,)
+        return cheapest([self._estimate(shape, side, spectral) for side in sides for spectral in (False, True)])
+
+    def _estimate(self, shape: Shape, side: str, spectral: bool) -> Estimate:
+        weights = self._sparsification().memory(shape.n_features, shape.n_labels)
+        sampled = shape.n_rows if self.sample is None else min(self.sample, shape.n_rows)
+        block = max(self._block(shape, side), self._cv_block(sampled))
+        count = len(_RELATIVE_ALPHAS if self.alphas is None else self.alphas)
+        return estimate_path(shape, side, spectral, count, sampled, block, weights)
+
+    def _fit_estimate(self, shape: Shape, side: str, algebra: str) -> Estimate:
+        """What the fit with the chosen alpha costs."""
+        weights = self._sparsification().memory(shape.n_features, shape.n_labels)
+        return estimate(shape, side, algebra, 1, self._block(shape, side), 1, weights)
+
+    def _sampled_rows(self, Y: Any) -> Array:
+        """Rows to judge by: those with labels, at most `sample` of them."""
+        rows = np.flatnonzero(np.diff(Y.indptr))
+        if self.sample is None or len(rows) <= self.sample:
+            return rows
+        return np.sort(np.random.default_rng(self.random_state).choice(rows, self.sample, replace=False))
+
+    def _judge(self, path: Any, problem: Problem, rows: Array, truth: Any) -> Array:
+        """The metric of the leave-one-out rankings at each alpha."""
+        count = len(self.alphas_)
+        rankings = [np.full((len(rows), self.k), -1, dtype=np.int64) for _ in range(count)]
+        ranked = [np.full((len(rows), self.k), -np.inf, dtype=np.float32) for _ in range(count)]
+        scale = self._label_scale()
+        with progress.task("leave-one-out", total=count * truth.shape[1]) as advance:
+            for block, which, scores in leave_one_out(path, problem, rows, count, self._cv_block(len(rows))):
+                if scale is not None:
+                    scores *= scale[block]
+                kernels.update_topk(scores, block.start, None, rankings[which], ranked[which])
+                advance(block.stop - block.start)
+        metric: Any = _METRICS[self.metric]
+        extra = (self.inverse_propensity_,) if self.metric == "PSP" else ()
+        return np.array([metric(truth, ranking, self.k, *extra) for ranking in rankings])
+
+    def _cv_block(self, rows: int) -> int:
+        return self.block_size or int(np.clip(2**24 // max(1, rows), 16, 2048))
+
+    def to_state(self) -> State:
+        state = super().to_state()
+        arrays = {**state.arrays, "alphas": self.alphas_, "cv_scores": self.cv_scores_}
+        return State(state.kind, state.params, {**state.facts, "alpha": self.alpha_}, arrays)
+
+    def _restore(self, state: State) -> None:
+        super()._restore(state)
+        self.alpha_ = float(state.fact("alpha", (int, float)))
+        self.alphas_ = state.array("alphas", np.float64, (None,))
+        self.cv_scores_ = state.array("cv_scores", np.float64, (len(self.alphas_),))
+        if len(self.alphas_) == 0:
+            raise ModelFormatError(f"{state.kind}: the path of alphas is empty")

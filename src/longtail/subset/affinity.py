@@ -1,0 +1,258 @@
+"""How much each label explains each other one, and how a few labels explain all.
+
+The self-representation writes every label as a sparse combination of the others and sets apart what does not fit
+(Barezi et al., NAACL 2019, equation 8); co-occurrence and conditional probability are what it costs to count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from longtail.errors import InvalidInput
+from longtail.memory import MemoryPlan
+from longtail.parameters import Choice, Constraint, Number
+from longtail.subset.self_representation import ENTRY_BYTES, Products, Representation, represent
+from longtail.validation import as_labels
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+METHODS = ("self-representation", "co-occurrence", "conditional")
+_PARAMETERS: dict[str, Constraint] = {
+    "alpha": Number(above=0, high=1e9),
+    "tolerance": Number(low=1e-6, high=1),
+    "max_iterations": Number(low=1, whole=True),
+    "solver": Choice(("descent", "admm")),
+}
+
+
+@dataclass(frozen=True)
+class Affinity:
+    """How much labels explain one another.
+
+    Attributes
+    ----------
+    weights : csr_array of shape (n_labels, n_labels)
+        ``weights[i, k]`` says how much label k explains label i: not negative, 0 on the diagonal.
+    coefficients : csr_array of shape (n_labels, n_labels)
+        Z of Y ~ Y Z with its signs, so that ``weights[i, k]`` is the magnitude of ``coefficients[k, i]``.
+    outlier_norms : array of shape (n_labels,)
+        Length of what is left of each label, the columns of E = Y - Y Z; zeros where nothing was fitted.
+    objective, bound : float
+        The objective that was reached and a lower bound on the least there is, over all pairs of labels; nan where
+        nothing was fitted.
+    n_iterations : int
+        The most that a label took.
+    """
+
+    weights: Any
+    coefficients: Any
+    outlier_norms: Array
+    objective: float
+    bound: float
+    n_iterations: int
+
+    @property
+    def gap(self) -> float:
+        """By what share of the objective the optimum can at most be lower."""
+        return _relative_gap(self.objective, self.bound)
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Every label as a sparse combination of a few: Y ~ Ys Z + E.
+
+    Attributes
+    ----------
+    coefficients : csr_array of shape (n_chosen, n_labels)
+        Z; its rows are in the order of the subset.
+    outlier_norms : array of shape (n_labels,)
+        Length of what is left of each label, the columns of E = Y - Ys Z.
+    objective, bound : float
+        The objective that was reached and a lower bound on the least there is.
+    n_iterations : int
+        The most that a label took.
+    """
+
+    coefficients: Any
+    outlier_norms: Array
+    objective: float
+    bound: float
+    n_iterations: int
+
+    @property
+    def gap(self) -> float:
+        """By what share of the objective the optimum can at most be lower."""
+        return _relative_gap(self.objective, self.bound)
+
+
+def label_affinity(
+    Y: Any,
+    method: str = "self-representation",
+    *,
+    alpha: float = 10.0,
+    tolerance: float = 1e-4,
+    max_iterations: int = 10_000,
+    solver: str = "descent",
+    n_jobs: int | None = None,
+) -> Affinity:
+    """How much each label explains each other one.
+
+    Parameters
+    ----------
+    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+    method : {"self-representation", "co-occurrence", "conditional"}
+        With self-representation the weight of label k for label i is the magnitude of its coefficient in the sparse
+        combination of labels that comes nearest to label i: labels that say the same share the work. Co-occurrence is
+        the cosine of the two columns, the rows that share both labels over the geometric mean of their rows.
+        Conditional is the share of the rows of label i that carry label k: how much of i is seen by who watches for k.
+    alpha : float
+        Price of what is left of a label against the magnitudes of coefficients: minimise
+        ``abs(Z).sum() + alpha * norm(Y - Y @ Z, axis=0).sum()`` with a zero diagonal. A small alpha leaves
+        labels alone.
+    tolerance : float
+        Relative duality gap at which a label is done.
+    max_iterations : int
+        A label that is not done by then is left at the best point it has seen; `Affinity.gap` tells.
+    solver : {"descent", "admm"}
+        Coordinate descent on a working set of labels, or linearised ADMM over all of them: the same program and the
+        same certificate; descent is faster by far.
+    n_jobs : int or None
+        Threads; None means every core. The result does not depend on them.
+
+    Returns
+    -------
+    Affinity
+
+    Notes
+    -----
+    A label can be explained only by labels that share rows with it or with those that explain it, so coefficients are
+    sparse; still the lower bound holds for the program over all pairs of labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Y = np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1], [0, 0, 1]])
+    >>> label_affinity(Y, "conditional").weights.toarray().round(2).tolist()
+    [[0.0, 0.67, 0.33], [1.0, 0.0, 0.0], [0.5, 0.0, 0.0]]
+    >>> twins = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]])
+    >>> affinity = label_affinity(twins)
+    >>> affinity.weights.toarray().tolist(), affinity.outlier_norms.tolist()
+    ([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0.0, 0.0, 1.0])
+    >>> affinity.gap < 1e-4
+    True
+    """
+    options = {"alpha": alpha, "tolerance": tolerance, "max_iterations": max_iterations, "solver": solver}
+    _check("label_affinity", {"method": method} | options, {"method": Choice(METHODS)} | _PARAMETERS)
+    Y = as_labels(Y)
+    gram = _shared_rows(Y, Y)
+    if method != "self-representation":
+        return _counted(gram, method)
+    products = Products(gram, gram, gram.diagonal(), np.arange(Y.shape[1]), own_allowed=False)
+    found = represent(products, alpha, tolerance, max_iterations, solver, n_jobs)
+    weights = sparse.csr_array(abs(found.coefficients).T)
+    return Affinity(weights, found.coefficients, found.norms, *_certificate(found))
+
+
+def sparse_decoder(
+    Y: Any,
+    subset: Any,
+    *,
+    alpha: float = 10.0,
+    tolerance: float = 1e-4,
+    max_iterations: int = 10_000,
+    solver: str = "descent",
+    n_jobs: int | None = None,
+) -> Decoder:
+    """Write all labels as sparse combinations of the labels of a subset.
+
+    Parameters
+    ----------
+    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+    subset : array-like of shape (n_chosen,)
+        Label ids, each once.
+    alpha, tolerance, max_iterations, solver, n_jobs
+        As in `label_affinity`. With an alpha of at least 1 a label of the subset stands for itself alone, exactly.
+
+    Returns
+    -------
+    Decoder
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Y = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 0]])
+    >>> decoder = sparse_decoder(Y, [0, 2])
+    >>> decoder.coefficients.toarray().round(3).tolist()
+    [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.465]]
+    """
+    options = {"alpha": alpha, "tolerance": tolerance, "max_iterations": max_iterations, "solver": solver}
+    _check("sparse_decoder", options, _PARAMETERS)
+    Y = as_labels(Y)
+    labels = _as_subset(subset, Y.shape[1])
+    chosen = sparse.csr_array(Y[:, labels])
+    targets = _shared_rows(Y, chosen)
+    squares = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
+    own = np.full(Y.shape[1], -1)
+    own[labels] = np.arange(len(labels))
+    products = Products(sparse.csr_array(targets[labels]), targets, squares, own, own_allowed=True)
+    found = represent(products, alpha, tolerance, max_iterations, solver, n_jobs)
+    return Decoder(found.coefficients, found.norms, *_certificate(found))
+
+
+def _shared_rows(Y: Any, chosen: Any) -> Any:
+    """In how many rows each label meets each chosen one: Y' chosen, as CSR with sorted indices."""
+    most = float(np.diff(Y.indptr).astype(np.float64) @ np.diff(chosen.indptr))
+    entries = int(min(most, Y.shape[1] * chosen.shape[1]))
+    MemoryPlan(
+        "counting the rows that labels share",
+        {"pairs of labels": 3 * ENTRY_BYTES * entries},
+        "Leave out rare labels, or rows with very many labels.",
+    ).check()
+    gram = sparse.csr_array(Y.T.astype(np.float64)) @ chosen.astype(np.float64)
+    gram.sort_indices()
+    return gram
+
+
+def _counted(gram: Any, method: str) -> Affinity:
+    counts = gram.diagonal()
+    rows = np.repeat(np.arange(len(counts)), np.diff(gram.indptr))
+    scale = np.sqrt(counts[rows] * counts[gram.indices]) if method == "co-occurrence" else counts[rows]
+    data = gram.data / scale
+    data[rows == gram.indices] = 0
+    weights = sparse.csr_array((data, gram.indices, gram.indptr), shape=gram.shape)
+    weights.eliminate_zeros()
+    coefficients = sparse.csr_array(weights.T)
+    return Affinity(weights, coefficients, np.zeros(len(counts)), np.nan, np.nan, 0)
+
+
+def _certificate(found: Representation) -> tuple[float, float, int]:
+    return float(found.objectives.sum()), float(found.bounds.sum()), int(found.iterations.max(initial=0))
+
+
+def _relative_gap(objective: float, bound: float) -> float:
+    return (objective - bound) / objective if objective else 0.0
+
+
+def _as_subset(subset: Any, n_labels: int) -> Array:
+    labels = np.asarray(subset)
+    if labels.ndim != 1 or len(labels) == 0 or labels.dtype.kind not in "iu":
+        raise InvalidInput("subset must be a list of label ids with at least one of them")
+    if len(labels) > n_labels:
+        raise InvalidInput(f"subset has {len(labels)} labels, but Y has only {n_labels}")
+    outside = labels[(labels < 0) | (labels >= n_labels)]
+    if len(outside):
+        raise InvalidInput(f"subset has the label id {outside[0]}; Y has the labels 0 to {n_labels - 1}")
+    if len(np.unique(labels)) < len(labels):
+        raise InvalidInput("subset names a label more than once; give each label id once")
+    return labels.astype(np.int64)
+
+
+def _check(owner: str, values: Mapping[str, Any], table: Mapping[str, Constraint]) -> None:
+    for name, constraint in table.items():
+        if not constraint.accepts(values[name]):
+            raise InvalidInput(f"{owner}: {name} is {values[name]!r}; expected {constraint.describe()}")

@@ -1,0 +1,1 @@
+"""Shen et al., ICML 2020: labels known only for groups of rows."""

@@ -1,0 +1,1 @@
+"""Barezi et al., NAACL 2019: a few labels that stand for all."""

@@ -1,0 +1,170 @@
+"""What the last layer costs: each head against `OneHot` in the same run, forward and backward, without an optimiser.
+
+Features have width 512, batches 128 rows. Labels are drawn evenly, the hardest case for heads that gain from labels in
+common. Every (head, size) is a process of its own, so that its memory is its own, and the heads take turns, round after
+round: a ratio is the median over rounds of one-hot's time by the head's time of the same round and task.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling
+from longtail.neural.heads.sampling import draw_distinct
+from longtail.neural.targets import LabelRows
+from longtail.progress import task
+from longtail_papers.common.isolated import Peak, call_isolated
+
+SIZES = (10_000, 100_000, 1_000_000)
+WIDTH, BATCH = 512, 128
+BAR_AT = 1_000_000
+_LABELS_PER_ROW = 5  # of multi-label rows
+_WEIGHT = 0.01
+_LONG_ENOUGH = 3.0  # seconds, after which no further pass is timed
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A head of the comparison.
+
+    Parameters
+    ----------
+    head : type of Head
+    task : str
+    options : callable
+        From the number of labels to the further arguments of the head.
+    at_least : float or None
+        How many times as fast as one-hot it has to be with a million labels: the paper's factors, of a GPU.
+    """
+
+    head: type[Head]
+    task: str
+    options: Callable[[int], dict[str, Any]] = lambda n_labels: {}
+    at_least: float | None = None
+
+
+def square(n_labels: int) -> list[int]:
+    """Two lengths of nearly the same size whose product holds all labels.
+
+    Examples
+    --------
+    >>> square(1_000_000)
+    [1000, 1000]
+    """
+    first = 1
+    while first * first < n_labels:
+        first += 1
+    return [first, -(-n_labels // first)]
+
+
+def short_blocks(n_labels: int) -> list[int]:
+    """Many blocks of as many labels as the cube root.
+
+    A batch of 128 rows then touches at most 12,800 rows of the table. The paper's own plans have blocks of 12 to 43.
+
+    Examples
+    --------
+    >>> short_blocks(1_000_000)
+    [10000, 100]
+    """
+    length = max(1, round(n_labels ** (1 / 3)))
+    return [-(-n_labels // length), length]
+
+
+def _product(n_labels: int) -> dict[str, Any]:
+    return {"radices": square(n_labels)}
+
+
+def _sampling(n_labels: int) -> dict[str, Any]:
+    return {"n_heads": short_blocks(n_labels)[0], "sparse_gradients": True}
+
+
+def _cascade(n_labels: int) -> dict[str, Any]:
+    return {"radices": short_blocks(n_labels), "width": 300, "survivors": 10, "sparse_gradients": True}
+
+
+CONTESTANTS = {
+    "one-hot, single": Contestant(OneHot, "single-label"),
+    "product, single": Contestant(Product, "single-label", _product, 17),
+    "sampling, single": Contestant(Sampling, "single-label", _sampling, 8),
+    "cascade, single": Contestant(Cascade, "single-label", _cascade),
+    "one-hot, multi": Contestant(OneHot, "multi-label"),
+    "product, multi": Contestant(Product, "multi-label", _product),
+    "sampling, multi": Contestant(Sampling, "multi-label", _sampling),
+    "cascade, multi": Contestant(Cascade, "multi-label", _cascade, 4),
+    "bottleneck 200, multi": Contestant(Bottleneck, "multi-label", lambda n_labels: {"width": 200}),
+    "DFT k = 50, multi": Contestant(DFT, "multi-label", lambda n_labels: {"k": 50}),
+}
+
+
+class _NothingDrawn(TorchFunctionMode):
+    """First weights are one number: a pass takes as long, and to draw them would take longer than the passes."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_):
+            with torch.no_grad():
+                return (args or tuple((kwargs or {}).values()))[0].fill_(_WEIGHT)
+        return func(*args, **(kwargs or {}))
+
+
+def measure(name: str, n_labels: int, passes: int, threads: int, seed: int = 0) -> dict[str, float]:
+    """Median seconds of a pass forward and backward, bytes of the parameters, and what the first pass takes besides.
+
+    There are at most `passes` after the first, and fewer where they take long.
+    """
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    contestant = CONTESTANTS[name]
+    with _NothingDrawn():
+        head = contestant.head(WIDTH, n_labels, task=contestant.task, **contestant.options(n_labels))  # type: ignore[arg-type]
+    features = torch.randn(BATCH, WIDTH, requires_grad=True)
+    per_row = 1 if contestant.task == "single-label" else _LABELS_PER_ROW
+    seconds = []
+    growth = 0
+    for turn in range(passes + 1):
+        drawn = draw_distinct(BATCH, per_row, n_labels).sort(dim=1).values
+        targets = LabelRows(drawn.flatten(), torch.arange(BATCH + 1) * per_row, n_labels)
+        head.zero_grad()
+        features.grad = None
+        if turn == 0:
+            with Peak() as peak:
+                head.loss(features, targets).backward()  # type: ignore[no-untyped-call]
+            growth = peak.growth
+            continue
+        start = time.perf_counter()
+        head.loss(features, targets).backward()  # type: ignore[no-untyped-call]
+        seconds.append(time.perf_counter() - start)
+        if sum(seconds) > _LONG_ENOUGH:
+            break
+    return {
+        "seconds": statistics.median(seconds),
+        "parameters": float(sum(p.numel() * p.element_size() for p in head.parameters())),
+        "growth": float(growth),
+        "multiply_adds": float(head.multiply_adds(BATCH)),
+    }
+
+
+def compare(n_labels: int, names: Sequence[str], rounds: int, passes: int, threads: int) -> dict[str, dict[str, float]]:
+    """Medians over rounds of what `measure` finds, with the ratio to the one-hot head of the same task."""
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    with task(f"heads of {n_labels:,} labels", total=rounds * len(names)) as advance:
+        for _ in range(rounds):
+            for name in names:
+                arguments: dict[str, Any] = {"name": name, "n_labels": n_labels, "passes": passes, "threads": threads}
+                found[name].append(call_isolated(f"{__name__}:measure", **arguments))
+                advance(1)
+    result = {}
+    for name in names:
+        baseline = found["one-hot, " + name.rpartition(", ")[2]]
+        result[name] = {key: statistics.median(each[key] for each in found[name]) for key in found[name][0]}
+        ratios = [base["seconds"] / each["seconds"] for base, each in zip(baseline, found[name], strict=True)]
+        result[name] |= {"ratio": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
+    return result

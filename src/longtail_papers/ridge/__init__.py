@@ -1,0 +1,1 @@
+"""Onishi and Hayashi, ECIR 2025: closed-form ridge regression."""

@@ -1,0 +1,77 @@
+"""What stands behind the verdicts of a run: each witness and certificate checked anew, and what was left open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit
+from longtail.audit.nearest import nearest_point
+from longtail_papers.common.tables import Cell, Column, Section, Table
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+PAPER_UNITS = 1e4
+# No label set whose region is larger than this may be left undetermined, in the paper's units.
+RESOLUTION = 1e-8
+
+
+class Proofs:
+    """The verdicts of all parts of a run."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Cell, ...]] = []
+
+    def add(self, name: str, audit: Audit) -> None:
+        """Check the proofs of an audit again, from the weights."""
+        stands = audit.recheck()
+        left = np.flatnonzero(audit.verdicts == UNDETERMINED)
+        bounds = [PAPER_UNITS * largest_radius(audit, int(place)) for place in left]
+        decided = audit.verdicts != UNDETERMINED
+        self._rows.append(
+            (
+                name,
+                len(audit),
+                audit.count(ARGMAXABLE),
+                audit.count(UNARGMAXABLE),
+                int(np.count_nonzero(decided & ~stands)),
+                len(left),
+                max(bounds, default=None),
+            )
+        )
+
+    def section(self) -> Iterator[Section]:
+        """One row for each audit; made when it is asked for, after the other parts."""
+        columns = (
+            Column("part"),
+            *(Column(name, ",d") for name in ("label sets", "argmaxable", "unargmaxable")),
+            Column("proofs that fail", "d"),
+            Column("undetermined", "d"),
+            Column("their radius is at most", ".1e"),
+        )
+        failed = sum(int(row[4] or 0) for row in self._rows)
+        above = sum(1 for row in self._rows if row[6] is not None and float(row[6]) > RESOLUTION)
+        text = (
+            "Every verdict carries a proof that was checked again from the weights, without the solver: an input that "
+            "gets the label set, or labels whose signed weights add up to 0. "
+            + (f"{failed} proofs fail. " if failed else "All proofs stand. ")
+            + "Where neither was found the set is undetermined, and a mixture of signed weights bounds its radius: "
+            + (
+                f"in {above} parts above the resolution of {RESOLUTION:g} that is aimed at."
+                if above
+                else f"none is above {RESOLUTION:g}."
+            )
+        )
+        yield Section("Proofs", text, [Table("Verdicts and their proofs", columns, self._rows)])
+
+
+def largest_radius(audit: Audit, place: int) -> float:
+    """A bound on the radius of a label set: the length of any mixture of its signed unit rows, entries added up."""
+    layer = audit.layer
+    members = audit.label_sets[[place]].toarray() > 0
+    signs = layer.signs(members)[0]
+    found = nearest_point(layer.rows, signs)
+    mixture = (found.weights / found.weights.sum()) @ (signs[found.support, None] * layer.rows[found.support])
+    return float(np.abs(mixture).sum())

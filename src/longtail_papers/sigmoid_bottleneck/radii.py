@@ -1,0 +1,97 @@
+"""Figure 4: how small the regions of label sets become as labels grow in number, and what slack columns do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from longtail.audit import ARGMAXABLE, dft_matrix, verify
+from longtail.pictures import Line, Panel, Picture
+from longtail.progress import task
+from longtail_papers.common.tables import Cell, Column, Section, Table
+from longtail_papers.sigmoid_bottleneck.checks import PAPER_UNITS, Proofs
+
+_SIZES = (50, 100, 300, 1_000, 3_000, 10_000)
+_ACTIVE = (1, 2, 3, 4, 5)
+_SAMPLES = 400
+_SLACK = 16
+_PAPER_SAMPLES = 20_000
+_COLUMNS = (("1st percentile", ".2e"), ("median", ".2e"), ("exact, %", ".0f"), ("no witness, %", ".1f"))
+
+
+def radii(proofs: Proofs, *, quick: bool) -> Iterator[Section]:
+    """The radius that one label set in a hundred stays below, against n, for layers of 2k + 1 columns."""
+    sizes, active, samples = (_SIZES, _ACTIVE, _SAMPLES) if not quick else (_SIZES[:2], _ACTIVE[:2], 20)
+    rows: list[tuple[Cell, ...]] = []
+    lines: dict[int, list[Line]] = {0: [], _SLACK: []}
+    columns = (
+        Column("k", "d"),
+        Column("n", ",d"),
+        *(Column(f"{what}, {slack} slack", form) for slack in lines for what, form in _COLUMNS),
+    )
+    with task("radii of regions", total=len(sizes) * len(active)) as advance:
+        for style, k in enumerate(active):
+            low: dict[int, list[float]] = {slack: [] for slack in lines}
+            for n in sizes:
+                sets = random_sets(n, k, samples, seed=n + k)
+                cells: list[Cell] = [k, n]
+                for slack in lines:
+                    audit = verify(dft_matrix(n, k, slack, random_state=n + k), sets, exact_radii=True)
+                    proofs.add(f"figure 4: n = {n:,}, k = {k}, {slack} slack columns", audit)
+                    found = np.where(audit.verdicts == ARGMAXABLE, PAPER_UNITS * audit.radii, 0.0)
+                    first, median = (float(value) for value in np.percentile(found, (1, 50)))
+                    low[slack].append(first)
+                    reached = audit.verdicts == ARGMAXABLE
+                    exact = 100 * float(np.mean(audit.radius_is_exact[reached])) if reached.any() else None
+                    cells += [first, median, exact, 100 * float(np.mean(found == 0))]
+                rows.append(tuple(cells))
+                advance(1)
+            for slack, values in low.items():
+                known = [(n, value) for n, value in zip(sizes, values, strict=False) if value > 0]
+                name = f"k = {k}"
+                lines[slack].append(Line(name, [n for n, _ in known], [value for _, value in known], style=style))
+            yield _section(columns, rows, lines, samples)
+
+
+def _section(
+    columns: tuple[Column, ...], rows: list[tuple[Cell, ...]], lines: dict[int, list[Line]], samples: int
+) -> Section:
+    panels = [
+        Panel(
+            f"{slack or 'No'} slack columns",
+            "labels n",
+            "1st percentile of the radius",
+            list(some),
+            log_x=True,
+            log_y=True,
+        )
+        for slack, some in lines.items()
+    ]
+    return Section(
+        "How large the regions are",
+        f"Figure 4 of the paper, for layers of sines and cosines with 2k + 1 columns: the radius that one in a hundred "
+        f"random sets of k labels stays below, without and with {_SLACK} symmetric random slack columns. "
+        f"{samples} sets at each point (the paper has {_PAPER_SAMPLES:,}), so the first percentile is close to the "
+        f"smallest of them. A radius is exact where the linear program confirms it; else it is that of the "
+        f"witness found, a lower bound: mostly radii below a millionth of the box, where the solver's tolerance ends. "
+        f"Sets without a witness count as radius 0; a percentile of 0 is not drawn.",
+        [Table(f"Radii ({samples} random sets of k labels each)", columns, list(rows))],
+        [Picture("argmaxable-radii.png", "1st percentile of the radius against the number of labels", [panels])],
+    )
+
+
+def random_sets(n: int, k: int, samples: int, seed: int) -> Any:
+    """Sets of exactly `k` of `n` labels.
+
+    Examples
+    --------
+    >>> random_sets(10, 3, 4, seed=0).sum(axis=1).tolist()
+    [3.0, 3.0, 3.0, 3.0]
+    """
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([rng.choice(n, size=k, replace=False) for _ in range(samples)])
+    rows = np.repeat(np.arange(samples), k)
+    return sparse.csr_array((np.ones(len(rows)), (rows, labels)), shape=(samples, n))
