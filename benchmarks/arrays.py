@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
+
 
 def write_matrix(folder: Path, matrix: Any) -> None:
     """Write a CSR matrix as ``indptr``, ``indices``, ``data`` and ``shape``."""
@@ -31,7 +33,7 @@ def read_matrix(folder: Path) -> sparse.csr_matrix[Any]:
     return sparse.csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()))
 
 
-def top_labels(scores: Any, k: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+def top_labels(scores: Any, k: int) -> Array:
     """The labels of the k best stored scores of each CSR row, best first, -1 where there are fewer.
 
     >>> top_labels(sparse.csr_matrix([[0.0, 0.2, 0.9], [0.0, 0.0, 0.4]]), 2).tolist()

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.ridge import verdict
+from longtail.arrays import Array
 from longtail.audit import Audit, verify
-from longtail.audit.layer import Array, make_layer
+from longtail.audit.layer import make_layer
 from longtail.audit.program import solve_whole
 from longtail.parallel import count_cores
 

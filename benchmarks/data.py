@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.arrays import read_matrix, write_matrix
 from longtail import __version__, text
+from longtail.arrays import Array
 from longtail.data import Corpus, data_set, load_data_set, python_api_versions, write_repository
 from longtail.metrics import inverse_propensity, ndcg_at_k, precision_at_k, propensity_constants, psp_at_k
 from longtail.text import RowScaling, TextFeatures
@@ -38,7 +39,7 @@ class Prepared:
     def title(self) -> str:
         return data_set(self.name).title
 
-    def judge(self, top: np.ndarray[Any, np.dtype[Any]]) -> dict[str, float]:
+    def judge(self, top: Array) -> dict[str, float]:
         """P, nDCG and PSP of a ranking, in percent."""
         truth, train = read_matrix(self.folder / "test_labels"), read_matrix(self.folder / "train_labels")
         a, b = propensity_constants(self.name)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
 
 PENDING, CONNECTION_ERROR, TIMED_OUT = 0, -1, -2
 _SWEEP = 0.1

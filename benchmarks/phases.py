@@ -8,15 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from benchmarks.load import CONNECTION_ERROR, TIMED_OUT, Record, Target, closed_loop, open_loop, run, schedule
 from benchmarks.services import Running, Service, ask, get, post, seconds_to_import, started
+from longtail.arrays import Array
 from longtail.errors import Unavailable
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9}
 RAMP = (1, 8)

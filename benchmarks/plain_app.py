@@ -7,14 +7,13 @@ put into one matrix, as somebody would who saw how long a loop over thousands of
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import joblib
 import numpy as np
 from fastapi import FastAPI
 from pydantic import BaseModel, Field
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
 
 pipeline, label_names = joblib.load(os.environ["PLAIN_MODEL"])
 app = FastAPI()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
 
 FULL_LABELS, FULL_ROWS, FEATURES = 670_000, 490_000, 136_000
 LABELS_PER_ROW, NONZEROS_PER_ROW = 5.45, 76

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from longtail.aggregated import AggregatedClassifier
+from longtail.arrays import Array
 from longtail.choice import check_learner, choose_learner
 from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
@@ -27,8 +28,6 @@ from longtail.store import (
 )
 from longtail.text import RowScaling, TextFeatures
 from longtail.validation import check_k
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _log = logging.getLogger(__name__)
 

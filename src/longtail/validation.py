@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, WrongType
 from longtail.memory import MemoryPlan
 
@@ -216,7 +217,7 @@ def _first_other(values: Any) -> Any:
     return values[~np.isin(values, (0, 1))][0].item()
 
 
-def as_label_mask(allow: Any, deny: Any, n_labels: int) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
+def as_label_mask(allow: Any, deny: Any, n_labels: int) -> Array | None:
     """Turn `allow` and `deny` (label ids, or masks over all labels) into one mask, or None where all are allowed."""
     if allow is None and deny is None:
         return None
@@ -228,7 +229,7 @@ def as_label_mask(allow: Any, deny: Any, n_labels: int) -> np.ndarray[Any, np.dt
     return mask
 
 
-def _selected(chosen: Any, n_labels: int, name: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _selected(chosen: Any, n_labels: int, name: str) -> Array:
     array = np.asarray(chosen)
     if array.dtype == bool:
         if array.shape != (n_labels,):

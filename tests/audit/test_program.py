@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longtail.arrays import Array
 from longtail.audit import verify
-from longtail.audit.layer import Array
 from longtail.audit.nearest import nearest_point
 from longtail.audit.program import radius_of, solve_by_rows, solve_whole
 from longtail.errors import Unavailable

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial import ConvexHull
 
+from longtail.arrays import Array
 from longtail.audit import ARGMAXABLE, UNARGMAXABLE, Audit, verify, verify_classes
-from longtail.audit.layer import Array, make_layer
+from longtail.audit.layer import make_layer
 from longtail.audit.screens import match_inputs, reflect
 from longtail.errors import InvalidInput, NotEnoughMemory
 

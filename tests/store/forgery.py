@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.store.npy import DTYPES, header
 from tests.store.stored_states import fields_of, sealed
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Node = dict[str, Any]
 
 WHOLE = [0, 1, 2, -1, -2, 3, 7, 100, 2**15, 10**6, 2**31 - 1, 2**31, 2**40]

@@ -13,11 +13,11 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.memory import MemoryPlan
 from longtail.validation import as_counts
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _UNION_BYTES = 24  # of a label of a row: a value and its column, once more while they are brought into order
 _log = logging.getLogger(__name__)
 

@@ -11,13 +11,12 @@ from longtail import progress
 from longtail.aggregated.aggregation import Aggregation
 from longtail.aggregated.sharing import shared_out
 from longtail.aggregated.vectors import MEMBER_BYTES, label_blocks
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import map_blocks
 from longtail.validation import as_features
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 RULES = ("argmax", "count", "joint")
 _ENTRY_BYTES = 8  # a feature of a label vector, as the kernels take it

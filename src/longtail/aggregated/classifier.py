@@ -16,6 +16,7 @@ from longtail.aggregated.assignment import RULES, Assignment, place_labels
 from longtail.aggregated.evidence import explained
 from longtail.aggregated.refinement import refine
 from longtail.aggregated.vectors import search_rows, vectors_of
+from longtail.arrays import Array
 from longtail.choice import check_learner, choose_learner
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Explanation, OutputLayer, Rule
@@ -24,7 +25,6 @@ from longtail.parameters import Choice, Constraint, Number, Threads
 from longtail.store import State, part_state, put_learner_together, saved_params
 from longtail.validation import as_features
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 STRATEGIES = ("iterate", "eagle", "eagle-0", "all", "auto")

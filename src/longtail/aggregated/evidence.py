@@ -14,8 +14,6 @@ from scipy import sparse
 
 from longtail.aggregated.aggregation import Aggregation
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _MOST_PREDICTED = 100  # labels of a row
 
 

@@ -13,8 +13,6 @@ from longtail.labels import cluster_labels
 from longtail.memory import MemoryPlan
 from longtail.validation import as_features
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _DEEPEST = 30
 
 

@@ -14,8 +14,7 @@ import numpy as np
 from longtail import progress
 from longtail.aggregated.aggregation import Aggregation
 from longtail.aggregated.assignment import Assignment, place_labels
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
 
 CANDIDATES = 100  # best labels of a row that a model is asked for
 

@@ -7,14 +7,11 @@ by moving labels along the cheapest ways from full members to others. Both find 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from longtail.arrays import Array
 from longtail.memory import MemoryPlan
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 # Labels x places; from there on the cube is seconds.
 LARGE = 4_000_000

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
 
 Norm = Literal["spectral", "frobenius"]
 

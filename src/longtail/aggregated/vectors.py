@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 
 from longtail import progress
 from longtail.aggregated.aggregation import Aggregation
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.labels.vectors import sum_of_rows
 from longtail.memory import MemoryPlan
@@ -22,8 +23,6 @@ from longtail.native import kernels
 from longtail.parallel import map_blocks, resolve_jobs
 from longtail.parameters import Constraint, Number, Threads, check_parameters
 from longtail.validation import as_features
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST_INDEX = int(np.iinfo(np.int32).max)
 _BLOCK_ENTRIES = 2**22

@@ -11,7 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from longtail.audit.layer import Array, Layer
+from longtail.arrays import Array
+from longtail.audit.layer import Layer
 
 # Half the gap between 1 and the next float: the largest relative error of one rounding.
 _UNIT = float(np.finfo(np.float64).eps) / 2

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.audit.checks import (
     certificate_exactly,
     certificate_is_sure,
@@ -14,7 +15,7 @@ from longtail.audit.checks import (
     check_witness_exactly,
     check_witnesses,
 )
-from longtail.audit.layer import Array, Layer
+from longtail.audit.layer import Layer
 from longtail.audit.nearest import ZERO, Nearest, nearest_point
 from longtail.audit.program import are_close, radius_of, solve_by_rows, solve_whole
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate

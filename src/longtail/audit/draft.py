@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.audit.findings import Findings, LabelSets
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
 from longtail.estimator.output_layer import OutputLayer
 from longtail.estimator.twins import first_twins
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 # What the offsets of unit rows must sum to, to be below 0 beyond rounding.
 _BELOW_ZERO = -1e-12

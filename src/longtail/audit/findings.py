@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
 from longtail.estimator.output_layer import Rule
 from longtail.validation import as_labels
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _NAMES_SHOWN = 8
 

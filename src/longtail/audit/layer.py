@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, WrongType
 from longtail.memory import MemoryPlan
 
-Array = np.ndarray[Any, np.dtype[Any]]
 SEMANTICS = ("sign", "topk")
 _SMALL = 1e-140
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from longtail.audit.draft import Array, Draft
+from longtail.arrays import Array
+from longtail.audit.draft import Draft
 from longtail.audit.findings import Findings, LabelSets
 from longtail.audit.program import require_highspy
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import qr_delete
 from scipy.linalg.lapack import dtrtrs
 
-from longtail.audit.layer import Array
+from longtail.arrays import Array
 from longtail.parallel import check_stop
 
 # Rows added to the working set at a time.

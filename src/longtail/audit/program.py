@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from longtail.audit.layer import Array
+from longtail.arrays import Array
 from longtail.errors import Unavailable
 from longtail.parallel import check_stop
 

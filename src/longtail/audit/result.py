@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.audit.checks import (
     certificate_exactly,
     certificate_is_sure,
@@ -14,7 +15,7 @@ from longtail.audit.checks import (
     check_witness_exactly,
     check_witnesses,
 )
-from longtail.audit.layer import Array, Layer
+from longtail.audit.layer import Layer
 from longtail.parallel import split
 
 ARGMAXABLE, UNDETERMINED, UNARGMAXABLE = 1, 0, -1

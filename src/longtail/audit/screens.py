@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-from longtail.audit.layer import Array, Layer
+from longtail.arrays import Array
+from longtail.audit.layer import Layer
 
 _MOST_INPUTS = 512
 _CELLS = 2**23  # scores held at a time: 64 MiB

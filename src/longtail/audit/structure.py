@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.audit.counting import check_whole
 from longtail.errors import InvalidInput
 from longtail.validation import as_labels
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 MOST_MINORS = 200_000
 

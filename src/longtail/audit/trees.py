@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.audit.findings import Findings, LabelSets
 from longtail.audit.result import UNARGMAXABLE, Certificate
 from longtail.trees.model import TreeModel
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def audit_tree(model: TreeModel, sets: LabelSets) -> Findings:

@@ -8,8 +8,9 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.audit.decision import Finding, Settings, as_witness, decide
-from longtail.audit.layer import Array, Layer, make_layer
+from longtail.audit.layer import Layer, make_layer
 from longtail.audit.program import require_highspy
 from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, Audit, block_of_sets, dense_members
 from longtail.audit.screens import has_few_regions, match_inputs, perceptron, reflect, sample_inputs

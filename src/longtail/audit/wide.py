@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from longtail.arrays import Array
 from longtail.estimator.output_layer import OutputLayer, row_lengths
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ROUNDS = 100
 _MARGIN = 0.1  # of the score of a label that counts as right while scores are moved; 1 is aimed at

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.validation import as_features, as_labels, checked_texts
 
@@ -86,7 +87,7 @@ class Corpus:
         return int(self.labels.shape[1])
 
     @property
-    def label_counts(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def label_counts(self) -> Array:
         """Rows of each label."""
         return np.bincount(self.labels.indices, minlength=self.n_labels).astype(np.int64)
 
@@ -146,7 +147,7 @@ class Corpus:
         return Corpus(labels=merged, label_names=self.label_names, texts=texts)
 
 
-def column_places(label_names: Sequence[str], among: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def column_places(label_names: Sequence[str], among: Sequence[str]) -> Array:
     """Where each label is among others, -1 where it is not."""
     position = {name: i for i, name in enumerate(among)}
     return np.array([position.get(name, -1) for name in label_names], dtype=np.int64)

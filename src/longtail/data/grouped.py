@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.data.corpus import Corpus, column_places, encode_labels
 from longtail.errors import InvalidInput
 from longtail.memory import MemoryPlan
@@ -104,7 +105,7 @@ class GroupedCorpus:
         return int(self.group_labels.shape[1])
 
     @property
-    def group_sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def group_sizes(self) -> Array:
         """Members of each group."""
         return np.bincount(self.groups.indices, minlength=self.n_groups).astype(np.int64)
 
@@ -241,7 +242,7 @@ def aggregate_labels(Y: Any, groups: Any, merge: str = "list") -> Any:
     return counts
 
 
-def memberships(owners: np.ndarray[Any, np.dtype[np.int64]], n_groups: int) -> Any:
+def memberships(owners: Array, n_groups: int) -> Any:
     """The matrix of groups in which row i belongs to group ``owners[i]`` alone."""
     n_rows = len(owners)
     ones = np.ones(n_rows, dtype=np.float32)

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator.explanation import Explanation
 from longtail.estimator.output_layer import OutputLayer, Rule
@@ -21,8 +22,6 @@ from longtail.parallel import split
 from longtail.parameters import Constraint, check_parameters
 from longtail.store import Persistent, State, check_params
 from longtail.validation import as_features, as_label_mask, check_k, finite
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 CELLS = 2**22  # scores of all labels held at once
 

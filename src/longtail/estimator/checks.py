@@ -16,7 +16,6 @@ from longtail.errors import InvalidInput
 from longtail.estimator.base import Estimator
 from longtail.store import read_model
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Fit = Callable[[Any, Any, Any], Any]
 
 _TOLERANCE = 1e-5

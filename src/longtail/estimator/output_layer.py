@@ -14,11 +14,11 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import svds
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.estimator.twins import first_twins
 from longtail.memory import MemoryPlan
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Rule = Literal["predict", "topk"]
 
 MOST_FOR_RANK = 5_000  # rows of the Gram matrix whose eigenvalues are still cheap: under a minute on one core

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.validation import as_features, as_labels
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def check_training(X: Any, Y: Any, owner: str) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
 
 _DIGEST = 16
 

@@ -5,11 +5,9 @@ A list of parents is easy to edit (drop, move, insert); the breadth-first form i
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[np.int64]]
+from longtail.arrays import Array
 
 
 def breadth_first(parents: Array) -> tuple[Array, Array]:

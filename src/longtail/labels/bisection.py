@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.native import kernels
 from longtail.native.cluster import divide
 from longtail.parallel import map_blocks, resolve_jobs, split
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ROUNDS = 20
 _TOLERANCE = 1e-4

@@ -13,14 +13,13 @@ import numpy as np
 from scipy import sparse
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.labels.assembly import assemble, ranges
 from longtail.labels.bisection import Bisection
 from longtail.labels.hierarchy import LabelHierarchy
 from longtail.parallel import blas_threads
 from longtail.validation import as_features
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _LONGEST = 1.001
 

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, WrongType
 from longtail.validation import as_labels
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _LARGEST_RADIX = 2**63
 _MOST_BITS = 63

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.labels.assembly import assemble, count_below
 from longtail.labels.printing import describe_nodes, format_tree
-
-Array = np.ndarray[Any, np.dtype[np.int64]]
 
 _DEEPEST = 10_000  # levels: a path is walked step by step, so that a chain would take its length squared
 

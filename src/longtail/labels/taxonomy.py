@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.data.streams import PathName, read_text_lines, writing
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.labels.assembly import assemble, breadth_first, count_below
 from longtail.labels.hierarchy import LabelHierarchy
 from longtail.labels.printing import check_label_names
-
-Array = np.ndarray[Any, np.dtype[np.int64]]
 
 _MISSING = ("error", "root", "drop")
 _NAMES_SHOWN = 3

@@ -15,13 +15,12 @@ import numpy as np
 from scipy import sparse
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.memory import MemoryPlan, available_memory
 from longtail.native import kernels
 from longtail.parallel import map_blocks
 from longtail.validation import as_features, as_labels
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ENTRY_BYTES = 8  # a weight and its feature
 _BLOCK_ENTRIES = 2**21

@@ -13,9 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.metrics.judgement import Judgement
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _PAIRS_AT_ONCE = 2**23
 

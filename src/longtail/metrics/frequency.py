@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 
 GROUP_NAMES = ("head", "middle", "tail", "unseen")
 
 
-def frequency_groups(train_label_counts: Any) -> NDArray[np.int64]:
+def frequency_groups(train_label_counts: Any) -> Array:
     """Put each label into a group by its training count: 0 head, 1 middle, 2 tail, 3 unseen.
 
     A label is head where the labels more frequent than it hold less than a third of all training occurrences, tail
@@ -50,5 +50,5 @@ def frequency_groups(train_label_counts: Any) -> NDArray[np.int64]:
     groups[(3 * more_frequent < total) & (more_frequent < rarer)] = 0
     groups[(3 * rarer < total) & (rarer < more_frequent)] = 2
     groups[distinct == 0] = 3
-    result: NDArray[np.int64] = groups[position]
+    result: Array = groups[position]
     return result

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from longtail.arrays import Array
 from longtail.metrics.judgement import Judgement
 
 _NORMAL = 1.959963984540054
@@ -70,7 +70,7 @@ def intervals_of(judgement: Judgement, k: int) -> dict[str, Interval]:
     return found
 
 
-def _interval(value: float, rows: NDArray[np.float64]) -> Interval:
+def _interval(value: float, rows: Array) -> Interval:
     """The interval of a value whose dependence on the rows is that of the mean of `rows`."""
     if len(rows) < 2:
         return Interval(value, 0.0, 1.0)

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.metrics.propensities import as_inverse_propensity
 from longtail.validation import as_labels, check_k
@@ -34,9 +34,9 @@ class Judgement:
     """
 
     truth: Any
-    top_labels: NDArray[np.int64]
-    hits: NDArray[np.bool_]
-    weights: NDArray[np.float64] | None = None
+    top_labels: Array
+    hits: Array
+    weights: Array | None = None
 
     @classmethod
     def of(cls, truth: Any, top_labels: Any, inverse_propensity: Any = None) -> Judgement:
@@ -57,18 +57,18 @@ class Judgement:
         return int(self.truth.shape[1])
 
     @cached_property
-    def row_sizes(self) -> NDArray[np.int64]:
+    def row_sizes(self) -> Array:
         """True labels of each row."""
-        sizes: NDArray[np.int64] = np.diff(self.truth.indptr).astype(np.int64)
+        sizes: Array = np.diff(self.truth.indptr).astype(np.int64)
         return sizes
 
     @cached_property
-    def label_sizes(self) -> NDArray[np.int64]:
+    def label_sizes(self) -> Array:
         """True rows of each label."""
         return np.bincount(self.truth.indices, minlength=self.n_labels)
 
     @cached_property
-    def _discounts(self) -> NDArray[np.float64]:
+    def _discounts(self) -> Array:
         return 1 / np.log2(np.arange(2, self.hits.shape[1] + 2))
 
     def check_k(self, k: int) -> int:
@@ -124,14 +124,14 @@ class Judgement:
         true = self.label_sizes > 0
         return float(np.mean(found[true] / self.label_sizes[true])) if true.any() else 0.0
 
-    def row_values(self, k: int) -> dict[str, NDArray[np.float64]]:
+    def row_values(self, k: int) -> dict[str, Array]:
         """What each row adds to the metrics at `k`: "P", "R" and "nDCG" are means of these over rows.
 
         With weights also "hit weight" and "best weight", of which PSP is the ratio of the sums.
         """
         k = self.check_k(k)
         hits = self.hits[:, :k].sum(axis=1)
-        values: dict[str, NDArray[np.float64]] = {
+        values: dict[str, Array] = {
             "P": hits / k,
             "R": hits / np.maximum(self.row_sizes, 1),
             "nDCG": self.hits[:, :k] @ self._discounts[:k] / self._ideal_gains(k),
@@ -143,7 +143,7 @@ class Judgement:
             values["best weight"] = best.astype(np.float64, copy=False)
         return values
 
-    def count_labels(self, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def count_labels(self, k: int) -> tuple[Array, Array]:
         """For each label, the rows whose top `k` has it rightly, and all rows whose top `k` has it."""
         k = self.check_k(k)
         top, hits = self.top_labels[:, :k], self.hits[:, :k]
@@ -151,20 +151,20 @@ class Judgement:
         ranked = np.bincount(top[top >= 0], minlength=self.n_labels)
         return found, ranked
 
-    def _ideal_gains(self, k: int) -> NDArray[np.float64]:
+    def _ideal_gains(self, k: int) -> Array:
         """The DCG of each row's best ranking; 1 for a row without labels, whose gain is 0 in any case."""
         sums = np.concatenate([[1.0], np.cumsum(self._discounts[:k])])
         return sums[np.minimum(self.row_sizes, k)]
 
     @cached_property
-    def _hit_weights(self) -> NDArray[np.float64]:
+    def _hit_weights(self) -> Array:
         assert self.weights is not None
         gains = np.zeros(self.hits.shape)
         gains[self.hits] = self.weights[self.top_labels[self.hits]]
         return gains
 
     @cached_property
-    def _best_weights(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def _best_weights(self) -> tuple[Array, Array, Array]:
         """Row, rank from 0, and weight of the heaviest true labels of each row, as many as there are places."""
         assert self.weights is not None
         rows = np.repeat(np.arange(self.n_rows), self.row_sizes)
@@ -180,7 +180,7 @@ def _ratio(reached: float, best: float) -> float:
     return min(float(reached) / float(best), 1.0) if best > 0 else 0.0
 
 
-def _as_ranking(top_labels: Any, n_rows: int, n_labels: int) -> NDArray[np.int64]:
+def _as_ranking(top_labels: Any, n_rows: int, n_labels: int) -> Array:
     top = np.asarray(top_labels)
     if top.ndim != 2 or top.dtype.kind not in "iu":
         raise InvalidInput(
@@ -209,7 +209,7 @@ def _as_ranking(top_labels: Any, n_rows: int, n_labels: int) -> NDArray[np.int64
     return top
 
 
-def _find_hits(truth: Any, top: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _find_hits(truth: Any, top: Array) -> Array:
     n_rows, n_labels = truth.shape
     if truth.nnz == 0 or top.size == 0:
         return np.zeros(top.shape, dtype=bool)
@@ -217,5 +217,5 @@ def _find_hits(truth: Any, top: NDArray[np.int64]) -> NDArray[np.bool_]:
     keys = np.repeat(np.arange(n_rows, dtype=np.int64) * n_labels, np.diff(truth.indptr)) + truth.indices
     wanted = np.arange(n_rows, dtype=np.int64)[:, None] * n_labels + top
     places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    hits: NDArray[np.bool_] = (keys[places] == wanted) & (top >= 0)
+    hits: Array = (keys[places] == wanted) & (top >= 0)
     return hits

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.metrics.judgement import Judgement
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class LabelScores:
-    """Counts of every label over the first k places of all rows.
+    """Array of every label over the first k places of all rows.
 
     Parameters
     ----------
@@ -26,9 +24,9 @@ class LabelScores:
     """
 
     k: int
-    true: Counts
-    given: Counts
-    found: Counts
+    true: Array
+    given: Array
+    found: Array
 
     @classmethod
     def of(cls, judgement: Judgement, k: int) -> LabelScores:
@@ -36,21 +34,21 @@ class LabelScores:
         return cls(k, judgement.label_sizes, given, found)
 
     @property
-    def precision(self) -> NDArray[np.float64]:
+    def precision(self) -> Array:
         """Of the rows given the label, the share that has it; 0 where it is never given."""
         return self.found / np.maximum(self.given, 1)
 
     @property
-    def recall(self) -> NDArray[np.float64]:
+    def recall(self) -> Array:
         """Of the rows that have the label, the share it was given to; 0 where there are none."""
         return self.found / np.maximum(self.true, 1)
 
     @property
-    def f1(self) -> NDArray[np.float64]:
+    def f1(self) -> Array:
         """The harmonic mean of both."""
         return 2 * self.found / np.maximum(self.true + self.given, 1)
 
-    def worst(self, most: int, least_true: int) -> NDArray[np.intp]:
+    def worst(self, most: int, least_true: int) -> Array:
         """The labels of lowest F1 among those with at least `least_true` true rows; the more rows, the worse."""
         among = np.flatnonzero(self.true >= max(1, least_true))
         order = np.lexsort((among, -self.true[among], self.f1[among]))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 
 DEFAULT_CONSTANTS = (0.55, 1.5)
@@ -55,7 +55,7 @@ def propensity_constants(name: str) -> tuple[float, float]:
     return _BY_PLAIN_NAME.get(_plain(name), DEFAULT_CONSTANTS)
 
 
-def inverse_propensity(label_counts: Any, n_rows: int, a: float = 0.55, b: float = 1.5) -> NDArray[np.float64]:
+def inverse_propensity(label_counts: Any, n_rows: int, a: float = 0.55, b: float = 1.5) -> Array:
     """Compute how much a hit on each label weighs: 1 + C (count + b)^-a with C = (ln n_rows - 1) (b + 1)^a.
 
     Parameters
@@ -92,11 +92,11 @@ def inverse_propensity(label_counts: Any, n_rows: int, a: float = 0.55, b: float
     if not (0 < a < np.inf and 0 < b < np.inf):
         raise InvalidInput(f"the propensity constants are a={a!r}, b={b!r}; expected positive numbers")
     c = max(float(np.log(n_rows)) - 1, 0.0) * (b + 1) ** a
-    weights: NDArray[np.float64] = 1 + c * (counts.astype(np.float64) + b) ** -a
+    weights: Array = 1 + c * (counts.astype(np.float64) + b) ** -a
     return weights
 
 
-def propensity(label_counts: Any, n_rows: int, a: float = 0.55, b: float = 1.5) -> NDArray[np.float64]:
+def propensity(label_counts: Any, n_rows: int, a: float = 0.55, b: float = 1.5) -> Array:
     """Compute the chance that a label that applies was recorded: 1 / `inverse_propensity`, with the same parameters.
 
     Examples
@@ -104,11 +104,11 @@ def propensity(label_counts: Any, n_rows: int, a: float = 0.55, b: float = 1.5) 
     >>> propensity([0, 10, 1000], n_rows=5000).round(3)
     array([0.091, 0.235, 0.782])
     """
-    chances: NDArray[np.float64] = 1 / inverse_propensity(label_counts, n_rows, a, b)
+    chances: Array = 1 / inverse_propensity(label_counts, n_rows, a, b)
     return chances
 
 
-def as_inverse_propensity(values: Any, n_labels: int) -> NDArray[np.float64]:
+def as_inverse_propensity(values: Any, n_labels: int) -> Array:
     """Check weights given by a user: one positive finite number per label."""
     weights = np.asarray(values)
     if weights.shape != (n_labels,) or weights.dtype.kind not in "iuf":

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.parallel import check_stop
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def sum_label_rows(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
 
 
 def cg_curvature(alphas: Array, direction: Array, image: Array, curvature: Array) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.parallel import check_stop
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _NOTHING_LEFT = 1e-6  # share of their lengths below which a sum of members is rounding
 

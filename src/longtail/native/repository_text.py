@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from array import array
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
 
 _NARROW_LIMIT = 2**31 - 1
 _INDEX_DIGITS = 18

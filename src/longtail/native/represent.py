@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.parallel import check_stop
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _FEWEST_JOINING = 16
 _INNER_SHARE = 0.2

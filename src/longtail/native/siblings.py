@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.parallel import check_stop
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MOST_SIBLINGS = 64
 _WORTH_A_LOOK = 4

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
 
 
 def _csr(indptr: Array, indices: Array, data: Array, width: int) -> Any:

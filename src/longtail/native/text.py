@@ -10,13 +10,12 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.parallel import check_stop
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Text = str | bytes
 
 PAGE_SIZE = 256

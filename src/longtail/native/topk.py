@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
 
 
 def update_topk(scores: Array, first_label: int, mask: Array | None, best_labels: Array, best_scores: Array) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.parallel import check_stop
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _BLOCK_CHILDREN = 256
 _LARGEST_SHIFT = 16

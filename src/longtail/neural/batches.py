@@ -15,11 +15,10 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.neural.targets import LabelRows
 from longtail.validation import as_features
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import OutputLayer, Rule
 from longtail.labels.head_plan import plan_heads
@@ -25,8 +26,6 @@ from longtail.progress import stage
 from longtail.store import State
 from longtail.store.state import saved_params
 from longtail.validation import as_features, as_labels
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 HEADS = ("cascade", "one-hot", "product", "sampling", "bottleneck", "dft")
 _CODED = ("cascade", "product")

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from longtail.aggregated import GroupRobustLabelVectors
 from longtail.aggregated.aggregation import Aggregation
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.memory import MemoryPlan
 from longtail.neural.batches import BagRows, Rows
@@ -22,8 +23,6 @@ from longtail.parameters import Choice, Constraint, Number, Threads
 from longtail.store import State
 from longtail.store.state import saved_params
 from longtail.validation import as_counts, as_features, as_label_mask, check_k
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class DeepMIML(NeuralModel):

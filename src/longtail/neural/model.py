@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, OutputLayer, Rule
 from longtail.estimator.output_layer import check_memory
@@ -27,8 +28,6 @@ from longtail.parallel import resolve_jobs
 from longtail.store import State
 from longtail.store.invariants import rises
 from longtail.validation import finite
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 ENCODERS = ("bag-of-words", "dense")
 _DENSE = 0.25

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from longtail.neural.batches import Array, as_rows, blocks
+from longtail.arrays import Array
+from longtail.neural.batches import as_rows, blocks
 from longtail.neural.heads.head import Head
 from longtail.neural.targets import LabelRows
 from longtail.progress import task

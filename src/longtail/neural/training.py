@@ -17,9 +17,10 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from longtail.arrays import Array
 from longtail.errors import Diverged, InvalidInput
 from longtail.neural.averaging import WeightAverage
-from longtail.neural.batches import Array, Rows, as_rows, blocks, epoch_order, label_rows
+from longtail.neural.batches import Rows, as_rows, blocks, epoch_order, label_rows
 from longtail.neural.checkpoint import Position, read_checkpoint, write_checkpoint
 from longtail.neural.judge import Judge
 from longtail.neural.network import Network

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.store import State
 from longtail.store.layout import NAME
 from longtail.store.npy import MAX_DIMENSIONS
 
-Array = np.ndarray[Any, np.dtype[Any]]
 KIND = "Weights"
 
 

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.data import Corpus
 from longtail.errors import LongtailError
 from longtail.metrics.judgement import Judgement
 from longtail.tagger import Tagger
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 RIGHT, PARTLY, WRONG = "right", "partly right", "wrong"
 _TRUE_NAMED = 12

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.metrics import (
@@ -28,8 +28,6 @@ from longtail.metrics.intervals import intervals_of
 from longtail.metrics.judgement import Judgement
 from longtail.report.examples import Example, choose_examples, kinds_of_rows
 from longtail.tagger import Tagger
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _LEAST_TRUE = 5
 _INSTEAD = 3

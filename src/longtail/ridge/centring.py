@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.parallel import split
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _CELLS = 2**20  # weights that are made float64 at once
 # A column is far from zero if mean² is more than this share of its mean square: below that at most a digit is lost.

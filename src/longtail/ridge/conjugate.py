@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from longtail.arrays import Array
 from longtail.native import kernels
 from longtail.parallel import check_stop
 from longtail.ridge.gram import column_squares
 from longtail.ridge.problem import Problem
 from longtail.ridge.solvers import PRECISION
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 _LARGEST_BASIS = 64

@@ -13,11 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.native import kernels
 from longtail.parallel import map_blocks, resolve_jobs
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _LONGEST = 1e17  # of all features together: its square, and what solvers make of it, must stay within 32-bit floats
 

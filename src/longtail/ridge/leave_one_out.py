@@ -12,11 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.parallel import split
 from longtail.ridge.problem import Problem
 from longtail.ridge.solvers import Factor, Spectral
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Path(Protocol):

@@ -12,14 +12,13 @@ import numpy as np
 from scipy import sparse
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.estimator import Estimator, Explanation, OutputLayer, Rule
 from longtail.estimator.output_layer import check_memory
 from longtail.native import kernels
 from longtail.parallel import map_blocks, split
 from longtail.ridge.centring import shift_columns, weighted_sum
 from longtail.validation import finite
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ROWS = 512  # rows scored together
 _PANEL = 128  # labels scored together: their dense weights stay in cache while the rows pass

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.metrics import inverse_propensity
 from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
@@ -20,8 +21,6 @@ from longtail.ridge.solvers import Solver
 from longtail.ridge.sparsify import Sparsification
 from longtail.store import State
 from longtail.store.state import saved_params
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class RidgeModel(LinearModel):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.estimator.training_data import check_training, column_counts
 from longtail.native import kernels
@@ -19,8 +20,6 @@ from longtail.ridge.cost import Shape, cheapest, estimate_path
 from longtail.ridge.leave_one_out import FactoredPath, Path, SpectralPath
 from longtail.ridge.problem import Problem
 from longtail.ridge.solvers import Spectral
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ENTRIES = 4e8  # of the matrix of rows and the smaller of rows and features that is held, without being asked otherwise
 _DECIMALS = 5  # single precision says no more, and labels with the same rows shall get the same score

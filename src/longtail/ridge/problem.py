@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.native import kernels
 from longtail.ridge.centring import far_centre, shift_columns
 from longtail.ridge.gram import (
@@ -22,8 +23,6 @@ from longtail.ridge.gram import (
     label_sums,
     transpose,
 )
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.estimator.training_data import check_training, column_counts
 from longtail.memory import MemoryPlan, available_memory
@@ -24,7 +25,6 @@ from longtail.ridge.statistics import Statistics
 from longtail.store import State
 from longtail.validation import as_features
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 _WORTH_A_TOLERANCE = 2e9  # less work than this, in multiply-adds, is done exactly whatever could be saved

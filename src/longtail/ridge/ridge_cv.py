@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.errors import ModelFormatError
 from longtail.estimator.training_data import check_training, column_counts
 from longtail.memory import MemoryPlan
@@ -25,7 +26,6 @@ from longtail.ridge.problem import Problem
 from longtail.ridge.solvers import Cholesky, Spectral
 from longtail.store import State
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 _RELATIVE_ALPHAS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)

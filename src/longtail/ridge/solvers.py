@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import linalg
 
+from longtail.arrays import Array
 from longtail.memory import MemoryPlan
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 PRECISION = 1e-4  # the largest error that rounding may cause in fitted values, relative to their length

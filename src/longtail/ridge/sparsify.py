@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.parallel import split
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _STRIP = 2**18
 _ENTRY_BYTES = 12  # a weight, its feature and its share of the row pointers, while being gathered
 

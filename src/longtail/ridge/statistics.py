@@ -14,10 +14,9 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import blas
 
+from longtail.arrays import Array
 from longtail.ridge.centring import far_centre, shift_columns
 from longtail.ridge.gram import add_outer, check_length, column_squares, column_sums, gram_matrix, transpose
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from longtail.arrays import Array
 
 _BLOCK = 1 << 18
 
 
-def rises(values: np.ndarray[Any, Any]) -> bool:
+def rises(values: Array) -> bool:
     """Whether each number is larger than the one before: compared, as a difference of hostile numbers may overflow.
 
     Examples
@@ -20,7 +20,7 @@ def rises(values: np.ndarray[Any, Any]) -> bool:
     return bool((values[1:] > values[:-1]).all())
 
 
-def check_monotone(offsets: np.ndarray[Any, Any], end: int, name: str) -> None:
+def check_monotone(offsets: Array, end: int, name: str) -> None:
     """Raise `ValueError` unless `offsets` runs from 0 to `end` and never falls."""
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != end:
         raise ValueError(f"{name} does not run from 0 to {end}")
@@ -30,7 +30,7 @@ def check_monotone(offsets: np.ndarray[Any, Any], end: int, name: str) -> None:
             raise ValueError(f"{name} falls after position {start}")
 
 
-def check_csr(indices: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any], columns: int) -> None:
+def check_csr(indices: Array, indptr: Array, columns: int) -> None:
     """Raise `ValueError` unless the rows are in bounds, sorted and without duplicates.
 
     The dtypes and lengths of the arrays are taken as checked.
@@ -57,7 +57,7 @@ def check_csr(indices: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any], colum
             raise ValueError("indices are not sorted or repeat within a row")
 
 
-def _only_at_row_starts(falls: np.ndarray[Any, Any], first: int, indptr: np.ndarray[Any, Any]) -> bool:
+def _only_at_row_starts(falls: Array, first: int, indptr: Array) -> bool:
     # Scalars of the array's own dtype: any other would make searchsorted convert the whole array.
     exact = indptr.dtype.type
     begin = int(np.searchsorted(indptr, exact(first), side="left"))

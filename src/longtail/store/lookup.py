@@ -7,11 +7,10 @@ its place, do. What hashes alike is compared byte by byte, so a collision costs 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
 
 _BLOCK_BYTES = 1 << 20
 # Odd, so that no byte's share is lost; the mixing constants are those of SplitMix64.

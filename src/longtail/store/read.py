@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.errors import ModelFormatError
 from longtail.store.files import MANIFEST, open_plain
 from longtail.store.invariants import check_csr
@@ -160,7 +161,7 @@ def _state(path: Path, model: StoredModel, verify: bool, mapped: bool) -> State:
     return State(model.kind, model.params, model.facts, arrays, parts)
 
 
-def _assemble(array: StoredArray, files: Mapping[str, np.ndarray[Any, Any]], in_full: bool) -> Any:
+def _assemble(array: StoredArray, files: Mapping[str, Array], in_full: bool) -> Any:
     if array.type == "csr":
         rows, columns = array.shape
         # In full whatever the size: the kernels that multiply sparse matrices trust them.
@@ -176,7 +177,7 @@ def _assemble(array: StoredArray, files: Mapping[str, np.ndarray[Any, Any]], in_
     return files["values"]
 
 
-def _load(path: Path, stored: StoredFile, verify: bool, mapped: bool) -> np.ndarray[Any, Any]:
+def _load(path: Path, stored: StoredFile, verify: bool, mapped: bool) -> Array:
     try:
         with open_plain(path / stored.name) as file:
             length = os.fstat(file.fileno()).st_size
@@ -199,7 +200,7 @@ def _load(path: Path, stored: StoredFile, verify: bool, mapped: bool) -> np.ndar
     return _as_array(stored, buffer)
 
 
-def _as_array(stored: StoredFile, buffer: Any) -> np.ndarray[Any, Any]:
+def _as_array(stored: StoredFile, buffer: Any) -> Array:
     head = header(stored.dtype, stored.shape)
     if len(buffer) != stored.length or buffer[: len(head)] != head:
         raise ModelFormatError(f"{stored.name} does not hold the array of dtype {stored.dtype} the manifest describes")

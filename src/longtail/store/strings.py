@@ -8,10 +8,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Self, overload
+from typing import Self, overload
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.errors import ModelFormatError
 from longtail.store.invariants import check_monotone
 from longtail.store.lookup import StringIndex, places_containing, places_with_prefix
@@ -39,7 +40,7 @@ class StringTable(Sequence[str]):
 
     __slots__ = ("_index", "offsets", "text")
 
-    def __init__(self, text: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> None:
+    def __init__(self, text: Array, offsets: Array) -> None:
         self.text = text
         self.offsets = offsets
         self._index: StringIndex | None = None
@@ -101,7 +102,7 @@ class StringTable(Sequence[str]):
         except UnicodeDecodeError:
             raise _damaged(start, stop) from None
 
-    def find(self, strings: Sequence[str]) -> np.ndarray[Any, Any]:
+    def find(self, strings: Sequence[str]) -> Array:
         """Where each of `strings` stands, -1 for those that are not here; `ModelFormatError` where some repeat.
 
         The first call makes an index of sixteen bytes for each string of the table.
@@ -122,7 +123,7 @@ class StringTable(Sequence[str]):
             self._index = index
         return index.find(strings)
 
-    def with_prefix(self, prefix: str) -> np.ndarray[Any, Any]:
+    def with_prefix(self, prefix: str) -> Array:
         """The places of the strings that begin with `prefix`, in order; capital ASCII letters count as small ones.
 
         Examples
@@ -135,7 +136,7 @@ class StringTable(Sequence[str]):
         except ValueError:
             raise _damaged(0, len(self)) from None
 
-    def containing(self, part: str) -> np.ndarray[Any, Any]:
+    def containing(self, part: str) -> Array:
         """The places of the strings that contain `part`, in order; capital ASCII letters count as small ones.
 
         Examples

@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, Unavailable
 from longtail.store import files
 from longtail.store.card import checked_sections, put_card
@@ -102,7 +103,7 @@ def write_model(
 class _Payload:
     stored: StoredFile
     head: bytes
-    values: np.ndarray[Any, Any]
+    values: Array
 
     @property
     def blocks(self) -> tuple[Any, Any]:
@@ -170,7 +171,7 @@ class _Plan:
         }
         return StoredArray("strings", (len(value),), roles)
 
-    def file(self, array: np.ndarray[Any, Any], path: tuple[str, ...], where: str) -> StoredFile:
+    def file(self, array: Array, path: tuple[str, ...], where: str) -> StoredFile:
         dtype = array.dtype.newbyteorder("<").str
         if dtype not in DTYPES:
             raise ValueError(f"the array {where} has dtype {array.dtype}; expected bool, integers or floats to 64 bits")
@@ -190,7 +191,7 @@ class _Plan:
         return stored
 
 
-def _bytes_of(values: np.ndarray[Any, Any]) -> memoryview:
+def _bytes_of(values: Array) -> memoryview:
     # A memoryview cannot be cast to bytes where a length is 0; NumPy's view can.
     return values.reshape(-1).view(np.uint8).data
 

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.memory import MemoryPlan
 from longtail.parameters import Choice, Constraint, Number
 from longtail.subset.self_representation import ENTRY_BYTES, Products, Representation, represent
 from longtail.validation import as_labels
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 METHODS = ("self-representation", "co-occurrence", "conditional")
 _PARAMETERS: dict[str, Constraint] = {

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.metrics import ndcg_at_k
 from longtail.parameters import Number
 from longtail.subset.model import SubsetModel
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 # Shares of the labels outside the subset that `outliers="auto"` tries, and how much ranking quality it gives away.
 _SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.choice import choose_learner
 from longtail.errors import InvalidInput
 from longtail.estimator import Estimator, Explanation
@@ -27,7 +28,6 @@ from longtail.subset.outliers import Outliers
 from longtail.subset.selection import SPELLINGS, select_labels
 from longtail.subset.state import LEARNERS, model_from, model_state
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 AFFINITIES = ("auto", "self-representation", "conditional", "co-occurrence")

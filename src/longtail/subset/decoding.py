@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from longtail.arrays import Array
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import split
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _LABELS = 4096  # whose norms are computed together
 _SQUARES = 7  # matrices of the size of the subset, squared, that least squares holds at its peak

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import Any
 
 import numpy as np
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.subset.pairwise import PairwiseObjective
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MISSED = 0.1  # the share of the optimum, on average, that the sample of `stochastic_greedy` may cost
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.estimator import Explanation
 from longtail.native import kernels
@@ -18,8 +19,6 @@ from longtail.ridge.model import RidgeModel
 from longtail.subset.decoding import Decoding
 from longtail.subset.outliers import Outliers
 from longtail.validation import finite
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ROWS = 512  # rows scored together
 _LABELS = 1024  # labels scored together

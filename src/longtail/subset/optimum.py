@@ -6,13 +6,10 @@ Two proofs hold all the same, one from the instance and one from its curvature; 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.subset.pairwise import PairwiseObjective
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _STEPS = 30
 _CONTENDERS = 4  # times as many labels as are chosen: pairs of others are left out of the proof, which stays valid

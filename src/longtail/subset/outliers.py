@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.estimator import Explanation
 from longtail.memory import MemoryPlan
 from longtail.parallel import split
 from longtail.ridge.model import RidgeModel
 from longtail.subset.decoding import Decoding
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _LABELS = 256  # whose weights are turned into those of residuals together
 

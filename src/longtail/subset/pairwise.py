@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
 
 _BITS = 51  # of the 53 of a float64: no sum about a label then needs more
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.labels.codes import check_whole
 from longtail.memory import MemoryPlan
@@ -20,8 +21,6 @@ from longtail.subset.greedy import gains_of, lazy_greedy, stochastic_greedy
 from longtail.subset.optimum import curvature, greedy_fraction, upper_bound
 from longtail.subset.pairwise import PairwiseObjective
 from longtail.validation import as_labels
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _NEED_SCORES = ("score", "predictable cut")
 _BASELINES = ("frequency", "random", "leverage")

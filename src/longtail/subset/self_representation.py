@@ -13,12 +13,11 @@ import numpy as np
 from scipy import sparse
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
 from longtail.subset import admm
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _BLOCK = 32
 _MOST_BLOCKS = 1024  # a block begins with clean memory for all labels, which must not cost more than its work

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.errors import ModelFormatError
 from longtail.ridge.ridge import Ridge
 from longtail.ridge.ridge_cv import RidgeCV
@@ -17,8 +18,6 @@ from longtail.subset.model import SubsetModel
 from longtail.subset.outliers import Outliers
 from longtail.trees.label_tree import LabelTree
 from longtail.trees.one_vs_rest import OneVsRest
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 LEARNERS: dict[str, Any] = {cls.__name__: cls for cls in (LabelTree, OneVsRest, Ridge, RidgeCV)}
 

@@ -18,6 +18,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.native import kernels
 from longtail.native.text import Text
@@ -26,7 +27,7 @@ from longtail.progress import Advance, task
 from longtail.store import State
 from longtail.store.invariants import rises
 from longtail.text.blocks import blocks_of
-from longtail.text.rows import Array, Rows, stack_rows
+from longtail.text.rows import Rows, stack_rows
 from longtail.text.tokens import page_of_code_points
 from longtail.validation import checked_texts
 
@@ -79,7 +80,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
            [0.   , 0.58 , 0.815]], dtype=float32)
     """
 
-    idf_: np.ndarray[Any, np.dtype[np.float32]]
+    idf_: Array
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             while (block := self._transform(islice(checked, batch_rows), advance)).shape[0]:
                 yield block
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, np.dtype[np.object_]]:
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
         """The features as an array, for scikit-learn's tools."""
         self._check_fitted()
         return np.array(self.feature_names_, dtype=object)
@@ -297,7 +298,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         self._set_vocabulary(vocabulary.tokens(kept), idf.astype(np.float32))
         return kept
 
-    def _set_vocabulary(self, tokens: tuple[Array, Array], idf: np.ndarray[Any, np.dtype[np.float32]]) -> None:
+    def _set_vocabulary(self, tokens: tuple[Array, Array], idf: Array) -> None:
         for made_of_it in _MADE_AGAIN:
             self.__dict__.pop(made_of_it, None)
         self._tokens = tokens

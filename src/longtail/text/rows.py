@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from longtail.arrays import Array
+
 Rows = tuple[Array, Array, Array]
 
 

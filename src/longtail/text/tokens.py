@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.native.text import PAGE_SIZE, STANDS_ALONE, CodePoints
 
 # Scripts written without blanks between words: a run of them is a clause, not a word, so each character is a token.
@@ -50,7 +51,7 @@ def lower(character: str) -> str:
     return "\u03c3" if small == "\u03c2" else small
 
 
-def page_of_code_points(number: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+def page_of_code_points(number: int) -> Array:
     """What the 256 code points from ``256 * number`` become, in the form the kernels take.
 
     0 stands for a blank; `STANDS_ALONE` is added to what is a token by itself.

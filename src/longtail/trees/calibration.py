@@ -7,15 +7,13 @@ that the ranking of a tree stays as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
+from longtail.arrays import Array
 from longtail.errors import ModelFormatError
 from longtail.store import State
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 METHODS = ("platt", "isotonic")
 

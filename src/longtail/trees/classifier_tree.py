@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator.training_data import check_training, column_counts
 from longtail.labels import LabelHierarchy
@@ -29,7 +30,6 @@ from longtail.trees.thresholds import OBJECTIVES, thresholds_from_state
 from longtail.trees.training import Examples, Negatives, Objective, Rows, Trained, tasks_of, train
 from longtail.trees.weights import BLOCK_CHILDREN, NO_BLOCK, TrainedBlock, TreeWeights
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 _ROWS_SEARCHED = 1024

@@ -6,8 +6,6 @@ import logging
 from contextlib import nullcontext
 from typing import Any, ClassVar
 
-import numpy as np
-
 from longtail import progress
 from longtail.errors import InvalidInput
 from longtail.estimator.training_data import column_counts
@@ -17,7 +15,6 @@ from longtail.parameters import Choice, Constraint, Number
 from longtail.trees.classifier_tree import ClassifierTree
 from longtail.trees.training import Rows
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _log = logging.getLogger(__name__)
 
 # Classifiers that have seen what the beam mistakes hardly need the nodes above them to tell a label from the rest.

@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.estimator import Estimator, Explanation, OutputLayer, Rule, Step
 from longtail.estimator.base import CELLS
@@ -27,8 +28,6 @@ from longtail.trees.thresholds import DEFAULT, OBJECTIVES, Candidates, is_true, 
 from longtail.trees.training import Rows
 from longtail.trees.weights import TreeWeights
 from longtail.validation import as_labels
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _FEWEST_ROWS = 64  # that are worth a thread
 _MOST_ROWS = 4096

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.estimator import OutputLayer, Rule
 from longtail.native.tree_search import block_entries, log_probability
 from longtail.trees.weights import BLOCK_CHILDREN, TreeWeights
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _FARTHEST_MARGIN = 1e3
 

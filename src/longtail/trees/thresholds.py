@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.errors import ModelFormatError
 from longtail.store import State
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 OBJECTIVES = ("f1", "macro_f1")
 # Held-out rows that a label must have for a threshold of its own. With fewer, on rows that were not tuned on, F1 was

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longtail import progress
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy
 from longtail.native import kernels
 from longtail.native.siblings import block_widths
 from longtail.parallel import map_blocks
 from longtail.trees.weights import BLOCK_CHILDREN, TrainedBlock
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Rows(NamedTuple):

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.labels import LabelHierarchy
 from longtail.native.tree_search import block_entries
 from longtail.store import State
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 BLOCK_CHILDREN = 256
 DENSE = 0x80  # flag beside the shift of a block

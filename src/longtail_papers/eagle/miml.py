@@ -13,6 +13,7 @@ import torch
 from scipy import sparse
 
 from longtail.aggregated import GroupRobustLabelVectors, aggregate_labels, random_groups
+from longtail.arrays import Array
 from longtail.data import data_set, load_data_set
 from longtail.metrics import precision_at_k
 from longtail.neural.batches import BagRows, DenseRows
@@ -27,8 +28,6 @@ from longtail_papers.common.claims import Claim, Spread, statements
 from longtail_papers.common.records import Figures, Records, about
 from longtail_papers.common.side_by_side import measure_parts
 from longtail_papers.common.tables import Cell, Column, Results, Section, Table
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _NAMES = ("mnist", "fashion-mnist")
 _HIDDEN, _CONCEPTS = 256, 5

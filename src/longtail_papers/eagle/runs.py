@@ -16,8 +16,6 @@ from longtail.trees import LabelTree
 from longtail_papers.common.benchmarks import KS, Benchmark
 from longtail_papers.common.records import Records
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 PRECISIONS = tuple(f"P@{k}" for k in KS)
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from longtail.aggregated.simulation import Norm, classification_errors, regression_errors
+from longtail.arrays import Array
 from longtail.pictures import Line, Panel, Picture
 from longtail.progress import task
 from longtail_papers.common.tables import Cell, Column, Section, Table
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 SIGMAS = (0.0, 0.1, 1.0, 5.0, 10.0)
 _SEEDS, _QUICK_SEEDS = 40, 5

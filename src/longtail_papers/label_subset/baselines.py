@@ -13,14 +13,13 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import eigsh
 
+from longtail.arrays import Array
 from longtail.native import kernels
 from longtail.parallel import split
 from longtail.ridge.gram import column_sums
 from longtail.ridge.problem import Problem
 from longtail.ridge.solvers import Spectral
 from longtail.validation import as_features, as_labels
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ROWS = 1024
 _FEW_OF = 8  # a share of all eigenvectors below which they are found one by one

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 
+from longtail.arrays import Array
 from longtail.metrics import ndcg_at_k
 from longtail.native import kernels
 from longtail.ridge import RidgeCV
@@ -22,8 +23,6 @@ from longtail.subset import label_affinity, select_labels, sparse_decoder
 from longtail.subset.decoding import Decoding, ridge_decoding, sparse_decoding
 from longtail.validation import as_labels
 from longtail_papers.common.benchmarks import SCALINGS, Benchmark
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 HELD = 0.2
 _SEED = 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.metrics import ndcg_at_k
 from longtail.progress import stage, task
 from longtail.ridge import Ridge
@@ -29,8 +30,6 @@ from longtail_papers.label_subset.paper import (
     order_claims,
 )
 from longtail_papers.label_subset.settings import Choice, Held, Labels, choose, features, hold_out
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 N_LABELS = 100
 _RELATIVE_ALPHAS = (0.1, 1.0, 10.0)

@@ -11,6 +11,7 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
+from longtail.arrays import Array
 from longtail.data import data_set, load_data_set
 from longtail.errors import Unavailable
 from longtail.labels import label_order
@@ -25,7 +26,6 @@ from longtail_papers.common.records import Figures, Records
 from longtail_papers.common.tables import Cell, Column, Section, Table
 from longtail_papers.multi_head.runs import SEEDS, lengths, seeded_network
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Part = tuple[Rows, Any]
 
 _VALIDATION = 5_000

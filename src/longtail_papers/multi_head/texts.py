@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from longtail.arrays import Array
 from longtail.labels import label_order, plan_heads
 from longtail.metrics import precision_at_k
 from longtail.neural.encoders import BagOfWords
@@ -21,8 +22,6 @@ from longtail_papers.common.claims import Claim, Spread
 from longtail_papers.common.records import Figures, Records
 from longtail_papers.common.tables import Cell, Column, Section, Table
 from longtail_papers.multi_head.runs import SEEDS, lengths, seeded_network
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 PRECISIONS = tuple(f"P@{k}" for k in KS)
 

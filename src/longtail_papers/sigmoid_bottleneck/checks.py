@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit
 from longtail.audit.nearest import nearest_point
 from longtail_papers.common.tables import Cell, Column, Section, Table
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 PAPER_UNITS = 1e4
 # No label set whose region is larger than this may be left undetermined, in the paper's units.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from longtail.arrays import Array
 from longtail.audit import UNARGMAXABLE, UNDETERMINED, Audit, dft_witness, verify
 from longtail.metrics import f1_at_k
 from longtail.neural.encoders import BagOfWords
@@ -17,8 +18,6 @@ from longtail.neural.heads import DFT, Bottleneck, DenseHead
 from longtail.neural.network import Network, predict_rows
 from longtail.neural.training import History, Settings, train
 from longtail_papers.common.records import Records
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 HEADS = ("Bottleneck", "DFT")
 METRIC_K = 5

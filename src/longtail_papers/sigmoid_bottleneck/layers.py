@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.audit import (
     ARGMAXABLE,
     UNARGMAXABLE,
@@ -28,8 +29,6 @@ from longtail.ridge import Ridge
 from longtail_papers.common.benchmarks import Benchmark
 from longtail_papers.common.tables import Cell, Column, Section, Table
 from longtail_papers.sigmoid_bottleneck.checks import PAPER_UNITS, Proofs
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _ALPHA = 30.0
 _SETS = 100

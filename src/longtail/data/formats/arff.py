@@ -20,8 +20,6 @@ from longtail.data.formats.rows import corpus_from_file
 from longtail.data.streams import PathName, read_blocks, read_text_lines
 from longtail.errors import DataFormatError
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _ATTRIBUTE = re.compile(
     rf"@attribute\s+({_QUOTED}|[^\s{{}},%'\"]+)(?:\s*(\{{(?:{_QUOTED}|[^{{}}'\"])*\}})|\s+([^\s{{}}]+))\s*(?:%.*)?",

@@ -15,14 +15,13 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.data.corpus import Corpus
 from longtail.data.formats.repository import LabelNames, resolve_label_names, write_label_names
 from longtail.data.grouped import GroupedCorpus
 from longtail.data.streams import PathName, read_lines, writing
 from longtail.errors import DataFormatError
 from longtail.progress import task
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 # A group may well have a million rows.
 _LINE_LIMIT = 2**28

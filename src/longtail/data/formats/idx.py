@@ -6,17 +6,17 @@ import gzip
 import zlib
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.errors import DataFormatError
 
 _SIZE_LIMIT = 2**30
 _UNSIGNED_BYTE = 0x08
 
 
-def read_idx(path: str | Path) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def read_idx(path: str | Path) -> Array:
     """Read an IDX file of unsigned bytes, plain or gzipped.
 
     Examples

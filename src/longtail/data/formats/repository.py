@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.data.corpus import Corpus
 from longtail.data.streams import PathName, read_blocks, read_names, writing
 from longtail.errors import DataFormatError, InvalidInput
@@ -157,7 +158,7 @@ def _format_rows(labels: Any, features: Any) -> bytes:
     return b"\n".join([*lines, b""])
 
 
-def _as_texts(numbers: np.ndarray[Any, np.dtype[Any]]) -> list[bytes]:
+def _as_texts(numbers: Array) -> list[bytes]:
     """The shortest digits that give the same numbers again; each number that occurs is put into digits once."""
     bits = numbers.view(f"u{numbers.itemsize}")  # as numbers, 0 and -0 would be the same
     distinct, place = np.unique(bits, return_inverse=True)

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.data.corpus import Corpus
 from longtail.data.formats.npy_headers import read_header
 from longtail.data.formats.repository import LabelNames, check_width, resolve_label_names, write_label_names
@@ -23,8 +24,6 @@ from longtail.data.streams import PathName, writing
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.memory import MemoryPlan
 from longtail.progress import task
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MEMBERS = ("format", "shape", "indptr", "indices", "data")
 # What the formats say of themselves: a short word and two numbers.

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from longtail.arrays import Array
 from longtail.data.corpus import Corpus
 from longtail.data.streams import PathName, read_lines
 from longtail.errors import DataFormatError, InvalidInput
 
-Ids = np.ndarray[Any, np.dtype[np.int64]]
 
-
-def read_splits(path: PathName) -> Ids:
+def read_splits(path: PathName) -> Array:
     """Read a split file into row ids counted from 0.
 
     Returns
@@ -62,7 +61,7 @@ def split_corpus(corpus: Corpus, train_ids: Any, test_ids: Any) -> tuple[Corpus,
     return corpus.select(train), corpus.select(test)
 
 
-def _checked(ids: Any, name: str, n_rows: int) -> Ids:
+def _checked(ids: Any, name: str, n_rows: int) -> Array:
     chosen = np.asarray(ids)
     if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
         raise InvalidInput(f"the {name} ids have shape {chosen.shape} and dtype {chosen.dtype}; expected row ids")

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
-from longtail.neural.batches import Array, TokenBatch
+from longtail.neural.batches import TokenBatch
 from longtail.progress import task
 
 Pooling = Literal["mean", "first"]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.neural.heads.dense import DenseHead
-from longtail.neural.heads.head import Array, Task
+from longtail.neural.heads.head import Task
 from longtail.neural.heads.one_hot import linear_layer
 
 

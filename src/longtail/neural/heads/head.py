@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.neural.targets import LabelRows
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Task = Literal["multi-label", "single-label"]
 TASKS: tuple[Task, ...] = ("multi-label", "single-label")
 

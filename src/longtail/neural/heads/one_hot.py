@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from longtail.arrays import Array
 from longtail.neural.heads.dense import DenseHead
-from longtail.neural.heads.head import Array, Task, label_shares, starting_offsets
+from longtail.neural.heads.head import Task, label_shares, starting_offsets
 
 
 class OneHot(DenseHead):

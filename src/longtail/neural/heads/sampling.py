@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.neural.heads.dense import DenseHead
-from longtail.neural.heads.head import Array, Task, label_shares, starting_offsets
+from longtail.neural.heads.head import Task, label_shares, starting_offsets
 from longtail.neural.heads.losses import binary_loss, softmax_loss
 from longtail.neural.heads.margin import cosines, with_margin
 from longtail.neural.targets import LabelRows
