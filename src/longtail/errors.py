@@ -1,64 +1,130 @@
 """The errors a user can meet, all children of `LongtailError`.
 
-A message says what was found, where, what was expected, and what to do about it.
+The message is for people: what was found, where, what was expected, and what to do. Programs look at `code` and at the
+facts beside it, never at the message.
 """
 
 from __future__ import annotations
 
 import errno
 from os import PathLike
+from typing import ClassVar
 
 # How systems say that a disk is full, or that a user or a file may have no more of it.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class LongtailError(Exception):
-    """Base of every error the package raises on purpose."""
+    """Base of every error the package raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+    code : str or None
+        A short stable name of what went wrong, such as ``missing_key``; None takes the code of the class.
+    path : str, path-like or None
+        The file or folder.
+    line : int or None
+        The line, counted from 1.
+    column : str, int or None
+        The column of a table, by name or by number.
+    name : str or None
+        The key, label, parameter or package that the message is about.
+
+    Examples
+    --------
+    >>> error = InvalidInput("the model has no label 'pears'", code="unknown_label", name="pears")
+    >>> error.code, error.name, error.line
+    ('unknown_label', 'pears', None)
+    """
+
+    default_code: ClassVar[str] = "error"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: str | None = None,
+        path: str | PathLike[str] | None = None,
+        line: int | None = None,
+        column: str | int | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code or self.default_code
+        self.path = None if path is None else str(path)
+        self.line = line
+        self.column = column
+        self.name = name
 
 
 class InvalidInput(LongtailError, ValueError):
     """Arguments or arrays that contradict each other or the contract of an estimator."""
 
+    default_code = "invalid_input"
+
 
 class WrongType(InvalidInput, TypeError):
     """Values that are not numbers where numbers are needed."""
 
+    default_code = "wrong_type"
+
 
 class DataFormatError(LongtailError, ValueError):
-    """A data file that cannot be read, with the place where reading stopped.
+    """A data file that cannot be read.
 
     Parameters
     ----------
     path : str or path-like
         The file.
     line : int or None
-        The line, counted from 1, or None where the fault belongs to no line.
+        The line where reading stopped, or None where the fault belongs to no line.
     reason : str
         What was found and what was expected.
+    code, column, name
+        As of `LongtailError`.
     """
 
-    def __init__(self, path: str | PathLike[str], line: int | None, reason: str) -> None:
-        self.path = str(path)
-        self.line = line
+    default_code = "data_format"
+    path: str
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        line: int | None,
+        reason: str,
+        *,
+        code: str | None = None,
+        column: str | int | None = None,
+        name: str | None = None,
+    ) -> None:
+        place = str(path) if line is None else f"{path}:{line}"
+        super().__init__(f"{place}: {reason}", code=code, path=path, line=line, column=column, name=name)
         self.reason = reason
-        place = self.path if line is None else f"{self.path}:{line}"
-        super().__init__(f"{place}: {reason}")
 
 
 class ModelFormatError(LongtailError, ValueError):
     """A model directory that is damaged, unsafe, or of an unknown format."""
 
+    default_code = "model_format"
+
 
 class NotEnoughMemory(LongtailError, MemoryError):
     """Work whose memory plan does not fit; raised before anything is allocated."""
+
+    default_code = "not_enough_memory"
 
 
 class Unavailable(LongtailError, RuntimeError):
     """Something asked for is not here: a data set, a network, an optional dependency."""
 
+    default_code = "unavailable"
+
 
 class Diverged(LongtailError, ArithmeticError):
     """A training whose loss or weights are no longer finite numbers."""
+
+    default_code = "diverged"
 
 
 def no_room(error: OSError) -> bool:
