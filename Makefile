@@ -1,7 +1,7 @@
-# make demo: see real texts tagged with real labels.   make test: the whole suite.
-# make serve: the demo's model on a page in the browser.
-# make sanitized-test: the suite against kernels that stop at any access out of bounds or undefined behaviour.
-# make fuzz: a coverage-guided search for inputs that break a reader, ten minutes for each target.
+# make demo: tag real texts with real labels.   make test: run the whole suite.
+# make serve: open a page on the demo's model in the browser.
+# make sanitized-test: run the suite with kernels that stop at any out-of-bounds access or undefined behaviour.
+# make fuzz: search for inputs that break a reader, guided by coverage, ten minutes per target.
 PYTHON ?= python3
 BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/longtail/native/*.cpp src/longtail/native/*.h)
@@ -25,15 +25,15 @@ build/demo-model/manifest.json: | .venv/installed-serve
 test: .venv/installed-test
 	$(BIN)/python -m pytest -n auto
 
-# Linux with g++. Leaks are not looked for: the interpreter and its extensions keep much until the process ends, on purpose.
-# libstdc++ is loaded early beside libasan, which otherwise does not find what it wraps when a kernel throws.
-# Left out: the slow tests, the pages of documentation, whose commands are processes that mostly start up, and torch.
+# Linux with g++. Leak detection is off: the interpreter and its extensions keep memory until the process ends, on purpose.
+# libstdc++ is preloaded with libasan, which otherwise fails to find what it wraps when a kernel throws.
+# The slow tests, the documentation (its commands spend their time starting up) and torch are left out.
 sanitized-test: $(SANITIZED)/installed
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so.6)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LONGTAIL_EXPECT_SANITIZED=1 \
 	$(SANITIZED)/venv/bin/python -m pytest -n auto -m "not slow" --ignore=tests/test_docs.py --ignore=tests/neural
 
-# Linux with clang. `make fuzz-texts FUZZ_SECONDS=60` looks at one target; `make -j2 fuzz` at two at a time.
+# Linux with clang. `make fuzz-texts FUZZ_SECONDS=60` runs one target; `make -j2 fuzz` runs two at a time.
 fuzz: $(addprefix fuzz-,$(FUZZ_TARGETS))
 
 fuzz-%: $(FUZZED)/installed
@@ -42,7 +42,7 @@ fuzz-%: $(FUZZED)/installed
 
 $(FUZZED)/installed: export CXX = clang++
 $(FUZZED)/installed: BUILD_OPTIONS = --config-settings=cmake.define.LONGTAIL_FUZZ=ON
-# The packages of .venv serve these environments too, named only after their own longtail is in place.
+# These environments share the packages of .venv, which are added after their own longtail is installed.
 $(SANITIZED)/installed $(FUZZED)/installed: build/%/installed: .venv/installed-test $(SOURCES) $(shell find src -name '*.py')
 	$(PYTHON) -m venv --clear build/$*/venv
 	build/$*/venv/bin/python -m pip --disable-pip-version-check install --quiet --no-deps \
@@ -70,7 +70,7 @@ clean:
 	@touch $@
 
 .venv/installed: $(SOURCES) | .venv/created
-	@echo "Installing longtail into .venv: pip fetches what it needs and compiles the kernels, about a minute"
+	@echo "Installing longtail into .venv: pip downloads dependencies and compiles the kernels, which takes about a minute"
 	$(PIP) --editable .
 	@touch $@
 
