@@ -7,21 +7,25 @@ facts beside it, never at the message.
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable
+from copy import copy
 from os import PathLike
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 # How systems say that a disk is full, or that a user or a file may have no more of it.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class LongtailError(Exception):
-    """Base of every error the package raises on purpose.
+    """Base class of every error that the package raises on purpose.
 
     Parameters
     ----------
     message : str
+        What is wrong.
     code : str or None
-        A short stable name of what went wrong, such as ``missing_key``; None takes the code of the class.
+        A short stable name of what went wrong, such as ``missing_key``; the default is the code of the class.
+        `docs/errors.md` lists all codes.
     path : str, path-like or None
         The file or folder.
     line : int or None
@@ -30,12 +34,18 @@ class LongtailError(Exception):
         The column of a table, by name or by number.
     name : str or None
         The key, label, parameter or package that the message is about.
+    found : iterable of str
+        What was there instead, such as the keys of an object without the key `name`.
+    advice : str
+        What to do about it; the last part of the text of the error.
 
     Examples
     --------
     >>> error = InvalidInput("the model has no label 'pears'", code="unknown_label", name="pears")
     >>> error.code, error.name, error.line
     ('unknown_label', 'pears', None)
+    >>> print(error.advised("see `longtail info`"))
+    the model has no label 'pears'; see `longtail info`
     """
 
     default_code: ClassVar[str] = "error"
@@ -49,13 +59,37 @@ class LongtailError(Exception):
         line: int | None = None,
         column: str | int | None = None,
         name: str | None = None,
+        found: Iterable[str] = (),
+        advice: str = "",
     ) -> None:
-        super().__init__(message)
+        super().__init__(_joined(message, advice))
         self.code = code or self.default_code
         self.path = None if path is None else str(path)
         self.line = line
         self.column = column
         self.name = name
+        self.found = tuple(found)
+        self.problem = message
+        self.advice = advice
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args), self.__dict__
+
+    def advised(self, advice: str) -> Self:
+        """The same error with other advice, for callers who know better what the user can do."""
+        error = copy(self)
+        error.args = (_joined(self.problem, advice),)
+        error.advice = advice
+        return error
+
+
+def _joined(problem: str, advice: str) -> str:
+    return f"{problem}; {advice}" if advice else problem
+
+
+def _restored(kind: type[LongtailError], args: tuple[Any, ...]) -> LongtailError:
+    """An error as pickle and copy make it: without calling `__init__`, whose arguments differ between classes."""
+    return LongtailError.__new__(kind, *args)
 
 
 class InvalidInput(LongtailError, ValueError):
@@ -78,29 +112,19 @@ class DataFormatError(LongtailError, ValueError):
     path : str or path-like
         The file.
     line : int or None
-        The line where reading stopped, or None where the fault belongs to no line.
+        The line where reading stopped, or None if the problem is not in a particular line.
     reason : str
-        What was found and what was expected.
-    code, column, name
-        As of `LongtailError`.
+        What was found and what was expected; the text of the error puts the file and the line in front of it.
+    **facts
+        Those of `LongtailError`.
     """
 
     default_code = "data_format"
     path: str
 
-    def __init__(
-        self,
-        path: str | PathLike[str],
-        line: int | None,
-        reason: str,
-        *,
-        code: str | None = None,
-        column: str | int | None = None,
-        name: str | None = None,
-    ) -> None:
+    def __init__(self, path: str | PathLike[str], line: int | None, reason: str, **facts: Any) -> None:
         place = str(path) if line is None else f"{path}:{line}"
-        super().__init__(f"{place}: {reason}", code=code, path=path, line=line, column=column, name=name)
-        self.reason = reason
+        super().__init__(f"{place}: {reason}", path=path, line=line, **facts)
 
 
 class ModelFormatError(LongtailError, ValueError):

@@ -324,7 +324,10 @@ def test_training_takes_groups_from_standard_input_when_told(longtail: Callable)
     assert "standard input: 13 texts in 6 groups" in told.err
     untold = longtail("train", "-", "--out", "other", stdin=PAGES.encode())
     assert untold.code == 1
-    assert "no key 'text'; the keys are 'id', 'labels', 'texts'; for groups say --strategy auto\n" in untold.err
+    assert (
+        "no key 'text'; the keys are 'id', 'labels', 'texts'; these are groups, not rows: say --strategy auto\n"
+        in untold.err
+    )
 
 
 @pytest.mark.parametrize(
@@ -428,7 +431,10 @@ def test_a_column_says_which_rows_are_a_group(longtail: Callable) -> None:
         (["assign", "-", "--group-column", "page"], "--group-column is for delimited files"),
         (["assign", "pages.csv"], "--group-column NAME"),
         (["assign", "list.json"], "list.json is JSON and not JSON lines: write every group on a line of its own"),
-        (["train", "keys.jsonl", "--out", "model"], "groups have a list of texts, under 'texts' or a key named so"),
+        (
+            ["train", "keys.jsonl", "--out", "model"],
+            "name the key of the text, or of the list of texts of a group: --text-column",
+        ),
         (["train", "keys.jsonl", "--out", "model", "--strategy", "eagle"], "no list of texts under 'texts'"),
     ],
 )

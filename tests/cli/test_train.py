@@ -310,7 +310,7 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         (
             b"text,labels\na,b\n",
             ["bad.csv", "--group-column", "page"],
-            "bad.csv:1: no column is named 'page'; the columns are 'text', 'labels': choose that of the groups; say "
+            "bad.csv:1: no column is named 'page'; the columns are 'text', 'labels'; name the column of the groups: "
             "--group-column\n",
         ),
         (
@@ -341,8 +341,8 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         (
             b"body,tags\na,b\n",
             ["bad.csv"],
-            "bad.csv:1: no column is named 'text'; the columns are 'body', 'tags': choose those of text and labels; "
-            "say --text-column and --label-column",
+            "bad.csv:1: no column is named 'text'; the columns are 'body', 'tags'; name the columns of text and "
+            "labels: --text-column and --label-column",
         ),
         (b"1", ["bad.xyz"], "the extension '.xyz' of bad.xyz is not known here; known are .txt (repository), "),
         (

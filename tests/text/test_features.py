@@ -179,7 +179,7 @@ def test_a_wrong_row_in_a_later_batch_is_named_by_its_row() -> None:
     [
         ({}, ["aa bb", "cc dd"], "lower min_df=2"),
         ({"min_df": 1, "max_df": 1}, ["aa", "aa"], "raise max_df=1"),
-        ({"min_df": 0.9, "max_df": 0.5}, ["aa", "aa"], "no feature can have both"),
+        ({"min_df": 0.9, "max_df": 0.5}, ["aa", "aa"], "no feature can satisfy both"),
         ({}, ["", "a . b"], "min_length"),
         ({"min_df": 1, "ngrams": (2, 2)}, ["aa", "bb"], "ngrams"),
     ],

@@ -64,15 +64,6 @@ def check_feature_options(given: dict[str, Any], corpus: Corpus | GroupedCorpus)
             raise InvalidInput(f"--{name.replace('_', '-')} is for {other}; {given['data']} holds {kind}")
 
 
-def _fit_texts(features: TextFeatures, texts: Any) -> Any:
-    try:
-        return features.fit_transform(texts)
-    except InvalidInput as error:
-        if "lower min_df" not in str(error):
-            raise
-        raise InvalidInput(f"{error}: say --min-df 1") from None
-
-
 def make_features(
     given: dict[str, Any], corpus: Corpus | GroupedCorpus, terminal: Terminal
 ) -> tuple[TextFeatures | RowScaling, Any]:
@@ -86,7 +77,7 @@ def make_features(
             min_df=min(2, corpus.n_rows) if given["min_df"] is None else given["min_df"],
             max_features=given["max_features"],
         )
-        X = _fit_texts(features, corpus.texts)
+        X = features.fit_transform(corpus.texts)
         if given["min_df"] is None and corpus.n_rows < _FEW_TEXTS:
             terminal.say("words of a single text are left out; of so few texts many are: --min-df 1 keeps them")
     else:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longtail.cli.advice import reading
 from longtail.cli.inputs import (
     GROUPS,
     STANDARD_INPUT,
     ReaderOptions,
-    advice,
     called,
     check_exists,
     check_file,
@@ -25,7 +25,7 @@ from longtail.cli.inputs import (
 )
 from longtail.cli.learners import learner
 from longtail.cli.terminal import Terminal, counted
-from longtail.errors import DataFormatError, InvalidInput
+from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
     from longtail.data import Corpus, GroupedCorpus
@@ -96,7 +96,7 @@ def read_grouped(
         return read_groups(groups, read(data, "train", options, labelled=False))
     if data == STANDARD_INPUT:
         check_stdin(options)
-        with advice(data, GROUPS):
+        with reading():
             return read_grouped_jsonl(sys.stdin.buffer, **options.for_format(GROUPS, labelled=True))
     if not Path(data).is_file() and data.lower() == EMBEDDED:
         return _paragraphs()
@@ -118,7 +118,7 @@ def read_grouped(
             f"{data} holds rows; give their groups as --groups FILE, or groups in JSON lines: {lines}; rows of a .csv "
             "or .tsv file may have their groups in a column: --group-column NAME"
         )
-    with advice(data, GROUPS):
+    with reading():
         return read_grouped_jsonl(data, **options.for_format(GROUPS, labelled=True))
 
 
@@ -135,16 +135,8 @@ def _read_column(data: str, groups: str | None, options: ReaderOptions, group: s
             f"--group-column is for delimited files (.csv, .tsv), which {data} is not; JSON lines have a group in each "
             'line, {"texts": [...], "labels": [...]}, and other files go with --groups FILE'
         )
-    try:
-        with advice(data, format):
-            return read_grouped_delimited(data, group=group, **options.for_format(format, labelled=True))
-    except DataFormatError as error:
-        found, wrong, _ = error.reason.partition(": choose those of text and labels")
-        if not wrong or f"named {group!r};" not in found:
-            raise
-        raise DataFormatError(
-            error.path, error.line, f"{found}: choose that of the groups; say --group-column"
-        ) from None
+    with reading(group_column=group):
+        return read_grouped_delimited(data, group=group, **options.for_format(format, labelled=True))
 
 
 def _is_json(path: str) -> bool:

@@ -7,7 +7,6 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
-from longtail.errors import DataFormatError, InvalidInput
+from longtail.cli.advice import reading
+from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
     from longtail.data import Corpus
@@ -134,65 +134,14 @@ def read(
 
     if data == STANDARD_INPUT:
         check_stdin(options)
-        with advice(data, "jsonl", grouped=grouped):
+        with reading(grouped=grouped):
             return read_jsonl(sys.stdin.buffer, **options.for_format("jsonl", labelled))
     if not Path(data).is_file() and data.lower() in CATALOGUE:
         return load_data_set(data, split)
     check_exists(data)
     format = options.format or format_of(data)
-    with advice(data, format, plain, grouped):
+    with reading(plain=plain, grouped=grouped):
         return read_corpus(data, options.format, **options.for_format(format, labelled))
-
-
-@contextmanager
-def advice(data: str, format: str | None, plain: str = "", grouped: str = "") -> Iterator[None]:
-    """Where reading fails since the file is of another kind, say of which, and what takes it.
-
-    Parameters
-    ----------
-    data, format : str
-        The file, and what it is read as.
-    plain : str
-        What to do with a file of plain texts.
-    grouped : str
-        What to do with groups, of a command that does not take any.
-    """
-    from longtail.data.formats.grouped_file import looks_like_groups
-
-    try:
-        yield
-    except DataFormatError as error:
-        reason, hint = error.reason, ""
-        if reason.startswith("no key 'text'; ") and "'texts'" in reason:
-            taken = "`longtail assign` and `longtail train` take them, without --groups"
-            hint = f"these are groups, not rows: {grouped or taken}"
-        elif reason.startswith("no key 'texts'; ") and "'text'" in reason:
-            hint = "these are rows, not groups: `longtail train` takes them, or give their groups as --groups FILE"
-        elif reason.startswith("no key 'text'; "):
-            hint = (
-                "name the key of the text: --text-column; groups have a list of texts, under 'texts' or a key named so"
-            )
-        elif reason.startswith("no key 'texts'; "):
-            hint = "name the key of the list of texts: --text-column"
-        elif reason.startswith("no key 'labels'; "):
-            hint = "name the key of the labels: --label-column"
-        elif "choose those of text and labels" in reason:
-            hint = "say --text-column and --label-column"
-        elif reason.startswith("expected an object"):
-            hint = "JSON lines have an object in each line, not one list of all"
-        elif "not JSON" in reason:
-            hint = plain
-        elif format == "repository" and data != STANDARD_INPUT:
-            # Of the library's own advice nothing can be followed here.
-            reason, _, no_header = reason.partition("; if the file has no header")
-            if no_header:
-                hint = "a .txt file holds features; " + (plain or "texts with labels go into .jsonl, .csv or .tsv")
-            elif looks_like_groups(data):
-                given = "give the file of its rows as DATA, and this one as --groups"
-                hint = f"this is a groups file: {grouped or given}"
-        if not hint:
-            raise
-        raise DataFormatError(error.path, error.line, f"{reason}; {hint}") from None
 
 
 def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -> Iterator[Batch]:
@@ -212,7 +161,7 @@ def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -
         if not takes_texts:
             raise InvalidInput(f"the model takes features; {data} holds texts")
         records = iter_jsonl(sys.stdin.buffer if is_stream else data, **options.for_format("jsonl", False))
-        with advice(data, "jsonl", _PLAIN):
+        with reading(plain=_PLAIN):
             yield from _in_batches((record.row_name, record.text) for record in records)
         return
     corpus = read(data, "test", options, labelled=False, plain=_PLAIN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import click
 
 from longtail.cli.inputs import FiniteRange, called, check_file, is_blank
 from longtail.cli.terminal import Terminal, counted
-from longtail.errors import DataFormatError, InvalidInput
+from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
     from longtail.choice import Choice
@@ -228,11 +227,7 @@ def _hierarchy(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal
     from longtail.labels import label_vectors, read_taxonomy, split_wide
     from longtail.trees import LabelTree
 
-    try:
-        found = read_taxonomy(given["taxonomy"], corpus.label_names, given["missing"] or "error")
-    except DataFormatError as error:
-        reason = re.sub(r"missing='(\w+)'", r"--missing \1", error.reason)
-        raise DataFormatError(error.path, error.line, reason) from None
+    found = read_taxonomy(given["taxonomy"], corpus.label_names, given["missing"] or "error")
     hierarchy = found.restricted_to(corpus.label_counts > 0)
     if not len(hierarchy.labels):
         raise InvalidInput(

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from longtail.cli.advice import with_advice
 from longtail.cli.terminal import Terminal, guarded_streams
 from longtail.errors import LongtailError, no_room, reason
 from longtail.printable import printable
@@ -114,7 +115,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except LongtailError as error:
         if wants_traceback:
             raise
-        return _fail(f"error: {_one_line(error)}")
+        return _fail(f"error: {_one_line(with_advice(error))}")
     except Exception as error:
         if wants_traceback:
             raise

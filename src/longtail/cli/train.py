@@ -26,7 +26,7 @@ from longtail.cli.groups import (
 from longtail.cli.inputs import SEED, STANDARD_INPUT, FiniteRange, ReaderOptions, called, read, reader_options
 from longtail.cli.learners import check_learner_options, learner, learner_options
 from longtail.cli.terminal import Terminal, counted
-from longtail.errors import DataFormatError, InvalidInput, ModelFormatError
+from longtail.errors import InvalidInput, ModelFormatError
 
 if TYPE_CHECKING:
     from longtail.data import Corpus
@@ -127,14 +127,9 @@ def check_target(out: str, force: bool) -> None:
 
 
 def _train_on_rows(given: dict[str, Any], options: ReaderOptions, terminal: Terminal) -> _Trained:
-    try:
-        corpus = read(given["data"], "train", options)
-    except DataFormatError as error:
-        # What is in a stream cannot be seen beforehand, as it is of a file.
-        if given["data"] != STANDARD_INPUT or "these are groups" not in error.reason:
-            raise
-        reason = error.reason.partition("; these are groups")[0]
-        raise DataFormatError(error.path, error.line, f"{reason}; for groups say --strategy auto") from None
+    # Unlike a file, a stream cannot be examined beforehand.
+    grouped = "say --strategy auto" if given["data"] == STANDARD_INPUT else ""
+    corpus = read(given["data"], "train", options, grouped=grouped)
     if not corpus.n_rows:
         raise InvalidInput(f"{called(given['data'])} has no rows; there is nothing to learn from")
     check_feature_options(given, corpus)

@@ -161,11 +161,11 @@ def read_text_lines(
     for number, line in read_lines(source, limit, comment):
         try:
             text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
+        except UnicodeDecodeError as undecodable:
             raise DataFormatError(
                 source_name(source),
                 number,
-                f"byte {error.start + 1} of the line is not UTF-8 ({error.reason}); save the file as UTF-8",
+                f"byte {undecodable.start + 1} of the line is not UTF-8 ({undecodable.reason}); save the file as UTF-8",
             ) from None
         yield number, text.removeprefix("\ufeff") if number == 1 else text
 

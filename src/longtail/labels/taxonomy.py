@@ -133,8 +133,9 @@ def _build(
     if missing == "error" and alone.any():
         first = ", ".join(name(int(item)) for item in np.flatnonzero(alone)[:_NAMES_SHOWN])
         raise InvalidInput(
-            f"{np.count_nonzero(alone)} of {n_labels} labels have no parent ({first}); add them, "
-            f"or choose missing='root' to put them below the root or missing='drop' to leave them out"
+            f"{np.count_nonzero(alone)} of {n_labels} labels have no parent ({first})",
+            code="labels_without_parent",
+            advice="add them, or choose missing='root' to put them below the root or missing='drop' to leave them out",
         )
     own = np.zeros(n_items, dtype=np.int64)
     own[:n_labels] = 1 if missing == "root" else ~alone
@@ -251,7 +252,7 @@ def read_taxonomy(path: PathName, label_names: Sequence[str], missing: str = "er
     try:
         return from_parents(parents, len(label_names), label_names, missing)
     except InvalidInput as error:
-        raise DataFormatError(path, None, str(error)) from None
+        raise DataFormatError(path, None, error.problem, code=error.code, advice=error.advice) from None
 
 
 def write_taxonomy(hierarchy: LabelHierarchy, path: PathName, label_names: Sequence[str]) -> None:

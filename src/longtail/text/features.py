@@ -276,19 +276,18 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         if lowest > highest:
             raise InvalidInput(
                 f"min_df={self.min_df} asks for at least {lowest:g} of {n_texts} texts and max_df={self.max_df} for "
-                f"at most {highest:g}; no feature can have both. Lower min_df or raise max_df"
+                f"at most {highest:g}; no feature can satisfy both",
+                code="words_too_rare",
+                advice="lower min_df or raise max_df",
             )
         kept = np.flatnonzero((frequencies >= lowest) & (frequencies <= highest))
         if len(kept) == 0:
-            setting = (
-                f"lower min_df={self.min_df}"
-                if frequencies.max() < lowest
-                else f"lower min_df={self.min_df} or raise max_df={self.max_df}"
-            )
+            also = "" if frequencies.max() < lowest else f" or raise max_df={self.max_df}"
             raise InvalidInput(
                 f"none of the {len(frequencies)} features of {n_texts} texts is left: they occur in "
-                f"{frequencies.min()} to {frequencies.max()} texts, and {lowest:g} to {highest:g} are asked for; "
-                f"{setting}"
+                f"{frequencies.min()} to {frequencies.max()} texts, and {lowest:g} to {highest:g} are asked for",
+                code="words_too_rare",
+                advice=f"lower min_df={self.min_df}{also}",
             )
         kept = vocabulary.sorted(kept)
         if self.max_features is not None and len(kept) > self.max_features:
@@ -333,8 +332,8 @@ def _checked_tokens(state: State) -> tuple[Array, Array]:
         raise ModelFormatError("TextFeatures: 'token_offsets' must rise from 0 to the length of 'token_bytes'")
     try:
         str(text.data, "utf-8")
-    except UnicodeDecodeError as error:
-        raise ModelFormatError(f"TextFeatures: 'token_bytes' is not UTF-8: {error.reason}") from None
+    except UnicodeDecodeError as undecodable:
+        raise ModelFormatError(f"TextFeatures: 'token_bytes' is not UTF-8: {undecodable.reason}") from None
     if (text[offsets[:-1]] & 0xC0 == 0x80).any():
         raise ModelFormatError("TextFeatures: 'token_offsets' cuts a character in two")
     if not kernels.ascending(text, offsets):

@@ -91,7 +91,7 @@ def test_faults_name_the_line_and_the_reason(tmp_path, content, line, reason):
         read(tmp_path, content)
     assert caught.value.path == str(tmp_path / "groups.txt")
     assert caught.value.line == line
-    assert reason in caught.value.reason.replace("\\\\", "\\")
+    assert reason in str(caught.value).replace("\\\\", "\\")
 
 
 def test_a_cut_file_is_an_error(tmp_path):

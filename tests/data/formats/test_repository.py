@@ -67,7 +67,7 @@ def test_an_error_names_file_line_and_reason(tmp_path):
     with pytest.raises(DataFormatError) as caught:
         read_repository(path)
     assert (caught.value.path, caught.value.line) == (str(path), 3)
-    assert caught.value.reason == "value 'nan' of feature 1 is not a finite number"
+    assert caught.value.problem == f"{path}:3: value 'nan' of feature 1 is not a finite number"
 
 
 def test_a_cut_file_is_an_error(tmp_path):

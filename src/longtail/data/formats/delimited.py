@@ -215,14 +215,24 @@ def _find_columns(
         if len(places) != 1 and _is_number(column):
             if not 0 <= int(column) < width:
                 known = f": {listed}" if listed else ""
-                raise DataFormatError(path, line, f"no column {column}: there are {width}, numbered from 0{known}")
+                raise DataFormatError(
+                    path,
+                    line,
+                    f"no column {column}: there are {width}, numbered from 0{known}",
+                    code="column_out_of_range",
+                    column=column,
+                )
             return int(column)
         if len(places) != 1:
             fault = f"{len(places)} columns are named" if places else "no column is named"
             raise DataFormatError(
                 path,
                 line,
-                f"{fault} {column!r}; the columns are {listed}: choose those of text and labels",
+                f"{fault} {column!r}; the columns are {listed}",
+                code="ambiguous_column" if places else "missing_column",
+                column=column,
+                found=names or (),
+                advice="choose the columns of text and labels",
             )
         return places[0]
 

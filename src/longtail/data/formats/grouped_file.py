@@ -17,7 +17,7 @@ from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.data.corpus import Corpus
-from longtail.data.formats.repository import LabelNames, resolve_label_names, write_label_names
+from longtail.data.formats.label_names import LabelNames, resolve_label_names, write_label_names
 from longtail.data.grouped import GroupedCorpus
 from longtail.data.streams import PathName, read_lines, writing
 from longtail.errors import DataFormatError

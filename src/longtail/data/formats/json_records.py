@@ -22,7 +22,11 @@ Built = TypeVar("Built")
 
 
 class FaultError(Exception):
-    """What is wrong with a line."""
+    """What is wrong with a line, and the facts that a `DataFormatError` has beside its message."""
+
+    def __init__(self, reason: str, **facts: Any) -> None:
+        super().__init__(reason)
+        self.facts = facts
 
 
 def check_unknown(unknown: str) -> None:
@@ -48,11 +52,12 @@ def read_records(
             found = parse_object(line)
             if found.keys() - keys and unknown != "ignore":
                 if unknown == "error":
-                    raise FaultError(f"unknown key {min(found.keys() - keys)!r}; known are {_listed(keys)}")
+                    key = min(found.keys() - keys)
+                    raise FaultError(f"unknown key {key!r}; known are {_listed(keys)}", code="unknown_key", name=key)
                 others.update(found.keys() - keys)
             record = build(number, found)
         except FaultError as fault:
-            raise DataFormatError(name, number, str(fault)) from None
+            raise DataFormatError(name, number, str(fault), **fault.facts) from None
         yield record
     if others:
         shown = ", ".join(f"{key!r} in {count} lines" for key, count in others.most_common(_WARNED_KEYS))
@@ -65,13 +70,13 @@ def parse_object(line: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except json.JSONDecodeError as error:
-        raise FaultError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
+        raise FaultError(f"not JSON: {error.msg} at character {error.pos + 1}", code="not_json") from None
     except RecursionError:
-        raise FaultError("not readable JSON: nested too deeply") from None
+        raise FaultError("not readable JSON: nested too deeply", code="not_json") from None
     except ValueError as error:  # a whole number of thousands of digits
-        raise FaultError(f"not readable JSON: {error}") from None
+        raise FaultError(f"not readable JSON: {error}", code="not_json") from None
     if not isinstance(found, dict):
-        raise FaultError(f"expected an object {{...}}, found {_kind(found)}")
+        raise FaultError(f"expected an object {{...}}, found {_kind(found)}", code="not_an_object")
     return found
 
 
@@ -128,7 +133,7 @@ def as_line(record: dict[str, Any]) -> bytes:
 
 def _required(found: dict[str, Any], key: str) -> Any:
     if key not in found:
-        raise FaultError(f"no key {key!r}; the keys are {_listed(found)}")
+        raise FaultError(f"no key {key!r}; the keys are {_listed(found)}", code="missing_key", name=key, found=found)
     return found[key]
 
 

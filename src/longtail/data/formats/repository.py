@@ -5,7 +5,7 @@ Numbers start at 0. A row without labels starts with a blank. Names of labels st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,21 +15,20 @@ from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.data.corpus import Corpus
-from longtail.data.streams import PathName, read_blocks, read_names, writing
+from longtail.data.formats.grouped_file import looks_like_groups
+from longtail.data.formats.label_names import LabelNames, resolve_label_names, write_label_names
+from longtail.data.formats.rows import check_width
+from longtail.data.streams import PathName, read_blocks, writing
 from longtail.errors import DataFormatError, InvalidInput
-from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import split
 from longtail.progress import task
 
-_NAMES_FILE = "labels.txt"
+_HEADER = re.compile(rb"[ \t]*[0-9]{1,18}[ \t]+[0-9]{1,18}[ \t]+[0-9]{1,18}[ \t]*\r?")
+_SHOWN = 40
 # A row may well have a million features.
 _LINE_LIMIT = 2**28
 _ROWS_WRITTEN_AT_ONCE = 2000
-# A short string and its place in a tuple.
-_NAME_BYTES = 64
-
-LabelNames = Sequence[str] | PathName | None
 
 
 def read_repository(path: PathName, *, label_names: LabelNames = None, header: bool = True) -> Corpus:
@@ -68,13 +67,16 @@ def read_repository(path: PathName, *, label_names: LabelNames = None, header: b
            [0, 0, 0, 0]])
     """
     parser = kernels.RepositoryText(header, _LINE_LIMIT)
+    first_line = b""
     with closing(read_blocks(path)) as blocks:
         for block in blocks:
+            first_line = first_line or block.partition(b"\n")[0]
             if not parser.feed(block):
                 break
     arrays = parser.finish()
     if arrays is None:
-        raise DataFormatError(path, *parser.error)
+        line, reason = parser.error
+        raise _fault(path, line, reason, first_line if header else b"")
     rows, n_features, n_labels = parser.shape
     indptr, indices, values, label_indptr, label_indices = arrays
     check_width(path, n_features)
@@ -85,33 +87,18 @@ def read_repository(path: PathName, *, label_names: LabelNames = None, header: b
     return Corpus(labels=labels, label_names=names, features=features)
 
 
-def check_width(path: PathName, width: int) -> None:
-    """Raise `NotEnoughMemory` where a file claims so many columns, or rows, that they cannot even be counted.
-
-    A sparse matrix takes no bytes for those that are empty, so that a small file can claim any number of them.
-    """
-    plan = {"counts": 8 * width}
-    MemoryPlan(f"counting {width} columns of {path}", plan, "Is the file what you think it is?").check()
-
-
-def resolve_label_names(label_names: LabelNames, path: PathName, count: int, at_least: bool = False) -> Sequence[str]:
-    """Names for `count` labels (or more, where `at_least`) of a file: given, from a file, or the numbers."""
-    origin = "label_names"
-    if label_names is None:
-        beside = Path(path).parent / _NAMES_FILE
-        if not beside.is_file():
-            plan = MemoryPlan(f"naming the {count} labels of {path}", {"names": count * _NAME_BYTES})
-            plan.check()
-            return [str(number) for number in range(count)]
-        label_names = beside
-    if isinstance(label_names, str) or not isinstance(label_names, Sequence):
-        origin = str(label_names)
-        label_names = read_names(label_names)
-    if len(label_names) < count or (len(label_names) != count and not at_least):
-        raise DataFormatError(
-            path, None, f"{count} labels, but {origin} has {len(label_names)} names; give the right ones as label_names"
+def _fault(path: PathName, line: int | None, reason: str, header: bytes) -> DataFormatError:
+    if line == 1 and header and not _HEADER.fullmatch(header):
+        found = repr(header[:_SHOWN].decode("ascii", "backslashreplace").rstrip("\r"))
+        return DataFormatError(
+            path,
+            line,
+            f"expected the header, three whole numbers 'rows features labels', but found {found}",
+            code="no_header",
+            advice="if the file has no header, read it with header=False",
         )
-    return label_names
+    is_groups = Path(path).is_file() and looks_like_groups(path)
+    return DataFormatError(path, line, reason, code="groups_file" if is_groups else None)
 
 
 def write_repository(corpus: Corpus, path: PathName) -> None:
@@ -129,21 +116,6 @@ def write_repository(corpus: Corpus, path: PathName) -> None:
         for chosen in split(rows, _ROWS_WRITTEN_AT_ONCE):
             stream.write(_format_rows(corpus.labels[chosen], corpus.features[chosen]))
             advance(chosen.stop - chosen.start)
-
-
-def write_label_names(label_names: Sequence[str], path: PathName) -> None:
-    """Put names that are not just numbers into ``labels.txt`` beside `path`; refuse if it names other labels."""
-    beside = Path(path).parent / _NAMES_FILE
-    names = list(label_names)
-    if beside.exists():
-        if read_names(beside) != names:
-            raise InvalidInput(f"{beside} names other labels than the corpus; write to another directory")
-    elif names != [str(number) for number in range(len(names))]:
-        for name in names:
-            if "\n" in name or "\r" in name:
-                raise InvalidInput(f"the label {name!r} holds a line end and cannot stand on a line of {_NAMES_FILE}")
-        with writing(beside) as stream:
-            stream.writelines(f"{name}\n".encode() for name in names)
 
 
 def _format_rows(labels: Any, features: Any) -> bytes:

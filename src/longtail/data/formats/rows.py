@@ -13,6 +13,7 @@ from longtail.data.corpus import Corpus
 from longtail.data.grouped import GroupedCorpus, memberships
 from longtail.data.streams import PathName
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.memory import MemoryPlan
 
 
 class _LabelCollector:
@@ -113,3 +114,12 @@ def corpus_from_file(path: PathName, **parts: Any) -> Corpus:
         return Corpus(**parts)
     except InvalidInput as error:
         raise DataFormatError(path, None, str(error)) from None
+
+
+def check_width(path: PathName, width: int) -> None:
+    """Raise `NotEnoughMemory` where a file claims so many columns, or rows, that they cannot even be counted.
+
+    A sparse matrix takes no bytes for those that are empty, so that a small file can claim any number of them.
+    """
+    plan = {"counts": 8 * width}
+    MemoryPlan(f"counting {width} columns of {path}", plan, "Is the file what you think it is?").check()

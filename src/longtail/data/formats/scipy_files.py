@@ -17,9 +17,9 @@ from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.data.corpus import Corpus
+from longtail.data.formats.label_names import LabelNames, resolve_label_names, write_label_names
 from longtail.data.formats.npy_headers import read_header
-from longtail.data.formats.repository import LabelNames, check_width, resolve_label_names, write_label_names
-from longtail.data.formats.rows import corpus_from_file
+from longtail.data.formats.rows import check_width, corpus_from_file
 from longtail.data.streams import PathName, writing
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.memory import MemoryPlan
