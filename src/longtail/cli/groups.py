@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +34,6 @@ PLACING = ("eagle", "eagle-0", "iterate")
 STRATEGIES = ("auto", *PLACING, "all")
 RULES = ("joint", "count", "argmax")
 EMBEDDED = "python-api"
-_FEW = 10
 
 
 def group_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -190,7 +187,6 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
     import numpy as np
 
     from longtail.aggregated import AggregatedClassifier
-    from longtail.aggregated.classifier import FEWEST_GROUPS
     from longtail.cli.features import make_features
     from longtail.tagger import Tagger
 
@@ -212,20 +208,9 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
     )
     if model.strategy != "auto":
         terminal.say(f"strategy: {model.strategy}, as asked for")
-    else:
-        usable = int(np.count_nonzero((np.diff(corpus.group_labels.indptr) > 0) & (corpus.group_sizes > 0)))
-        held_out = round(model.holdout * usable)
-        if usable >= FEWEST_GROUPS and held_out < _FEW:
-            terminal.say(f"strategy: {held_out} groups to compare strategies by are few; choose one with --strategy")
-    with quiet_about("longtail.choice"):
-        model.fit(X, corpus.groups, corpus.group_labels)
+    model.fit(X, corpus.groups, corpus.group_labels)
     labelled = corpus.labelled(model.row_labels_)
     learnt_from = np.diff(labelled.labels.indptr) > 0
-    terminal.say(
-        f"learnt from {counted(int(learnt_from.sum()), 'row')} with "
-        f"{labelled.labels.nnz / learnt_from.sum():.1f} labels each; "
-        f"{counted(int((~learnt_from).sum()), 'row')} got none"
-    )
     return Tagger.from_fitted(features, model.estimator_, labelled.select(learnt_from)), choice.reasons
 
 
@@ -261,17 +246,3 @@ def without_empty_groups(corpus: GroupedCorpus, terminal: Terminal) -> GroupedCo
     have = f"{counted(len(lost), 'group')} {'has' if len(lost) == 1 else 'have'}"
     terminal.say(f"{have} labels and no rows, {first} for one; these labels are left out")
     return replace(corpus, group_labels=labels)
-
-
-@contextmanager
-def quiet_about(*names: str) -> Iterator[None]:
-    """Let these loggers warn only: a strategy may train a dozen models, and lines about each would hide the rest."""
-    loggers = [logging.getLogger(name) for name in names]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
