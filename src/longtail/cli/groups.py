@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from longtail.cli.inputs import (
     GROUPS,
@@ -22,6 +20,7 @@ from longtail.cli.inputs import (
     read,
 )
 from longtail.cli.learners import learner
+from longtail.cli.options import add_options, option
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput
 
@@ -36,18 +35,19 @@ RULES = ("joint", "count", "argmax")
 EMBEDDED = "python-api"
 
 
-def group_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say which rows of DATA are a group to a command."""
-    for option in (
-        click.option(
-            "--group-column",
-            metavar="NAME",
-            help="DATA is delimited; rows with the same value in this column are a group.",
-        ),
-        click.option("--groups", metavar="FILE", help="DATA has no labels; FILE has groups of its rows and labels."),
-    ):
-        function = option(function)
-    return function
+@dataclass(frozen=True)
+class GroupOptions:
+    """Which rows of DATA form a group."""
+
+    section = "Groups"
+
+    groups: str | None = option(metavar="FILE", help="File with groups of the rows of DATA, and the labels of each.")
+    group_column: str | None = option(
+        metavar="NAME", help="Column of a delimited file; rows with the same value form a group."
+    )
+
+
+group_options = add_options(GroupOptions)
 
 
 def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
