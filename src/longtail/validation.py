@@ -289,14 +289,26 @@ def _checked_rows(items: Iterator[Any]) -> Iterator[str]:
         yield text
 
 
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer of Python or NumPy; booleans are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """Return the value as a Python integer, or raise `InvalidInput`.
+
+    >>> check_whole("k", np.int64(5))
+    5
+    """
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InvalidInput(f"{name} is {value!r}; expected a whole number {bounds}")
+    return int(value)
+
+
 def check_k(k: Any, n_rows: int = 0) -> int:
     """Check the number of labels asked for, and that a ranking of so many for every row fits into memory."""
-    if type(k) is not int:
-        if isinstance(k, bool) or not isinstance(k, int | np.integer):
-            raise InvalidInput(f"k is {k!r}; expected a whole number of at least 1")
-        k = int(k)
-    if k < 1:
-        raise InvalidInput(f"k is {k}; expected a whole number of at least 1")
+    k = check_whole("k", k)
     if k * n_rows > _CELLS_WITHOUT_PLAN:
         MemoryPlan(
             f"a ranking of {k:,} labels for each of {n_rows:,} rows",

@@ -11,8 +11,7 @@ import longtail
 from longtail import AggregatedClassifier, LabelTree, OneVsRest, Ridge
 from longtail.aggregated import aggregate_labels
 from longtail.aggregated.aggregation import Aggregation
-from longtail.aggregated.evidence import explained
-from longtail.aggregated.refinement import member_scores
+from longtail.aggregated.refinement import explained, member_scores
 from longtail.errors import InvalidInput, LongtailError, ModelFormatError
 from longtail.metrics import precision_at_k
 from tests.aggregated.examples import grouped_problem, planted_problem
@@ -93,7 +92,7 @@ def test_auto_compares_nothing_by_a_few_groups(rng, caplog):
     with caplog.at_level("INFO", logger="longtail.aggregated"):
         few = make(strategy="auto").fit(X, groups[:38, :19], np.eye(19))
     assert (few.strategy_, few.evidence_) == ("iterate", {})
-    assert "19 groups are too few to compare strategies by; taking iterate" in caplog.text
+    assert "19 groups are too few to compare strategies; taking iterate" in caplog.text
     enough = make(strategy="auto").fit(np.vstack([X, X[:2]]), groups, np.eye(20))
     assert set(enough.evidence_) == set(STRATEGIES)
 

@@ -299,11 +299,11 @@ def test_a_model_of_groups_is_a_model_of_rows(longtail: Callable) -> None:
 def test_training_chooses_a_strategy_and_says_why(longtail: Callable) -> None:
     result = longtail("train", "pages.jsonl", "--out", "model", "--alpha", "0.1")
     assert result.code == 0
-    assert "5 groups are too few to compare strategies by; taking iterate\n" in result.err
+    assert "5 groups are too few to compare strategies; taking iterate\n" in result.err
     assert result.err.count("learner: ") == 1
     Path("more.jsonl").write_text(re.sub('"id": "p[0-9]", ', "", PAGES) * 4, encoding="utf-8")
     result = longtail("train", "more.jsonl", "--out", "other", "--alpha", "0.1")
-    assert "strategy: 4 groups to compare strategies by are few; choose one with --strategy" in result.err
+    assert "strategies are compared on only 4 groups; consider choosing one yourself" in result.err
     assert "labels of held-out groups explained: all " in result.err
     assert result.err.count("learner: ") == 1
 

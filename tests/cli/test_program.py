@@ -101,7 +101,7 @@ def test_the_version(longtail: Callable) -> None:
         (["predict", "m", "notes.jsonl", "--text", "a"], "Error: give either DATA or --text"),
         (
             ["evaluate", "m", "notes.jsonl", "-k", "1,²"],
-            "Error: Invalid value for '-k': expected numbers of places such as 1,3,5",
+            "Error: Invalid value for '-k': expected whole numbers such as 1,3,5",
         ),
         *(
             (
@@ -120,7 +120,7 @@ def test_the_version(longtail: Callable) -> None:
         ),
         (
             ["evaluate", "m", "notes.jsonl", "-k", "1,x"],
-            "Error: Invalid value for '-k': expected numbers of places such as 1,3,5",
+            "Error: Invalid value for '-k': expected whole numbers such as 1,3,5",
         ),
         (
             ["evaluate", "m", "notes.jsonl", "--propensity", "0.5"],

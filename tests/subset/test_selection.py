@@ -429,29 +429,29 @@ def test_leverage_scores_of_many_labels_are_those_of_few(monkeypatch: pytest.Mon
     np.testing.assert_allclose(selection._leverage(Y, 3), exact, atol=0.05)
     assert exact.sum() == pytest.approx(3)
     monkeypatch.setenv("LONGTAIL_MEMORY", "1K")
-    with pytest.raises(NotEnoughMemory, match=r"leverage scores needs .* Choose fewer labels"):
+    with pytest.raises(NotEnoughMemory, match=r"leverage scores needs .* Select fewer labels"):
         selection._leverage(Y, 3)
 
 
 @pytest.mark.parametrize(
     ("n_labels", "given", "message"),
     [
-        (4, {}, "n_labels is 4, but Y has only 3 labels; choose at most as many"),
+        (4, {}, "n_labels is 4, but there are only 3 labels"),
         (0, {}, "n_labels is 0; expected a whole number of at least 1"),
         (1.5, {}, "n_labels is 1.5; expected a whole number"),
         (2, {"criterion": "best"}, "criterion is 'best'; expected one of 'cut', 'penalised cut'"),
-        (2, {"criterion": "predictable cut"}, "the criterion 'predictable cut' needs scores; give those of "),
+        (2, {"criterion": "predictable cut"}, "the criterion 'predictable cut' needs scores: compute longtail.ridge"),
         (2, {"criterion": "score"}, "the criterion 'score' needs scores"),
-        (2, {"scores": [1, 2]}, r"scores have the shape \(2,\); expected a number for each of 3 labels"),
-        (2, {"scores": [1, 2, np.nan]}, "scores contain NaN or infinity"),
-        (2, {"scores": ["a", "b", "c"]}, "scores cannot be read as numbers; expected 3 of them"),
+        (2, {"scores": [1, 2]}, r"scores has shape \(2,\); expected one number for each of the 3 labels"),
+        (2, {"scores": [1, 2, np.nan]}, "scores contains NaN or infinity"),
+        (2, {"scores": ["a", "b", "c"]}, "scores cannot be converted to numbers; expected 3 numbers"),
         (2, {"penalty": -1}, "penalty is -1; expected a number at least 0"),
         (2, {"penalty": 1e20}, r"penalty is 1e\+20; expected a number at least 0 and at most 1e\+09"),
         (2, {"score_weight": 1e20}, r"score_weight is 1e\+20; expected a number at least 0 and at most 1e\+09 or None"),
         (2, {"score_weight": np.inf}, "score_weight is inf; expected a number at least 0 and at most"),
         (2, {"method": "quick"}, "method is 'quick'; expected one of 'auto', 'lazy', 'stochastic'"),
         (2, {"random_state": -1}, "random_state is -1; expected"),
-        (2, {"affinity": as_affinity(np.zeros((2, 2)))}, "the affinity is of 2 labels and Y has 3; give one that was"),
+        (2, {"affinity": as_affinity(np.zeros((2, 2)))}, "the affinity has 2 labels and Y has 3; compute the affinity"),
         (2, {"affinity": as_affinity(-np.ones((3, 3)))}, "the weights of an affinity must be finite, at least 0"),
         (2, {"affinity": as_affinity(np.eye(3))}, "and 0 on the diagonal"),
     ],

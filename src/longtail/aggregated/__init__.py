@@ -1,17 +1,31 @@
 """Labels known only for groups of rows: EAGLE (Shen et al., ICML 2020) finds which member each label belongs to."""
 
+from longtail.aggregated.aggregation import Aggregation
 from longtail.aggregated.assignment import Assignment, assign_labels
 from longtail.aggregated.classifier import AggregatedClassifier
 from longtail.aggregated.grouping import clustered_groups, random_groups
+from longtail.aggregated.labelling import (
+    AssignedCorpus,
+    LabelledRow,
+    assign,
+    without_empty_groups,
+    without_unused_labels,
+)
 from longtail.aggregated.vectors import GroupRobustLabelVectors
 from longtail.data import aggregate_labels
 
 __all__ = [
     "AggregatedClassifier",
+    "Aggregation",
+    "AssignedCorpus",
     "Assignment",
     "GroupRobustLabelVectors",
+    "LabelledRow",
     "aggregate_labels",
+    "assign",
     "assign_labels",
     "clustered_groups",
     "random_groups",
+    "without_empty_groups",
+    "without_unused_labels",
 ]

@@ -1,9 +1,11 @@
-"""`AggregatedClassifier`: any estimator of the package, trained on labels that are known only for groups of rows."""
+"""`AggregatedClassifier`: trains any estimator where labels are known only for groups of rows."""
 
 from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from longtail import progress
 from longtail.aggregated.aggregation import Aggregation
 from longtail.aggregated.assignment import RULES, Assignment, place_labels
-from longtail.aggregated.evidence import explained
-from longtail.aggregated.refinement import refine
+from longtail.aggregated.refinement import explained, refine
 from longtail.aggregated.vectors import search_rows, vectors_of
 from longtail.arrays import Array
 from longtail.choice import check_learner, choose_learner
@@ -29,8 +30,9 @@ _log = logging.getLogger(__name__)
 
 STRATEGIES = ("iterate", "eagle", "eagle-0", "all", "auto")
 _DEFAULT = "iterate"
-# Groups with members and labels from which on a fifth of them says something about strategies.
-FEWEST_GROUPS = 20
+# Strategy auto needs this many groups with members and labels to compare strategies.
+_FEWEST_GROUPS = 20
+_FEW_HELD_OUT = 10
 
 
 class AggregatedClassifier(Estimator):
@@ -38,47 +40,51 @@ class AggregatedClassifier(Estimator):
 
     Parameters
     ----------
-    estimator : LabelTree, OneVsRest, Ridge, RidgeCV, LabelSubsetClassifier, MultiHeadClassifier or None
-        What learns once labels have their rows; None chooses by the size of the data.
+    estimator : Estimator or None
+        Learns from the rows once these have labels. None chooses one by the size of the data.
     strategy : {"iterate", "eagle", "eagle-0", "all", "auto"}
-        eagle: labels go to the rows most similar to vectors found by `GroupRobustLabelVectors`; eagle-0: to vectors
-        that are plain means (`n_iter` does not count). iterate: as eagle, and from there on models are trained and
-        place the labels of the groups they did not see, `rounds` times. all: every member gets every label of its
-        groups. auto: trains each on four fifths of the groups and takes the one that explains the other groups best;
-        iterate where fewer than 20 groups have members and labels, which tell too little.
+        How labels find their rows.
+
+        - eagle: labels go to the rows most similar to the vectors of `GroupRobustLabelVectors`.
+        - eagle-0: the vectors are plain means; `n_iter` is ignored.
+        - iterate: starts as eagle. Then, `rounds` times, models trained on some of the groups place the labels of the
+          others.
+        - all: every member gets every label of its groups.
+        - auto: trains each of these on part of the groups and takes the one that explains the held-out groups best.
+          With fewer than 20 groups that have members and labels it takes iterate.
     rule : {"joint", "count", "argmax"}
-        How a label that is in a group finds its members, see `assign_labels`.
+        Which members get a label of their group, see `assign_labels`.
     n_iter, step
-        Sweeps of the search for label vectors and how far each goes.
+        Number and length of the steps in the search for label vectors.
     rounds : int
-        How often labels are placed anew by strategy iterate.
+        How often strategy iterate places the labels again.
     folds : int
-        Parts that the groups are divided into for that.
+        Into how many parts strategy iterate divides the groups.
     holdout : float
-        Share of the groups that strategy auto judges by.
+        Share of the groups that strategy auto holds out.
     random_state : int or None
-        Of the division of groups.
+        Seed for dividing the groups.
     n_jobs : int or None
-        Threads of the search; those of the estimator are its own.
+        Threads of the search for label vectors; None uses every core. The estimator has its own.
 
     Attributes
     ----------
     estimator_ : the trained estimator
     strategy_ : str
-        The strategy followed: that of auto, or `strategy`.
+        `strategy`, or the one that auto took.
     evidence_ : dict
-        Strategies that auto tried, and the share of the labels of held-out groups each explained; empty where it
-        tried none.
+        The strategies that auto tried, and the share of the labels of held-out groups that each explained. Empty
+        where it tried none.
     row_labels_ : csr_array of shape (n_rows, n_labels)
-        What the estimator was trained on. Rows without labels were left out.
+        The labels that the estimator was trained on. Rows without labels were left out.
     label_vectors_ : csr_array of shape (n_labels, n_features) or None
         None for strategy all.
     assignment_ : Assignment or None
-        Where each label went and how sure that is; None for strategy all.
+        Which row each label went to, and how sure that is. None for strategy all.
 
     Notes
     -----
-    A loaded model predicts; ``row_labels_``, ``label_vectors_``, ``assignment_`` and ``evidence_`` are not saved.
+    A saved model does not keep ``row_labels_``, ``label_vectors_``, ``assignment_`` and ``evidence_``.
 
     Examples
     --------
@@ -145,14 +151,26 @@ class AggregatedClassifier(Estimator):
         X : sparse matrix or array-like of shape (n_rows, n_features)
             Usually with rows of length 1.
         groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
-            Groups may overlap, differ in size and be empty. Rows in no group are left out.
+            Groups may overlap, differ in size and be empty. Rows in no group are ignored.
         group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
-            How often a label is in a group, or 1 where it is there at all.
+            How often each label is in a group, or 1 where the number is unknown.
         """
         X, aggregation, seed = self._checked(X, groups, group_labels)
+        if not len(aggregation.label_groups):
+            raise InvalidInput(
+                f"nothing to learn from: {aggregation.n_groups} groups, none of them with members and labels",
+                code="nothing_to_learn",
+            )
         self.__dict__.pop("estimator_", None)
         self.strategy_, self.evidence_ = self._chosen_strategy(X, aggregation, seed)
         self.row_labels_, self.label_vectors_, self.assignment_ = self._label_rows(X, aggregation, self.strategy_, seed)
+        labelled = int(np.count_nonzero(np.diff(self.row_labels_.indptr)))
+        _log.info(
+            "training on %s rows with %.1f labels each; %s rows got no label",
+            f"{labelled:,}",
+            self.row_labels_.nnz / labelled,
+            f"{X.shape[0] - labelled:,}",
+        )
         self._take(self._train_on_labelled(X, self.row_labels_))
         return self
 
@@ -161,41 +179,41 @@ class AggregatedClassifier(Estimator):
         self.n_features_in_, self.n_labels_ = int(estimator.n_features_in_), int(estimator.n_labels_)
 
     def assign_labels(self, X: Any, groups: Any, group_labels: Any) -> Assignment:
-        """Only find the rows of the labels, as `fit` does, and train no estimator on them.
+        """Find the rows of the labels as `fit` does, without training an estimator on them.
 
-        Strategy iterate trains those that it places labels by. Strategy all places none, and is refused.
+        Strategy all assigns no labels and is refused.
         """
         X, aggregation, seed = self._checked(X, groups, group_labels)
         if self.strategy == "all":
             raise InvalidInput("strategy 'all' gives every label to every member; there is nothing to assign")
+        if not len(aggregation.label_groups):
+            return place_labels(aggregation, np.zeros(0), self.rule)
         strategy, tried = self._chosen_strategy(X, aggregation, seed)
-        if strategy == "all":  # the best for training places nothing: the best of the others
+        if strategy == "all":  # it assigns nothing, so take the best of the others
             strategy = max((name for name in tried if name != "all"), key=lambda name: tried[name])
         found = self._label_rows(X, aggregation, strategy, seed)[2]
         assert found is not None
         return found
 
     def _checked(self, X: Any, groups: Any, group_labels: Any) -> tuple[Any, Aggregation, int]:
-        """What there is to learn from, and a seed."""
+        """The checked arguments of `fit`, and a seed."""
         self._check_parameters()
         if self.estimator is not None:
             check_learner(self.estimator, type(self).__name__)
         X = as_features(X)
         aggregation = Aggregation.of(groups, group_labels, X.shape[0])
-        if not len(aggregation.label_groups):
-            raise InvalidInput(
-                f"nothing to learn from: {aggregation.n_groups} groups, none of them with members and labels"
-            )
         return X, aggregation, secrets.randbits(30) if self.random_state is None else int(self.random_state)
 
     def _chosen_strategy(self, X: Any, aggregation: Aggregation, seed: int) -> tuple[str, dict[str, float]]:
-        """The strategy to follow and, where several were tried for that, what each explained."""
+        """The strategy to follow and, where several were tried, the share of labels that each explained."""
         if self.strategy != "auto":
             return self.strategy, {}
         usable = np.unique(aggregation.label_groups)
-        if len(usable) < FEWEST_GROUPS:
-            _log.info("%d groups are too few to compare strategies by; taking %s", len(usable), _DEFAULT)
+        if len(usable) < _FEWEST_GROUPS:
+            _log.info("%d groups are too few to compare strategies; taking %s", len(usable), _DEFAULT)
             return _DEFAULT, {}
+        if (held_out := round(self.holdout * len(usable))) < _FEW_HELD_OUT:
+            _log.info("strategies are compared on only %d groups; consider choosing one yourself", held_out)
         evidence = self._try_strategies(X, aggregation, usable, seed)
         best = max(evidence, key=evidence.__getitem__)
         shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in evidence.items())
@@ -205,17 +223,18 @@ class AggregatedClassifier(Estimator):
     def _label_rows(
         self, X: Any, aggregation: Aggregation, strategy: str, seed: int
     ) -> tuple[Any, Any, Assignment | None]:
-        """Labels of rows, label vectors, and how the labels were placed."""
+        """Labels of rows, label vectors, and the assignment that led to them."""
         if strategy == "all":
             return aggregation.union(), None, None
         n_iter = 0 if strategy == "eagle-0" else self.n_iter
         search = search_rows(X, aggregation, n_iter, self.step, self.n_jobs)
         found = place_labels(aggregation, search.similarities, self.rule)
         if strategy == "iterate":
-            found = refine(
-                *(X, aggregation, found, search.similarities, self._train),
-                *(self.rule, self.rounds, self.folds, seed),
-            )
+            with _quiet():
+                found = refine(
+                    *(X, aggregation, found, search.similarities, self._train),
+                    *(self.rule, self.rounds, self.folds, seed),
+                )
         return found.row_labels, vectors_of(X, aggregation, search, None, self.n_jobs), found
 
     def _train(self, X: Any, Y: Any) -> Any:
@@ -231,20 +250,20 @@ class AggregatedClassifier(Estimator):
         return self._train(X[labelled], row_labels[labelled])
 
     def _try_strategies(self, X: Any, aggregation: Aggregation, usable: Array, seed: int) -> dict[str, float]:
-        """What a model of each strategy explains of the labels of groups that it did not see."""
+        """The share of the labels of held-out groups that a model of each strategy explains."""
         count = round(self.holdout * len(usable))
         if not 0 < count < len(usable):
             raise InvalidInput(
                 f"AggregatedClassifier: holdout={self.holdout} of {len(usable)} groups with members and labels leaves "
-                f"none for one of the parts; choose a strategy other than 'auto'"
+                f"none to train on or none to compare on; choose a strategy other than 'auto'"
             )
         held = np.zeros(aggregation.n_groups, dtype=bool)
         held[np.random.default_rng(seed).permutation(usable)[:count]] = True
         seen, unseen = aggregation.restricted_to(~held), aggregation.restricted_to(held)
         evidence = {}
-        # The first of equals is taken: the cheapest.
+        # Cheapest first: of equally good strategies the first is taken.
         for strategy in ("all", "eagle-0", "eagle", "iterate"):
-            with progress.stage(f"trying {strategy}"):
+            with progress.stage(f"trying {strategy}"), _quiet():
                 model = self._train_on_labelled(X, self._label_rows(X, seen, strategy, seed)[0])
             evidence[strategy] = explained(model, X, unseen)
         return evidence
@@ -302,7 +321,19 @@ class AggregatedClassifier(Estimator):
         model = cls._from_params(state)
         model.strategy_ = state.fact("strategy", str)
         if model.strategy_ not in STRATEGIES:
-            raise ModelFormatError(f"{state.kind}: no strategy is called {model.strategy_!r}")
+            raise ModelFormatError(f"{state.kind}: unknown strategy {model.strategy_!r}")
         model._take(put_learner_together(state.part("estimator")))
         model.estimator = model.estimator_
         return model
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Log only warnings: a strategy may train a dozen models, and the lines about each would bury the rest."""
+    logger = logging.getLogger("longtail")
+    level = logger.level
+    logger.setLevel(max(level, logging.WARNING))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,7 +1,7 @@
-"""Placing labels by what a trained model thinks, in turn with training: what EAGLE starts, iteration refines.
+"""Trained models place labels (strategy iterate) and are judged on held-out groups (strategy auto).
 
-A model that placed labels by its own training rows would confirm itself. So groups are divided into parts, and the
-labels of each part are placed by a model trained on the others. A row in groups of both brings all its labels along.
+A model that places the labels of its own training rows only confirms itself. So the groups are divided into parts, and
+the labels of each part are placed by a model that was trained on the other parts.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from longtail import progress
 from longtail.aggregated.aggregation import Aggregation
 from longtail.aggregated.assignment import Assignment, place_labels
 from longtail.arrays import Array
 
-CANDIDATES = 100  # best labels of a row that a model is asked for
+_CANDIDATES = 100  # labels that a model ranks for each row
+_MOST_PREDICTED = 100  # labels that a model may predict for a row of a held-out group
 
 
 def refine(
@@ -37,13 +39,13 @@ def refine(
     X : csr_array
     aggregation : Aggregation
     start : Assignment
-        What the first models are trained on.
+        The labels that the first models are trained on.
     similarities : float64 array
-        To label vectors, flat: they decide where no model sees the label in any member.
+        Similarities of members to label vectors, flat. They decide where the model ranks a label for no member.
     train : callable
         Fits a new estimator to rows and their labels.
     rule, rounds, folds, seed
-        How labels are placed; how often; parts of the groups; of the division into parts.
+        As in `AggregatedClassifier`.
     """
     found = start
     for number in range(rounds):
@@ -64,7 +66,7 @@ def refine(
 
 
 def _parts(n_groups: int, folds: int, generator: np.random.Generator) -> Iterator[tuple[Array, Array]]:
-    """Masks over groups: each part, and all others; where there is no other, the part itself."""
+    """Masks of groups: each part and all others, or the part itself where there is no other."""
     owners = generator.permutation(n_groups) % folds
     for fold in range(folds):
         part = owners == fold
@@ -73,15 +75,14 @@ def _parts(n_groups: int, folds: int, generator: np.random.Generator) -> Iterato
 
 
 def member_scores(model: Any, X: Any, aggregation: Aggregation, pairs: Array, similarities: Array) -> Array:
-    """What the model says of the members of some pairs (a mask), flat.
+    """The model's scores for the members of some pairs (a mask), flat.
 
-    The model is asked for the best labels of each row; a label not among them is put below all that are, in the order
-    of `similarities`.
+    The model ranks the best labels of each row. Labels beyond these get lower scores, in the order of `similarities`.
     """
-    members = _members_of(aggregation, pairs)
+    members = aggregation.members(slice(None))[np.repeat(pairs, aggregation.pair_sizes)]
     labels = np.repeat(aggregation.pair_labels[pairs], aggregation.pair_sizes[pairs])
     rows, places = np.unique(members, return_inverse=True)
-    top, values = model.predict_topk(X[rows], min(CANDIDATES, aggregation.n_labels))
+    top, values = model.predict_topk(X[rows], min(_CANDIDATES, aggregation.n_labels))
     there = top >= 0
     keys = (np.arange(len(rows))[:, None] * aggregation.n_labels + top)[there]
     known = values[there].astype(np.float64)
@@ -97,5 +98,36 @@ def member_scores(model: Any, X: Any, aggregation: Aggregation, pairs: Array, si
     return scores
 
 
-def _members_of(aggregation: Aggregation, pairs: Array) -> Array:
-    return aggregation.members(slice(None))[np.repeat(pairs, aggregation.pair_sizes)]
+def explained(model: Any, X: Any, held_out: Aggregation) -> float:
+    """How much of the labels of held-out groups a model explains, from 0 to 1: an F1 score, averaged over groups.
+
+    Each member predicts as many labels as members have on average. Where a group counts its labels, the predictions
+    of its members should have the same counts. Otherwise each prediction should be one of the group's labels, and
+    together they should cover these.
+    """
+    sizes = np.diff(held_out.group_indptr)
+    slots = np.bincount(held_out.label_groups, weights=held_out.counts, minlength=held_out.n_groups)
+    judged = np.flatnonzero((sizes > 0) & (slots > 0))
+    if not len(judged):
+        return 0.0
+    each = np.clip(np.round(slots / np.maximum(1, sizes)), 1, _MOST_PREDICTED).astype(np.int64)
+    rows, places = np.unique(held_out.group_rows, return_inverse=True)
+    top, _ = model.predict_topk(X[rows], int(min(each.max(), held_out.n_labels)))
+    groups = np.repeat(np.arange(held_out.n_groups), sizes)
+    predicted = top[places]
+    wanted = (np.arange(predicted.shape[1]) < each[groups][:, None]) & (predicted >= 0)
+    counts = sparse.coo_array(
+        (np.ones(int(wanted.sum())), (np.repeat(groups, wanted.sum(axis=1)), predicted[wanted])),
+        shape=(held_out.n_groups, held_out.n_labels),
+    ).tocsr()
+    truth = sparse.csc_array(
+        (held_out.counts.astype(np.float64), held_out.label_groups, held_out.label_indptr), shape=counts.shape
+    ).tocsr()
+    total = np.maximum(1, counts.sum(axis=1))[judged]
+    if (held_out.counts > 1).any():
+        shared = counts.minimum(truth).sum(axis=1)[judged]
+        return float(np.mean(2 * shared / (total + slots[judged])))
+    hits = counts.multiply(truth).sum(axis=1)[judged]
+    covered = (counts.minimum(truth)).sum(axis=1)[judged]
+    precision, recall = hits / total, covered / slots[judged]
+    return float(np.mean(2 * precision * recall / np.maximum(precision + recall, 1e-12)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from longtail.errors import InvalidInput
+from longtail.validation import check_whole
 
 
 def count_argmaxable(n: int, d: int, bias: bool = False) -> int:
@@ -90,9 +90,3 @@ def sum_of_binomials(n: int, most: int) -> int:
         total += binomial
         binomial = binomial * (n - i) // (i + 1)
     return total
-
-
-def check_whole(name: str, value: int, low: int) -> None:
-    """Raise `InvalidInput` where `value` is no whole number of at least `low`."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < low:
-        raise InvalidInput(f"{name} is {value!r}; expected a whole number of at least {low}")

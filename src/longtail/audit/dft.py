@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.audit.counting import check_whole, dimensions_needed
+from longtail.audit.counting import dimensions_needed
 from longtail.audit.structure import add_slack
 from longtail.errors import InvalidInput
+from longtail.validation import check_whole
 
 # Strengths of a factor 1 + a cos(t - c) that are tried to flatten a witness; below 1, so that it has no zero.
 _STRENGTHS = (0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)

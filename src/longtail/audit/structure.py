@@ -16,9 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
-from longtail.audit.counting import check_whole
 from longtail.errors import InvalidInput
-from longtail.validation import as_labels
+from longtail.validation import as_labels, check_whole
 
 MOST_MINORS = 200_000
 

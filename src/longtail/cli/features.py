@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from longtail.cli.options import add_options, option
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
@@ -19,39 +20,38 @@ if TYPE_CHECKING:
 _FEW_TEXTS = 50
 
 
-def _read_ngrams(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    if value is None:
-        return None
+def _lengths(value: str) -> tuple[int, int]:
     found = re.fullmatch(r"([1-9]\d?)(?:-([1-9]\d?))?", value)
     if found is None:
         raise click.BadParameter("expected lengths such as 1 or 1-2")
     return int(found[1]), int(found[2] or found[1])
 
 
-def _read_frequency(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | float | None:
-    if value is None:
-        return None
+def _frequency(value: str) -> int | float:
     try:
         return int(value) if value.isdigit() else float(value)
     except ValueError:
         raise click.BadParameter("expected a number of texts, or a fraction of them such as 0.01") from None
 
 
-def feature_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of features to a command."""
-    for option in (
-        click.option("--no-normalize", is_flag=True, help="Features: do not bring rows to unit length."),
-        click.option("--log", is_flag=True, help="Features: replace each value v by ln(1 + v)."),
-        click.option("--max-features", type=click.IntRange(min=1), help="Most words to use."),
-        click.option(
-            "--min-df", callback=_read_frequency, help="Texts a word must occur in, or their share.  [default: 2]"
-        ),
-        click.option(
-            "--ngrams", callback=_read_ngrams, metavar="1-2", help="Runs of words that are features.  [default: 1]"
-        ),
-    ):
-        function = option(function)
-    return function
+@dataclass(frozen=True)
+class FeatureOptions:
+    """How rows become features; the first three are for texts, the others for rows of features."""
+
+    section = "Features"
+
+    ngrams: tuple[int, int] | None = option(
+        parse=_lengths, metavar="1-2", help="Texts: lengths of the word n-grams to count.  [default: 1]"
+    )
+    min_df: int | float | None = option(
+        parse=_frequency, help="Texts: least number, or share, of texts that contain a word.  [default: 2]"
+    )
+    max_features: int | None = option(type=click.IntRange(min=1), help="Texts: maximum number of words.")
+    log: bool = option(is_flag=True, default=False, help="Features: replace each value v by ln(1 + v).")
+    no_normalize: bool = option(is_flag=True, default=False, help="Features: do not scale rows to unit length.")
+
+
+feature_options = add_options(FeatureOptions)
 
 
 def check_feature_options(given: dict[str, Any], corpus: Corpus | GroupedCorpus) -> None:

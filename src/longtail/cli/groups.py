@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from longtail.cli.advice import reading
 from longtail.cli.inputs import (
@@ -24,6 +20,7 @@ from longtail.cli.inputs import (
     read,
 )
 from longtail.cli.learners import learner
+from longtail.cli.options import add_options, option
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
 
@@ -36,21 +33,21 @@ PLACING = ("eagle", "eagle-0", "iterate")
 STRATEGIES = ("auto", *PLACING, "all")
 RULES = ("joint", "count", "argmax")
 EMBEDDED = "python-api"
-_FEW = 10
 
 
-def group_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say which rows of DATA are a group to a command."""
-    for option in (
-        click.option(
-            "--group-column",
-            metavar="NAME",
-            help="DATA is delimited; rows with the same value in this column are a group.",
-        ),
-        click.option("--groups", metavar="FILE", help="DATA has no labels; FILE has groups of its rows and labels."),
-    ):
-        function = option(function)
-    return function
+@dataclass(frozen=True)
+class GroupOptions:
+    """Which rows of DATA form a group."""
+
+    section = "Groups"
+
+    groups: str | None = option(metavar="FILE", help="File with groups of the rows of DATA, and the labels of each.")
+    group_column: str | None = option(
+        metavar="NAME", help="Column of a delimited file; rows with the same value form a group."
+    )
+
+
+group_options = add_options(GroupOptions)
 
 
 def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
@@ -182,7 +179,6 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
     import numpy as np
 
     from longtail.aggregated import AggregatedClassifier
-    from longtail.aggregated.classifier import FEWEST_GROUPS
     from longtail.cli.features import make_features
     from longtail.tagger import Tagger
 
@@ -204,20 +200,9 @@ def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal)
     )
     if model.strategy != "auto":
         terminal.say(f"strategy: {model.strategy}, as asked for")
-    else:
-        usable = int(np.count_nonzero((np.diff(corpus.group_labels.indptr) > 0) & (corpus.group_sizes > 0)))
-        held_out = round(model.holdout * usable)
-        if usable >= FEWEST_GROUPS and held_out < _FEW:
-            terminal.say(f"strategy: {held_out} groups to compare strategies by are few; choose one with --strategy")
-    with quiet_about("longtail.choice"):
-        model.fit(X, corpus.groups, corpus.group_labels)
+    model.fit(X, corpus.groups, corpus.group_labels)
     labelled = corpus.labelled(model.row_labels_)
     learnt_from = np.diff(labelled.labels.indptr) > 0
-    terminal.say(
-        f"learnt from {counted(int(learnt_from.sum()), 'row')} with "
-        f"{labelled.labels.nnz / learnt_from.sum():.1f} labels each; "
-        f"{counted(int((~learnt_from).sum()), 'row')} got none"
-    )
     return Tagger.from_fitted(features, model.estimator_, labelled.select(learnt_from)), choice.reasons
 
 
@@ -253,17 +238,3 @@ def without_empty_groups(corpus: GroupedCorpus, terminal: Terminal) -> GroupedCo
     have = f"{counted(len(lost), 'group')} {'has' if len(lost) == 1 else 'have'}"
     terminal.say(f"{have} labels and no rows, {first} for one; these labels are left out")
     return replace(corpus, group_labels=labels)
-
-
-@contextmanager
-def quiet_about(*names: str) -> Iterator[None]:
-    """Let these loggers warn only: a strategy may train a dozen models, and lines about each would hide the rest."""
-    loggers = [logging.getLogger(name) for name in names]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,6 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from longtail.cli.advice import reading
+from longtail.cli.options import SEED as SEED
+from longtail.cli.options import FiniteRange as FiniteRange
+from longtail.cli.options import add_options, option
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 FORMATS = ("jsonl", "delimited", "repository", "scipy", "arff")
 GROUPS = "groups in JSON lines"
-SEED = click.IntRange(min=0, max=2**31 - 1)
 _ROWS_AT_ONCE = 512
 _DIGITS = 9
 _ALIKE = 0.8
@@ -38,10 +39,17 @@ _PLAIN = "for one text per line say --plain"
 class ReaderOptions:
     """How to read a file, where its name does not say enough."""
 
-    format: str | None = None
-    text_column: str | None = None
-    label_column: str | None = None
-    label_separator: str | None = None
+    section = "Data"
+
+    format: str | None = option(
+        type=click.Choice(FORMATS), help="Format of DATA.  [default: by the extension of the file name]"
+    )
+    text_column: str | None = option(
+        metavar="NAME",
+        help="Key or column of the text; columns also by number, from 0.  [default: text]",
+    )
+    label_column: str | None = option(metavar="NAME", help="Key or column of the labels.  [default: labels]")
+    label_separator: str | None = option(help="Separator of labels in delimited files.  [default: ;]")
 
     def for_format(self, format: str | None, labelled: bool) -> dict[str, Any]:
         """The options of the reader of `format`; one that the reader does not have is an error."""
@@ -84,19 +92,6 @@ def called(data: str) -> str:
     return "standard input" if data == STANDARD_INPUT else data
 
 
-class FiniteRange(click.FloatRange):
-    """A range of numbers; NaN lies in no range, but click takes it for any."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        number: float = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number.", param, ctx)
-        return number
-
-    def _describe_range(self) -> str:
-        return "" if self.min is None and self.max is None else super()._describe_range()
-
-
 class Batch(NamedTuple):
     """Rows to tag: what to call each, and the texts or feature vectors."""
 
@@ -104,18 +99,7 @@ class Batch(NamedTuple):
     rows: Any
 
 
-def reader_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of `ReaderOptions` to a command."""
-    for option in (
-        click.option(
-            "--label-separator", help="What stands between the labels of a row (delimited files).  [default: ;]"
-        ),
-        click.option("--label-column", metavar="NAME", help="The key of the labels, or their column."),
-        click.option("--text-column", metavar="NAME", help="The key of the text, or its column by name or number."),
-        click.option("--format", type=click.Choice(FORMATS), help="The format of DATA, where its name does not say."),
-    ):
-        function = option(function)
-    return function
+reader_options = add_options(ReaderOptions)
 
 
 def read(

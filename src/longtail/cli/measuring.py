@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from longtail.cli.inputs import ReaderOptions, called, is_number, read, takes_columns
+from longtail.cli.options import add_options, option
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,19 +22,36 @@ _GROUPED = (
 )
 
 
-def measuring_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of the metrics to a command."""
-    for option in (
-        click.option(
-            "--propensity",
-            callback=_constants,
-            metavar="A,B",
-            help="Constants of the propensity model.  [default: the published ones of the data set, else 0.55,1.5]",
-        ),
-        click.option("-k", "ks", default="1,3,5", show_default=True, callback=_cutoffs, help="Numbers of places."),
-    ):
-        function = option(function)
-    return function
+def _cutoffs(value: str) -> tuple[int, ...]:
+    cutoffs = value.split(",")
+    if not all(is_number(k.strip()) and int(k) > 0 for k in cutoffs):
+        raise click.BadParameter("expected whole numbers such as 1,3,5")
+    return tuple(sorted({int(k) for k in cutoffs}))
+
+
+def _constants(value: str) -> tuple[float, float]:
+    try:
+        a, b = map(float, value.split(","))
+    except ValueError:
+        raise click.BadParameter("expected two numbers such as 0.55,1.5") from None
+    return a, b
+
+
+@dataclass(frozen=True)
+class MeasuringOptions:
+    """Which metrics to compute."""
+
+    ks: tuple[int, ...] = option(
+        "-k", default="1,3,5", show_default=True, parse=_cutoffs, help="Evaluate the top k labels, e.g. 1,3,5."
+    )
+    propensity: tuple[float, float] | None = option(
+        metavar="A,B",
+        parse=_constants,
+        help="Constants of the propensity model.  [default: published values of the data set, else 0.55,1.5]",
+    )
+
+
+measuring_options = add_options(MeasuringOptions)
 
 
 def read_measured(data: str, given: Mapping[str, Any]) -> Corpus:
@@ -50,20 +68,3 @@ def read_measured(data: str, given: Mapping[str, Any]) -> Corpus:
             f"{advice if takes_columns(data, given['format']) else ''}"
         )
     return corpus
-
-
-def _cutoffs(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
-    cutoffs = value.split(",")
-    if not all(is_number(k.strip()) and int(k) > 0 for k in cutoffs):
-        raise click.BadParameter("expected numbers of places such as 1,3,5")
-    return tuple(sorted({int(k) for k in cutoffs}))
-
-
-def _constants(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[float, float] | None:
-    if value is None:
-        return None
-    try:
-        a, b = map(float, value.split(","))
-    except ValueError:
-        raise click.BadParameter("expected two numbers such as 0.55,1.5") from None
-    return a, b

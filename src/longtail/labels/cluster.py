@@ -19,7 +19,7 @@ from longtail.labels.assembly import assemble, ranges
 from longtail.labels.bisection import Bisection
 from longtail.labels.hierarchy import LabelHierarchy
 from longtail.parallel import blas_threads
-from longtail.validation import as_features
+from longtail.validation import as_features, check_whole
 
 _LONGEST = 1.001
 
@@ -129,15 +129,10 @@ def split_wide(
 
 
 def _check_sizes(leaf_size: Any, branching: Any, random_state: Any) -> None:
-    for name, value, least in (
-        ("leaf_size", leaf_size, 1),
-        ("branching", branching, 2),
-        ("random_state", random_state, 0),
-    ):
-        if value is None and name == "random_state":
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InvalidInput(f"{name} is {value!r}; expected a whole number of at least {least}")
+    check_whole("leaf_size", leaf_size)
+    check_whole("branching", branching, 2)
+    if random_state is not None:
+        check_whole("random_state", random_state, 0)
 
 
 def _checked_vectors(vectors: Any) -> Any:

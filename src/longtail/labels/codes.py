@@ -17,7 +17,7 @@ from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, WrongType
-from longtail.validation import as_labels
+from longtail.validation import as_labels, check_whole, is_whole
 
 _LARGEST_RADIX = 2**63
 _MOST_BITS = 63
@@ -197,14 +197,6 @@ class BitChunks:
         return self.decode(MixedRadix(self.radices).encode(numbers))
 
 
-def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """The value as a Python integer, or `InvalidInput`."""
-    if not _is_integer(value) or value < least or (most is not None and value > most):
-        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InvalidInput(f"{name} is {value!r}; expected a whole number {bounds}")
-    return int(value)
-
-
 def check_radices(radices: Any) -> tuple[int, ...]:
     """The lengths of heads as a tuple of Python integers, or `InvalidInput`."""
     if isinstance(radices, str | bytes) or not isinstance(radices, Iterable):
@@ -215,10 +207,6 @@ def check_radices(radices: Any) -> tuple[int, ...]:
     return tuple(check_whole(f"radices[{head}]", length, 1, _LARGEST_RADIX) for head, length in enumerate(lengths))
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _as_integers(values: Any, name: str, n_dimensions: int) -> Array:
     """An array of integers, of Python's own where the values came as a list: NumPy would make 1 of True."""
     array = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
@@ -226,7 +214,7 @@ def _as_integers(values: Any, name: str, n_dimensions: int) -> Array:
         raise InvalidInput(f"{name} has shape {array.shape}; expected {n_dimensions} dimension(s)")
     if array.dtype.kind == "O":
         for value in array.flat:
-            if not _is_integer(value):
+            if not is_whole(value):
                 raise WrongType(f"{name} holds {value!r}, a {type(value).__name__}; expected whole numbers")
     elif array.dtype.kind not in "iu" and array.size:
         raise WrongType(f"{name} has dtype {array.dtype}; expected whole numbers, such as int64")

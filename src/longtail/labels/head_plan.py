@@ -14,7 +14,8 @@ from functools import cache
 import numpy as np
 
 from longtail.errors import InvalidInput
-from longtail.labels.codes import check_radices, check_whole
+from longtail.labels.codes import check_radices
+from longtail.validation import check_whole
 
 _MOST_LABELS = 2**40  # divisors are found by trying all numbers up to the square root
 _MOST_HEADS = 64

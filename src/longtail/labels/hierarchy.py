@@ -17,6 +17,7 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.labels.assembly import assemble, count_below
 from longtail.labels.printing import describe_nodes, format_tree
+from longtail.validation import check_whole
 
 _DEEPEST = 10_000  # levels: a path is walked step by step, so that a chain would take its length squared
 
@@ -68,9 +69,7 @@ class LabelHierarchy:
                     f"expected one dimension of whole numbers"
                 )
             object.__setattr__(self, name, array.astype(np.int64, copy=False))
-        if isinstance(self.n_labels, bool) or not isinstance(self.n_labels, int | np.integer) or self.n_labels < 0:
-            raise InvalidInput(f"n_labels is {self.n_labels!r}; expected a whole number of at least 0")
-        object.__setattr__(self, "n_labels", int(self.n_labels))
+        object.__setattr__(self, "n_labels", check_whole("n_labels", self.n_labels, 0))
         if self.node_names is not None:
             object.__setattr__(self, "node_names", tuple(self.node_names))
         if fault := self._fault():

@@ -13,9 +13,8 @@ import numpy as np
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.labels.cluster import cluster_labels
-from longtail.labels.codes import check_whole
 from longtail.labels.vectors import label_vectors
-from longtail.validation import as_labels
+from longtail.validation import as_labels, check_whole
 
 _KINDS = ("given", "random", "frequency", "clustered")
 _TERMS_OF_A_LABEL = 100  # as for label trees: more make the clusters no better

@@ -13,6 +13,7 @@ from longtail.errors import DataFormatError, InvalidInput
 from longtail.labels.assembly import assemble, breadth_first, count_below
 from longtail.labels.hierarchy import LabelHierarchy
 from longtail.labels.printing import check_label_names
+from longtail.validation import check_whole, is_whole
 
 _MISSING = ("error", "root", "drop")
 _NAMES_SHOWN = 3
@@ -53,8 +54,7 @@ def from_parents(
     >>> from_parents([3, 3, 4, -1, 3], n_labels=3).children.tolist() == [1, ~0, ~1, ~2]
     True
     """
-    if isinstance(n_labels, bool) or not isinstance(n_labels, int | np.integer) or n_labels < 0:
-        raise InvalidInput(f"n_labels is {n_labels!r}; expected a whole number of at least 0")
+    n_labels = check_whole("n_labels", n_labels, 0)
     if missing not in _MISSING:
         raise InvalidInput(f"missing is {missing!r}; expected one of {', '.join(map(repr, _MISSING))}")
     check_label_names(label_names, n_labels)
@@ -99,7 +99,7 @@ def _read_mapping(
             if found == n_labels + len(class_names):
                 class_names.append(item)
             return found
-        if isinstance(item, bool) or not isinstance(item, int | np.integer) or not 0 <= item < n_labels:
+        if not is_whole(item) or not 0 <= item < n_labels:
             raise InvalidInput(
                 f"the {role} {item!r} is unknown; expected a label below {n_labels}, or the name of a label or class"
             )

@@ -20,7 +20,7 @@ from longtail.errors import InvalidInput
 from longtail.memory import MemoryPlan, available_memory
 from longtail.native import kernels
 from longtail.parallel import map_blocks
-from longtail.validation import as_features, as_labels
+from longtail.validation import as_features, as_labels, check_whole
 
 _ENTRY_BYTES = 8  # a weight and its feature
 _BLOCK_ENTRIES = 2**21
@@ -77,8 +77,8 @@ def sum_of_rows(
     n_features, n_labels = X.shape[1], members.shape[0]
     if n_features >= _FEATURE_LIMIT:
         raise InvalidInput(f"X has {n_features} features; label vectors are made of fewer than 2^31")
-    if top is not None and (isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1):
-        raise InvalidInput(f"top is {top!r}; expected a whole number of at least 1, or None")
+    if top is not None:
+        check_whole("top", top)
     label_indptr, label_rows = members.indptr.astype(np.int64), members.indices.astype(np.int64)
     factors = members.data.astype(np.float32, copy=False) if weighted else None
     _check_size(X, label_indptr)

@@ -1,7 +1,7 @@
-"""A few labels that stand for all: which to choose, in which order, and how much of the others each choice covers.
+"""`select_labels`: a few labels that stand for all, in order of selection, and how much of the others they cover.
 
-Labels are chosen that explain many others, are not explained by each other, and can be predicted from the features
-(Barezi et al., NAACL 2019); frequency, chance and leverage scores (Bi & Kwok, ICML 2013) are there to compare with.
+The selected labels explain many others, do not explain each other, and can be predicted from the features (Barezi et
+al., NAACL 2019). Frequency, random choice and leverage scores (Bi & Kwok, ICML 2013) are baselines.
 """
 
 from __future__ import annotations
@@ -13,45 +13,44 @@ import numpy as np
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.labels.codes import check_whole
 from longtail.memory import MemoryPlan
 from longtail.parameters import Number
 from longtail.subset.affinity import Affinity, label_affinity
 from longtail.subset.greedy import gains_of, lazy_greedy, stochastic_greedy
 from longtail.subset.optimum import curvature, greedy_fraction, upper_bound
 from longtail.subset.pairwise import PairwiseObjective
-from longtail.validation import as_labels
+from longtail.validation import as_labels, check_whole
 
-_NEED_SCORES = ("score", "predictable cut")
+NEED_SCORES = ("score", "predictable cut")
 _BASELINES = ("frequency", "random", "leverage")
-CRITERIA = ("cut", "penalised cut", *_NEED_SCORES, *_BASELINES)
-SPELLINGS = tuple(dict.fromkeys([*CRITERIA, *(name.replace(" ", "-") for name in CRITERIA)]))  # a shell's as well
+CRITERIA = ("cut", "penalised cut", *NEED_SCORES, *_BASELINES)
+SPELLINGS = tuple(dict.fromkeys([*CRITERIA, *(name.replace(" ", "-") for name in CRITERIA)]))
 METHODS = ("auto", "lazy", "stochastic")
-_HEAVIEST = 1e9  # what weights are multiplied with; far more would round the others of a sum to nothing
-_ROUNDING = 1e-12  # relative, of a value and a bound that are sums of many numbers
-_SMALL = 2000  # labels up to which all singular vectors are found at once
+_HEAVIEST = 1e9  # largest penalty and score weight; larger ones would round the other terms of the objective to 0
+_ROUNDING = 1e-12  # relative rounding error of a value and a bound
+_SMALL = 2000  # up to this many labels an exact eigendecomposition is affordable
 
 
 @dataclass(frozen=True)
 class LabelSubset:
-    """Chosen labels, and what is known about the choice.
+    """Selected labels, and what is known about them.
 
     Parameters
     ----------
     labels : int64 array of n_labels
-        In the order of choice: the first m of them are the choice of m labels.
+        In order of selection: the first m labels are the selection of m labels.
     gains : array of n_labels
-        What each added to the value of those before it; negative where it took away.
+        How much each label changes the value of the labels before it.
     value : float
-        Of the whole set, by the criterion; for "frequency", "random" and "leverage" by the penalised cut.
+        The value of the whole set by the criterion; by the penalised cut for "frequency", "random" and "leverage".
     bound : float
-        No set of as many labels has a larger value. Where labels have no row, only sets count that hold such labels
-        after all others.
+        An upper bound on the value of any set of as many labels. Only sets count in which labels without rows come
+        last.
     guarantee : float
-        The fraction of the best possible value that the set is proved to have, 0 where nothing is proved.
+        The proved fraction of the best possible value; 0 if nothing is proved.
     coverage : array of n_labels
-        After each choice, the mean share of a label that is covered, over the labels that have rows: all of a chosen
-        label, and of any other the share of its affinity that goes to chosen labels.
+        After each selection, the mean covered share over all labels with rows. A selected label is covered fully, any
+        other by the share of its affinity that goes to selected labels.
     criterion : str
     """
 
@@ -66,6 +65,11 @@ class LabelSubset:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def measure(self) -> str:
+        """The criterion that `value`, `bound` and `guarantee` refer to."""
+        return "penalised cut" if self.criterion in _BASELINES else self.criterion
+
 
 def select_labels(
     Y: Any,
@@ -79,34 +83,38 @@ def select_labels(
     method: str = "auto",
     random_state: int | None = 0,
 ) -> LabelSubset:
-    """Choose labels that stand for all.
+    """Select labels that stand for all.
 
     Parameters
     ----------
     Y : sparse or dense 0/1 matrix of shape (n_rows, n_all_labels)
     n_labels : int
-        How many to choose, up to all. Labels without rows are chosen last, ties go to the lowest label.
+        How many to select. Labels without rows are selected last; ties go to the lowest label.
     criterion : str or None
-        "cut": how much of the labels outside the set those inside explain. "penalised cut": the same less `penalty`
-        times how much they explain each other. "score": the sum of `scores`. "predictable cut": penalised cut plus
-        `score_weight` times score. "frequency": the labels with the most rows. "random": any labels. "leverage": labels
-        drawn, without replacement, with probabilities that are their leverage scores in the `n_labels` leading right
-        singular vectors of Y. None is "predictable cut" with `scores` and "penalised cut" without. A hyphen may
-        stand for the blank.
+        What to maximise. A hyphen may replace the space.
+
+        - "cut": how much the selected labels explain of the others.
+        - "penalised cut": the cut minus `penalty` times how much selected labels explain each other.
+        - "score": the sum of `scores`.
+        - "predictable cut": the penalised cut plus `score_weight` times the score. The default with `scores`; without
+          them it is "penalised cut".
+        - "frequency": the number of rows.
+        - "random": nothing.
+        - "leverage": nothing; labels are drawn without replacement, with probabilities proportional to their leverage
+          scores in the `n_labels` leading right singular vectors of Y.
     affinity : Affinity or None
-        How much labels explain each other, from `label_affinity`; None is its "co-occurrence".
+        How much labels explain each other, from `label_affinity`; None uses its "co-occurrence".
     penalty : float
         At most 1e9.
     score_weight : float or None
-        At most 1e9. None gives the scores as much say as the affinity: the largest `n_labels` of either have the same
-        sum.
+        At most 1e9. None balances scores and affinity: the sums of their `n_labels` largest values become equal.
     scores : array of n_all_labels or None
         How well each label can be predicted, such as `longtail.ridge.label_predictability`.
     method : {"auto", "lazy", "stochastic"}
-        "lazy" finds the best label each time. "stochastic" finds the best of a sample each time, for very many labels
-        and choices; the guarantee then stands on the instance alone. "auto" is "lazy".
+        "lazy" compares all labels at each step, "stochastic" only a sample, for very many labels; its guarantee is
+        weaker. "auto" is "lazy".
     random_state : int or None
-        Seed of the stochastic method and of "random" and "leverage"; None is different each time.
+        Seed of the stochastic method and of "random" and "leverage"; None gives a different result each time.
 
     Returns
     -------
@@ -114,8 +122,8 @@ def select_labels(
 
     Notes
     -----
-    Without an `affinity` the pairs of labels that share rows are counted and held in memory, whatever the criterion:
-    "frequency", "random" and "score" choose without them, but value, bound and coverage are told of every choice.
+    All criteria need the affinity for value, bound and coverage, so the pairs of labels that share rows are held in
+    memory.
 
     Examples
     --------
@@ -129,15 +137,22 @@ def select_labels(
     Y = as_labels(Y)
     n_labels = check_whole("n_labels", n_labels)
     if n_labels > Y.shape[1]:
-        raise InvalidInput(f"n_labels is {n_labels}, but Y has only {Y.shape[1]} labels; choose at most as many")
-    criterion = _check_criterion(criterion, scores)
+        raise InvalidInput(f"n_labels is {n_labels}, but there are only {Y.shape[1]} labels", code="too_many_labels")
+    if criterion is None:
+        criterion = "penalised cut" if scores is None else "predictable cut"
+    criterion = check_criterion(criterion)
+    if criterion in NEED_SCORES and scores is None:
+        raise InvalidInput(
+            f"the criterion {criterion!r} needs scores: compute longtail.ridge.label_predictability(X, Y), or use "
+            f"'penalised cut'"
+        )
     _check_number("penalty", penalty, Number(low=0, high=_HEAVIEST))
     _check_number("score_weight", score_weight, Number(low=0, high=_HEAVIEST, optional=True))
     if method not in METHODS:
         raise InvalidInput(f"method is {method!r}; expected one of {', '.join(map(repr, METHODS))}")
     if random_state is not None:
         random_state = check_whole("random_state", random_state, 0)
-    scores = None if criterion not in _NEED_SCORES else _check_scores(scores, Y.shape[1])
+    scores = None if criterion not in NEED_SCORES else _check_scores(scores, Y.shape[1])
     weights = _weights(affinity, Y)
     generator = np.random.default_rng(random_state)
     last = np.bincount(Y.indices, minlength=Y.shape[1]) == 0
@@ -151,25 +166,18 @@ def select_labels(
         labels, gains = lazy_greedy(objective, n_labels, last)
     is_greedy = criterion not in _BASELINES and method != "stochastic"
     value, bound, guarantee = _proved(objective, labels[~last[labels]], np.flatnonzero(~last), is_greedy)
-    # Labels without rows come after all others and can still count, where an affinity of elsewhere says so.
+    # Labels without rows come last, but a given affinity may still give them a gain.
     rest = float(gains[last[labels]].sum())
     return LabelSubset(
         labels, gains, value + rest, bound + rest, guarantee, _coverage(weights, labels, last), criterion
     )
 
 
-def _check_criterion(criterion: str | None, scores: Any) -> str:
-    if criterion is None:
-        return "penalised cut" if scores is None else "predictable cut"
+def check_criterion(criterion: str) -> str:
+    """The name of a criterion, without hyphens, or `InvalidInput`."""
     if criterion not in SPELLINGS:
         raise InvalidInput(f"criterion is {criterion!r}; expected one of {', '.join(map(repr, CRITERIA))}")
-    criterion = criterion.replace("-", " ")
-    if criterion in _NEED_SCORES and scores is None:
-        raise InvalidInput(
-            f"the criterion {criterion!r} needs scores; give those of longtail.ridge.label_predictability(X, Y), or "
-            f"choose 'penalised cut'"
-        )
-    return criterion
+    return criterion.replace("-", " ")
 
 
 def _check_number(name: str, value: Any, constraint: Number) -> None:
@@ -181,11 +189,11 @@ def _check_scores(scores: Any, n_labels: int) -> Array:
     try:
         scores = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(f"scores cannot be read as numbers; expected {n_labels} of them") from None
+        raise InvalidInput(f"scores cannot be converted to numbers; expected {n_labels} numbers") from None
     if scores.shape != (n_labels,):
-        raise InvalidInput(f"scores have the shape {scores.shape}; expected a number for each of {n_labels} labels")
+        raise InvalidInput(f"scores has shape {scores.shape}; expected one number for each of the {n_labels} labels")
     if not np.isfinite(scores).all():
-        raise InvalidInput("scores contain NaN or infinity; expected a finite number for each label")
+        raise InvalidInput("scores contains NaN or infinity; expected finite numbers")
     return np.asarray(scores)
 
 
@@ -193,9 +201,9 @@ def _weights(affinity: Affinity | None, Y: Any) -> Any:
     weights = (label_affinity(Y, "co-occurrence") if affinity is None else affinity).weights
     if weights.shape != (Y.shape[1], Y.shape[1]):
         raise InvalidInput(
-            f"the affinity is of {weights.shape[0]} labels and Y has {Y.shape[1]}; give one that was made from this Y"
+            f"the affinity has {weights.shape[0]} labels and Y has {Y.shape[1]}; compute the affinity from this Y"
         )
-    # Checked here since it is what makes the objective submodular.
+    # Non-negative weights make the objective submodular.
     if not (np.isfinite(weights.data) & (weights.data >= 0)).all() or weights.diagonal().any():
         raise InvalidInput("the weights of an affinity must be finite, at least 0, and 0 on the diagonal")
     return weights
@@ -218,7 +226,7 @@ def _objective(
 def _proved(
     objective: PairwiseObjective, labels: Array, candidates: Array, is_greedy: bool
 ) -> tuple[float, float, float]:
-    """The value of labels with rows, an upper bound of it, and the fraction of the optimum that is proved."""
+    """The value of the selected labels with rows, an upper bound on the optimum, and the proved fraction of it."""
     if len(labels) == 0:
         return 0.0, 0.0, 1.0
     if len(candidates) < objective.n_labels:
@@ -235,7 +243,7 @@ def _proved(
 
 
 def _coverage(weights: Any, labels: Array, last: Array) -> Array:
-    """The mean covered share of the labels with rows, after each choice."""
+    """The mean covered share of the labels with rows, after each selection."""
     n_with_rows = int(np.count_nonzero(~last))
     if n_with_rows == 0:
         return np.ones(len(labels))
@@ -243,19 +251,19 @@ def _coverage(weights: Any, labels: Array, last: Array) -> Array:
     order = np.full(len(last), len(labels))
     order[labels] = np.arange(len(labels))
     explained, by = np.repeat(np.arange(len(last)), np.diff(weights.indptr)), weights.indices
-    # A label covers a share of another when it is chosen, unless the other was chosen before.
+    # A selected label covers a share of another, unless that one was selected before.
     when = order[by]
     counts = (when < order[explained]) & ~last[explained] & (mass[explained] > 0)
     explained, when, shares = explained[counts], when[counts], weights.data[counts]
     shares = shares / mass[explained]
-    added = np.bincount(when, shares, len(labels)).astype(np.float64)  # bincount forgets its dtype where it is empty
+    added = np.bincount(when, shares, len(labels)).astype(np.float64)  # bincount of nothing gives integers
     before = np.bincount(explained, shares, len(last))[labels]
     added += np.where(last[labels], 0.0, 1 - before)
     return np.minimum(np.cumsum(added) / n_with_rows, 1.0)
 
 
 def _ranked(criterion: str, Y: Any, n_labels: int, generator: np.random.Generator) -> Array:
-    """The labels of a criterion that knows no affinity."""
+    """The selection of a baseline."""
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     if criterion == "frequency":
         keys = counts.astype(np.float64)
@@ -263,13 +271,13 @@ def _ranked(criterion: str, Y: Any, n_labels: int, generator: np.random.Generato
         keys = generator.random(Y.shape[1])
     else:
         leverage = _leverage(Y, n_labels)
-        # The largest of log p plus Gumbel noise are drawn without replacement with probabilities proportional to p.
+        # Taking the largest of log p plus Gumbel noise draws without replacement, in proportion to p.
         keys = np.log(np.maximum(leverage, np.finfo(np.float64).tiny)) + generator.gumbel(size=Y.shape[1])
     return np.lexsort((-keys, counts == 0))[:n_labels].astype(np.int64, copy=False)
 
 
 def _leverage(Y: Any, rank: int) -> Array:
-    """The squared lengths of the labels' rows in the leading right singular vectors of Y."""
+    """Leverage scores: squared norms of the labels in the leading right singular vectors of Y."""
     rank = min(rank, *Y.shape)
     if Y.nnz == 0:
         return np.ones(Y.shape[1])
@@ -282,7 +290,7 @@ def _leverage(Y: Any, rank: int) -> Array:
     MemoryPlan(
         "leverage scores",
         {"singular vectors": 4 * 3 * (rank + 10) * sum(Y.shape)},
-        "Choose fewer labels, or another criterion.",
+        "Select fewer labels, or use another criterion.",
     ).check()
     _, _, vectors = randomized_svd(Y, rank, n_iter=4, random_state=0)
     return np.asarray((vectors.astype(np.float64) ** 2).sum(axis=0))

@@ -29,7 +29,7 @@ from longtail.store.invariants import rises
 from longtail.text.blocks import blocks_of
 from longtail.text.rows import Rows, stack_rows
 from longtail.text.tokens import page_of_code_points
-from longtail.validation import checked_texts
+from longtail.validation import check_whole, checked_texts, is_whole
 
 _SAVED = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features")
 # Made of the rest when first asked for; never copied, and forgotten by the next fit.
@@ -146,7 +146,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         [(2, 2), (2, 2), (1, 2)]
         """
         self._check_fitted()
-        _check_whole("batch_rows", batch_rows, 1)
+        check_whole("batch_rows", batch_rows, 1)
         checked = checked_texts(texts)
         with task("reading texts", total=operator.length_hint(texts, 0) or None) as advance:
             while (block := self._transform(islice(checked, batch_rows), advance)).shape[0]:
@@ -164,7 +164,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         params["ngrams"] = [int(length) for length in self.ngrams]
         for name in ("min_length", "min_df", "max_df", "max_features"):
             if params[name] is not None:
-                params[name] = int(params[name]) if _is_whole(params[name]) else float(params[name])
+                params[name] = int(params[name]) if is_whole(params[name]) else float(params[name])
         text, offsets = self._tokens
         return State(
             kind="TextFeatures",
@@ -208,17 +208,17 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         if not isinstance(self.ngrams, tuple) or len(self.ngrams) != 2:
             raise InvalidInput(f"ngrams is {self.ngrams!r}; expected a pair such as (1, 2)")
         for length in self.ngrams:
-            _check_whole("ngrams", length, 1, _LONGEST_NGRAM)
+            check_whole("ngrams", length, 1, _LONGEST_NGRAM)
         if self.ngrams[0] > self.ngrams[1]:
             raise InvalidInput(f"ngrams is {self.ngrams!r}; the first number must not be larger than the second")
-        _check_whole("min_length", self.min_length, 1)
+        check_whole("min_length", self.min_length, 1)
         if not isinstance(self.sublinear, bool | np.bool_):
             raise InvalidInput(f"sublinear is {self.sublinear!r}; expected True or False")
         _check_frequency("min_df", self.min_df)
         _check_frequency("max_df", self.max_df)
         if self.max_features is not None:
-            _check_whole("max_features", self.max_features, 1)
-        if self.n_jobs is not None and (not _is_whole(self.n_jobs) or self.n_jobs == 0):
+            check_whole("max_features", self.max_features, 1)
+        if self.n_jobs is not None and (not is_whole(self.n_jobs) or self.n_jobs == 0):
             raise InvalidInput(f"n_jobs is {self.n_jobs!r}; expected a number of threads, or None for every core")
 
     def _check_fitted(self) -> None:
@@ -271,8 +271,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
                 f"the {n_texts} texts hold no token of at least {self.min_length} letters or digits; "
                 f"check the texts or lower min_length or ngrams"
             )
-        lowest = self.min_df if _is_whole(self.min_df) else self.min_df * n_texts
-        highest = self.max_df if _is_whole(self.max_df) else self.max_df * n_texts
+        lowest = self.min_df if is_whole(self.min_df) else self.min_df * n_texts
+        highest = self.max_df if is_whole(self.max_df) else self.max_df * n_texts
         if lowest > highest:
             raise InvalidInput(
                 f"min_df={self.min_df} asks for at least {lowest:g} of {n_texts} texts and max_df={self.max_df} for "
@@ -341,18 +341,8 @@ def _checked_tokens(state: State) -> tuple[Array, Array]:
     return text, offsets
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _check_whole(name: str, value: Any, least: int, most: int | None = None) -> None:
-    if not _is_whole(value) or value < least or (most is not None and value > most):
-        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InvalidInput(f"{name} is {value!r}; expected a whole number {bounds}")
-
-
 def _check_frequency(name: str, value: Any) -> None:
-    if _is_whole(value) and value >= 1:
+    if is_whole(value) and value >= 1:
         return
     if isinstance(value, float | np.floating) and math.isfinite(value) and 0 <= value <= 1:
         return

@@ -7,11 +7,11 @@ from itertools import product
 
 import numpy as np
 
-from longtail.aggregated.simulation import Norm, classification_errors, regression_errors
 from longtail.arrays import Array
 from longtail.pictures import Line, Panel, Picture
 from longtail.progress import task
 from longtail_papers.common.tables import Cell, Column, Section, Table
+from longtail_papers.eagle.simulated_groups import Norm, classification_errors, regression_errors
 
 SIGMAS = (0.0, 0.1, 1.0, 5.0, 10.0)
 _SEEDS, _QUICK_SEEDS = 40, 5

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longtail.aggregated.simulation import (
+from longtail_papers.eagle.simulated_groups import (
     classification_errors,
     classification_groups,
     estimate,

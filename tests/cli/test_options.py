@@ -1,0 +1,86 @@
+"""Options as dataclasses: declared once, collected into one argument, listed under their sections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from longtail.cli.options import FiniteRange, SectionedCommand, add_options, flag_of, option, takes
+
+
+@dataclass(frozen=True)
+class Colours:
+    section = "Colours"
+
+    red: int = option(type=int, default=1, help="How red.")
+    dark_blue: str | None = option("-b", "--blue", help="How blue.")
+    mixed: tuple[str, ...] = option(multiple=True, section="Mixing")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    sizes: tuple[int, ...] = option(default="3", parse=lambda text: tuple(map(int, text.split(","))))
+    red_margin: float | None = option(type=FiniteRange(min=0))
+
+
+def run(*arguments: str) -> dict[str, Any]:
+    """What a command that takes both dataclasses is called with."""
+    found: dict[str, Any] = {}
+
+    @click.command()
+    @click.argument("data")
+    @takes(colours=Colours, sizes=Sizes)
+    @click.option("--loud", is_flag=True)
+    def command(**given: Any) -> None:
+        found.update(given)
+
+    CliRunner().invoke(command, arguments, standalone_mode=False, catch_exceptions=False)
+    return found
+
+
+def test_a_command_receives_one_argument_for_each_dataclass() -> None:
+    given = run("file", "--blue", "dark", "--mixed", "a", "--mixed", "b", "--sizes", "1,2", "--loud")
+    assert given == {
+        "data": "file",
+        "loud": True,
+        "colours": Colours(1, "dark", ("a", "b")),
+        "sizes": Sizes((1, 2), None),
+    }
+
+
+def test_defaults_are_the_same_in_python_and_on_the_command_line() -> None:
+    given = run("file")
+    assert (given["colours"], given["sizes"]) == (Colours(), Sizes())
+    assert Sizes().sizes == (3,)
+
+
+def test_options_can_be_added_one_by_one() -> None:
+    found: dict[str, Any] = {}
+
+    @click.command()
+    @add_options(Colours)
+    def command(**given: Any) -> None:
+        found.update(given)
+
+    CliRunner().invoke(command, ["--red", "4"], standalone_mode=False, catch_exceptions=False)
+    assert found == {"red": 4, "dark_blue": None, "mixed": ()}
+
+
+def test_the_help_of_a_sectioned_command_has_the_sections_in_order() -> None:
+    @click.command(cls=SectionedCommand)
+    @click.option("--loud", is_flag=True)
+    @takes(colours=Colours)
+    def command(**given: Any) -> None: ...
+
+    lines = CliRunner().invoke(command, ["--help"]).output.splitlines()
+    assert [line for line in lines if line.endswith(":")] == ["Colours:", "Mixing:", "Other options:"]
+    assert lines[lines.index("Colours:") + 1].split() == ["--red", "INTEGER", "How", "red."]
+
+
+@pytest.mark.parametrize(("name", "flag"), [("red", "--red"), ("dark_blue", "--blue"), ("unknown", "unknown")])
+def test_a_field_knows_its_flag(name: str, flag: str) -> None:
+    assert flag_of(Colours, name) == flag
