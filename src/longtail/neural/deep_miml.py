@@ -46,7 +46,7 @@ class DeepMIML(NeuralModel):
         Whether scores below 0 count as 0, as in the paper; None: for targets "set". A rectified score is never below
         a probability of one half, where shares of a bag mostly are.
     dropout : float
-    epochs, batch_size, learning_rate, weight_decay, schedule, warmup, patience, validation
+    epochs, batch_size, learning_rate, weight_decay, schedule, warmup, patience, holdout
         See `longtail.neural.Settings`; batches are of bags.
     random_state : int
     n_jobs : int or None
@@ -111,7 +111,7 @@ class DeepMIML(NeuralModel):
         schedule: str = "cosine",
         warmup: float = 0.05,
         patience: int | None = None,
-        validation: float = 0.0,
+        holdout: float = 0.0,
         random_state: int = 0,
         n_jobs: int | None = None,
     ) -> None:
@@ -131,7 +131,7 @@ class DeepMIML(NeuralModel):
         self.schedule = schedule
         self.warmup = warmup
         self.patience = patience
-        self.validation = validation
+        self.holdout = holdout
         self.random_state = random_state
         self.n_jobs = n_jobs
 

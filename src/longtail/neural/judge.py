@@ -25,7 +25,7 @@ _METRICS = {
 
 
 class Judge:
-    """Measures a network on validation rows.
+    """Measures a network on held-out rows.
 
     Parameters
     ----------

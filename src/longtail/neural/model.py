@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +32,7 @@ from longtail.validation import finite
 ENCODERS = ("bag-of-words", "dense")
 _DENSE = 0.25
 _FIRST_CANDIDATES = 16
+_RENAMED = {"validation": "holdout"}  # as earlier versions saved it
 
 
 class NeuralModel(Estimator):
@@ -161,7 +162,10 @@ class NeuralModel(Estimator):
     @classmethod
     def _restored(cls, state: State) -> Self:
         """A model with the parameters and sizes of `state`, not yet with networks."""
-        model = cls._from_params(state)
+        params = {_RENAMED.get(name, name): value for name, value in state.params.items()}
+        if params.get("weighting") == "none":
+            params["weighting"] = None
+        model = cls._from_params(replace(state, params=params))
         model.n_features_in_, model.n_labels_ = state.size("n_features"), state.size("n_labels")
         model.labels_ = _checked_labels(state, model.n_labels_)
         model.encoder_ = state.fact("encoder", str)

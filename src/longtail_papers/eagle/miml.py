@@ -251,7 +251,7 @@ def _trained(bagged: Bagged, training: Training, epochs: int) -> tuple[Network, 
         bags,
         bagged.targets(training.targets),
         settings,
-        validation=(_alone(images.validation[0]), images.validation[1]),
+        held_out=(_alone(images.validation[0]), images.validation[1]),
     )
     return network, history.values[history.best_epoch - 1]
 

@@ -208,7 +208,7 @@ def _trained(images: Images, variant: Variant, settings: Settings) -> Figures:
     network = seeded_network(
         settings.seed, images.encoder, lambda width: _head(variant, width, images.n_classes, order)
     )
-    history = train(network, *images.train, settings, validation=images.validation)
+    history = train(network, *images.train, settings, held_out=images.validation)
     rows, labels = images.test
     accuracy = precision_at_k(labels, predict_rows(network, rows, k=1)[0], 1)
     return {

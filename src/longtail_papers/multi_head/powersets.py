@@ -101,7 +101,7 @@ def trained(rows: Rows, head: str, settings: Settings) -> Figures:
         DenseRows(rows.train[0]),
         rows.train[1],
         settings,
-        validation=(DenseRows(rows.validation[0]), rows.validation[1]),
+        held_out=(DenseRows(rows.validation[0]), rows.validation[1]),
         metric="loss",
     )
     if isinstance(network.head, PowersetHead):

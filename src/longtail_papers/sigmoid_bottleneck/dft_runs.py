@@ -206,7 +206,7 @@ def _trained(split: Split, plan: Plan, head: str, width: int, rate: float, seed:
         encoder = BagOfWords(split.train[0].shape[1], plan.features)
         network = Network(encoder, _output_layer(split, plan.features, head, width))
     settings = plan.settings(rate, seed)
-    return network, train(network, *split.train, settings, validation=split.validation, metric=f"F1@{METRIC_K}")
+    return network, train(network, *split.train, settings, held_out=split.validation, metric=f"F1@{METRIC_K}")
 
 
 def _output_layer(split: Split, n_features: int, head: str, width: int) -> DenseHead:
