@@ -1,5 +1,6 @@
 """Labels known only for groups of rows: EAGLE (Shen et al., ICML 2020) finds which member each label belongs to."""
 
+from longtail.aggregated.aggregation import Aggregation
 from longtail.aggregated.assignment import Assignment, assign_labels
 from longtail.aggregated.classifier import AggregatedClassifier
 from longtail.aggregated.grouping import clustered_groups, random_groups
@@ -8,6 +9,7 @@ from longtail.data import aggregate_labels
 
 __all__ = [
     "AggregatedClassifier",
+    "Aggregation",
     "Assignment",
     "GroupRobustLabelVectors",
     "aggregate_labels",

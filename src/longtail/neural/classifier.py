@@ -12,9 +12,8 @@ import torch
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import OutputLayer, Rule
-from longtail.labels.head_plan import plan_heads
-from longtail.labels.order import label_order
-from longtail.metrics.propensities import inverse_propensity
+from longtail.labels import label_order, plan_heads
+from longtail.metrics import inverse_propensity
 from longtail.neural.batches import Rows
 from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling
@@ -23,8 +22,7 @@ from longtail.neural.network import Network
 from longtail.neural.training import History, train
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.progress import stage
-from longtail.store import State
-from longtail.store.state import saved_params
+from longtail.store import State, saved_params
 from longtail.validation import as_features, as_labels
 
 HEADS = ("cascade", "one-hot", "product", "sampling", "bottleneck", "dft")

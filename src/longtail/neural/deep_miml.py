@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from longtail.aggregated import GroupRobustLabelVectors
-from longtail.aggregated.aggregation import Aggregation
+from longtail.aggregated import Aggregation, GroupRobustLabelVectors
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.memory import MemoryPlan
@@ -20,8 +19,7 @@ from longtail.neural.model import NeuralModel, encoder_for, seeded, threads, tra
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
 from longtail.parameters import Choice, Constraint, Number, Threads
-from longtail.store import State
-from longtail.store.state import saved_params
+from longtail.store import State, saved_params
 from longtail.validation import as_counts, as_features, as_label_mask, check_k
 
 

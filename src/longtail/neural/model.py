@@ -16,8 +16,7 @@ from torch import nn
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import Estimator, OutputLayer, Rule
-from longtail.estimator.output_layer import check_memory
+from longtail.estimator import Estimator, OutputLayer, Rule, check_memory
 from longtail.memory import MemoryPlan
 from longtail.neural.averaging import Ensemble
 from longtail.neural.batches import DenseRows, Rows, SparseRows
@@ -25,8 +24,7 @@ from longtail.neural.network import Network, predict_rows
 from longtail.neural.training import Settings
 from longtail.neural.weights import load_weights, weights_state
 from longtail.parallel import resolve_jobs
-from longtail.store import State
-from longtail.store.invariants import rises
+from longtail.store import State, rises
 from longtail.validation import finite
 
 ENCODERS = ("bag-of-words", "dense")

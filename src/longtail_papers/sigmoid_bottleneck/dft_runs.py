@@ -13,10 +13,9 @@ import torch
 from longtail.arrays import Array
 from longtail.audit import UNARGMAXABLE, UNDETERMINED, Audit, dft_witness, verify
 from longtail.metrics import f1_at_k
+from longtail.neural import History, Network, Settings, predict_rows, train
 from longtail.neural.encoders import BagOfWords
 from longtail.neural.heads import DFT, Bottleneck, DenseHead
-from longtail.neural.network import Network, predict_rows
-from longtail.neural.training import History, Settings, train
 from longtail_papers.common.records import Records
 
 HEADS = ("Bottleneck", "DFT")
