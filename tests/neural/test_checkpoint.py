@@ -19,7 +19,7 @@ from longtail.store import State, read_model, write_model
 
 from .learnable import dense_network, problem, sparse_network, tensors_equal
 
-SETTINGS = Settings(epochs=4, batch_size=16, learning_rate=0.01, clip=1.0, average=0.6, validation=0.2, warmup=0.1)
+SETTINGS = Settings(epochs=4, batch_size=16, learning_rate=0.01, clip=1.0, average=0.6, holdout=0.2, warmup=0.1)
 
 
 class Interrupted:
@@ -48,15 +48,15 @@ def sparse_rows(X):
 
 
 @pytest.mark.parametrize(("make_rows", "make_network"), [(dense_rows, dense_network), (sparse_rows, sparse_network)])
-@pytest.mark.parametrize("settings", [SETTINGS, replace(SETTINGS, validation=0.0), replace(SETTINGS, average=0.0)])
+@pytest.mark.parametrize("settings", [SETTINGS, replace(SETTINGS, holdout=0.0), replace(SETTINGS, average=0.0)])
 def test_an_interrupted_training_resumes_to_the_same_bits(tmp_path, make_rows, make_network, settings):
     X, Y = problem()
     rows = make_rows(X)
     through = make_network()
     expected = train(through, rows, Y, settings)
 
-    # Six batches an epoch and one for validation, or eight without.
-    batches = 2 * 7 + 3 if settings.validation else 2 * 8 + 3
+    # Six batches an epoch and one for the held-out rows, or eight without.
+    batches = 2 * 7 + 3 if settings.holdout else 2 * 8 + 3
     with pytest.raises(KeyboardInterrupt):
         train(make_network(), Interrupted(rows, batches), Y, settings, checkpoint=tmp_path / "run")
     assert len(read_model(tmp_path / "run").facts["losses"]) == 2

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
 import longtail
 from longtail.neural import DeepMIML, MultiHeadClassifier
+from longtail.store import put_together
 from tests.estimator.contract import planted
 
 
@@ -26,3 +29,12 @@ def test_saving_and_loading_leave_the_random_numbers_of_torch_alone(rng, tmp_pat
     model.save(tmp_path / "model")
     longtail.load(tmp_path / "model")
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_model_saved_with_the_earlier_parameter_names_loads(rng):
+    X, Y = planted(rng)
+    state = MultiHeadClassifier(width=4, epochs=1, holdout=0.2, n_jobs=1).fit(X, Y).to_state()
+    params = {**state.params, "validation": 0.2, "weighting": "none"}
+    del params["holdout"]
+    loaded = put_together(replace(state, params=params))
+    assert (loaded.holdout, loaded.weighting) == (0.2, None)

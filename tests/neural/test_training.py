@@ -56,7 +56,7 @@ def test_the_random_numbers_of_the_caller_are_not_disturbed():
     expected = torch.rand(1), np.random.rand()  # noqa: NPY002
     torch.manual_seed(5)
     np.random.seed(5)  # noqa: NPY002
-    train(network, X, Y, Settings(epochs=1, validation=0.2))
+    train(network, X, Y, Settings(epochs=1, holdout=0.2))
     assert (torch.rand(1), np.random.rand()) == expected  # noqa: NPY002
     assert not torch.are_deterministic_algorithms_enabled()
     assert torch.utils.deterministic.fill_uninitialized_memory
@@ -76,7 +76,7 @@ def test_patience_stops_and_the_best_epoch_is_restored():
     other_X, other_Y = problem(60, seed=9)  # other sums, so that learning one makes the other worse
     network = dense_network()
     settings = Settings(epochs=50, batch_size=16, learning_rate=0.05, patience=3, schedule="constant")
-    history = train(network, X, Y, settings, validation=(other_X, other_Y), metric="loss")
+    history = train(network, X, Y, settings, held_out=(other_X, other_Y), metric="loss")
     assert history.stopped_early
     assert len(history.values) == len(history.losses) == history.best_epoch + 3 < 50
     assert history.best_epoch == 1 + int(np.argmin(history.values))
@@ -99,7 +99,7 @@ def test_the_rows_held_out_are_not_learnt_from():
     X, Y = problem()
     network = dense_network()
     rows = Counted(X)
-    history = train(network, rows, Y, Settings(epochs=2, validation=0.25))
+    history = train(network, rows, Y, Settings(epochs=2, holdout=0.25))
     assert len(history.values) == 2
     assert len(rows.seen[False]) == 30
     assert rows.seen[True] == set(range(120)) - rows.seen[False]
@@ -112,7 +112,7 @@ def test_the_metric_after_the_best_epoch_is_that_of_the_network(metric):
     X, Y = problem()
     more_X, more_Y = problem(40)
     network = dense_network()
-    history = train(network, X, Y, QUICK, validation=(more_X, more_Y), metric=metric)
+    history = train(network, X, Y, QUICK, held_out=(more_X, more_Y), metric=metric)
     top, _ = predict_rows(network, more_X, k=5)
     weights = inverse_propensity(Y.sum(0).astype(int), len(Y))
     report = evaluate(more_Y, top, ks=(1, 2, 3, 5), inverse_propensity=weights)
@@ -123,7 +123,7 @@ def test_the_metric_after_the_best_epoch_is_that_of_the_network(metric):
 def test_an_unknown_metric_is_refused(metric):
     X, Y = problem()
     with pytest.raises(InvalidInput, match="metric is"):
-        train(dense_network(), X, Y, Settings(validation=0.1), metric=metric)
+        train(dense_network(), X, Y, Settings(holdout=0.1), metric=metric)
 
 
 def test_a_loss_that_is_not_a_number_stops_the_training():
@@ -172,12 +172,12 @@ def test_what_is_judged_is_the_average():
     more_X, more_Y = problem(40)
     network = dense_network()
     settings = Settings(epochs=3, batch_size=16, learning_rate=0.05, average=1.0)
-    history = train(network, X, Y, settings, validation=(more_X, more_Y), metric="loss")
+    history = train(network, X, Y, settings, held_out=(more_X, more_Y), metric="loss")
     with torch.inference_mode():
         network.eval()
         loss = network.loss(torch.from_numpy(more_X), label_rows(sparse.csr_array(more_Y), np.arange(40)))
     assert loss.item() == pytest.approx(min(history.values))
-    raw = train(dense_network(), X, Y, replace(settings, average=0.0), validation=(more_X, more_Y), metric="loss")
+    raw = train(dense_network(), X, Y, replace(settings, average=0.0), held_out=(more_X, more_Y), metric="loss")
     assert raw.losses == history.losses
     assert raw.values != history.values
 
@@ -192,11 +192,11 @@ def test_progress_tells_epoch_loss_and_metric():
 
     X, Y = problem()
     with listening(listener):
-        history = train(dense_network(), X, Y, Settings(epochs=2, validation=0.5))
+        history = train(dense_network(), X, Y, Settings(epochs=2, holdout=0.5))
     assert tasks[0] == ("training", 120)
     notes = [note for description, _, note in told if description == "training"]
     assert notes[0].startswith("epoch 1 of 2, loss ")
-    assert notes[-1] == f"epoch 2 of 2, loss {history.losses[1]:.4g}, validation P@1 {history.values[0]:.4g}"
+    assert notes[-1] == f"epoch 2 of 2, loss {history.losses[1]:.4g}, held-out P@1 {history.values[0]:.4g}"
     assert sum(amount for description, amount, _ in told if description == "training") == 120
 
 

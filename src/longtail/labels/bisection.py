@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.native import kernels
-from longtail.native.cluster import divide
+from longtail.native import divide, kernels
 from longtail.parallel import map_blocks, resolve_jobs, split
 
 _ROUNDS = 20

@@ -1,9 +1,8 @@
-"""The kernels: C++ where it was built, plain NumPy twins of the same functions where not.
+"""The kernels: compiled C++ where it was built, NumPy twins of the same functions elsewhere.
 
-Kernels trust their input: `longtail.validation` and the readers check it once, at the boundary. They are
-single-threaded and release the interpreter lock; `longtail.parallel` spreads blocks over threads. Those that can run
-for long look now and then whether they are to stop.
-Set ``LONGTAIL_NATIVE=0`` to use the twins.
+Kernels trust their input: `longtail.validation` and the readers check it once, at the boundary. Each runs in one thread
+and releases the interpreter lock; `longtail.parallel` spreads blocks over threads. Kernels that can run for long check
+regularly whether they should stop. Set ``LONGTAIL_NATIVE=0`` to use the twins.
 """
 
 from __future__ import annotations
@@ -14,25 +13,19 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from longtail.native import (
-    cluster,
-    conjugate,
-    grouped,
-    repository_text,
-    represent,
-    siblings,
-    sparse,
-    text,
-    topk,
-    tree_search,
-)
+from longtail.native import conjugate, grouped, represent, sparse, text, topk
+from longtail.native.cluster import add_rows, bisect_nodes, divide, project_rows, sum_label_rows
+from longtail.native.repository_text import RepositoryText
+from longtail.native.siblings import block_widths, train_siblings
+from longtail.native.text import PAGE_SIZE, STANDS_ALONE, CodePoints, Text
+from longtail.native.tree_search import TreeSearch, block_entries, log_probability
 
 twins: Any = SimpleNamespace(
     **{name: getattr(text, name) for name in text.__all__},
-    TreeSearch=tree_search.TreeSearch,
-    RepositoryText=repository_text.RepositoryText,
-    add_rows=cluster.add_rows,
-    bisect_nodes=cluster.bisect_nodes,
+    TreeSearch=TreeSearch,
+    RepositoryText=RepositoryText,
+    add_rows=add_rows,
+    bisect_nodes=bisect_nodes,
     cg_curvature=conjugate.cg_curvature,
     cg_descend=conjugate.cg_descend,
     cg_turn=conjugate.cg_turn,
@@ -40,17 +33,17 @@ twins: Any = SimpleNamespace(
     gram=sparse.gram,
     multiply=sparse.multiply,
     multiply_sparse=sparse.multiply_sparse,
-    project_rows=cluster.project_rows,
+    project_rows=project_rows,
     represent_labels=represent.represent_labels,
     score_members=grouped.score_members,
-    sum_label_rows=cluster.sum_label_rows,
-    train_siblings=siblings.train_siblings,
+    sum_label_rows=sum_label_rows,
+    train_siblings=train_siblings,
     update_topk=topk.update_topk,
 )
 
 kernels: Any = twins
 if os.environ.get("LONGTAIL_NATIVE", "1") != "0":
-    with suppress(ModuleNotFoundError):  # installed where no compiler was
+    with suppress(ModuleNotFoundError):  # installed without a compiler
         kernels = import_module("longtail.native._kernels")
 
 
@@ -64,4 +57,17 @@ def is_sanitized() -> bool:
     return bool(getattr(kernels, "sanitized", False))
 
 
-__all__ = ["is_native", "is_sanitized", "kernels", "twins"]
+__all__ = [
+    "PAGE_SIZE",
+    "STANDS_ALONE",
+    "CodePoints",
+    "Text",
+    "block_entries",
+    "block_widths",
+    "divide",
+    "is_native",
+    "is_sanitized",
+    "kernels",
+    "log_probability",
+    "twins",
+]

@@ -1,6 +1,7 @@
-"""Output layers for very many labels, and networks that learn their features, in torch.
+"""Networks that learn their features, and output layers for very many labels.
 
-The one package that needs torch; ``pip install 'longtail[neural]'`` brings it.
+This is the only package that needs torch; ``pip install 'longtail[neural]'`` installs it. Output layers are in
+`longtail.neural.heads`, encoders in `longtail.neural.encoders`.
 """
 
 from longtail.errors import Unavailable
@@ -10,19 +11,29 @@ try:
 except ImportError:
     raise Unavailable("longtail.neural needs torch: pip install 'longtail[neural]'") from None
 
+from longtail.neural.batches import BagRows, DenseRows, Rows, SparseRows, TokenRows
 from longtail.neural.classifier import MultiHeadClassifier
 from longtail.neural.deep_miml import DeepMIML
+from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.network import Network, predict_rows
 from longtail.neural.targets import LabelRows
 from longtail.neural.training import History, Settings, train
 
 __all__ = [
+    "BagLabels",
+    "BagRows",
+    "BagScores",
+    "ConceptScores",
     "DeepMIML",
+    "DenseRows",
     "History",
     "LabelRows",
     "MultiHeadClassifier",
     "Network",
+    "Rows",
     "Settings",
+    "SparseRows",
+    "TokenRows",
     "predict_rows",
     "train",
 ]

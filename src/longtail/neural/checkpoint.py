@@ -32,7 +32,7 @@ class Position:
     losses : list of float
         The mean training loss of each epoch behind it.
     values : list of float
-        The validation metric after each of them; empty without validation.
+        The metric on held-out rows after each of them; empty without held-out rows.
     best : dict of str to tensor or None
         The network's tensors after the epoch with the best value.
     best_epoch : int

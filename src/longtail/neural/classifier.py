@@ -12,9 +12,8 @@ import torch
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import OutputLayer, Rule
-from longtail.labels.head_plan import plan_heads
-from longtail.labels.order import label_order
-from longtail.metrics.propensities import inverse_propensity
+from longtail.labels import label_order, plan_heads
+from longtail.metrics import inverse_propensity
 from longtail.neural.batches import Rows
 from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling
@@ -23,8 +22,7 @@ from longtail.neural.network import Network
 from longtail.neural.training import History, train
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.progress import stage
-from longtail.store import State
-from longtail.store.state import saved_params
+from longtail.store import State, saved_params
 from longtail.validation import as_features, as_labels
 
 HEADS = ("cascade", "one-hot", "product", "sampling", "bottleneck", "dft")
@@ -68,13 +66,13 @@ class MultiHeadClassifier(NeuralModel):
     task : {"multi-label", "single-label"}
     trim : float
         Share of the labels, the rarest, that are left out and never given.
-    weighting : {"none", "loss"}
+    weighting : {None, "loss"}
         Whether labels count in the loss by their inverse propensity, which favours rare ones.
     n_networks : int
         Networks with other random starts whose probabilities are averaged.
     batch_size : int or None
         Rows of a step; None is 128, or fewer where an epoch of so many rows would have less than twenty steps.
-    epochs, learning_rate, weight_decay, schedule, warmup, clip, patience, validation, average, autocast
+    epochs, learning_rate, weight_decay, schedule, warmup, clip, patience, holdout, average, autocast
         See `longtail.neural.Settings`.
     checkpoint : str or None
         A directory: a training that is interrupted goes on from there, to the same result.
@@ -120,7 +118,7 @@ class MultiHeadClassifier(NeuralModel):
         "slack": Number(low=0, high=2**20, whole=True),
         "task": Choice(("multi-label", "single-label")),
         "trim": Number(low=0, high=0.99),
-        "weighting": Choice(("none", "loss")),
+        "weighting": Choice((None, "loss")),
         "n_networks": Number(low=1, high=100, whole=True),
         "batch_size": Number(low=1, high=2**31, whole=True, optional=True),
         "random_state": Number(low=0, high=2**31, whole=True),
@@ -150,7 +148,7 @@ class MultiHeadClassifier(NeuralModel):
         slack: int = 0,
         task: str = "multi-label",
         trim: float = 0.0,
-        weighting: str = "none",
+        weighting: str | None = None,
         n_networks: int = 1,
         epochs: int = 20,
         batch_size: int | None = None,
@@ -160,7 +158,7 @@ class MultiHeadClassifier(NeuralModel):
         warmup: float = 0.05,
         clip: float | None = None,
         patience: int | None = None,
-        validation: float = 0.0,
+        holdout: float = 0.0,
         average: float = 0.0,
         autocast: str | None = None,
         checkpoint: str | None = None,
@@ -194,7 +192,7 @@ class MultiHeadClassifier(NeuralModel):
         self.warmup = warmup
         self.clip = clip
         self.patience = patience
-        self.validation = validation
+        self.holdout = holdout
         self.average = average
         self.autocast = autocast
         self.checkpoint = checkpoint
@@ -259,7 +257,7 @@ class MultiHeadClassifier(NeuralModel):
 
     @property
     def scores_are_probabilities(self) -> bool:
-        return self.weighting == "none"
+        return self.weighting is None
 
     def summary(self) -> str:
         losses = ", ".join(f"{history.losses[0]:.3g} to {history.losses[-1]:.3g}" for history in self.histories_)
@@ -280,7 +278,7 @@ class MultiHeadClassifier(NeuralModel):
         return label_order(self.order, Y.shape[1], X, Y, random_state=seed) if self._is_ordered() else None
 
     def _label_weights(self, counts: Array, n_rows: int) -> torch.Tensor | None:
-        if self.weighting == "none":
+        if self.weighting is None:
             return None
         weights = inverse_propensity(counts, n_rows)
         return torch.from_numpy((weights / np.average(weights, weights=counts)).astype(np.float32))

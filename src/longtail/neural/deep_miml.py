@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from longtail.aggregated import GroupRobustLabelVectors
-from longtail.aggregated.aggregation import Aggregation
+from longtail.aggregated import Aggregation, GroupRobustLabelVectors
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.memory import MemoryPlan
@@ -20,8 +19,7 @@ from longtail.neural.model import NeuralModel, encoder_for, seeded, threads, tra
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
 from longtail.parameters import Choice, Constraint, Number, Threads
-from longtail.store import State
-from longtail.store.state import saved_params
+from longtail.store import State, saved_params
 from longtail.validation import as_counts, as_features, as_label_mask, check_k
 
 
@@ -46,7 +44,7 @@ class DeepMIML(NeuralModel):
         Whether scores below 0 count as 0, as in the paper; None: for targets "set". A rectified score is never below
         a probability of one half, where shares of a bag mostly are.
     dropout : float
-    epochs, batch_size, learning_rate, weight_decay, schedule, warmup, patience, validation
+    epochs, batch_size, learning_rate, weight_decay, schedule, warmup, patience, holdout
         See `longtail.neural.Settings`; batches are of bags.
     random_state : int
     n_jobs : int or None
@@ -111,7 +109,7 @@ class DeepMIML(NeuralModel):
         schedule: str = "cosine",
         warmup: float = 0.05,
         patience: int | None = None,
-        validation: float = 0.0,
+        holdout: float = 0.0,
         random_state: int = 0,
         n_jobs: int | None = None,
     ) -> None:
@@ -131,7 +129,7 @@ class DeepMIML(NeuralModel):
         self.schedule = schedule
         self.warmup = warmup
         self.patience = patience
-        self.validation = validation
+        self.holdout = holdout
         self.random_state = random_state
         self.n_jobs = n_jobs
 

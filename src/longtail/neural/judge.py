@@ -9,8 +9,7 @@ import torch
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.metrics.judgement import Judgement
-from longtail.metrics.propensities import inverse_propensity
+from longtail.metrics import Judgement, inverse_propensity
 from longtail.neural.batches import Rows, blocks, label_rows
 from longtail.neural.checkpoint import Position
 from longtail.neural.network import Network, predict_rows
@@ -25,7 +24,7 @@ _METRICS = {
 
 
 class Judge:
-    """Measures a network on validation rows.
+    """Measures a network on held-out rows.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,8 +16,7 @@ from torch import nn
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import Estimator, OutputLayer, Rule
-from longtail.estimator.output_layer import check_memory
+from longtail.estimator import Estimator, OutputLayer, Rule, check_memory
 from longtail.memory import MemoryPlan
 from longtail.neural.averaging import Ensemble
 from longtail.neural.batches import DenseRows, Rows, SparseRows
@@ -25,13 +24,13 @@ from longtail.neural.network import Network, predict_rows
 from longtail.neural.training import Settings
 from longtail.neural.weights import load_weights, weights_state
 from longtail.parallel import resolve_jobs
-from longtail.store import State
-from longtail.store.invariants import rises
+from longtail.store import State, rises
 from longtail.validation import finite
 
 ENCODERS = ("bag-of-words", "dense")
 _DENSE = 0.25
 _FIRST_CANDIDATES = 16
+_RENAMED = {"validation": "holdout"}  # as earlier versions saved it
 
 
 class NeuralModel(Estimator):
@@ -161,7 +160,10 @@ class NeuralModel(Estimator):
     @classmethod
     def _restored(cls, state: State) -> Self:
         """A model with the parameters and sizes of `state`, not yet with networks."""
-        model = cls._from_params(state)
+        params = {_RENAMED.get(name, name): value for name, value in state.params.items()}
+        if params.get("weighting") == "none":
+            params["weighting"] = None
+        model = cls._from_params(replace(state, params=params))
         model.n_features_in_, model.n_labels_ = state.size("n_features"), state.size("n_labels")
         model.labels_ = _checked_labels(state, model.n_labels_)
         model.encoder_ = state.fact("encoder", str)

@@ -42,7 +42,7 @@ _PARAMETERS: dict[str, Constraint] = {
     "warmup": Number(low=0, high=1),
     "clip": Number(above=0, optional=True),
     "patience": Number(low=1, whole=True, optional=True),
-    "validation": Number(low=0, high=0.9),
+    "holdout": Number(low=0, high=0.9),
     "average": Number(low=0, high=1),
     "autocast": Choice(("bf16", None)),
     "seed": Number(low=0, whole=True),
@@ -71,9 +71,9 @@ class Settings:
     clip : float or None
         The length to which a longer gradient is cut.
     patience : int or None
-        Stop after this many epochs without a better validation metric; None: never.
-    validation : float
-        Share of the rows held out for validation, where `train` is given none.
+        Stop after this many epochs without a better metric on the held-out rows; None: never.
+    holdout : float
+        Share of the rows to hold out and evaluate epochs on, unless `train` is given other rows.
     average : float
         Share of the steps, the last ones, over which the weights are averaged; 0: not at all.
     autocast : {"bf16", None}
@@ -98,7 +98,7 @@ class Settings:
     warmup: float = 0.0
     clip: float | None = None
     patience: int | None = None
-    validation: float = 0.0
+    holdout: float = 0.0
     average: float = 0.0
     autocast: Literal["bf16"] | None = None
     seed: int = 0
@@ -116,11 +116,11 @@ class History:
     losses : tuple of float
         The mean training loss of each epoch.
     metric : str
-        What was measured on the validation rows.
+        What was measured on the held-out rows.
     values : tuple of float
-        The metric after each epoch; empty without validation.
+        The metric after each epoch; empty without held-out rows.
     best_epoch : int
-        The epoch whose weights the network has now, counted from 1; the last one without validation.
+        The epoch whose weights the network has now, counted from 1; the last one without held-out rows.
     stopped_early : bool
         Whether patience ended it.
     """
@@ -138,14 +138,14 @@ def train(
     Y: Any,
     settings: Settings | None = None,
     *,
-    validation: tuple[Any, Any] | None = None,
+    held_out: tuple[Any, Any] | None = None,
     metric: str = "P@1",
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> History:
     """Train a network in place.
 
-    Where rows are held out or given for validation, the network ends with the weights of its best epoch; what is judged
-    after an epoch is what would be returned: the averaged weights, once averaging has begun.
+    With held-out rows the network ends with the weights of its best epoch. Each epoch is evaluated with the weights
+    that would be returned: the averaged ones, once averaging has begun.
 
     Parameters
     ----------
@@ -156,8 +156,8 @@ def train(
         For a head that takes amounts, with values up to 1.
     settings : Settings or None
         None for the defaults.
-    validation : (inputs, Y) or None
-        Rows to judge epochs by, instead of a share of the training rows.
+    held_out : (inputs, Y) or None
+        Rows to evaluate epochs on, instead of a share of the training rows (`Settings.holdout`).
     metric : str
         "loss", or P, R, F1, nDCG or PSP at some k, such as "P@1".
     checkpoint : str or path-like or None
@@ -186,9 +186,9 @@ def train(
     labels = _checked_labels(Y, len(rows), network.head.takes_amounts)
     if labels.shape[1] != network.head.n_labels:
         raise InvalidInput(f"Y has {labels.shape[1]} labels; the head of the network has {network.head.n_labels}")
-    chosen, judge = _held_out(rows, labels, settings, validation, metric)
+    chosen, judge = _held_out(rows, labels, settings, held_out, metric)
     if not len(chosen):
-        raise InvalidInput(f"no row is left to train on: {len(rows)} rows, validation {settings.validation:g} of them")
+        raise InvalidInput(f"no row is left to train on: {len(rows)} rows, of which holdout takes {settings.holdout:g}")
     optimiser = Optimiser(network, settings.learning_rate, settings.weight_decay, settings.encoder_learning_rate)
     identity = asdict(settings) | {"metric": metric if judge else "", "data": _digest(labels, chosen, judge)}
     position = Position()
@@ -276,20 +276,20 @@ def _epoch(
 
 
 def _held_out(
-    rows: Rows, labels: Any, settings: Settings, validation: tuple[Any, Any] | None, metric: str
+    rows: Rows, labels: Any, settings: Settings, held_out: tuple[Any, Any] | None, metric: str
 ) -> tuple[Array, Judge | None]:
     """The rows to train on, and who judges by the others."""
     everything = np.arange(len(rows))
-    if validation is not None:
-        given = as_rows(validation[0])
-        truth = as_labels(validation[1], n_rows=len(given), name="the Y of validation")
+    if held_out is not None:
+        given = as_rows(held_out[0])
+        truth = as_labels(held_out[1], n_rows=len(given), name="the Y of held_out")
         if truth.shape[1] != labels.shape[1] or not len(given):
-            raise InvalidInput(f"validation has {truth.shape} rows and labels; expected some rows of {labels.shape[1]}")
+            raise InvalidInput(f"held_out has {truth.shape} rows and labels; expected some rows of {labels.shape[1]}")
         return everything, Judge(given, truth, np.arange(len(given)), metric, labels)
-    size = round(settings.validation * len(rows))
+    size = round(settings.holdout * len(rows))
     if not size:
         if settings.patience is not None:
-            raise InvalidInput("patience needs rows to judge by: set validation, the share of the rows to hold out")
+            raise InvalidInput("patience needs rows to evaluate on: set holdout, the share of the rows to hold out")
         return everything, None
     # A stream of its own: the epochs use (seed, epoch).
     order = np.random.default_rng((settings.seed, 0, 2)).permutation(len(rows))
@@ -313,7 +313,7 @@ def _digest(labels: Any, chosen: Array, judge: Judge | None) -> str:
 def _described(loss: float, settings: Settings, position: Position, metric: str) -> str:
     """How the epoch stands, with the mean loss so far, and how good the last one was."""
     text = f"epoch {len(position.losses) + 1} of {settings.epochs}, loss {loss:.4g}"
-    return f"{text}, validation {metric} {position.values[-1]:.4g}" if position.values else text
+    return f"{text}, held-out {metric} {position.values[-1]:.4g}" if position.values else text
 
 
 def _diverged(found: str, epoch: int, settings: Settings) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from longtail.metrics import Band
-from longtail.metrics.report import GroupReport
+from longtail.metrics import Band, GroupReport
 from longtail.report.examples import PARTLY, RIGHT, WRONG
 from longtail.report.facts import Facts, WorstLabel
 from longtail.report.markup import shortened

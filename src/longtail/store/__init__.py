@@ -1,8 +1,11 @@
 """The model directory: a manifest and plain arrays; the one place that writes models."""
 
 from longtail.store.card import read_card, update_card
+from longtail.store.invariants import rises
 from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
+from longtail.store.layout import NAME
 from longtail.store.loading import load
+from longtail.store.npy import MAX_DIMENSIONS
 from longtail.store.persistent import Persistent, part_state
 from longtail.store.read import inspect_model, read_model
 from longtail.store.state import State, check_params, saved_params
@@ -11,6 +14,8 @@ from longtail.store.write import write_model
 
 __all__ = [
     "FEATURES",
+    "MAX_DIMENSIONS",
+    "NAME",
     "Persistent",
     "State",
     "StringTable",
@@ -23,6 +28,7 @@ __all__ = [
     "read_card",
     "read_model",
     "register",
+    "rises",
     "saved_params",
     "update_card",
     "write_model",

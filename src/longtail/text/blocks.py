@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from longtail.native.text import Text
+from longtail.native import Text
 
 # A few milliseconds of work, and little enough that several of them wait in memory unnoticed.
 _BLOCK_BYTES = 1 << 19

@@ -20,8 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.native import kernels
-from longtail.native.text import Text
+from longtail.native import Text, kernels
 from longtail.parallel import map_blocks, resolve_jobs
 from longtail.progress import Advance, task
 from longtail.store import State

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.native.text import PAGE_SIZE, STANDS_ALONE, CodePoints
+from longtail.native import PAGE_SIZE, STANDS_ALONE, CodePoints
 
 # Scripts written without blanks between words: a run of them is a clause, not a word, so each character is a token.
 _WITHOUT_BLANKS = (

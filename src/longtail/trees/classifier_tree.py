@@ -18,8 +18,7 @@ from longtail.estimator.training_data import check_training, column_counts
 from longtail.labels import LabelHierarchy
 from longtail.memory import MemoryPlan
 from longtail.metrics import inverse_propensity
-from longtail.native import kernels
-from longtail.native.siblings import block_widths
+from longtail.native import block_widths, kernels
 from longtail.parallel import map_blocks, resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.store import State

@@ -19,8 +19,7 @@ from longtail.errors import InvalidInput
 from longtail.estimator import Estimator, Explanation, OutputLayer, Rule, Step
 from longtail.estimator.base import CELLS
 from longtail.labels import LabelHierarchy
-from longtail.native import kernels
-from longtail.native.tree_search import log_probability
+from longtail.native import kernels, log_probability
 from longtail.parallel import map_blocks, resolve_jobs, split
 from longtail.parameters import Choice
 from longtail.trees.calibration import METHODS, Calibration

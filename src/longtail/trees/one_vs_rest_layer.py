@@ -10,7 +10,7 @@ from scipy import sparse
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.estimator import OutputLayer, Rule
-from longtail.native.tree_search import block_entries, log_probability
+from longtail.native import block_entries, log_probability
 from longtail.trees.weights import BLOCK_CHILDREN, TreeWeights
 
 _FARTHEST_MARGIN = 1e3

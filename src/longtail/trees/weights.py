@@ -16,7 +16,7 @@ import numpy as np
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.labels import LabelHierarchy
-from longtail.native.tree_search import block_entries
+from longtail.native import block_entries
 from longtail.store import State
 
 BLOCK_CHILDREN = 256

@@ -16,11 +16,18 @@ from longtail.aggregated import GroupRobustLabelVectors, aggregate_labels, rando
 from longtail.arrays import Array
 from longtail.data import data_set, load_data_set
 from longtail.metrics import precision_at_k
-from longtail.neural.batches import BagRows, DenseRows
+from longtail.neural import (
+    BagLabels,
+    BagRows,
+    BagScores,
+    ConceptScores,
+    DenseRows,
+    Network,
+    Settings,
+    predict_rows,
+    train,
+)
 from longtail.neural.encoders import Dense
-from longtail.neural.miml import BagLabels, BagScores, ConceptScores
-from longtail.neural.network import Network, predict_rows
-from longtail.neural.training import Settings, train
 from longtail.pictures import Line, Panel, Picture
 from longtail.progress import task
 from longtail_papers.common.benchmarks import left_out, why_missing
@@ -251,7 +258,7 @@ def _trained(bagged: Bagged, training: Training, epochs: int) -> tuple[Network, 
         bags,
         bagged.targets(training.targets),
         settings,
-        validation=(_alone(images.validation[0]), images.validation[1]),
+        held_out=(_alone(images.validation[0]), images.validation[1]),
     )
     return network, history.values[history.best_epoch - 1]
 

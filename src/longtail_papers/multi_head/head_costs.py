@@ -17,9 +17,8 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling
-from longtail.neural.heads.sampling import draw_distinct
-from longtail.neural.targets import LabelRows
+from longtail.neural import LabelRows
+from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling, draw_distinct
 from longtail.progress import task
 from longtail_papers.common.isolated import Peak, call_isolated
 

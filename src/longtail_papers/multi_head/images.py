@@ -16,11 +16,9 @@ from longtail.data import data_set, load_data_set
 from longtail.errors import Unavailable
 from longtail.labels import label_order
 from longtail.metrics import precision_at_k
-from longtail.neural.batches import DenseRows, Rows
+from longtail.neural import DenseRows, Rows, Settings, predict_rows, train
 from longtail.neural.encoders import Dense
 from longtail.neural.heads import Cascade, Head, OneHot, Product, Sampling
-from longtail.neural.network import predict_rows
-from longtail.neural.training import Settings, train
 from longtail_papers.common.claims import Claim, Spread
 from longtail_papers.common.records import Figures, Records
 from longtail_papers.common.tables import Cell, Column, Section, Table
@@ -208,7 +206,7 @@ def _trained(images: Images, variant: Variant, settings: Settings) -> Figures:
     network = seeded_network(
         settings.seed, images.encoder, lambda width: _head(variant, width, images.n_classes, order)
     )
-    history = train(network, *images.train, settings, validation=images.validation)
+    history = train(network, *images.train, settings, held_out=images.validation)
     rows, labels = images.test
     accuracy = precision_at_k(labels, predict_rows(network, rows, k=1)[0], 1)
     return {

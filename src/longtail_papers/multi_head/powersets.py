@@ -10,12 +10,9 @@ import numpy as np
 import torch
 
 from longtail.arrays import Array
-from longtail.neural.batches import DenseRows
+from longtail.neural import DenseRows, Network, Settings, train
 from longtail.neural.encoders import Dense
-from longtail.neural.heads import Head, OneHot, PowersetCascade, PowersetProduct, PowersetSampling
-from longtail.neural.heads.powerset import PowersetHead
-from longtail.neural.network import Network
-from longtail.neural.training import Settings, train
+from longtail.neural.heads import Head, OneHot, PowersetCascade, PowersetHead, PowersetProduct, PowersetSampling
 from longtail_papers.common.benchmarks import Benchmark
 from longtail_papers.common.claims import Claim, Spread
 from longtail_papers.common.records import Figures, Records
@@ -101,7 +98,7 @@ def trained(rows: Rows, head: str, settings: Settings) -> Figures:
         DenseRows(rows.train[0]),
         rows.train[1],
         settings,
-        validation=(DenseRows(rows.validation[0]), rows.validation[1]),
+        held_out=(DenseRows(rows.validation[0]), rows.validation[1]),
         metric="loss",
     )
     if isinstance(network.head, PowersetHead):

@@ -18,10 +18,9 @@ from longtail.arrays import Array
 from longtail.data import Corpus, data_set, load_data_set
 from longtail.data.sets.cache import written_whole
 from longtail.metrics import precision_at_k
+from longtail.neural import Settings, predict_rows, train
 from longtail.neural.encoders import BagOfWords, Pretrained
 from longtail.neural.heads import OneHot
-from longtail.neural.network import predict_rows
-from longtail.neural.training import Settings, train
 from longtail.text import TextFeatures
 from longtail_papers.common.benchmarks import KS, why_missing
 from longtail_papers.common.claims import Claim, Spread

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from longtail.neural import Network
 from longtail.neural.heads import Head
-from longtail.neural.network import Network
 
 SEEDS = (0, 1, 2)
 

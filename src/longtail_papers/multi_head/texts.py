@@ -12,10 +12,9 @@ import torch
 from longtail.arrays import Array
 from longtail.labels import label_order, plan_heads
 from longtail.metrics import precision_at_k
+from longtail.neural import Settings, predict_rows, train
 from longtail.neural.encoders import BagOfWords
 from longtail.neural.heads import Cascade, Head, OneHot
-from longtail.neural.network import predict_rows
-from longtail.neural.training import Settings, train
 from longtail.pictures import Line, Panel, Picture
 from longtail_papers.common.benchmarks import KS, Benchmark
 from longtail_papers.common.claims import Claim, Spread

@@ -13,10 +13,9 @@ import torch
 from longtail.arrays import Array
 from longtail.audit import UNARGMAXABLE, UNDETERMINED, Audit, dft_witness, verify
 from longtail.metrics import f1_at_k
+from longtail.neural import History, Network, Settings, predict_rows, train
 from longtail.neural.encoders import BagOfWords
 from longtail.neural.heads import DFT, Bottleneck, DenseHead
-from longtail.neural.network import Network, predict_rows
-from longtail.neural.training import History, Settings, train
 from longtail_papers.common.records import Records
 
 HEADS = ("Bottleneck", "DFT")
@@ -206,7 +205,7 @@ def _trained(split: Split, plan: Plan, head: str, width: int, rate: float, seed:
         encoder = BagOfWords(split.train[0].shape[1], plan.features)
         network = Network(encoder, _output_layer(split, plan.features, head, width))
     settings = plan.settings(rate, seed)
-    return network, train(network, *split.train, settings, validation=split.validation, metric=f"F1@{METRIC_K}")
+    return network, train(network, *split.train, settings, held_out=split.validation, metric=f"F1@{METRIC_K}")
 
 
 def _output_layer(split: Split, n_features: int, head: str, width: int) -> DenseHead:

@@ -3,7 +3,7 @@
 from longtail.neural.encoders.bag_of_words import BagOfWords
 from longtail.neural.encoders.dense import Dense
 from longtail.neural.encoders.image_cnn import ImageCNN
-from longtail.neural.encoders.pretrained import Pretrained
+from longtail.neural.encoders.pretrained import Pretrained, TextRows
 from longtail.neural.encoders.text_cnn import TextCNN
 
-__all__ = ["BagOfWords", "Dense", "ImageCNN", "Pretrained", "TextCNN"]
+__all__ = ["BagOfWords", "Dense", "ImageCNN", "Pretrained", "TextCNN", "TextRows"]

@@ -6,9 +6,9 @@ from longtail.neural.heads.dense import DenseHead
 from longtail.neural.heads.dft import DFT
 from longtail.neural.heads.head import Head
 from longtail.neural.heads.one_hot import OneHot
-from longtail.neural.heads.powerset import PowersetCascade, PowersetProduct, PowersetSampling
+from longtail.neural.heads.powerset import PowersetCascade, PowersetHead, PowersetProduct, PowersetSampling
 from longtail.neural.heads.product import Product
-from longtail.neural.heads.sampling import Sampling
+from longtail.neural.heads.sampling import Sampling, draw_distinct
 
 __all__ = [
     "DFT",
@@ -18,8 +18,10 @@ __all__ = [
     "Head",
     "OneHot",
     "PowersetCascade",
+    "PowersetHead",
     "PowersetProduct",
     "PowersetSampling",
     "Product",
     "Sampling",
+    "draw_distinct",
 ]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from longtail.errors import InvalidInput
-from longtail.labels.codes import MixedRadix
+from longtail.labels import MixedRadix
 from longtail.neural.heads.head import Head, Task, check_loaded_order, is_order
 
 # Numbers that prediction holds at once: rows beyond go in further blocks.

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from longtail.arrays import Array
-from longtail.audit.dft import dft_matrix, initial_bias
+from longtail.audit import dft_matrix, initial_bias
 from longtail.errors import InvalidInput
 from longtail.neural.heads.dense import DenseHead
 from longtail.neural.heads.head import Task, check_loaded_order, is_order
@@ -120,7 +120,7 @@ class DFT(DenseHead):
         return found
 
     def _transform(self, frequencies: Tensor) -> Tensor:
-        """`longtail.audit.dft_product`, by the transform of half the length that real results allow."""
+        """`longtail.audit_product`, by the transform of half the length that real results allow."""
         if len(frequencies) == 0:
             # Not every library of transforms takes an empty batch.
             return frequencies.new_zeros((0, self.n_labels))

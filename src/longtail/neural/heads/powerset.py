@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.labels.codes import BitChunks
+from longtail.labels import BitChunks
 from longtail.neural.heads.coded import SCORES_AT_ONCE
 from longtail.neural.heads.head import Head, best_labels
 from longtail.neural.targets import LabelRows
