@@ -20,8 +20,8 @@ import numpy as np
 from benchmarks.ridge import verdict
 from longtail.arrays import Array
 from longtail.audit import Audit, verify
-from longtail.audit.layer import make_layer
 from longtail.audit.program import solve_whole
+from longtail.audit.system import make_layer
 from longtail.parallel import count_cores
 
 MANY, ACTIVE = 8_921, 15

@@ -110,7 +110,7 @@ def test_without_highspy_verdicts_come_and_exact_radii_name_the_extra(monkeypatc
         return original(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    monkeypatch.setattr("longtail.audit.decision.find_spec", lambda name: None)
+    monkeypatch.setattr("longtail.audit.search.find_spec", lambda name: None)
     W = np.random.default_rng(0).normal(size=(7, 3))
     sets = np.array(list(itertools.product([0, 1], repeat=7)))
     assert verify(W, sets).count(1) == 44
@@ -124,10 +124,10 @@ def test_linear_programs_settle_what_the_nearest_point_gives_up(solver: str, mon
         # On the few rows that cancel, where it tidies the weights of the solver, it may work.
         return nearest_point(rows, signs, start, max_steps=2 if len(rows) > 6 else None)
 
-    monkeypatch.setattr("longtail.audit.decision.nearest_point", gives_up)
-    monkeypatch.setattr("longtail.audit.verification._screen", lambda *arguments: None)
+    monkeypatch.setattr("longtail.audit.search.nearest_point", gives_up)
+    monkeypatch.setattr("longtail.audit.auditing._screen", lambda *arguments: None)
     if solver == "program":
-        monkeypatch.setattr("longtail.audit.decision.find_spec", lambda name: None)
+        monkeypatch.setattr("longtail.audit.search.find_spec", lambda name: None)
     W = np.random.default_rng(0).normal(size=(12, 4))
     sets = np.random.default_rng(1).integers(0, 2, size=(60, 12))
     audit = verify(W, sets)

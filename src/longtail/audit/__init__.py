@@ -1,14 +1,14 @@
 """Which label sets can a linear output layer ever predict? Verdicts that carry their own proof."""
 
+from longtail.audit.auditing import verify, verify_classes
 from longtail.audit.counting import count_argmaxable, dimensions_needed, share_argmaxable
 from longtail.audit.dft import dft_matrix, dft_product, dft_witness, initial_bias
+from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
 from longtail.audit.findings import Findings, LabelSets, describe_conflict
-from longtail.audit.layer_audit import audit_layer
 from longtail.audit.models import output_layer
-from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
+from longtail.audit.question import audit_layer
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
 from longtail.audit.trees import audit_tree
-from longtail.audit.verification import verify, verify_classes
 from longtail.estimator.output_layer import OutputLayer
 
 __all__ = [

@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
+from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
 from longtail.audit.findings import Findings, LabelSets
-from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
 from longtail.estimator.output_layer import OutputLayer
 from longtail.estimator.twins import first_twins
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
+from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
 from longtail.estimator.output_layer import Rule
 from longtail.validation import as_labels
 

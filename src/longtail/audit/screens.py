@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.audit.layer import Layer
+from longtail.audit.system import Layer
 
 _MOST_INPUTS = 512
 _CELLS = 2**23  # scores held at a time: 64 MiB

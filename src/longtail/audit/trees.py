@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from longtail.arrays import Array
+from longtail.audit.finding import UNARGMAXABLE, Certificate
 from longtail.audit.findings import Findings, LabelSets
-from longtail.audit.result import UNARGMAXABLE, Certificate
 from longtail.trees.model import TreeModel
 
 

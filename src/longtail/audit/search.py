@@ -8,17 +8,17 @@ from importlib.util import find_spec
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.audit.checks import (
+from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
+from longtail.audit.nearest import ZERO, Nearest, nearest_point
+from longtail.audit.program import are_close, radius_of, solve_by_rows, solve_whole
+from longtail.audit.proofs import (
     certificate_exactly,
     certificate_is_sure,
     certificate_residual,
     check_witness_exactly,
     check_witnesses,
 )
-from longtail.audit.layer import Layer
-from longtail.audit.nearest import ZERO, Nearest, nearest_point
-from longtail.audit.program import are_close, radius_of, solve_by_rows, solve_whole
-from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
+from longtail.audit.system import Layer
 
 # Below this the linear program, whose solver works to an absolute tolerance, has nothing to add.
 _SOLVER_REACH = 1e-9

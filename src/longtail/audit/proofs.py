@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.audit.layer import Layer
+from longtail.audit.system import Layer
 
 # Half the gap between 1 and the next float: the largest relative error of one rounding.
 _UNIT = float(np.finfo(np.float64).eps) / 2

@@ -12,11 +12,11 @@ import numpy as np
 from scipy import linalg
 
 from longtail.arrays import Array
+from longtail.audit.auditing import verify
 from longtail.audit.draft import Draft
+from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE
 from longtail.audit.findings import Findings, LabelSets
 from longtail.audit.program import require_highspy
-from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE
-from longtail.audit.verification import verify
 from longtail.audit.wide import WideLayer
 from longtail.errors import InvalidInput
 from longtail.estimator.output_layer import OutputLayer, row_lengths

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.audit import Audit, Certificate, verify
-from longtail.audit.checks import (
+from longtail.audit.proofs import (
     certificate_exactly,
     certificate_is_sure,
     certificate_residual,
     check_witness_exactly,
     check_witnesses,
 )
-from longtail.audit.layer import make_layer
+from longtail.audit.system import make_layer
 
 TRIANGLE = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 WITHOUT_SUM = np.array([True, True, False])

@@ -15,8 +15,8 @@ from scipy.spatial import ConvexHull
 
 from longtail.arrays import Array
 from longtail.audit import ARGMAXABLE, UNARGMAXABLE, Audit, verify, verify_classes
-from longtail.audit.layer import make_layer
 from longtail.audit.screens import match_inputs, reflect
+from longtail.audit.system import make_layer
 from longtail.errors import InvalidInput, NotEnoughMemory
 
 
@@ -169,7 +169,7 @@ def test_reflections_find_winners_and_change_no_verdict(n_classes: int, d: int, 
     audit = verify_classes(W, bias)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "longtail.audit.verification.reflect",
+            "longtail.audit.auditing.reflect",
             lambda layer, classes: (layer.W[classes], np.zeros(len(classes), bool)),
         )
         without = verify_classes(W, bias)
@@ -321,7 +321,7 @@ def test_a_layer_of_low_rank_is_judged_by_its_rank(rng: np.random.Generator) -> 
 def test_sparse_and_dense_label_sets_threads_and_blocks_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     W, sets = random_layer(9, 4), every_set(9)
     whole = verify(W, sets, n_jobs=1)
-    monkeypatch.setattr("longtail.audit.verification.block_of_sets", lambda layer: 50)
+    monkeypatch.setattr("longtail.audit.auditing.block_of_sets", lambda layer: 50)
     parts = verify(W, sparse.csr_matrix(sets), n_jobs=3)
     assert (whole.verdicts == parts.verdicts).all()
     assert holds(parts)

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.audit.checks import (
+from longtail.audit.proofs import (
     certificate_exactly,
     certificate_is_sure,
     certificate_residual,
     check_witness_exactly,
     check_witnesses,
 )
-from longtail.audit.layer import Layer
+from longtail.audit.system import Layer
 from longtail.parallel import split
 
 ARGMAXABLE, UNDETERMINED, UNARGMAXABLE = 1, 0, -1

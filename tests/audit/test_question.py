@@ -14,8 +14,8 @@ from scipy import sparse
 from longtail import LabelTree, OneVsRest, Ridge
 from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, count_argmaxable, verify
 from longtail.audit.findings import LabelSets, describe_conflict
-from longtail.audit.layer_audit import audit_layer
 from longtail.audit.models import output_layer
+from longtail.audit.question import audit_layer
 from longtail.audit.trees import audit_tree
 from longtail.errors import InvalidInput
 from longtail.estimator.output_layer import OutputLayer, Rule
@@ -344,7 +344,7 @@ def test_wide_layers_too_large_for_programs_are_searched_by_algebra(
     """An input found is one that linear programs find too; what is not found stays open, and is said to."""
     W = np.abs(rng.normal(size=(6, 5))) @ rng.normal(size=(5, 9))
     proved = verify(W, ALL_SETS.members).verdicts
-    monkeypatch.setattr("longtail.audit.layer_audit.MOST_DIMENSIONS", 3)
+    monkeypatch.setattr("longtail.audit.question.MOST_DIMENSIONS", 3)
     found = audit_layer(layer_of(W), ALL_SETS)
     assert (proved[found.verdicts == ARGMAXABLE] == ARGMAXABLE).all()
     assert found.count(ARGMAXABLE) > 0.9 * np.count_nonzero(proved == ARGMAXABLE)

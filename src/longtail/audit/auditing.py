@@ -9,11 +9,11 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
-from longtail.audit.decision import Finding, Settings, as_witness, decide
-from longtail.audit.layer import Layer, make_layer
+from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, Audit, block_of_sets, dense_members
 from longtail.audit.program import require_highspy
-from longtail.audit.result import ARGMAXABLE, UNARGMAXABLE, Audit, block_of_sets, dense_members
 from longtail.audit.screens import has_few_regions, match_inputs, perceptron, reflect, sample_inputs
+from longtail.audit.search import Finding, Settings, as_witness, decide
+from longtail.audit.system import Layer, make_layer
 from longtail.errors import InvalidInput
 from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
 from longtail.validation import as_labels
