@@ -121,4 +121,8 @@ def check_parameters(estimator: Any, table: Mapping[str, Constraint]) -> None:
     for name, constraint in table.items():
         value = getattr(estimator, name)
         if not constraint.accepts(value):
-            raise InvalidInput(f"{type(estimator).__name__}: {name} is {value!r}; expected {constraint.describe()}")
+            raise InvalidInput(
+                f"{type(estimator).__name__}: {name} is {value!r}; expected {constraint.describe()}",
+                code="bad_parameter",
+                name=name,
+            )

@@ -10,9 +10,9 @@ from scipy import sparse
 
 from longtail import Ridge, load
 from longtail.errors import InvalidInput, NotEnoughMemory
+from longtail.estimator.checks import planted
 from longtail.metrics import inverse_propensity
 from longtail.ridge.conjugate import basis_size
-from tests.estimator.contract import EstimatorContract, planted
 
 
 def exact(X, Y, alpha, fit_intercept=False):
@@ -22,21 +22,6 @@ def exact(X, Y, alpha, fit_intercept=False):
     Xc, Yc = X - mean, Y - label_mean
     W = np.linalg.solve(Xc.T @ Xc + alpha * np.eye(X.shape[1]), Xc.T @ Yc)
     return W, label_mean - mean @ W if fit_intercept else np.zeros(Y.shape[1])
-
-
-class TestRidgeContract(EstimatorContract):
-    def make(self, **params):
-        return Ridge(**params)
-
-
-class TestSparseRidgeContract(EstimatorContract):
-    def make(self, **params):
-        return Ridge(**{"keep": 0.6, "fit_intercept": True, **params})
-
-
-class TestConjugateGradientContract(EstimatorContract):
-    def make(self, **params):
-        return Ridge(**{"solver": "cg", "tol": 1e-6, "weighting": "target", **params})
 
 
 solvers = pytest.mark.parametrize("solver", ["primal", "dual", "cg"])
@@ -53,6 +38,16 @@ def test_every_solver_gives_the_closed_form(rng, solver, fit_intercept, shape):
     np.testing.assert_allclose(model.coef_, W, atol=2e-5)
     np.testing.assert_allclose(model.intercept_, b, atol=2e-5)
     assert model.solver_ == solver
+
+
+@intercepts
+@pytest.mark.parametrize("weighting", [None, "target"])
+def test_the_score_is_the_sum_of_the_contributions(rng, fit_intercept, weighting):
+    X, Y = planted(rng)
+    model = Ridge(fit_intercept=fit_intercept, weighting=weighting).fit(X, Y)
+    for row, label in ((0, 0), (3, 2), (7, 11)):
+        found = model.explain(X[[row]], label)
+        assert found.score == pytest.approx(found.margin)
 
 
 @intercepts

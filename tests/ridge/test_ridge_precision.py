@@ -15,10 +15,10 @@ from scipy import sparse
 
 import longtail
 from longtail import LabelSubsetClassifier, Ridge, RidgeCV
+from longtail.estimator.checks import planted
 from longtail.ridge.centring import far_centre, shift_columns
 from longtail.ridge.solvers import PRECISION
 from longtail.ridge.statistics import Statistics
-from tests.estimator.contract import planted
 
 FROZEN = Path(__file__).parents[1] / "store" / "frozen" / "ridge-float32-sums"
 EPS = float(np.finfo(np.float32).eps)

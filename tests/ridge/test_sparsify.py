@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail import Ridge
+from longtail.estimator.checks import planted
 from longtail.ridge.sparsify import Sparsification
-from tests.estimator.contract import planted
 
 
 def collect(rule, weights, size):
