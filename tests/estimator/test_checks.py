@@ -24,7 +24,7 @@ LEARNERS = {
     "logistic one-vs-rest": OneVsRest(loss="logistic", prune=5, weighting="score", precision=32),
     "ridge": Ridge(),
     "ridge with intercepts": Ridge(fit_intercept=True),
-    "sparse ridge": Ridge(keep=0.6, fit_intercept=True),
+    "sparse ridge": Ridge(density=0.6, fit_intercept=True),
     "conjugate gradients": Ridge(solver="cg", tol=1e-6, weighting="target"),
     "updatable ridge": Ridge(updatable=True),
     "ridge with its alpha chosen": RidgeCV(),

@@ -131,7 +131,7 @@ def test_rotating_the_features_leaves_the_scores(rng):
     )
 
 
-@pytest.mark.parametrize("identity", [{"threshold": 0.0}, {"keep": 1.0}])
+@pytest.mark.parametrize("identity", [{"prune": 0.0}, {"density": 1.0}])
 def test_keeping_everything_is_the_identity(rng, identity):
     X, Y = planted(rng)
     np.testing.assert_array_equal(Ridge(**identity).fit(X, Y).coef_, Ridge().fit(X, Y).coef_)
@@ -306,8 +306,8 @@ def test_auto_avoids_what_does_not_fit(rng, monkeypatch):
 
 
 def test_only_one_way_to_sparsify_is_taken(rng):
-    with pytest.raises(InvalidInput, match="at most one"):
-        Ridge(keep=0.5, threshold=0.1).fit(*planted(rng))
+    with pytest.raises(InvalidInput, match="density and prune exclude each other"):
+        Ridge(density=0.5, prune=0.1).fit(*planted(rng))
 
 
 def test_an_unknown_weighting_at_prediction_is_refused(rng):

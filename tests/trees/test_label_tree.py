@@ -320,7 +320,7 @@ def test_too_little_memory_is_said_before_anything_is_learned(rng, monkeypatch):
     plan = LabelTree().memory_plan(X, Y)
     assert LabelTree(n_trees=5).memory_plan(X, Y).total > plan.total
     assert LabelTree(negatives="beam").memory_plan(X, Y).total > plan.total
-    for module in ("training", "classifier_tree"):
+    for module in ("training", "model"):
         monkeypatch.setattr(f"longtail.trees.{module}.kernels", None)
     monkeypatch.setattr("longtail.trees.label_tree.label_vectors", None)
     monkeypatch.setenv("LONGTAIL_MEMORY", "10K")
