@@ -124,12 +124,17 @@ class Estimator(BaseEstimator, Persistent):
 
     @property
     def is_linear(self) -> bool:
-        """Whether scores are linear in the features, so that explanations of scores can be added."""
+        """Whether each score is a linear function of the features."""
         return False
 
     @property
-    def learns_residuals(self) -> bool:
-        """Whether weights are linear in the targets, so that those of a difference are the difference of weights."""
+    def linear_in_targets(self) -> bool:
+        """Whether the weights ``coef_`` for a difference of targets are the difference of their weights."""
+        return False
+
+    @property
+    def scores_along_trees(self) -> bool:
+        """Whether a label's score is a product of classifiers along its path in a label tree."""
         return False
 
     @property

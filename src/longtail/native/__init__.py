@@ -26,6 +26,8 @@ from longtail.native import (
     topk,
     tree_search,
 )
+from longtail.native.siblings import block_widths
+from longtail.native.tree_search import block_entries, log_probability
 
 twins: Any = SimpleNamespace(
     **{name: getattr(text, name) for name in text.__all__},
@@ -64,4 +66,4 @@ def is_sanitized() -> bool:
     return bool(getattr(kernels, "sanitized", False))
 
 
-__all__ = ["is_native", "is_sanitized", "kernels", "twins"]
+__all__ = ["block_entries", "block_widths", "is_native", "is_sanitized", "kernels", "log_probability", "twins"]

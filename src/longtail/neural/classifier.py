@@ -23,8 +23,7 @@ from longtail.neural.network import Network
 from longtail.neural.training import History, train
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.progress import stage
-from longtail.store import State
-from longtail.store.state import saved_params
+from longtail.store import State, saved_params
 from longtail.validation import as_features, as_labels
 
 HEADS = ("cascade", "one-hot", "product", "sampling", "bottleneck", "dft")

@@ -20,8 +20,7 @@ from longtail.neural.model import NeuralModel, encoder_for, seeded, threads, tra
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
 from longtail.parameters import Choice, Constraint, Number, Threads
-from longtail.store import State
-from longtail.store.state import saved_params
+from longtail.store import State, saved_params
 from longtail.validation import as_counts, as_features, as_label_mask, check_k
 
 

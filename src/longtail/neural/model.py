@@ -25,8 +25,7 @@ from longtail.neural.network import Network, predict_rows
 from longtail.neural.training import Settings
 from longtail.neural.weights import load_weights, weights_state
 from longtail.parallel import resolve_jobs
-from longtail.store import State
-from longtail.store.invariants import rises
+from longtail.store import State, rises
 from longtail.validation import finite
 
 ENCODERS = ("bag-of-words", "dense")

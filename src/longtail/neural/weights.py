@@ -17,9 +17,7 @@ from torch import Tensor, nn
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.store import State
-from longtail.store.layout import NAME
-from longtail.store.npy import MAX_DIMENSIONS
+from longtail.store import MAX_DIMENSIONS, NAME, State
 
 KIND = "Weights"
 

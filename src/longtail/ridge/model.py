@@ -80,8 +80,8 @@ class RidgeModel(Estimator):
         return True
 
     @property
-    def learns_residuals(self) -> bool:
-        return self.weighting is None and self.density is None and self.prune is None
+    def linear_in_targets(self) -> bool:
+        return self.weighting is None and self._sparsification().is_identity
 
     def summary(self) -> str:
         check_is_fitted(self)

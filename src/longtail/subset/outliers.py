@@ -87,7 +87,7 @@ class Outliers:
 
 def learns_residuals(estimator: Any) -> bool:
     """Whether an estimator is linear in its targets: ridge that weighs all labels alike and keeps all weights."""
-    return bool(estimator.learns_residuals)
+    return bool(estimator.linear_in_targets)
 
 
 def _residual_model(fitted: Any, labels: Array, decoding: Decoding) -> Any:

@@ -10,8 +10,7 @@ from scipy import sparse
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
 from longtail.ridge import Ridge, RidgeCV
-from longtail.store import State
-from longtail.store.invariants import rises
+from longtail.store import State, rises
 from longtail.subset.decoding import Decoding
 from longtail.subset.model import SubsetModel
 from longtail.subset.outliers import Outliers

@@ -34,8 +34,7 @@ from longtail.estimator import (
 from longtail.labels import LabelHierarchy
 from longtail.memory import MemoryPlan
 from longtail.metrics import inverse_propensity
-from longtail.native import kernels
-from longtail.native.siblings import block_widths
+from longtail.native import block_widths, kernels
 from longtail.parallel import map_blocks, resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.store import State, saved_params
@@ -208,6 +207,10 @@ class TreeModel(Estimator):
     @property
     def scores_are_probabilities(self) -> bool:
         return self.weighting != "score"  # which multiplies probabilities by weights
+
+    @property
+    def scores_along_trees(self) -> bool:
+        return True
 
     @property
     def hierarchies_(self) -> tuple[LabelHierarchy, ...]:

@@ -14,7 +14,7 @@ from longtail.errors import InvalidInput
 from longtail.estimator import OutputLayer, Rule, column_counts
 from longtail.labels import LabelHierarchy
 from longtail.memory import MemoryPlan
-from longtail.native.tree_search import block_entries, log_probability
+from longtail.native import block_entries, log_probability
 from longtail.trees.model import TreeModel
 from longtail.trees.weights import BLOCK_CHILDREN, TreeWeights
 
@@ -101,6 +101,10 @@ class OneVsRest(TreeModel):
 
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         return self._plan(X, Y, 1, Y.shape[1], duals=False)
+
+    @property
+    def scores_along_trees(self) -> bool:
+        return False
 
     def _grown_hierarchies(self, X: Any, Y: Any, seed: int) -> Iterator[LabelHierarchy]:
         labels = np.flatnonzero(column_counts(Y))

@@ -13,8 +13,7 @@ from longtail import progress
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy
-from longtail.native import kernels
-from longtail.native.siblings import block_widths
+from longtail.native import block_widths, kernels
 from longtail.parallel import map_blocks, split
 from longtail.trees.weights import BLOCK_CHILDREN, NO_BLOCK, TrainedBlock, TreeWeights
 

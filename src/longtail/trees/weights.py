@@ -17,7 +17,7 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Step
 from longtail.labels import LabelHierarchy
-from longtail.native.tree_search import block_entries, log_probability
+from longtail.native import block_entries, log_probability
 from longtail.store import State
 
 BLOCK_CHILDREN = 256
