@@ -40,6 +40,4 @@ class FacadeContract(Contract):
 def is_inner(graph: ImportGraph, importer: str, imported: str) -> bool:
     """Whether `imported` is a module inside a package that `importer` does not belong to."""
     home = imported.split(".")[:_DEPTH]
-    return (
-        imported.count(".") >= _DEPTH and importer.split(".")[:_DEPTH] != home and not graph.find_children(imported)
-    )
+    return imported.count(".") >= _DEPTH and importer.split(".")[:_DEPTH] != home and not graph.find_children(imported)

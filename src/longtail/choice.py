@@ -10,11 +10,8 @@ from longtail.errors import InvalidInput
 from longtail.estimator import Estimator
 from longtail.memory import available_memory, format_bytes
 from longtail.parallel import resolve_jobs
-from longtail.ridge.cost import Shape
-from longtail.ridge.ridge import Ridge
-from longtail.ridge.ridge_cv import RidgeCV
-from longtail.trees.label_tree import LabelTree
-from longtail.trees.one_vs_rest import OneVsRest
+from longtail.ridge import Ridge, RidgeCV, Shape
+from longtail.trees import LabelTree, OneVsRest
 from longtail.validation import as_features, as_labels
 
 _CLASSES: dict[str, Any] = {"tree": LabelTree, "one-vs-rest": OneVsRest, "ridge": Ridge}
@@ -167,12 +164,12 @@ def _ridge(shape: Shape, given: dict[str, Any], seed: int, why: str) -> Choice:
     available = available_memory()
     reasons = []
     dense = 4 * shape.n_features * shape.n_labels
-    sparsified = {"keep", "top_features_per_label", "threshold"} & given.keys()
+    sparsified = {"density", "prune"} & given.keys()
     if not sparsified and dense > available / 4:
         fitting = available // 8 // (_BYTES_OF_A_KEPT_WEIGHT * shape.n_labels)
-        given["top_features_per_label"] = int(min(max(fitting, 10), 1000, shape.n_features))
+        given["prune"] = int(min(max(fitting, 10), 1000, shape.n_features))
         reasons.append(
-            f"keeping the {given['top_features_per_label']} largest weights of each label, as all "
+            f"keeping the {given['prune']} largest weights of each label, as all "
             f"{shape.n_features:,} x {shape.n_labels:,} would take {format_bytes(dense)} of {format_bytes(available)}"
         )
     if "alpha" in given:

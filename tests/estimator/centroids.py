@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from longtail.estimator import Estimator, register
-from longtail.estimator.training_data import check_training, column_counts
+from longtail.estimator import Estimator, check_training, column_counts, register
 from longtail.parameters import Constraint, Number
 from longtail.store import State, saved_params
 

@@ -30,7 +30,7 @@ def given_by(layer: OutputLayer, X: Any) -> np.ndarray:
     [
         Ridge(0.1),
         Ridge(0.1, fit_intercept=True),
-        Ridge(0.1, keep=0.3),
+        Ridge(0.1, density=0.3),
         Ridge(0.1, weighting="target"),
         OneVsRest(prune=0.0),
         OneVsRest(loss="logistic"),

@@ -53,7 +53,7 @@ def cases():
     for estimator in (
         BinaryRidge(updatable=True),
         BinaryRidge(fit_intercept=True, weighting="loss"),
-        BinaryRidge(solver="cg", keep=0.5),
+        BinaryRidge(solver="cg", density=0.5),
         BinaryRidgeCV(),
         BinaryLabelTree(),
         BinaryLabelTree(loss="logistic", negatives="beam", leaf_size=1, n_trees=2),

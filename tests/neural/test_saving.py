@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 import longtail
+from longtail.estimator.checks import planted
 from longtail.neural import DeepMIML, MultiHeadClassifier
 from longtail.store import put_together
-from tests.estimator.contract import planted
 
 
 def test_a_model_is_saved_although_there_is_no_memory_to_check_it(rng, tmp_path, monkeypatch):

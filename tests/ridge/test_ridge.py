@@ -10,9 +10,9 @@ from scipy import sparse
 
 from longtail import Ridge, load
 from longtail.errors import InvalidInput, NotEnoughMemory
+from longtail.estimator.checks import planted
 from longtail.metrics import inverse_propensity
 from longtail.ridge.conjugate import basis_size
-from tests.estimator.contract import EstimatorContract, planted
 
 
 def exact(X, Y, alpha, fit_intercept=False):
@@ -22,21 +22,6 @@ def exact(X, Y, alpha, fit_intercept=False):
     Xc, Yc = X - mean, Y - label_mean
     W = np.linalg.solve(Xc.T @ Xc + alpha * np.eye(X.shape[1]), Xc.T @ Yc)
     return W, label_mean - mean @ W if fit_intercept else np.zeros(Y.shape[1])
-
-
-class TestRidgeContract(EstimatorContract):
-    def make(self, **params):
-        return Ridge(**params)
-
-
-class TestSparseRidgeContract(EstimatorContract):
-    def make(self, **params):
-        return Ridge(**{"keep": 0.6, "fit_intercept": True, **params})
-
-
-class TestConjugateGradientContract(EstimatorContract):
-    def make(self, **params):
-        return Ridge(**{"solver": "cg", "tol": 1e-6, "weighting": "target", **params})
 
 
 solvers = pytest.mark.parametrize("solver", ["primal", "dual", "cg"])
@@ -53,6 +38,16 @@ def test_every_solver_gives_the_closed_form(rng, solver, fit_intercept, shape):
     np.testing.assert_allclose(model.coef_, W, atol=2e-5)
     np.testing.assert_allclose(model.intercept_, b, atol=2e-5)
     assert model.solver_ == solver
+
+
+@intercepts
+@pytest.mark.parametrize("weighting", [None, "target"])
+def test_the_score_is_the_sum_of_the_contributions(rng, fit_intercept, weighting):
+    X, Y = planted(rng)
+    model = Ridge(fit_intercept=fit_intercept, weighting=weighting).fit(X, Y)
+    for row, label in ((0, 0), (3, 2), (7, 11)):
+        found = model.explain(X[[row]], label)
+        assert found.score == pytest.approx(found.margin)
 
 
 @intercepts
@@ -136,7 +131,7 @@ def test_rotating_the_features_leaves_the_scores(rng):
     )
 
 
-@pytest.mark.parametrize("identity", [{"threshold": 0.0}, {"keep": 1.0}])
+@pytest.mark.parametrize("identity", [{"prune": 0.0}, {"density": 1.0}])
 def test_keeping_everything_is_the_identity(rng, identity):
     X, Y = planted(rng)
     np.testing.assert_array_equal(Ridge(**identity).fit(X, Y).coef_, Ridge().fit(X, Y).coef_)
@@ -311,8 +306,8 @@ def test_auto_avoids_what_does_not_fit(rng, monkeypatch):
 
 
 def test_only_one_way_to_sparsify_is_taken(rng):
-    with pytest.raises(InvalidInput, match="at most one"):
-        Ridge(keep=0.5, threshold=0.1).fit(*planted(rng))
+    with pytest.raises(InvalidInput, match="density and prune exclude each other"):
+        Ridge(density=0.5, prune=0.1).fit(*planted(rng))
 
 
 def test_an_unknown_weighting_at_prediction_is_refused(rng):

@@ -7,24 +7,14 @@ import pytest
 
 from longtail import Ridge, RidgeCV
 from longtail.errors import NotEnoughMemory
+from longtail.estimator.checks import planted
 from longtail.metrics import ndcg_at_k
 from longtail.ridge.cost import Shape
 from longtail.ridge.leave_one_out import FactoredPath, SpectralPath, leave_one_out
 from longtail.ridge.problem import Problem
 from longtail.ridge.solvers import Spectral
 from longtail.validation import as_features, as_labels
-from tests.estimator.contract import EstimatorContract, planted
 from tests.ridge.test_ridge import exact, intercepts
-
-
-class TestRidgeCVContract(EstimatorContract):
-    def make(self, **params):
-        return RidgeCV(**params)
-
-
-class TestDualRidgeCVContract(EstimatorContract):
-    def make(self, **params):
-        return RidgeCV(**{"solver": "dual", "fit_intercept": True, "weighting": "target", **params})
 
 
 def scores_without_each_row(X, Y, alpha, fit_intercept):

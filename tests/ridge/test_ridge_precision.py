@@ -15,10 +15,10 @@ from scipy import sparse
 
 import longtail
 from longtail import LabelSubsetClassifier, Ridge, RidgeCV
-from longtail.ridge.centring import far_centre, shift_columns
+from longtail.estimator.checks import planted
+from longtail.ridge.gram import far_centre, shift_columns
+from longtail.ridge.problem import Statistics
 from longtail.ridge.solvers import PRECISION
-from longtail.ridge.statistics import Statistics
-from tests.estimator.contract import planted
 
 FROZEN = Path(__file__).parents[1] / "store" / "frozen" / "ridge-float32-sums"
 EPS = float(np.finfo(np.float32).eps)
@@ -215,13 +215,13 @@ def test_an_offset_does_not_change_what_leave_one_out_says():
         np.testing.assert_allclose(one.coef_, other.coef_, atol=5e-5)
 
 
-@pytest.mark.parametrize("keep", [None, 0.6])
-def test_intercept_explanation_and_scores_agree_far_from_zero(keep, tmp_path):
+@pytest.mark.parametrize("density", [None, 0.6])
+def test_intercept_explanation_and_scores_agree_far_from_zero(density, tmp_path):
     X, Y, alpha = years_and_ages()
-    model = Ridge(alpha, fit_intercept=True, keep=keep).fit(X, Y)
+    model = Ridge(alpha, fit_intercept=True, density=density).fit(X, Y)
     model.save(tmp_path / "model")
     scores = model.decision_function(X)
-    coefficients = model.coef_.toarray() if keep else model.coef_
+    coefficients = model.coef_.toarray() if density else model.coef_
     np.testing.assert_allclose(X.astype(np.float64) @ coefficients + model.intercept_, scores, atol=1e-6)
     np.testing.assert_allclose(scores.mean(axis=0), Y.mean(axis=0), atol=1e-6)
     loaded = longtail.load(tmp_path / "model")

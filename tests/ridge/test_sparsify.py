@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail import Ridge
+from longtail.estimator.checks import planted
 from longtail.ridge.sparsify import Sparsification
-from tests.estimator.contract import planted
 
 
 def collect(rule, weights, size):
@@ -22,7 +22,7 @@ def collect(rule, weights, size):
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 1), st.integers(1, 9))
 def test_keep_takes_the_largest_of_all_labels(seed, share, size):
     weights = np.random.default_rng(seed).normal(size=(9, 14)).astype(np.float32)
-    kept = collect(Sparsification(keep=share), weights, size)
+    kept = collect(Sparsification(density=share), weights, size)
     kept = kept if isinstance(kept, np.ndarray) else kept.toarray()
     count = round(share * 9 * 14)
     order = np.sort(np.abs(weights).ravel())[::-1]
@@ -33,13 +33,13 @@ def test_keep_takes_the_largest_of_all_labels(seed, share, size):
 
 def test_keep_breaks_ties_by_count_not_by_threshold():
     weights = np.ones((4, 5), dtype=np.float32)
-    assert collect(Sparsification(keep=0.5), weights, 1).nnz == 10
+    assert collect(Sparsification(density=0.5), weights, 1).nnz == 10
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 9))
 def test_each_label_keeps_its_own_largest(seed, count, size):
     weights = np.random.default_rng(seed).normal(size=(9, 14)).astype(np.float32)
-    kept = collect(Sparsification(top_features_per_label=count), weights, size).toarray()
+    kept = collect(Sparsification(top=count), weights, size).toarray()
     for label, row in enumerate(weights):
         largest = np.sort(np.argsort(-np.abs(row))[:count])
         assert np.flatnonzero(kept[:, label]).tolist() == largest.tolist()
@@ -49,11 +49,11 @@ def test_each_label_keeps_its_own_largest(seed, count, size):
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 3), st.integers(1, 9))
 def test_a_threshold_keeps_what_reaches_it(seed, threshold, size):
     weights = np.random.default_rng(seed).normal(size=(9, 14)).astype(np.float32)
-    kept = collect(Sparsification(threshold=threshold), weights, size).toarray()
+    kept = collect(Sparsification(smallest=threshold), weights, size).toarray()
     np.testing.assert_array_equal(kept, np.where(np.abs(weights) >= np.float32(threshold), weights, 0).T)
 
 
-@pytest.mark.parametrize("rule", [{"keep": 0.2}, {"top_features_per_label": 5}, {"threshold": 0.05}])
+@pytest.mark.parametrize("rule", [{"density": 0.2}, {"prune": 5}, {"prune": 0.05}])
 def test_a_sparse_model_scores_with_what_it_kept(rng, rule):
     X, Y = planted(rng)
     dense = Ridge().fit(X, Y).coef_
@@ -66,13 +66,13 @@ def test_a_sparse_model_scores_with_what_it_kept(rng, rule):
 def test_weights_that_are_zero_are_not_stored():
     weights = np.zeros((3, 8), dtype=np.float32)
     weights[1, 4] = 2
-    assert collect(Sparsification(top_features_per_label=5), weights, 2).nnz == 1
+    assert collect(Sparsification(top=5), weights, 2).nnz == 1
 
 
 def test_memory_stays_near_what_is_kept():
     import tracemalloc
 
-    rule = Sparsification(keep=0.01)
+    rule = Sparsification(density=0.01)
     collector = rule.collector(2000, 4000)
     rng = np.random.default_rng(0)
     block = rng.normal(size=(50, 2000)).astype(np.float32)

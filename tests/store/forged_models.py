@@ -75,7 +75,7 @@ def linear() -> dict[str, Callable[[], Any]]:
         "LabelTree with isotonic": fitted(LabelTree(**small, calibrate="isotonic", weighting="score", random_state=0)),
         "OneVsRest": fitted(OneVsRest(thresholds="macro_f1", random_state=0)),
         "Ridge": fitted(Ridge()),
-        "sparse Ridge": fitted(Ridge(keep=0.3, weighting="target")),
+        "sparse Ridge": fitted(Ridge(density=0.3, weighting="target")),
         "updatable Ridge": _updated,
         "RidgeCV": fitted(RidgeCV(alphas=(0.1, 1.0))),
         "LabelSubsetClassifier": fitted(LabelSubsetClassifier(Ridge(), n_labels=4, random_state=0)),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.store.npy import DTYPES, header
+from longtail.store.layout import DTYPES, header
 from tests.store.stored_states import fields_of, sealed
 
 Node = dict[str, Any]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.store import State, StringTable
-from longtail.store.npy import DTYPES
+from longtail.store.layout import DTYPES
 
 
 def example_state(shift: int = 0, *, large: bool = False) -> State:

@@ -48,7 +48,7 @@ LEARNERS: dict[str, Any] = {
         hierarchy=LabelHierarchy([0, 2, 5, 8], [1, 2, *range(-3, 0), *range(-6, -3)], N_LABELS)
     ),
     "Ridge": Ridge(),
-    "Ridge, sparse": Ridge(keep=0.5, weighting="target"),
+    "Ridge, sparse": Ridge(density=0.5, weighting="target"),
     "Ridge, updatable": Ridge(updatable=True, fit_intercept=True),
     "RidgeCV": RidgeCV(alphas=np.array([0.1, 1.0])),
 }

@@ -21,7 +21,7 @@ from longtail.data import Corpus
 from longtail.errors import ModelFormatError
 from longtail.store import State, StringTable, read_model, write_model
 from longtail.store import read as store_read
-from longtail.store.npy import DTYPES, file_length, header
+from longtail.store.layout import DTYPES, file_length, header
 from longtail.store.read import SMALLEST_MAPPED
 from longtail.text import RowScaling
 from tests.store.stored_states import example_state, fields_of, same, sealed

@@ -19,7 +19,7 @@ import pytest
 
 from longtail.errors import ModelFormatError
 from longtail.store import State, inspect_model, read_model, write_model
-from longtail.store.npy import header
+from longtail.store.layout import header
 from tests.store.stored_states import check_sound, example_state, fields_of, replace_file, same, sealed, sealed_text
 
 PEAK = 48 * 2**20

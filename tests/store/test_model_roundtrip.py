@@ -16,7 +16,7 @@ from scipy import sparse
 
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
 from longtail.store import Persistent, State, inspect_model, read_model, write_model
-from longtail.store.npy import DTYPES
+from longtail.store.layout import DTYPES
 from tests.store.stored_states import example_state, same
 
 text = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=8)

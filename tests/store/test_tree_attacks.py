@@ -8,7 +8,7 @@ import pytest
 import longtail
 from longtail import LabelTree, OneVsRest
 from longtail.errors import ModelFormatError
-from tests.estimator.contract import planted
+from longtail.estimator.checks import planted
 from tests.store.stored_states import fields_of, replace_file
 
 LARGE = ("shifts", "bucket_rows", "bucket_weights", "lows", "counts", "slots", "weights")

@@ -9,13 +9,13 @@ from scipy import sparse
 import longtail
 from longtail import LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV, Tagger, TextFeatures
 from longtail.errors import InvalidInput, ModelFormatError, NotEnoughMemory
+from longtail.estimator.checks import planted
 from longtail.metrics import ndcg_at_k
 from longtail.ridge.predictability import label_predictability
 from longtail.store import State
 from longtail.subset.decoding import ridge_decoding
 from longtail.subset.outliers import Outliers
 from longtail.validation import as_labels
-from tests.estimator.contract import EstimatorContract, planted
 
 
 @pytest.fixture
@@ -24,45 +24,20 @@ def seed():
     return 0
 
 
-class SubsetContract(EstimatorContract):
-    """One row and one label ask for a subset of one."""
-
-    def test_one_row_and_one_label_suffice(self):
-        model = self.make(n_labels=1).fit([[1.0, 2.0]], [[1]])
-        assert model.predict_topk([[1.0, 2.0]], k=1)[0].tolist() == [[0]]
-
-    def test_saved_and_loaded_models_answer_alike(self, fitted, data, tmp_path):
-        fitted.save(tmp_path / "model")
-        again = longtail.load(tmp_path / "model", verify=True)
-        assert type(again) is LabelSubsetClassifier
-        saved = {name: value for name, value in fitted.get_params(deep=False).items() if "estimator" not in name}
-        assert saved.items() <= again.get_params(deep=False).items()
-        np.testing.assert_array_equal(again.labels_, fitted.labels_)
-        np.testing.assert_array_equal(again.outlier_labels_, fitted.outlier_labels_)
-        for one, other in zip(fitted.predict_topk(data[0]), again.predict_topk(data[0]), strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
-class TestDefaultContract(SubsetContract):
-    def make(self, **params):
-        return LabelSubsetClassifier(**{"n_labels": 4, **params})
-
-
-class TestWithoutOutliersContract(SubsetContract):
-    def make(self, **params):
-        return LabelSubsetClassifier(**{"n_labels": 5, "outliers": 0, "decoder": "l1", **params})
-
-
-class TestOutlierTreeContract(SubsetContract):
-    scores_are_margins = False
-
-    def make(self, **params):
-        given = {"n_labels": 4, "outliers": 3, "outlier_estimator": LabelTree(leaf_size=2), "criterion": "frequency"}
-        return LabelSubsetClassifier(**{**given, **params})
-
-
 def ridge(alpha=1.0):
     return Ridge(alpha=alpha, fit_intercept=True, solver="primal")
+
+
+@pytest.mark.parametrize("outliers", [0, 3])
+def test_a_saved_model_keeps_its_subset_and_outliers(rng, outliers, tmp_path):
+    X, Y = planted(rng)
+    fitted = LabelSubsetClassifier(n_labels=4, outliers=outliers).fit(X, Y)
+    fitted.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model", verify=True)
+    np.testing.assert_array_equal(again.labels_, fitted.labels_)
+    np.testing.assert_array_equal(again.outlier_labels_, fitted.outlier_labels_)
+    found = again.explain(X[[3]], 2)
+    assert found.score == pytest.approx(found.margin)
 
 
 @pytest.mark.parametrize("decoder", ["ridge", "l1"])

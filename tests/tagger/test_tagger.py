@@ -343,7 +343,7 @@ def test_a_learner_in_the_place_of_features_is_named():
         Tagger(Ridge()).fit(TEXTS, LABELS)
 
 
-@pytest.mark.parametrize("learner", [Ridge(), Ridge(keep=0.9), LabelSubsetClassifier(Ridge(), outliers=0)])
+@pytest.mark.parametrize("learner", [Ridge(), Ridge(density=0.9), LabelSubsetClassifier(Ridge(), outliers=0)])
 def test_a_label_whose_weights_are_no_numbers_does_not_vanish_silently(learner):
     tagger = Tagger(TextFeatures(min_df=1), learner).fit(TEXTS, LABELS)
     linear = getattr(tagger.estimator_, "estimator_", tagger.estimator_)

@@ -16,9 +16,9 @@ from sklearn.exceptions import NotFittedError
 import longtail
 from longtail import LabelTree, OneVsRest, progress
 from longtail.errors import InvalidInput, NotEnoughMemory
+from longtail.estimator.checks import planted
 from longtail.labels import LabelHierarchy
 from longtail.trees.training import Examples, Negatives, Rows, tasks_of
-from tests.estimator.contract import EstimatorContract, planted
 
 TAXONOMY = LabelHierarchy([0, 3, 6, 10, 12], [1, 2, ~0, 3, ~1, ~2, ~3, ~4, ~5, ~6, ~7, ~11], n_labels=12)
 
@@ -27,31 +27,6 @@ TAXONOMY = LabelHierarchy([0, 3, 6, 10, 12], [1, 2, ~0, 3, ~1, ~2, ~3, ~4, ~5, ~
 def seed():
     """One is enough here; hypothesis brings others where they matter."""
     return 0
-
-
-class TestLabelTreeContract(EstimatorContract):
-    gives_unseen_labels = False
-    scores_are_margins = False
-
-    def make(self, **params):
-        return LabelTree(**{"leaf_size": 3, "branching": 2, **params})
-
-
-class TestBeamNegativesContract(EstimatorContract):
-    gives_unseen_labels = False
-    scores_are_margins = False
-
-    def make(self, **params):
-        settings = {"leaf_size": 2, "loss": "logistic", "negatives": "beam", "weighting": "loss", "precision": 32}
-        return LabelTree(**{**settings, **params})
-
-
-class TestForestContract(EstimatorContract):
-    gives_unseen_labels = False
-    scores_are_margins = False
-
-    def make(self, **params):
-        return LabelTree(**{"leaf_size": 4, "n_trees": 3, "prune": 4, "weighting": "score", **params})
 
 
 negatives = pytest.mark.parametrize("negatives", ["siblings", "beam"])
@@ -345,7 +320,7 @@ def test_too_little_memory_is_said_before_anything_is_learned(rng, monkeypatch):
     plan = LabelTree().memory_plan(X, Y)
     assert LabelTree(n_trees=5).memory_plan(X, Y).total > plan.total
     assert LabelTree(negatives="beam").memory_plan(X, Y).total > plan.total
-    for module in ("training", "classifier_tree"):
+    for module in ("training", "model"):
         monkeypatch.setattr(f"longtail.trees.{module}.kernels", None)
     monkeypatch.setattr("longtail.trees.label_tree.label_vectors", None)
     monkeypatch.setenv("LONGTAIL_MEMORY", "10K")

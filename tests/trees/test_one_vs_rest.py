@@ -9,30 +9,14 @@ from sklearn.svm import LinearSVC
 
 from longtail import LabelTree, OneVsRest
 from longtail.errors import NotEnoughMemory
+from longtail.estimator.checks import planted
 from longtail.labels import LabelHierarchy
-from tests.estimator.contract import EstimatorContract, planted
 
 
 @pytest.fixture
 def seed():
     """One is enough here; hypothesis brings others where they matter."""
     return 0
-
-
-class TestOneVsRestContract(EstimatorContract):
-    gives_unseen_labels = False
-    scores_are_margins = False
-
-    def make(self, **params):
-        return OneVsRest(**params)
-
-
-class TestLogisticOneVsRestContract(EstimatorContract):
-    gives_unseen_labels = False
-    scores_are_margins = False
-
-    def make(self, **params):
-        return OneVsRest(**{"loss": "logistic", "prune": 5, "weighting": "score", "precision": 32, **params})
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])

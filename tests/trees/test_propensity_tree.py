@@ -8,7 +8,7 @@ from scipy import sparse
 
 from longtail import LabelTree, OneVsRest
 from longtail.data import load_data_set
-from longtail.estimator.training_data import column_counts
+from longtail.estimator import column_counts
 from longtail.metrics import inverse_propensity, psp_at_k
 from longtail.text import RowScaling
 from tests.trees.test_calibration import planted
@@ -45,7 +45,7 @@ def test_psp_rises_on_eurlex(benchmark_data, weighting, rise):
 def test_a_miss_costs_in_proportion_to_the_inverse_propensity_and_c_on_average(rng):
     X, Y = planted(0, n_rows=300)
     model = LabelTree(weighting="loss", C=0.7)
-    _, _, costs = model._begin(X, Y)
+    costs = model._miss_costs(X, Y)
     np.testing.assert_allclose(costs / costs[0], model.inverse_propensity_ / model.inverse_propensity_[0], rtol=1e-5)
     assert costs[Y.indices].mean() == pytest.approx(0.7, rel=1e-5)
     rare, frequent = np.argsort(column_counts(Y))[[0, -1]]
@@ -55,7 +55,7 @@ def test_a_miss_costs_in_proportion_to_the_inverse_propensity_and_c_on_average(r
 @pytest.mark.parametrize("weighting", [None, "score"])
 def test_without_weighted_losses_every_miss_costs_c(weighting):
     X, Y = planted(0, n_rows=100)
-    _, _, costs = LabelTree(weighting=weighting, C=0.7)._begin(X, Y)
+    costs = LabelTree(weighting=weighting, C=0.7)._miss_costs(X, Y)
     np.testing.assert_array_equal(costs, np.float32(0.7))
 
 

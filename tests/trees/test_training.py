@@ -12,11 +12,11 @@ from scipy import sparse
 
 from longtail import native
 from longtail.errors import InvalidInput
+from longtail.estimator.checks import planted
 from longtail.labels import LabelHierarchy
 from longtail.native.siblings import block_widths
 from longtail.trees.training import Examples, Negatives, Objective, Rows, Task, tasks_of, train
 from longtail.trees.weights import TreeWeights
-from tests.estimator.contract import planted
 from tests.labels.trees import hierarchies
 
 OBJECTIVE = Objective("squared_hinge", 1.0, 0.01, 20, 0.0, 0, 0)

@@ -7,7 +7,7 @@ import numpy as np
 from longtail.arrays import Array
 from longtail.audit.finding import UNARGMAXABLE, Certificate
 from longtail.audit.findings import Findings, LabelSets
-from longtail.trees.model import TreeModel
+from longtail.trees import TreeModel
 
 
 def audit_tree(model: TreeModel, sets: LabelSets) -> Findings:

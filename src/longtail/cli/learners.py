@@ -30,9 +30,9 @@ _PARAMETERS = {
     "alpha": "alpha",
     "solver": "solver",
     "intercept": "fit_intercept",
-    "keep": "keep",
-    "top_features_per_label": "top_features_per_label",
-    "threshold": "threshold",
+    "keep": "density",
+    "top_features_per_label": "prune",
+    "threshold": "prune",
     "updatable": "updatable",
     "weighting": "weighting",
 }

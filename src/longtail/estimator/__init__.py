@@ -1,9 +1,22 @@
 """The contract of every learner, as code."""
 
-from longtail.estimator.base import Estimator
+from longtail.estimator.base import CELLS, Estimator, check_training, column_counts, read_prune
 from longtail.estimator.checks import check_estimator
 from longtail.estimator.explanation import Explanation, Step
 from longtail.estimator.output_layer import OutputLayer, Rule, check_memory
 from longtail.store import register
 
-__all__ = ["Estimator", "Explanation", "OutputLayer", "Rule", "Step", "check_estimator", "check_memory", "register"]
+__all__ = [
+    "CELLS",
+    "Estimator",
+    "Explanation",
+    "OutputLayer",
+    "Rule",
+    "Step",
+    "check_estimator",
+    "check_memory",
+    "check_training",
+    "column_counts",
+    "read_prune",
+    "register",
+]

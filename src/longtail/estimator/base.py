@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,41 +16,70 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator.explanation import Explanation
 from longtail.estimator.output_layer import OutputLayer, Rule
-from longtail.estimator.training_data import check_training
 from longtail.labels import LabelHierarchy
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import split
 from longtail.parameters import Constraint, check_parameters
 from longtail.store import Persistent, State, check_params
-from longtail.validation import as_features, as_label_mask, check_k, finite
+from longtail.validation import as_features, as_label_mask, as_labels, check_k, finite
 
 CELLS = 2**22  # scores of all labels held at once
+
+
+def check_training(X: Any, Y: Any, owner: str) -> tuple[Any, Any]:
+    """Check features and labels for a fit of `owner`; return them as CSR matrices."""
+    X = as_features(X)
+    if X.shape[0] < 1:
+        raise InvalidInput(
+            f"Found array with {X.shape[0]} sample(s) (shape={X.shape}) while a minimum of 1 is required."
+        )
+    if X.shape[1] < 1:
+        raise InvalidInput(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if Y is None:
+        raise InvalidInput(f"{owner} requires y to be passed, but the target y is None")
+    return X, as_labels(Y, n_rows=X.shape[0])
+
+
+def column_counts(Y: Any) -> Array:
+    """The number of rows of each label."""
+    return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
+
+
+def read_prune(prune: float) -> tuple[float, int]:
+    """The smallest weight to keep, and the number of weights to keep of each classifier (0: all).
+
+    >>> read_prune(0.1), read_prune(100)
+    ((0.1, 0), (0.0, 100))
+    """
+    if isinstance(prune, int | np.integer) and prune >= 1:
+        return 0.0, int(prune)
+    return float(prune), 0
 
 
 class Estimator(BaseEstimator, Persistent):
     """A learner of many labels from rows of features.
 
     A learner implements `fit`, `_scores`, `to_state` and `from_state`. `fit` sets ``n_features_in_`` and ``n_labels_``,
-    and last of all the attribute that `_fitted_by` names. A learner that need not score every label also replaces
-    `_topk` and `_predict`. What these methods get is checked: the model is fitted, rows are CSR float32 with finite
-    values and the right width, label ids and masks fit the labels.
+    and last of all the attribute that `_fitted_by` names. A learner that need not score every label also overrides
+    `_topk` and `_predict`. The arguments of these methods are checked: the model is fitted, rows are CSR float32 with
+    finite values and the right width, label ids and masks match the labels.
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {}
-    """What each parameter may be; checked by `fit` and by `longtail.load`."""
+    """The constraint on each parameter; checked by `fit` and by `longtail.load`."""
 
     _fitted_by: ClassVar[str]
-    """The attribute that only a finished fit sets."""
+    """The attribute that marks a finished fit."""
 
     _not_saved: ClassVar[tuple[str, ...]] = ()
-    """Parameters that a saved model does not keep."""
+    """Parameters that are not saved."""
 
     _bytes_per_score: ClassVar[int] = 4
     """Bytes that `decision_function` needs for each row and label."""
 
     prediction_options: ClassVar[tuple[str, ...]] = ()
-    """Further arguments of `predict_topk`."""
+    """Additional arguments of `predict_topk`."""
 
     n_features_in_: int
     n_labels_: int
@@ -58,7 +89,7 @@ class Estimator(BaseEstimator, Persistent):
         """The scores of all labels for the rows `X`, as a float32 matrix."""
 
     def _topk(self, X: Any, k: int, mask: Array | None) -> tuple[Array, Array]:
-        """The k best labels of each row that `mask` allows, and their scores; -1 and -inf where there are fewer.
+        """The k best labels of each row that `mask` allows, and their scores; -1 and -inf if there are fewer.
 
         `k` is at most the number of labels. Ties go to the lowest label.
         """
@@ -76,10 +107,11 @@ class Estimator(BaseEstimator, Persistent):
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
 
     def _explain(self, row: Any, label: int) -> Explanation:
-        """Why `label` has its score for the one row."""
+        """Explain the score of `label` for one row."""
         raise InvalidInput(
-            f"{type(self).__name__} is not linear, or does not say what each feature adds to a score; explain a "
-            "LabelTree, OneVsRest or Ridge model"
+            f"{type(self).__name__} is not linear, so it cannot say what each feature adds to a score; LabelTree, "
+            "OneVsRest and Ridge can",
+            code="cannot_explain",
         )
 
     def _rows_at_once(self) -> int:
@@ -91,18 +123,33 @@ class Estimator(BaseEstimator, Persistent):
         return type(self)._explain is not Estimator._explain
 
     @property
+    def is_linear(self) -> bool:
+        """Whether each score is a linear function of the features."""
+        return False
+
+    @property
+    def linear_in_targets(self) -> bool:
+        """Whether the weights ``coef_`` for a difference of targets are the difference of their weights."""
+        return False
+
+    @property
+    def scores_along_trees(self) -> bool:
+        """Whether a label's score is a product of classifiers along its path in a label tree."""
+        return False
+
+    @property
     def updates(self) -> bool:
         """Whether the fitted model can learn from further rows with ``partial_fit``."""
         return False
 
     @property
     def scores_are_probabilities(self) -> bool:
-        """Whether a score estimates the chance that the label is right."""
+        """Whether a score estimates the probability that the label is right."""
         return False
 
     @property
     def hierarchies_(self) -> tuple[LabelHierarchy, ...]:
-        """The trees over the labels that the model searches; empty where there are none."""
+        """The trees over the labels that the model searches; empty if it has none."""
         return ()
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -114,26 +161,26 @@ class Estimator(BaseEstimator, Persistent):
         return as_features(X, n_features=self.n_features_in_, owner=type(self).__name__)
 
     def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
-        """The k best labels of each row and their scores.
+        """Return the k best labels of each row and their scores.
 
         Parameters
         ----------
         X : sparse matrix or array of shape (n_rows, n_features)
         k : int
         allow, deny : sequence of label ids, or mask over all labels, or None
-            Labels that may, or may not, be given; applied before labels compete for the k places.
+            Labels to allow or to exclude; applied before labels compete for the k places.
 
         Returns
         -------
         labels : int64 array of shape (n_rows, k)
-            Best first, ties to the lowest label; -1 where there are fewer than k.
+            Best first, ties to the lowest label; -1 if there are fewer than k.
         scores : float32 array of shape (n_rows, k)
-            -inf where there is no label.
+            -inf for places without a label.
         """
         return self._ranked(X, k, allow, deny)
 
     def _ranked(self, X: Any, k: int, allow: Any, deny: Any, *options: Any) -> tuple[Array, Array]:
-        """Check the arguments of `predict_topk`, call `_topk`, and fill the places beyond the last label."""
+        """Check the arguments of `predict_topk`, call `_topk`, and pad the places beyond the last label."""
         X = self._check_rows(X)
         k = check_k(k, X.shape[0])
         mask = as_label_mask(allow, deny, self.n_labels_)
@@ -146,7 +193,7 @@ class Estimator(BaseEstimator, Persistent):
         return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
 
     def decision_function(self, X: Any) -> Array:
-        """The scores of every label for every row, as one dense matrix: for small vocabularies."""
+        """Return the scores of every label for every row as one dense matrix: for small vocabularies."""
         X = self._check_rows(X)
         MemoryPlan(
             "decision_function",
@@ -156,16 +203,16 @@ class Estimator(BaseEstimator, Persistent):
         return finite(self._scores(X))
 
     def predict(self, X: Any) -> Any:
-        """The labels of each row, as a sparse 0/1 matrix (n_rows x n_labels)."""
+        """Return the labels of each row as a sparse 0/1 matrix (n_rows x n_labels)."""
         return self._predict(self._check_rows(X))
 
     def explain(self, x: Any, label: int) -> Explanation:
-        """Which features of the one row `x` gave `label` its score, exactly.
+        """Return exactly what each feature of the row `x` adds to the score of `label`.
 
         Raises
         ------
         InvalidInput
-            Where the learner has no such answer, see `explains`.
+            If the learner cannot explain, see `explains`.
         """
         row = self._check_rows(x)
         if row.shape[0] != 1:
@@ -177,17 +224,17 @@ class Estimator(BaseEstimator, Persistent):
         return found
 
     def output_layer(self, rule: Rule = "predict") -> OutputLayer:
-        """The linear layer that the model gives labels by, as `longtail.audit` takes it.
+        """Return the linear layer that decides on labels, for `longtail.audit`.
 
         Parameters
         ----------
         rule : {"predict", "topk"}
-            Label sets as ``predict`` gives them, or as the first places of ``predict_topk``.
+            Label sets as returned by ``predict``, or as the first places of ``predict_topk``.
 
         Raises
         ------
         InvalidInput
-            Where labels are not given by one linear layer.
+            If the model has no linear output layer.
         """
         if rule not in ("predict", "topk"):
             raise InvalidInput(f"rule is {rule!r}; expected 'predict' or 'topk'")
@@ -197,16 +244,16 @@ class Estimator(BaseEstimator, Persistent):
     def _output_layer(self, rule: Rule) -> OutputLayer:
         raise InvalidInput(
             f"{type(self).__name__} has no linear output layer; Ridge, RidgeCV, OneVsRest and most heads of "
-            "MultiHeadClassifier have one, or give the weights as a matrix"
+            "MultiHeadClassifier have one, or pass the weights as a matrix"
         )
 
     def summary(self) -> str:
-        """What was learned, in a few words."""
+        """Describe the fitted model in a few words."""
         check_is_fitted(self)
         return f"{self.n_labels_:,} labels, {self.n_features_in_:,} features"
 
     def memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
-        """What `fit` would hold at its peak.
+        """Return the peak memory of `fit`.
 
         Parameters
         ----------
@@ -217,7 +264,7 @@ class Estimator(BaseEstimator, Persistent):
         return self._memory_plan(*check_training(X, Y, type(self).__name__))
 
     def _check_parameters(self) -> None:
-        """Raise `InvalidInput` unless every parameter is what `_parameters` says."""
+        """Raise `InvalidInput` unless every parameter meets its constraint."""
         check_parameters(self, self._parameters)
 
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
@@ -226,8 +273,14 @@ class Estimator(BaseEstimator, Persistent):
         return MemoryPlan(type(self).__name__, {"features": 12 * X.nnz, "labels": 12 * Y.nnz, "weights": weights})
 
     @classmethod
+    def _current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Translate the parameters of models that earlier versions saved."""
+        return dict(params)
+
+    @classmethod
     def _from_params(cls, state: State) -> Self:
-        """An estimator with the parameters of `state`, not fitted yet, or `ModelFormatError`."""
+        """Return an unfitted estimator with the parameters of `state`, or raise `ModelFormatError`."""
+        state = replace(state, params=cls._current_params(state.params))
         model = cls(**check_params(state, cls, without=cls._not_saved))
         try:
             model._check_parameters()

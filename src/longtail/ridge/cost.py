@@ -67,7 +67,7 @@ class Estimate:
 
 
 ADVICE = (
-    "Keep fewer weights (keep, top_features_per_label or threshold), use fewer features (max_features, min_df), "
+    "Keep fewer weights (density or prune), use fewer features (max_features, min_df), "
     "choose solver='cg', or set a smaller block_size."
 )
 

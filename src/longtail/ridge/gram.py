@@ -1,7 +1,8 @@
-"""The sums ridge needs: X'X on one side, X'Y label block by label block, both with centring left implicit.
+"""The sums that ridge needs: X'X, X'Y by label blocks, column sums; and shifts of columns that are far from zero.
 
-Centred features are X - 1m' with m the column means; the matrix stays sparse because
-(X - 1m')'(X - 1m') = X'X - n mm'.
+Centred features are X - 1m' with m the column means. The matrix stays sparse because
+(X - 1m')'(X - 1m') = X'X - n mm'. If a column's mean is large beside its spread, that difference and Xw + b lose
+digits in float32. Such a column is non-zero in nearly every row, so it can be shifted without X growing.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from longtail import progress
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.native import kernels
-from longtail.parallel import map_blocks, resolve_jobs
+from longtail.parallel import map_blocks, resolve_jobs, split
 
-_LONGEST = 1e17  # of all features together: its square, and what solvers make of it, must stay within 32-bit floats
+_LONGEST = 1e17  # largest length of all features together: squares of it must stay within 32-bit floats
+_CELLS = 2**20  # weights that are made float64 at once
+_FAR = 0.9  # a column is far from zero if mean² is more than this share of its mean square; below, one digit is lost
 
 
 def check_length(X: Any) -> None:
-    """Refuse features whose sums of squares would not fit into float32."""
+    """Raise `InvalidInput` if the sums of squares would not fit into float32."""
     length = float(np.sqrt(np.square(X.data, dtype=np.float64).sum()))
     if length > _LONGEST:
         raise InvalidInput(f"the features are too large for 32-bit sums (length {length:.1e}); scale the features")
@@ -55,7 +58,7 @@ def gram_matrix(X: Any, Xt: Any, n_jobs: int | None, dtype: Any = np.float32) ->
 
 
 def _balanced_blocks(X: Any, Xt: Any, pieces: int) -> list[slice]:
-    """Slices of features of about equal work: a feature costs the non-zeros to its right in the rows that hold it."""
+    """Slices of features of about equal work: a feature costs the non-zeros to its right in the rows that have it."""
     lengths = np.diff(X.indptr).astype(np.float64)
     total = np.concatenate([[0.0], np.cumsum(lengths[Xt.indices])])
     cost = np.diff(total[Xt.indptr]) * np.linspace(1, 0, X.shape[1], endpoint=False) + 1
@@ -73,7 +76,7 @@ def add_outer(gram: Array, factor: float, vector: Array) -> None:
 
 def column_sums(X: Any) -> Array:
     """Sums of the columns in float64."""
-    # bincount forgets its dtype where there is nothing to count.
+    # bincount returns integers if there is nothing to count.
     return np.bincount(X.indices, weights=X.data, minlength=X.shape[1]).astype(np.float64, copy=False)
 
 
@@ -89,3 +92,36 @@ def label_sums(X: Any, Yt: Any, block: slice, dtype: Any) -> Array:
     part = Yt.indptr[block.start : block.stop + 1]
     kernels.multiply_sparse(part, Yt.indices, Yt.data, X.indptr, X.indices, X.data, out)
     return out
+
+
+def far_centre(mean: Array, mean_square: Array) -> Array | None:
+    """The means of the columns far from zero and 0 for all others, in float32; None if no column is far."""
+    # A column with a share p of non-zeros has mean ** 2 <= p * mean_square, so a far column is nearly dense.
+    centre: Array = np.where(mean**2 > _FAR * mean_square, mean, 0).astype(np.float32)
+    return centre if centre.any() else None
+
+
+def shift_columns(X: Any, centre: Array | None) -> Any:
+    """The sparse X - 1 centre'; columns whose centre is 0 keep their zeros."""
+    if centre is None:
+        return X
+    far = np.flatnonzero(centre)
+    offsets = centre[X.indices]
+    if np.count_nonzero(offsets) == X.shape[0] * len(far):
+        return sparse.csr_array((X.data - offsets, X.indices, X.indptr), shape=X.shape)
+    starts = np.arange(0, X.shape[0] * len(far) + 1, len(far))
+    constant = (np.tile(centre[far], X.shape[0]), np.tile(far, X.shape[0]), starts)
+    shifted = sparse.csr_array(X - sparse.csr_array(constant, shape=X.shape))
+    index = X.indices.dtype
+    arrays = (shifted.data, shifted.indices.astype(index, copy=False), shifted.indptr.astype(index, copy=False))
+    return sparse.csr_array(arrays, shape=X.shape)
+
+
+def weighted_sum(coefficients: Any, vector: Array) -> Array:
+    """vector' coefficients in float64, for coefficients of shape (n_features, n_labels)."""
+    if sparse.issparse(coefficients):
+        return np.asarray(coefficients.T @ vector)
+    sums = np.zeros(coefficients.shape[1])
+    for rows in split(len(vector), max(1, _CELLS // max(1, len(sums)))):
+        sums += vector[rows] @ coefficients[rows]
+    return sums

@@ -1,7 +1,8 @@
-"""`RidgeModel`: what `Ridge` and `RidgeCV` share: gathering weights, label weighting, saving."""
+"""`RidgeModel`: what `Ridge` and `RidgeCV` share: gathering weights, prediction, explanation, saving."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,44 +12,76 @@ from sklearn.utils.validation import check_is_fitted
 from longtail import progress
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.estimator import Estimator, Explanation, OutputLayer, Rule, check_memory
+from longtail.memory import MemoryPlan
 from longtail.metrics import inverse_propensity
+from longtail.native import kernels
 from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
-from longtail.ridge.centring import weighted_sum
-from longtail.ridge.cost import Shape, block_size
-from longtail.ridge.linear_model import LinearModel
+from longtail.ridge.cost import Estimate, Shape, block_size, estimate
+from longtail.ridge.gram import shift_columns, weighted_sum
 from longtail.ridge.solvers import Solver
 from longtail.ridge.sparsify import Sparsification
-from longtail.store import State
-from longtail.store.state import saved_params
+from longtail.store import State, saved_params
+from longtail.validation import finite
+
+_ROWS = 512  # rows scored together
+_PANEL = 128  # labels scored together: their dense weights stay in cache while the rows pass
 
 
-class RidgeModel(LinearModel):
-    """Shared by `Ridge` and `RidgeCV`."""
+class RidgeModel(Estimator):
+    """Linear scores from ``coef_`` (n_features x n_labels) and ``intercept_``.
 
+    If features are far from zero, x coef + intercept is a small difference of large numbers. Scores are then computed
+    as (x - centre) coef + the scores at the centre, which single precision can do.
+    """
+
+    _fitted_by = "coef_"
     prediction_options = ("weighting",)
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         "fit_intercept": Choice((True, False)),
         "propensity": Sequence(Number(above=0), length=2),
-        "keep": Number(above=0, high=1, optional=True),
-        "top_features_per_label": Number(low=1, whole=True, optional=True),
-        "threshold": Number(low=0, optional=True),
+        "density": Number(above=0, high=1, optional=True),
+        "prune": Number(low=0, high=2**31, optional=True),
         "block_size": Number(low=1, whole=True, optional=True),
         "n_jobs": Threads(),
     }
 
+    solver: str
     fit_intercept: bool
     weighting: str | None
     propensity: tuple[float, float]
-    keep: float | None
-    top_features_per_label: int | None
-    threshold: float | None
+    density: float | None
+    prune: float | None
     block_size: int | None
+    n_jobs: int | None
+    coef_: Any
+    centre_: Array | None
+    centre_scores_: Array
     alpha_: float
     inverse_propensity_: Array
     solver_: str
     n_iter_: int
+
+    @property
+    def intercept_(self) -> Array:
+        """The scores of a row of zeros; in float64 if features are far from zero."""
+        if self.centre_ is None:
+            return self.centre_scores_
+        return self.centre_scores_ - weighted_sum(self.coef_, self.centre_.astype(np.float64))
+
+    @intercept_.setter
+    def intercept_(self, intercept: Array) -> None:
+        self.centre_, self.centre_scores_ = None, intercept
+
+    @property
+    def is_linear(self) -> bool:
+        return True
+
+    @property
+    def linear_in_targets(self) -> bool:
+        return self.weighting is None and self._sparsification().is_identity
 
     def summary(self) -> str:
         check_is_fitted(self)
@@ -56,12 +89,16 @@ class RidgeModel(LinearModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        given = [name for name in ("keep", "top_features_per_label", "threshold") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise InvalidInput(f"give at most one of keep, top_features_per_label and threshold; found {given}")
+        if self.density is not None and self.prune is not None:
+            raise InvalidInput(
+                f"{type(self).__name__}: density and prune exclude each other; found density={self.density} and "
+                f"prune={self.prune}",
+                code="bad_parameter",
+                name="density",
+            )
 
     def _sparsification(self) -> Sparsification:
-        return Sparsification(self.keep, self.top_features_per_label, self.threshold)
+        return Sparsification.of(self.density, self.prune)
 
     def _label_weights(self, label_counts: Array, n_rows: int) -> Array:
         """The inverse propensity of each label."""
@@ -73,12 +110,27 @@ class RidgeModel(LinearModel):
         alphas = np.full(len(label_weights), alpha, dtype=np.float32)
         return alphas / label_weights if self.weighting == "loss" else alphas
 
+    def _label_scale(self) -> Array | None:
+        """The factor on the score of each label, or None."""
+        return self.inverse_propensity_ if self.weighting == "target" else None
+
     def _block(self, shape: Shape, solver: str) -> int:
         if self.block_size is not None:
             return self.block_size
         if solver == "cg":
             return 64
         return block_size(shape, shape.n_features if solver == "primal" else max(shape.n_rows, shape.n_features))
+
+    def _weight_bytes(self, n_features: int, n_labels: int) -> int:
+        return self._sparsification().memory(n_features, n_labels)
+
+    def _estimate(self, shape: Shape, solver: str, algebra: str, iterations: int = 1) -> Estimate:
+        """What a fit by one solver costs."""
+        jobs, weights = resolve_jobs(self.n_jobs), self._weight_bytes(shape.n_features, shape.n_labels)
+        return estimate(shape, solver, algebra, iterations, self._block(shape, solver), jobs, weights)
+
+    def _plan_of(self, shape: Shape, solver: str, algebra: str) -> MemoryPlan:
+        return self._estimate(shape, solver, algebra).plan
 
     def _gather(self, solver: Solver, alphas: Array, problem: Any, n_features: int, size: int) -> None:
         """Solve block after block, keeping of each block only what the sparsification keeps."""
@@ -89,7 +141,7 @@ class RidgeModel(LinearModel):
         def solve(block: slice) -> Array:
             return solver.solve(block, alphas[block])
 
-        # What the factored solvers leave to BLAS keeps to as many threads as ours would have.
+        # The factored solvers leave their work to BLAS, which gets as many threads as ours would have.
         with blas_threads(resolve_jobs(self.n_jobs)), progress.task("solving for labels", total=n_labels) as advance:
             for block, weights in zip(
                 blocks, map_blocks(solve, blocks, self.n_jobs if solver.threaded else 1), strict=True
@@ -97,29 +149,135 @@ class RidgeModel(LinearModel):
                 collector.add(block.start, weights)
                 advance(len(weights))
         self.coef_ = collector.finish()
-        # From the weights as they were rounded and kept, so that scores have the right mean whatever was dropped.
+        # Computed from the rounded and pruned weights, so that scores have the right mean.
         at_centre = 0 if problem.mean is None else problem.label_mean - weighted_sum(self.coef_, problem.mean)
         self.centre_, self.centre_scores_ = problem.centre, np.full(n_labels, at_centre, dtype=np.float32)
         self.n_features_in_ = n_features
         self.n_labels_ = n_labels
 
-    def _label_scale(self) -> Array | None:
-        return self.inverse_propensity_ if self.weighting == "target" else None
+    def _blocks(self, X: Any, scale: Array | None, panel: int) -> Any:
+        """Yield (first label, scores) of the rows `X`, label block by label block in ascending order."""
+        X = shift_columns(X, self.centre_)
+        for block in [slice(0, self.n_labels_)] if sparse.issparse(self.coef_) else split(self.n_labels_, panel):
+            scores = self._from_centre(X, block)
+            if scale is not None:
+                scores *= scale[block]
+            yield block.start, scores
+
+    def _from_centre(self, X: Any, block: slice) -> Array:
+        """Scores of a block of labels (all labels if the weights are sparse) for rows measured from the centre."""
+        out = np.empty((X.shape[0], block.stop - block.start), dtype=np.float32)
+        coef = self.coef_
+        if sparse.issparse(coef):
+            kernels.multiply_sparse(X.indptr, X.indices, X.data, coef.indptr, coef.indices, coef.data, out)
+        else:
+            kernels.multiply(X.indptr, X.indices, X.data, np.ascontiguousarray(coef[:, block]), out)
+        out += self.centre_scores_[block]
+        return out
+
+    def scores(self, X: Any, block: slice) -> Array:
+        """Scores of a block of labels for checked rows: for dense weights, without weighting of labels."""
+        return self._from_centre(shift_columns(X, self.centre_), block)
+
+    def _rows_scored(self) -> int:
+        return min(_ROWS, self._rows_at_once()) if sparse.issparse(self.coef_) else _ROWS
 
     def predict_topk(
         self, X: Any, k: int = 5, allow: Any = None, deny: Any = None, *, weighting: str | None = "as fitted"
     ) -> tuple[Array, Array]:
-        """The k best labels of each row and their scores.
+        """Return the k best labels of each row and their scores.
 
-        As for every estimator, and `weighting` ("target" or None) can switch the weighting of targets on or off
-        without another fit: ridge is linear in Y, so scaled targets give scaled scores, W(Y diag t) = W(Y) diag t.
+        The same as for every estimator, plus `weighting` ("target" or None), which switches the weighting of targets on
+        or off without another fit: ridge is linear in Y, so W(Y diag t) = W(Y) diag t.
         """
         if weighting == "as fitted":
             return self._ranked(X, k, allow, deny)
         if weighting not in ("target", None):
-            raise InvalidInput(f"weighting is {weighting!r}; expected 'target' or None")
+            raise InvalidInput(
+                f"weighting is {weighting!r}; expected 'target' or None", code="bad_parameter", name="weighting"
+            )
         check_is_fitted(self)
         return self._ranked(X, k, allow, deny, self.inverse_propensity_ if weighting == "target" else None)
+
+    def _topk(self, X: Any, k: int, mask: Array | None, *scales: Array | None) -> tuple[Array, Array]:
+        [scale] = scales or [self._label_scale()]
+        labels = np.full((X.shape[0], k), -1, dtype=np.int64)
+        scores = np.full((X.shape[0], k), -np.inf, dtype=np.float32)
+        # A single panel saves a copy of the weights if there are too few rows to pay for it.
+        panel = _PANEL if X.shape[0] >= 32 else max(1, self.n_labels_)
+
+        def score(rows: slice) -> int:
+            # Slicing out all rows would cost more than scoring a single one.
+            part = X if rows == slice(0, X.shape[0]) else X[rows]
+            for first, block in self._blocks(part, scale, panel):
+                allowed = None if mask is None else mask[first : first + block.shape[1]]
+                kernels.update_topk(finite(block), first, allowed, labels[rows], scores[rows])
+            return rows.stop - rows.start
+
+        with progress.task("predicting", total=X.shape[0]) as advance:
+            for done in map_blocks(score, split(X.shape[0], self._rows_scored()), self.n_jobs):
+                advance(done)
+        return labels, scores
+
+    def _scores(self, X: Any) -> Array:
+        scores = np.empty((X.shape[0], self.n_labels_), dtype=np.float32)
+        for rows in split(X.shape[0], self._rows_scored()):
+            for first, block in self._blocks(X[rows], self._label_scale(), _PANEL):
+                scores[rows, first : first + block.shape[1]] = block
+        return scores
+
+    def _predict(self, X: Any) -> Any:
+        """Labels whose fitted value is at least one half, regardless of the weighting of scores."""
+        parts = [sparse.csr_array((0, self.n_labels_), dtype=np.int8)]
+        for rows in split(X.shape[0], self._rows_at_once()):
+            blocks = [np.zeros((rows.stop - rows.start, 0), dtype=bool)]
+            blocks += [block >= 0.5 for _, block in self._blocks(X[rows], None, _PANEL)]
+            parts.append(sparse.csr_array(np.concatenate(blocks, axis=1).astype(np.int8)))
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+    def _explain(self, row: Any, label: int) -> Explanation:
+        if sparse.issparse(self.coef_):
+            column = self.coef_[row.indices][:, [label]].toarray().ravel()
+        else:
+            column = self.coef_[row.indices, label]
+        scale = self._label_scale()
+        factor = 1.0 if scale is None else float(scale[label])
+        contributions = row.data.astype(np.float64) * column * factor
+        intercept = float(self.centre_scores_[label])
+        if self.centre_ is not None:
+            intercept -= float(weighted_sum(self.coef_[:, [label]], self.centre_.astype(np.float64))[0])
+        intercept *= factor
+        order = np.argsort(-np.abs(contributions), kind="stable")
+        order = order[contributions[order] != 0]
+        score = float(contributions.sum() + intercept)
+        return Explanation(
+            label=label,
+            score=score,
+            margin=score,
+            features=row.indices[order],
+            contributions=contributions[order],
+            intercept=intercept,
+        )
+
+    def _output_layer(self, rule: Rule) -> OutputLayer:
+        coefficients = self.coef_.T
+        if sparse.issparse(coefficients):
+            weights = sparse.csr_array(coefficients, dtype=np.float64)
+        else:
+            check_memory({"weights in 64 bits, twice": 16 * coefficients.size})
+            weights = np.ascontiguousarray(coefficients, dtype=np.float64)
+        intercepts = self.intercept_.astype(np.float64)
+        if rule == "predict":
+            return OutputLayer(weights, intercepts - 0.5, rule, "its fitted value is at least 0.5", at_least=True)
+        scale = self._label_scale()
+        if scale is not None:
+            weights = (
+                sparse.csr_array(sparse.diags_array(scale.astype(np.float64)) @ weights)
+                if sparse.issparse(weights)
+                else weights * scale.astype(np.float64)[:, None]
+            )
+            intercepts = intercepts * scale
+        return OutputLayer(weights, intercepts, rule, "its score is among the highest")
 
     def to_state(self) -> State:
         check_is_fitted(self)
@@ -135,6 +293,21 @@ class RidgeModel(LinearModel):
         else:
             arrays |= {"centre": self.centre_, "centre_scores": self.centre_scores_}
         return State(type(self).__name__, saved_params(self), facts, arrays)
+
+    @classmethod
+    def _current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Translate `keep`, `threshold` and `top_features_per_label` of earlier versions."""
+        current = dict(params)
+        old = {name: current.pop(name, None) for name in ("keep", "threshold", "top_features_per_label")}
+        given = {name: value for name, value in old.items() if value is not None}
+        if not given:
+            return current
+        if len(given) > 1 or not {"density", "prune"}.isdisjoint(current):
+            raise ModelFormatError(f"{cls.__name__}: the parameters {sorted(given)} exclude each other or newer ones")
+        [(name, value)] = given.items()
+        if name == "threshold" and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)  # a whole number would be a number of weights
+        return {**current, "density" if name == "keep" else "prune": value}
 
     @classmethod
     def from_state(cls, state: State) -> Self:

@@ -12,7 +12,7 @@ import numpy as np
 from longtail import progress
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.estimator.training_data import check_training, column_counts
+from longtail.estimator import check_training, column_counts
 from longtail.native import kernels
 from longtail.parallel import split
 from longtail.parameters import Number

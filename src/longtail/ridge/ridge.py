@@ -12,16 +12,14 @@ import numpy as np
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.estimator.training_data import check_training, column_counts
+from longtail.estimator import check_training, column_counts
 from longtail.memory import MemoryPlan, available_memory
-from longtail.parallel import resolve_jobs
 from longtail.parameters import Choice, Constraint, Number
 from longtail.ridge.conjugate import ConjugateGradients
-from longtail.ridge.cost import Estimate, Shape, cheapest, cholesky_precisions, estimate, plan_for_sums, sum_parts
+from longtail.ridge.cost import Estimate, Shape, cheapest, cholesky_precisions, plan_for_sums, sum_parts
 from longtail.ridge.model import RidgeModel
-from longtail.ridge.problem import Problem
+from longtail.ridge.problem import Problem, Statistics
 from longtail.ridge.solvers import Cholesky, Spectral
-from longtail.ridge.statistics import Statistics
 from longtail.store import State
 from longtail.validation import as_features
 
@@ -53,12 +51,11 @@ class Ridge(RidgeModel):
         which is the same as dividing its alpha by the weight.
     propensity : pair of float
         The constants A and B of the propensity model.
-    keep : float or None
-        Share of all weights to keep, the largest by magnitude.
-    top_features_per_label : int or None
-        Number of weights to keep for each label.
-    threshold : float or None
-        Smallest magnitude of a weight to keep. Give at most one of the three.
+    density : float or None
+        Share of all weights to keep: the largest by magnitude over all labels.
+    prune : float, int or None
+        A float is the smallest magnitude of a weight to keep; a whole number of 1 or more keeps that many weights of
+        each label. None keeps all. `density` and `prune` exclude each other.
     tol : float
         Length of the preconditioned residual, relative to that of the right-hand side, at which conjugate gradients
         stop. Fitted values are then within about five times that, or 1e-4, of their length; a warning is logged if not.
@@ -111,9 +108,8 @@ class Ridge(RidgeModel):
         fit_intercept: bool = False,
         weighting: str | None = None,
         propensity: tuple[float, float] = (0.55, 1.5),
-        keep: float | None = None,
-        top_features_per_label: int | None = None,
-        threshold: float | None = None,
+        density: float | None = None,
+        prune: float | None = None,
         tol: float = 2e-3,
         max_iter: int = 500,
         updatable: bool = False,
@@ -125,9 +121,8 @@ class Ridge(RidgeModel):
         self.fit_intercept = fit_intercept
         self.weighting = weighting
         self.propensity = propensity
-        self.keep = keep
-        self.top_features_per_label = top_features_per_label
-        self.threshold = threshold
+        self.density = density
+        self.prune = prune
         self.tol = tol
         self.max_iter = max_iter
         self.updatable = updatable
@@ -208,9 +203,8 @@ class Ridge(RidgeModel):
 
     def _sums_plan(self, n_features: int, n_labels: int, algebra: str, parts: dict[str, int]) -> MemoryPlan:
         """Solving from sums by `algebra`, besides `parts`."""
-        weights = self._sparsification().memory(n_features, n_labels)
         block = min(self._update_block(n_features), n_labels)
-        return plan_for_sums(n_features, algebra, block, weights, parts)
+        return plan_for_sums(n_features, algebra, block, self._weight_bytes(n_features, n_labels), parts)
 
     def _update_block(self, n_features: int) -> int:
         return self.block_size or max(16, min(2048, 2**24 // max(1, n_features)))
@@ -236,11 +230,6 @@ class Ridge(RidgeModel):
             for solver in solvers
             for algebra in (("float32",) if solver == "cg" else self._algebras(shape.side(solver), shape.n_labels))
         ]
-
-    def _estimate(self, shape: Shape, solver: str, algebra: str, iterations: int = 1) -> Estimate:
-        jobs = resolve_jobs(self.n_jobs)
-        weights = self._sparsification().memory(shape.n_features, shape.n_labels)
-        return estimate(shape, solver, algebra, iterations, self._block(shape, solver), jobs, weights)
 
     def _choose(self, problem: Problem, shape: Shape, alphas: Array) -> tuple[Estimate, ConjugateGradients | None]:
         """The chosen solver with its cost and memory, and conjugate gradients themselves where they were tried."""
@@ -270,15 +259,12 @@ class Ridge(RidgeModel):
         if chosen.solver == "cg":
             solver = gradients or ConjugateGradients(problem, alphas, self.tol, self.max_iter)
         else:
-            plan = partial(self._direct_plan, shape, chosen.solver)
+            plan = partial(self._plan_of, shape, chosen.solver)
             solver = self._direct(problem, chosen.solver, chosen.algebra, plan)
         self.solver_ = chosen.solver
         self._gather(solver, alphas, problem, shape.n_features, self._block(shape, chosen.solver))
         self.n_iter_ = getattr(solver, "iterations", 0)
         self.inverse_propensity_ = label_weights
-
-    def _direct_plan(self, shape: Shape, solver: str, algebra: str) -> MemoryPlan:
-        return self._estimate(shape, solver, algebra).plan
 
     def _direct(self, problem: Any, side: str, algebra: str, plan: Callable[[str], MemoryPlan]) -> Any:
         if algebra == "spectral":

@@ -7,6 +7,7 @@ refits.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,12 +15,11 @@ import numpy as np
 from longtail import progress
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
-from longtail.estimator.training_data import check_training, column_counts
-from longtail.memory import MemoryPlan
+from longtail.estimator import check_training, column_counts
 from longtail.metrics import ndcg_at_k, precision_at_k, psp_at_k, recall_at_k
 from longtail.native import kernels
 from longtail.parameters import Choice, Constraint, Number, Sequence
-from longtail.ridge.cost import Estimate, Shape, cheapest, cholesky_precisions, estimate, estimate_path
+from longtail.ridge.cost import Estimate, Shape, cheapest, cholesky_precisions, estimate_path
 from longtail.ridge.leave_one_out import FactoredPath, SpectralPath, leave_one_out
 from longtail.ridge.model import RidgeModel
 from longtail.ridge.problem import Problem
@@ -48,7 +48,7 @@ class RidgeCV(RidgeModel):
         every row.
     random_state : int
         Seed of the sample.
-    solver, fit_intercept, weighting, propensity, keep, top_features_per_label, threshold, block_size, n_jobs
+    solver, fit_intercept, weighting, propensity, density, prune, block_size, n_jobs
         As for `Ridge`; `solver` is "auto", "primal" or "dual" and names the side of the eigendecomposition.
 
     Attributes
@@ -95,9 +95,8 @@ class RidgeCV(RidgeModel):
         fit_intercept: bool = False,
         weighting: str | None = None,
         propensity: tuple[float, float] = (0.55, 1.5),
-        keep: float | None = None,
-        top_features_per_label: int | None = None,
-        threshold: float | None = None,
+        density: float | None = None,
+        prune: float | None = None,
         block_size: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -110,9 +109,8 @@ class RidgeCV(RidgeModel):
         self.fit_intercept = fit_intercept
         self.weighting = weighting
         self.propensity = propensity
-        self.keep = keep
-        self.top_features_per_label = top_features_per_label
-        self.threshold = threshold
+        self.density = density
+        self.prune = prune
         self.block_size = block_size
         self.n_jobs = n_jobs
 
@@ -139,7 +137,7 @@ class RidgeCV(RidgeModel):
         solver: Any = None
         if path is None or path.failed:
             path = None
-            self._estimate(shape, side, spectral=True).plan.check()
+            self._path_estimate(shape, side, spectral=True).plan.check()
             solver = Spectral(problem, side, self.n_jobs)
             path = SpectralPath(solver, rows, self.alphas_)
         # Where no row has a label there is nothing to choose by, and the first alpha is taken.
@@ -148,12 +146,9 @@ class RidgeCV(RidgeModel):
         _log.info("leave-one-out %s@%d is best at alpha=%.4g", self.metric, self.k, self.alpha_)
         if solver is None:
             precisions = cholesky_precisions(shape.side(side), shape.n_labels)
-            precision = cheapest([self._fit_estimate(shape, side, each) for each in precisions]).algebra
+            precision = cheapest([self._estimate(shape, side, each) for each in precisions]).algebra
             gram, path = path.gram if precision == "float32" else None, None
-
-            def plan(algebra: str) -> MemoryPlan:
-                return self._fit_estimate(shape, side, algebra).plan
-
+            plan = partial(self._plan_of, shape, side)
             solver = Cholesky(problem, side, self.alpha_, precision, self.n_jobs, plan, gram)
         self.solver_, self.n_iter_ = side, 0
         alphas = self._label_alphas(self.inverse_propensity_, self.alpha_)
@@ -169,19 +164,14 @@ class RidgeCV(RidgeModel):
     def cheapest_path(self, shape: Shape) -> Estimate:
         """The side to work on, and whether one eigendecomposition is cheaper than a Cholesky factor per alpha."""
         sides = ("primal", "dual") if self.solver == "auto" else (self.solver,)
-        return cheapest([self._estimate(shape, side, spectral) for side in sides for spectral in (False, True)])
+        return cheapest([self._path_estimate(shape, side, spectral) for side in sides for spectral in (False, True)])
 
-    def _estimate(self, shape: Shape, side: str, spectral: bool) -> Estimate:
-        weights = self._sparsification().memory(shape.n_features, shape.n_labels)
+    def _path_estimate(self, shape: Shape, side: str, spectral: bool) -> Estimate:
+        weights = self._weight_bytes(shape.n_features, shape.n_labels)
         sampled = shape.n_rows if self.sample is None else min(self.sample, shape.n_rows)
         block = max(self._block(shape, side), self._cv_block(sampled))
         count = len(_RELATIVE_ALPHAS if self.alphas is None else self.alphas)
         return estimate_path(shape, side, spectral, count, sampled, block, weights)
-
-    def _fit_estimate(self, shape: Shape, side: str, algebra: str) -> Estimate:
-        """What the fit with the chosen alpha costs."""
-        weights = self._sparsification().memory(shape.n_features, shape.n_labels)
-        return estimate(shape, side, algebra, 1, self._block(shape, side), 1, weights)
 
     def _sampled_rows(self, Y: Any) -> Array:
         """Rows to judge by: those with labels, at most `sample` of them."""

@@ -1,7 +1,7 @@
-"""Weights gathered label block by label block, sparsified as they come.
+"""Gather weights label block by label block and drop the small ones on the way.
 
-The dense matrix of all features and labels exists only where nothing is to be dropped; otherwise memory stays
-within a small multiple of what is kept.
+The dense matrix of all features and labels exists only if all weights are kept. Otherwise memory stays within a small
+multiple of the kept weights.
 """
 
 from __future__ import annotations
@@ -13,56 +13,61 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
+from longtail.estimator import read_prune
 from longtail.parallel import split
 
 _STRIP = 2**18
-_ENTRY_BYTES = 12  # a weight, its feature and its share of the row pointers, while being gathered
+_ENTRY_BYTES = 12  # of a gathered weight: value, feature and label
 
 
 @dataclass(frozen=True)
 class Sparsification:
-    """Which weights to keep: a fraction of all, the largest of each label, or those above a threshold.
+    """Which weights to keep; at most one of the three is given.
 
     Parameters
     ----------
-    keep : float or None
+    density : float or None
         Share of all n_features x n_labels weights, the largest by magnitude over all labels.
-    top_features_per_label : int or None
-        Number of weights of each label, the largest by magnitude.
-    threshold : float or None
+    top : int
+        Number of weights of each label, the largest by magnitude; 0 keeps all.
+    smallest : float
         Smallest magnitude kept.
     """
 
-    keep: float | None = None
-    top_features_per_label: int | None = None
-    threshold: float | None = None
+    density: float | None = None
+    top: int = 0
+    smallest: float = 0.0
+
+    @classmethod
+    def of(cls, density: float | None, prune: float | None) -> Sparsification:
+        """From the parameters of an estimator."""
+        smallest, top = read_prune(prune or 0.0)
+        return cls(density, top, smallest)
 
     @property
     def is_identity(self) -> bool:
-        return (
-            (self.keep is None or self.keep == 1) and self.top_features_per_label is None and not (self.threshold or 0)
-        )
+        return self.density in (None, 1) and not self.top and not self.smallest
 
     def collector(self, n_features: int, n_labels: int) -> Collector:
         """An empty collector for a model of this size."""
         if self.is_identity:
             return _KeepAll(n_features, n_labels)
-        if self.top_features_per_label is not None:
-            return _TopOfEachLabel(n_features, n_labels, self.top_features_per_label)
-        if self.threshold:
-            return _AboveThreshold(n_features, n_labels, self.threshold)
-        assert self.keep is not None
-        return _LargestOverall(n_features, n_labels, round(self.keep * n_features * n_labels))
+        if self.top:
+            return _TopOfEachLabel(n_features, n_labels, self.top)
+        if self.smallest:
+            return _AtLeast(n_features, n_labels, self.smallest)
+        assert self.density is not None
+        return _LargestOverall(n_features, n_labels, round(self.density * n_features * n_labels))
 
     def memory(self, n_features: int, n_labels: int) -> int:
-        """Bytes the gathered weights take at their peak; a guess where only a threshold is given."""
+        """Peak bytes of the gathered weights; a guess if only a smallest magnitude is given."""
         everything = n_features * n_labels
         if self.is_identity:
             return 4 * everything
-        if self.top_features_per_label is not None:
-            return 2 * _ENTRY_BYTES * n_labels * min(self.top_features_per_label, n_features)
-        if self.keep is not None:
-            return 3 * _ENTRY_BYTES * round(self.keep * everything)
+        if self.top:
+            return 2 * _ENTRY_BYTES * n_labels * min(self.top, n_features)
+        if self.density is not None:
+            return 3 * _ENTRY_BYTES * round(self.density * everything)
         return 2 * _ENTRY_BYTES * everything // 10
 
 
@@ -71,7 +76,7 @@ class Collector(Protocol):
         """Take the weights of labels `first_label` onwards, one label per row; blocks come in order."""
 
     def finish(self) -> Any:
-        """The coefficients, n_features x n_labels: an array, or CSR where weights were dropped."""
+        """The coefficients, n_features x n_labels: an array, or CSR if weights were dropped."""
 
 
 class _KeepAll:
@@ -112,18 +117,18 @@ class _Entries:
 
 
 def _strips(weights: Array) -> list[slice]:
-    """Rows to look through at a time, so that the places found take little memory beside the block itself."""
+    """Rows to search at a time, so that the positions found take little memory beside the block itself."""
     return split(len(weights), max(1, _STRIP // max(1, weights.shape[1])))
 
 
-class _AboveThreshold(_Entries):
-    def __init__(self, n_features: int, n_labels: int, threshold: float) -> None:
+class _AtLeast(_Entries):
+    def __init__(self, n_features: int, n_labels: int, smallest: float) -> None:
         super().__init__(n_features, n_labels)
-        self._threshold = np.float32(threshold)
+        self._smallest = np.float32(smallest)
 
     def add(self, first_label: int, weights: Array) -> None:
         for rows in _strips(weights):
-            labels, features = np.nonzero(np.abs(weights[rows]) >= self._threshold)
+            labels, features = np.nonzero(np.abs(weights[rows]) >= self._smallest)
             self._append(labels + (first_label + rows.start), features, weights[rows][labels, features])
 
 
@@ -143,7 +148,7 @@ class _TopOfEachLabel(_Entries):
 
 
 class _LargestOverall(_Entries):
-    """The `count` largest of all, exactly, from blocks: what falls below the current `count`-th never returns."""
+    """Exactly the `count` largest of all: a weight below the current `count`-th largest can be dropped for good."""
 
     def __init__(self, n_features: int, n_labels: int, count: int) -> None:
         super().__init__(n_features, n_labels)

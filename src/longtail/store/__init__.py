@@ -3,12 +3,10 @@
 from longtail.store.card import read_card, update_card
 from longtail.store.invariants import rises
 from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
-from longtail.store.layout import NAME
-from longtail.store.loading import load
-from longtail.store.npy import MAX_DIMENSIONS
-from longtail.store.persistent import Persistent, part_state
+from longtail.store.layout import MAX_DIMENSIONS, NAME
+from longtail.store.persistent import Persistent, load, part_state
 from longtail.store.read import inspect_model, read_model
-from longtail.store.state import State, check_params, saved_params
+from longtail.store.state import State, check_params, rebuilt, saved_params
 from longtail.store.strings import StringTable
 from longtail.store.write import write_model
 
@@ -27,6 +25,7 @@ __all__ = [
     "put_together",
     "read_card",
     "read_model",
+    "rebuilt",
     "register",
     "rises",
     "saved_params",

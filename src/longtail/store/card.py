@@ -15,8 +15,7 @@ from typing import Any
 
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
 from longtail.store import files, manifest
-from longtail.store.layout import MAX_BYTES
-from longtail.store.values import plain_value
+from longtail.store.layout import MAX_BYTES, plain_value
 
 CARD_BYTES = 256 * 2**10
 _DEEPEST = 8

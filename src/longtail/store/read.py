@@ -23,9 +23,8 @@ from longtail.arrays import Array
 from longtail.errors import ModelFormatError
 from longtail.store.files import MANIFEST, open_plain
 from longtail.store.invariants import check_csr
-from longtail.store.layout import MAX_BYTES, StoredArray, StoredFile, StoredModel
+from longtail.store.layout import DTYPES, MAX_BYTES, StoredArray, StoredFile, StoredModel, header
 from longtail.store.manifest import decode, fingerprint
-from longtail.store.npy import DTYPES, header
 from longtail.store.state import State
 from longtail.store.strings import StringTable
 

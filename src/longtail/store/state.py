@@ -12,8 +12,8 @@ from scipy import sparse
 
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.parameters import check_parameters
+from longtail.store.layout import plain_scalar
 from longtail.store.strings import StringTable
-from longtail.store.values import plain_scalar
 
 LARGEST_SIZE = 2**31 - 1  # what the kernels count features and labels with
 

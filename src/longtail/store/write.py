@@ -21,7 +21,9 @@ from longtail.store import files
 from longtail.store.card import checked_sections, put_card
 from longtail.store.invariants import check_csr
 from longtail.store.layout import (
+    DTYPES,
     MAX_BYTES,
+    MAX_DIMENSIONS,
     MAX_FILES,
     MAX_PARTS_DEPTH,
     NAME,
@@ -29,12 +31,12 @@ from longtail.store.layout import (
     StoredArray,
     StoredFile,
     StoredModel,
+    header,
+    plain_value,
 )
 from longtail.store.manifest import encode, fingerprint, is_manifest
-from longtail.store.npy import DTYPES, MAX_DIMENSIONS, header
 from longtail.store.state import State
 from longtail.store.strings import StringTable
-from longtail.store.values import plain_value
 from longtail.version import __version__
 
 _LONGEST_HINT = 100

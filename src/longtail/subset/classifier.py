@@ -15,10 +15,9 @@ from longtail import progress
 from longtail.arrays import Array
 from longtail.choice import choose_learner
 from longtail.errors import InvalidInput
-from longtail.estimator import Estimator, Explanation
-from longtail.estimator.training_data import check_training
+from longtail.estimator import Estimator, Explanation, check_training
 from longtail.parameters import Choice, Constraint, Number, Threads
-from longtail.ridge.predictability import label_predictability
+from longtail.ridge import label_predictability
 from longtail.store import State, saved_params
 from longtail.subset.affinity import label_affinity, sparse_decoder
 from longtail.subset.budget import FEWEST_ROWS, PLACES, Budget, smallest_enough, try_budgets, worst

@@ -15,7 +15,6 @@ from longtail.errors import InvalidInput
 from longtail.estimator import Explanation
 from longtail.native import kernels
 from longtail.parallel import map_blocks, split
-from longtail.ridge.model import RidgeModel
 from longtail.subset.decoding import Decoding
 from longtail.subset.outliers import Outliers
 from longtail.validation import finite
@@ -94,12 +93,13 @@ class SubsetModel:
         weights = self.decoding.columns(np.array([label]))[:, 0]
         used = np.flatnonzero(weights)
         parts = [(self.estimator.explain(x, int(place)), float(weights[place])) for place in used]
-        if not isinstance(self.estimator, RidgeModel):
+        if not self.estimator.is_linear:
             if len(parts) == 1 and parts[0][1] == 1 and not own:
                 return _relabelled(parts[0][0], label)
             raise InvalidInput(
                 f"label {label} is decoded from scores of a {type(self.estimator).__name__}, which are not linear in "
-                f"the features; only labels of the subset and outliers can be explained"
+                f"the features; only labels of the subset and outliers can be explained",
+                code="cannot_explain",
             )
         if own and self.outliers is not None:
             parts.append((self.outliers.explain(x, label), 1.0))

@@ -17,7 +17,6 @@ from longtail.arrays import Array
 from longtail.estimator import Explanation
 from longtail.memory import MemoryPlan
 from longtail.parallel import split
-from longtail.ridge.model import RidgeModel
 from longtail.subset.decoding import Decoding
 
 _LABELS = 256  # whose weights are turned into those of residuals together
@@ -88,13 +87,7 @@ class Outliers:
 
 def learns_residuals(estimator: Any) -> bool:
     """Whether an estimator is linear in its targets: ridge that weighs all labels alike and keeps all weights."""
-    return (
-        isinstance(estimator, RidgeModel)
-        and estimator.weighting is None
-        and estimator.keep is None
-        and estimator.top_features_per_label is None
-        and estimator.threshold is None
-    )
+    return bool(estimator.linear_in_targets)
 
 
 def _residual_model(fitted: Any, labels: Array, decoding: Decoding) -> Any:

@@ -9,15 +9,12 @@ from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
-from longtail.ridge.ridge import Ridge
-from longtail.ridge.ridge_cv import RidgeCV
-from longtail.store import State
-from longtail.store.invariants import rises
+from longtail.ridge import Ridge, RidgeCV
+from longtail.store import State, rises
 from longtail.subset.decoding import Decoding
 from longtail.subset.model import SubsetModel
 from longtail.subset.outliers import Outliers
-from longtail.trees.label_tree import LabelTree
-from longtail.trees.one_vs_rest import OneVsRest
+from longtail.trees import LabelTree, OneVsRest
 
 LEARNERS: dict[str, Any] = {cls.__name__: cls for cls in (LabelTree, OneVsRest, Ridge, RidgeCV)}
 

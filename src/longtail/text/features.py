@@ -23,8 +23,7 @@ from longtail.errors import InvalidInput, ModelFormatError
 from longtail.native import Text, kernels
 from longtail.parallel import map_blocks, resolve_jobs
 from longtail.progress import Advance, task
-from longtail.store import State
-from longtail.store.invariants import rises
+from longtail.store import State, rises
 from longtail.text.blocks import blocks_of
 from longtail.text.rows import Rows, stack_rows
 from longtail.text.tokens import page_of_code_points

@@ -1,13 +1,18 @@
-"""`TreeModel`: what every learner made of label trees can do once it is trained.
+"""`TreeModel`: what `LabelTree` and `OneVsRest` share: parameters, training, search, tuning, saving.
 
-A label's score is the product over its path of what each classifier makes of its margin m: about exp(-max(0, 1 - m)^3),
-or 1 / (1 + exp(-m)) for the logistic loss. It is in (0, 1]. A calibrated tree turns it into the chance of being right.
-Several trees are averaged.
+The score of a label is the product of the probabilities along its path. A classifier turns its margin m into about
+exp(-max(0, 1 - m)^3), or 1 / (1 + exp(-m)) with the logistic loss. Scores are in (0, 1]. Calibration turns the score of
+a tree into the probability that the label is right. The scores of several trees are averaged.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+import logging
+import secrets
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,46 +20,197 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
 from longtail.arrays import Array
-from longtail.errors import InvalidInput
-from longtail.estimator import Estimator, Explanation, OutputLayer, Rule, Step
-from longtail.estimator.base import CELLS
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.estimator import (
+    CELLS,
+    Estimator,
+    Explanation,
+    OutputLayer,
+    Rule,
+    check_training,
+    column_counts,
+    read_prune,
+)
 from longtail.labels import LabelHierarchy
-from longtail.native import kernels, log_probability
+from longtail.memory import MemoryPlan
+from longtail.metrics import inverse_propensity
+from longtail.native import block_widths, kernels
 from longtail.parallel import map_blocks, resolve_jobs, split
-from longtail.parameters import Choice
-from longtail.trees.calibration import METHODS, Calibration
-from longtail.trees.thresholds import DEFAULT, OBJECTIVES, Candidates, is_true, tune_thresholds
-from longtail.trees.training import Rows
-from longtail.trees.weights import TreeWeights
+from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
+from longtail.store import State, saved_params
+from longtail.trees.calibration import METHODS, Calibration, calibrations_from_state, calibrations_to_arrays
+from longtail.trees.thresholds import (
+    DEFAULT,
+    OBJECTIVES,
+    Candidates,
+    is_true,
+    thresholds_from_state,
+    tune_thresholds,
+)
+from longtail.trees.training import Objective, Rows, grow
+from longtail.trees.weights import BLOCK_CHILDREN, TreeWeights
 from longtail.validation import as_labels
 
-_FEWEST_ROWS = 64  # that are worth a thread
+_log = logging.getLogger(__name__)
+
+_FEWEST_ROWS = 64  # fewer are not worth a thread
 _MOST_ROWS = 4096
-CANDIDATES = 100  # best labels of a held-out row from which calibration and thresholds are learned
+_CANDIDATES = 100  # best labels of a held-out row that calibration and thresholds are learned from
 
 
 class TreeModel(Estimator):
-    """Prediction, explanation and decision values from ``trees_``."""
+    """Linear classifiers in the nodes of trees over the labels, in ``trees_``."""
 
     _fitted_by = "trees_"
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "loss": Choice(("squared_hinge", "logistic")),
+        "C": Number(above=0, high=1e6),
+        "prune": Number(low=0, high=2**31),
+        "weighting": Choice((None, "loss", "score")),
+        "propensity": Sequence(Number(above=0), length=2),
+        "calibrate": Choice((None, *METHODS)),
+        "thresholds": Choice((None, *OBJECTIVES)),
+        "holdout": Number(above=0, high=0.9),
+        "precision": Choice((16, 32)),
+        "tol": Number(above=0),
+        "max_sweeps": Number(low=1, high=2**31, whole=True),
+        "random_state": Number(low=0, high=2**31, whole=True, optional=True),
+        "n_jobs": Threads(),
+    }
 
     loss: str
+    C: float
+    prune: float
+    weighting: str | None
+    propensity: tuple[float, float]
+    calibrate: str | None
+    thresholds: str | None
+    holdout: float
+    precision: int
+    tol: float
+    max_sweeps: int
+    random_state: int | None
     n_jobs: int | None
     trees_: tuple[TreeWeights, ...]
     calibrations_: tuple[Calibration, ...]
     thresholds_: Array | None
+    inverse_propensity_: Array
+    gap_: float
+    n_sweeps_: int
+
+    @abstractmethod
+    def _grown_hierarchies(self, X: Any, Y: Any, seed: int) -> Iterator[LabelHierarchy]:
+        """The tree over the labels for each of the trees to train."""
+
+    def _n_trees(self) -> int:
+        return 1
 
     def _beam(self) -> int:
-        """Nodes visited per level and row: the root, where there is no other."""
+        """Nodes visited per level and row; 1 if the root is the only node."""
         return 1
+
+    def _training_beam(self) -> int:
+        """The beam that finds negatives for a second training; 0 for no second training."""
+        return 0
 
     def _path_weight(self) -> float:
         """Weight of the nodes above a label in the logarithm of its score."""
         return 1.0
 
-    def _label_factors(self) -> Array | None:
-        """Factor in (0, 1] on each label's score, or None."""
-        return None
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Train the classifiers of every node.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        """
+        self._check_parameters()
+        resolve_jobs(self.n_jobs)
+        X, Y = check_training(X, Y, type(self).__name__)
+        # An interrupted fit leaves an unfitted model, never old trees with new sizes.
+        self.__dict__.pop("_search", None)
+        self.__dict__.pop("trees_", None)
+        costs = self._miss_costs(X, Y)
+        self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
+        plan = self._memory_plan(X, Y).check()
+        _log.info("%s: at most %s", plan.work, plan.describe())
+        seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
+        self._tune(X, Y, seed)
+        rows, trees, n_trees = Rows.of(X), [], self._n_trees()
+        self.gap_, self.n_sweeps_ = 0.0, 0
+        hierarchies = self._grown_hierarchies(X, Y, seed)
+        for number in range(n_trees):
+            with progress.stage(f"tree {number + 1} of {n_trees}") if n_trees > 1 else nullcontext():
+                grown = grow(
+                    rows,
+                    Y,
+                    next(hierarchies),
+                    costs,
+                    self._objective(seed + number),
+                    self.n_jobs,
+                    beam=self._training_beam(),
+                    precision=self.precision,
+                )
+            trees.append(grown.weights)
+            self.gap_, self.n_sweeps_ = max(self.gap_, grown.gap), max(self.n_sweeps_, grown.sweeps)
+        self.trees_ = tuple(trees)
+        self._searcher()  # now, so that predicting changes nothing
+        return self
+
+    def _objective(self, seed: int) -> Objective:
+        return Objective(self.loss, float(self.C), self.tol, self.max_sweeps, *read_prune(self.prune), seed)
+
+    def _miss_costs(self, X: Any, Y: Any) -> Array:
+        """The cost of missing each label; sets the inverse propensities."""
+        counts = column_counts(Y)
+        a, b = self.propensity
+        self.inverse_propensity_ = inverse_propensity(counts, max(X.shape[0], 3), a=a, b=b).astype(np.float32)
+        costs = np.full(Y.shape[1], self.C, dtype=np.float32)
+        if self.weighting == "loss" and Y.nnz:
+            # A miss still costs C on average over all labels of all rows; otherwise rare labels would be overfitted.
+            costs *= self.inverse_propensity_ * (counts.sum() / (counts @ self.inverse_propensity_))
+        return costs.astype(np.float32, copy=False)
+
+    def _plan(self, X: Any, Y: Any, n_trees: int, widest: int, duals: bool) -> MemoryPlan:
+        """Peak memory of `fit`; the number of weights kept can only be estimated."""
+        jobs = resolve_jobs(self.n_jobs)
+        lanes = min(64, max(8, widest))
+        siblings = sum(block_widths(min(widest, BLOCK_CHILDREN)))
+        columns = int(np.count_nonzero(np.bincount(X.indices, minlength=X.shape[1]))) if X.nnz else 0
+        by_rows = Y.nnz * max(1, X.nnz // X.shape[0])
+        kept = min(columns * Y.shape[1], by_rows if self.prune == 0 else by_rows // 4)
+        _, top = read_prune(self.prune)
+        if top:
+            kept = min(kept, 2 * top * Y.shape[1])
+        stored = 4 if self.precision == 16 else 6
+        parts = {
+            "features": 12 * X.nnz,
+            "rows being learned from": (8 * X.nnz + 24 * X.shape[0]) * jobs,
+            "classifiers being learned": 4 * lanes * (columns + X.shape[0]) * jobs,
+            "labels of rows": 128 * Y.nnz,
+            "dual variables": 4 * (siblings * Y.nnz + lanes * X.shape[0]) if duals else 0,
+            "negatives found by the beam": 64 * self._beam() * X.shape[0] if duals else 0,
+            "held-out rows": self._held_out_bytes(X, Y),
+            "weights kept (estimated)": (n_trees * stored + (12 if duals else 8)) * kept,
+        }
+        advice = "Keep fewer weights (prune), use fewer trees or threads (n_jobs), or fewer features."
+        return MemoryPlan(type(self).__name__, parts, advice)
+
+    def _held_out_bytes(self, X: Any, Y: Any) -> int:
+        """A copy of the held-out rows, and about 100 bytes for each of their best labels."""
+        if self.calibrate is None and self.thresholds is None:
+            return 0
+        candidates = int(self.holdout * X.shape[0]) * min(_CANDIDATES, Y.shape[1])
+        return 8 * (X.nnz + Y.nnz) + 100 * candidates
+
+    @property
+    def scores_are_probabilities(self) -> bool:
+        return self.weighting != "score"  # which multiplies probabilities by weights
+
+    @property
+    def scores_along_trees(self) -> bool:
+        return True
 
     @property
     def hierarchies_(self) -> tuple[LabelHierarchy, ...]:
@@ -83,6 +239,12 @@ class TreeModel(Estimator):
         state = super().__getstate__()
         state.pop("_search", None)
         return state
+
+    def _label_factors(self) -> Array | None:
+        """Factor in (0, 1] on the score of each label, or None."""
+        if self.weighting != "score":
+            return None
+        return self.inverse_propensity_ / self.inverse_propensity_.max(initial=1)
 
     def _topk(self, X: Any, k: int, mask: Array | None) -> tuple[Array, Array]:
         return self._best(self._searcher(), X, k, mask, self._label_factors())
@@ -126,7 +288,7 @@ class TreeModel(Estimator):
         return scores
 
     def _thresholds(self) -> Any:
-        """The score from which on a label is given: one for all, or one per label."""
+        """The score from which a label is given: one for all labels, or one per label."""
         return DEFAULT if self.thresholds_ is None else self.thresholds_
 
     def _predict(self, X: Any) -> Any:
@@ -148,7 +310,7 @@ class TreeModel(Estimator):
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
 
     def _reach(self) -> int:
-        """The most labels that a row can get: those of the widest nodes that the beam may visit, in every tree."""
+        """The most labels that a row can get: those of the widest nodes that the beam can visit, in every tree."""
         total = 0
         for tree in self.trees_:
             pointers, children = tree.hierarchy.pointers, tree.hierarchy.children
@@ -156,6 +318,40 @@ class TreeModel(Estimator):
             labels = np.sort(before[pointers[1:]] - before[pointers[:-1]])
             total += int(labels[max(0, len(labels) - self._beam() * tree.hierarchy.depth) :].sum())
         return max(1, min(self.n_labels_, total))
+
+    def _explain(self, row: Any, label: int) -> Explanation:
+        """The margin is the sum of the margins along the path, averaged over trees.
+
+        The score is that of a search that misses nothing; `predict_topk` gives slightly less if the beam misses the
+        label in one of several trees.
+        """
+        # With all other labels denied, the search follows one path in each tree, whatever the beam.
+        only = np.zeros(self.n_labels_, dtype=bool)
+        only[label] = True
+        found, score = self._best(self._searcher(), row, 1, only, self._label_factors())
+        logistic, path_weight = self.loss == "logistic", self._path_weight()
+        steps = [
+            step
+            for number, tree in enumerate(self.trees_, start=1)
+            for step in tree.steps(number, row, label, logistic, path_weight)
+        ]
+        # One place for each feature of the row: the number of features is only what the file claims.
+        total = np.zeros(len(row.indices), dtype=np.float64)
+        for step in steps:
+            total[np.searchsorted(row.indices, step.features)] += step.contributions
+        total /= len(self.trees_)
+        kept = np.flatnonzero(total)
+        kept = kept[np.argsort(-np.abs(total[kept]), kind="stable")]
+        intercept = sum(step.intercept for step in steps) / len(self.trees_)
+        return Explanation(
+            label=label,
+            score=float(score[0, 0]) if found[0, 0] >= 0 else 0.0,
+            margin=float(total.sum() + intercept),
+            features=row.indices[kept].astype(np.int64),
+            contributions=total[kept],
+            intercept=intercept,
+            steps=tuple(steps),
+        )
 
     def _output_layer(self, rule: Rule) -> OutputLayer:
         raise InvalidInput(
@@ -174,24 +370,45 @@ class TreeModel(Estimator):
     def _n_weights(self) -> int:
         return sum(tree.n_weights for tree in self.trees_)
 
-    def calibrate_on(self, X: Any, Y: Any, method: str = "platt") -> Self:
-        """Turn the scores of each tree into the chance of being right, as rows show it that training did not see.
+    def _tune(self, X: Any, Y: Any, seed: int) -> None:
+        """Learn calibration and thresholds for the model from one that is trained without the held-out rows."""
+        self.calibrations_, self.thresholds_ = (), None
+        if self.calibrate is None and self.thresholds is None:
+            return
+        n_held = max(1, round(self.holdout * X.shape[0]))
+        if n_held >= X.shape[0]:
+            raise InvalidInput(
+                f"{type(self).__name__}: holdout={self.holdout} of {X.shape[0]} rows leaves none to train on; "
+                f"calibrate and thresholds need more rows"
+            )
+        order = np.random.default_rng(seed).permutation(X.shape[0])
+        held, rest = np.sort(order[:n_held]), np.sort(order[n_held:])
+        params = {**self.get_params(deep=False), "calibrate": None, "thresholds": None, "random_state": seed}
+        _log.info("%s: training without %d held-out rows", type(self).__name__, n_held)
+        model = type(self)(**params).fit(X[rest], Y[rest])
+        if self.calibrate is not None:
+            self.calibrations_ = model.calibrate_on(X[held], Y[held], self.calibrate).calibrations_
+        if self.thresholds is not None:
+            self.thresholds_ = model.tune_thresholds_on(X[held], Y[held], self.thresholds).thresholds_
 
-        Learned from the 100 best labels of each row. An earlier calibration is replaced, and thresholds, which were
-        tuned for other scores, are dropped: tune them afterwards.
+    def calibrate_on(self, X: Any, Y: Any, method: str = "platt") -> Self:
+        """Learn on held-out rows to turn the scores of each tree into the probability that a label is right.
+
+        Learns from the 100 best labels of each row. Replaces an earlier calibration, and drops thresholds, which were
+        tuned for other scores: tune them afterwards.
 
         Parameters
         ----------
         X : sparse matrix or array of shape (n_rows, n_features)
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         method : {"platt", "isotonic"}
-            A sigmoid over the logarithm of the score, or a table, which needs more rows.
+            A sigmoid of the logarithm of the score, or a table, which needs more rows.
         """
         check_is_fitted(self)
         X, Y = self._held_out(X, Y, "method", method, METHODS)
         found = []
         for tree in self.trees_:
-            labels, scores = self._best(self._search_in((tree,)), X, CANDIDATES, None, None)
+            labels, scores = self._best(self._search_in((tree,)), X, _CANDIDATES, None, None)
             rows, places = np.nonzero(labels >= 0)
             hits = is_true(rows, labels[rows, places], Y)
             found.append(Calibration.fit(method, np.log(scores[rows, places]), hits))
@@ -201,7 +418,7 @@ class TreeModel(Estimator):
         return self
 
     def tune_thresholds_on(self, X: Any, Y: Any, objective: str = "f1") -> Self:
-        """Choose the scores from which on `predict` gives each label, by rows that training did not see.
+        """Choose on held-out rows the score from which `predict` gives each label.
 
         Parameters
         ----------
@@ -213,82 +430,56 @@ class TreeModel(Estimator):
         """
         search = self._searcher()
         X, Y = self._held_out(X, Y, "objective", objective, OBJECTIVES)
-        found = self._best(search, X, CANDIDATES, None, self._label_factors())
+        found = self._best(search, X, _CANDIDATES, None, self._label_factors())
         self.thresholds_ = tune_thresholds(Candidates.of(*found, Y), objective)
         return self
 
     def _held_out(self, X: Any, Y: Any, name: str, value: Any, options: tuple[str, ...]) -> tuple[Any, Any]:
         choice = Choice(options)
         if not choice.accepts(value):
-            raise InvalidInput(f"{name} is {value!r}; expected {choice.describe()}")
+            raise InvalidInput(f"{name} is {value!r}; expected {choice.describe()}", code="bad_parameter", name=name)
         X = self._check_rows(X)
         Y = as_labels(Y, n_rows=X.shape[0])
         if Y.shape[1] != self.n_labels_:
             raise InvalidInput(f"Y has {Y.shape[1]} labels, but {type(self).__name__} was trained on {self.n_labels_}")
         if not X.shape[0]:
-            raise InvalidInput("there are no rows to learn from; give rows that the model was not trained on")
+            raise InvalidInput("there are no rows to learn from; pass rows that the model was not trained on")
         return X, Y
 
-    def _explain(self, row: Any, label: int) -> Explanation:
-        """Along its path in each tree: the margins of the path, averaged over trees, add up to the margin.
+    def to_state(self) -> State:
+        check_is_fitted(self)
+        facts = {
+            "n_features": self.n_features_in_,
+            "n_labels": self.n_labels_,
+            "n_trees": len(self.trees_),
+            "gap": float(self.gap_),
+            "n_sweeps": int(self.n_sweeps_),
+        }
+        parts = {f"tree{number}": tree.to_state() for number, tree in enumerate(self.trees_)}
+        params = saved_params(self, without=self._not_saved)
+        arrays = {"inverse_propensity": self.inverse_propensity_, **calibrations_to_arrays(self.calibrations_)}
+        if self.thresholds_ is not None:
+            arrays["thresholds"] = self.thresholds_
+        return State(type(self).__name__, params, facts, arrays, parts)
 
-        The score is that of a search that misses nothing; `predict_topk` gives a little less where the beam misses the
-        label in one of several trees.
-        """
-        search = self._searcher()
-        # With all other labels shut off the search goes down one path in each tree, whatever the beam.
-        only = np.zeros(self.n_labels_, dtype=bool)
-        only[label] = True
-        found, score = np.empty((1, 1), dtype=np.int64), np.empty((1, 1), dtype=np.float32)
-        values = Rows.of(row)
-        search.topk(
-            values.indptr, values.indices, values.data, 0, 1, self._beam(), only, self._label_factors(), found, score
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Build the fitted estimator again, or raise `ModelFormatError`."""
+        model = cls._from_params(state)
+        model.n_features_in_, model.n_labels_ = state.size("n_features"), state.size("n_labels")
+        model.gap_, model.n_sweeps_ = float(state.fact("gap", (int, float))), state.size("n_sweeps")
+        model.inverse_propensity_ = state.array("inverse_propensity", np.float32, (model.n_labels_,))
+        if not (np.isfinite(model.inverse_propensity_).all() and (model.inverse_propensity_ > 0).all()):
+            raise ModelFormatError(f"{state.kind}: inverse propensities must be finite and positive")
+        n_trees = state.size("n_trees", least=1)
+        if n_trees != len(state.parts):
+            raise ModelFormatError(f"{state.kind}: {n_trees} trees, but {len(state.parts)} parts")
+        model.trees_ = tuple(
+            TreeWeights.from_state(state.part(f"tree{number}", "TreeWeights")) for number in range(n_trees)
         )
-        steps = [step for number in range(len(self.trees_)) for step in self._steps(number, row, label)]
-        # One place for each feature of the row: how many features there are is only what the file says.
-        total = np.zeros(len(row.indices), dtype=np.float64)
-        for step in steps:
-            total[np.searchsorted(row.indices, step.features)] += step.contributions
-        total /= len(self.trees_)
-        kept = np.flatnonzero(total)
-        kept = kept[np.argsort(-np.abs(total[kept]), kind="stable")]
-        intercept = sum(step.intercept for step in steps) / len(self.trees_)
-        return Explanation(
-            label=label,
-            score=float(score[0, 0]) if found[0, 0] >= 0 else 0.0,
-            margin=float(total.sum() + intercept),
-            features=row.indices[kept].astype(np.int64),
-            contributions=total[kept],
-            intercept=intercept,
-            steps=tuple(steps),
-        )
-
-    def _steps(self, number: int, row: Any, label: int) -> list[Step]:
-        tree = self.trees_[number]
-        hierarchy = tree.hierarchy
-        if hierarchy.parents()[1][label] < 0:
-            return []
-        path = hierarchy.path(label)
-        steps = []
-        for node, child in zip(path, [*path[1:], ~label], strict=True):
-            first = int(hierarchy.pointers[node])
-            slot = int(np.flatnonzero(hierarchy.children[first : int(hierarchy.pointers[node + 1])] == child)[0])
-            features, weights = tree.edge_weights(node, slot)
-            shared, mine, theirs = np.intersect1d(row.indices, features, return_indices=True)
-            contributions = row.data[mine].astype(np.float64) * weights[theirs]
-            order = np.argsort(-np.abs(contributions), kind="stable")
-            intercept = float(tree.intercepts[first + slot])
-            margin = float(contributions.sum() + intercept)
-            weight = 1.0 if child < 0 else self._path_weight()
-            steps.append(
-                Step(
-                    tree=number + 1,
-                    node=node,
-                    probability=float(np.exp(weight * log_probability(np.array(margin), self.loss == "logistic"))),
-                    margin=margin,
-                    features=shared[order],
-                    contributions=contributions[order],
-                    intercept=intercept,
-                )
-            )
-        return steps
+        for tree in model.trees_:
+            if tree.n_features != model.n_features_in_ or tree.hierarchy.n_labels != model.n_labels_:
+                raise ModelFormatError(f"{state.kind}: a tree has other features or labels than the model")
+        model.calibrations_ = calibrations_from_state(state, n_trees)
+        model.thresholds_ = thresholds_from_state(state, model.n_labels_)
+        return model

@@ -1,61 +1,62 @@
-"""`OneVsRest`: one linear classifier per label over all rows: the accuracy reference, where it can be afforded."""
+"""`OneVsRest`: one linear classifier per label over all rows, the accuracy reference if you can afford it."""
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from longtail.estimator import OutputLayer, Rule
-from longtail.estimator.training_data import column_counts
+from longtail.arrays import Array
+from longtail.errors import InvalidInput
+from longtail.estimator import OutputLayer, Rule, column_counts
 from longtail.labels import LabelHierarchy
 from longtail.memory import MemoryPlan
-from longtail.trees.classifier_tree import ClassifierTree
-from longtail.trees.one_vs_rest_layer import one_vs_rest_layer
-from longtail.trees.training import Rows
+from longtail.native import block_entries, log_probability
+from longtail.trees.model import TreeModel
+from longtail.trees.weights import BLOCK_CHILDREN, TreeWeights
 
-_log = logging.getLogger(__name__)
+_FARTHEST_MARGIN = 1e3
 
 
-class OneVsRest(ClassifierTree):
+class OneVsRest(TreeModel):
     """A linear classifier for every label, each against all other rows.
 
-    A label tree of one node: 64 labels are trained in lockstep, so that a pass over a row serves 64 classifiers.
+    A label tree with one node. 64 labels are trained in lockstep, so one pass over a row serves 64 classifiers.
 
     Parameters
     ----------
     loss : {"squared_hinge", "logistic"}
     C : float
-        Weight of the loss against the penalty.
+        Weight of the loss relative to the penalty.
     prune : float or int
-        A float drops weights of at most this magnitude; a whole number of at least 1 keeps so many weights of each
-        label.
+        A float drops weights up to this magnitude; a whole number of 1 or more keeps that many weights of each label.
     weighting : {None, "loss", "score"}
-        Rare labels: "loss" makes missing a label cost in proportion to its inverse propensity, C on average over all
-        pairs of row and label; "score" multiplies scores by it, relative to the rarest.
+        How to favour rare labels by their inverse propensity. "loss" makes the cost of missing a label proportional to
+        it, with C as the mean over all pairs of row and label. "score" multiplies scores by it, relative to the rarest.
     propensity : pair of float
         The constants A and B of the propensity model.
     calibrate : {None, "platt", "isotonic"}
-        Turn scores into the chance of being right, learned on held-out rows: by a sigmoid, or by a table, which needs
-        more rows.
+        Learn on held-out rows to turn scores into the probability that a label is right: by a sigmoid, or by a table,
+        which needs more rows.
     thresholds : {None, "f1", "macro_f1"}
-        Choose on held-out rows from which score on `predict` gives a label: for the best F1 of all pairs of row and
+        Choose on held-out rows the score from which `predict` gives a label, for the best F1 of all pairs of row and
         label together, or of each label. None gives labels that score at least 0.5.
     holdout : float
-        Share of rows that are held out for `calibrate` and `thresholds`. The model is then trained twice: without them,
-        to learn both, and with all rows, to be kept.
+        Share of rows held out for `calibrate` and `thresholds`. The model is then trained twice: first without these
+        rows to learn both, then on all rows.
     precision : {16, 32}
         Bits of a stored weight.
     tol : float
-        Gap between primal and dual value, relative to the primal, at which a block of labels is done.
+        Training of a block of labels stops at this gap between primal and dual value, relative to the primal.
     max_sweeps : int
-        Most passes over the rows.
+        Maximum number of passes over the rows.
     random_state : int or None
-        Order in which rows are visited.
+        Random seed for the order in which rows are visited.
     n_jobs : int or None
-        Threads; None uses every core.
+        Number of threads; None uses every core.
 
     Examples
     --------
@@ -101,30 +102,80 @@ class OneVsRest(ClassifierTree):
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         return self._plan(X, Y, 1, Y.shape[1], duals=False)
 
-    def fit(self, X: Any, Y: Any) -> OneVsRest:
-        """Train the classifier of every label.
+    @property
+    def scores_along_trees(self) -> bool:
+        return False
 
-        Parameters
-        ----------
-        X : sparse matrix or array of shape (n_rows, n_features)
-        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
-        """
-        X, Y, costs = self._begin(X, Y)
-        plan = self._memory_plan(X, Y).check()
-        _log.info("%s: at most %s", plan.work, plan.describe())
+    def _grown_hierarchies(self, X: Any, Y: Any, seed: int) -> Iterator[LabelHierarchy]:
         labels = np.flatnonzero(column_counts(Y))
         pointers = [0, len(labels)] if len(labels) else [0]
-        hierarchy = LabelHierarchy(np.array(pointers), ~labels, Y.shape[1])
-        seed = self._seed()
-        self._tune(X, Y, seed)
-        self.gap_, self.n_sweeps_ = 0.0, 0
-        self.trees_ = (self._grow(Rows.of(X), Y, hierarchy, costs, seed, beam=0),)
-        self._searcher()  # now, so that predicting changes nothing
-        return self
+        yield LabelHierarchy(np.array(pointers), ~labels, Y.shape[1])
 
     def _output_layer(self, rule: Rule) -> OutputLayer:
-        return one_vs_rest_layer(self, rule)
+        """Margins minus what each label needs to reach its threshold."""
+        [tree] = self.trees_
+        weights, intercepts, trained = _tree_layer(tree)
+        factors = self._label_factors()
+        if rule == "topk":
+            if factors is not None:
+                raise InvalidInput(
+                    "OneVsRest(weighting='score') multiplies scores that are not linear, so its ranking is not that of "
+                    "a linear layer; audit the result of `predict` instead"
+                )
+            if not trained.all():
+                untrained = int(np.count_nonzero(~trained))
+                raise InvalidInput(
+                    f"{untrained} labels were never trained and have no score; audit the result of `predict` instead"
+                )
+            return OutputLayer(weights, intercepts, rule, "its score is among the highest")
+        thresholds = np.broadcast_to(np.asarray(self._thresholds(), dtype=np.float32), self.n_labels_)
+        needed = self._margins_needed(thresholds, factors)
+        # A label that was never trained, or that no margin brings over its threshold, gets no weights.
+        possible = trained & np.isfinite(needed)
+        weights = sparse.csr_array(sparse.diags_array(possible.astype(np.float64)) @ weights)
+        weights.eliminate_zeros()
+        offsets = np.where(possible, intercepts - np.where(possible, needed, 0.0), -1.0)
+        return OutputLayer(weights, offsets, rule, "its score reaches its threshold", at_least=True)
+
+    def _margins_needed(self, thresholds: Array, factors: Array | None) -> Array:
+        """The margin at which the score of each label reaches its threshold, or infinity: scores rise with margins."""
+
+        def reaches(margins: Array) -> Array:
+            logs = log_probability(margins, self.loss == "logistic")
+            scores = self.calibrations_[0].probability(logs) if self.calibrations_ else np.exp(logs)
+            scores = np.asarray(scores if factors is None else scores * factors, dtype=np.float32)
+            return np.asarray((scores >= thresholds) & (scores > 0))
+
+        low, high = np.full(len(thresholds), -_FARTHEST_MARGIN), np.full(len(thresholds), _FARTHEST_MARGIN)
+        never = ~reaches(high)
+        for _ in range(64):
+            middle = (low + high) / 2
+            there = reaches(middle)
+            high, low = np.where(there, middle, high), np.where(there, low, middle)
+        return np.where(never, np.inf, high)
 
     def summary(self) -> str:
         check_is_fitted(self)
         return f"{self._n_weights():,} weights"
+
+
+def _tree_layer(tree: TreeWeights) -> tuple[Any, Array, Array]:
+    """Weights and intercepts by label of the classifiers of a one-node tree, and which labels have a classifier."""
+    hierarchy = tree.hierarchy
+    labels = ~np.asarray(hierarchy.children)
+    arrays = tree.for_search()
+    rows, columns, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    for block in range(-(-len(labels) // BLOCK_CHILDREN)):
+        features, slots, stored = block_entries(arrays, block, tree.n_features)
+        edges = block * BLOCK_CHILDREN + slots.astype(np.int64)
+        rows.append(labels[edges])
+        columns.append(features)
+        values.append(stored.astype(np.float64) * tree.scales[edges])
+    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    weights = sparse.csr_array(entries, shape=(hierarchy.n_labels, tree.n_features))
+    weights.eliminate_zeros()
+    intercepts = np.zeros(hierarchy.n_labels)
+    intercepts[labels] = tree.intercepts
+    trained = np.zeros(hierarchy.n_labels, dtype=bool)
+    trained[labels] = True
+    return weights, intercepts, trained

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,10 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy
 from longtail.native import block_widths, kernels
-from longtail.parallel import map_blocks
-from longtail.trees.weights import BLOCK_CHILDREN, TrainedBlock
+from longtail.parallel import map_blocks, split
+from longtail.trees.weights import BLOCK_CHILDREN, NO_BLOCK, TrainedBlock, TreeWeights
+
+_ROWS_SEARCHED = 1024
 
 
 class Rows(NamedTuple):
@@ -133,10 +136,10 @@ class Objective:
     tolerance : float
         Largest gap between primal and dual value, relative to the primal, of the classifiers of a node.
     max_sweeps : int
-    threshold : float
-        Weights of at most this magnitude are dropped.
+    smallest : float
+        Weights up to this magnitude are dropped.
     top : int
-        Weights to keep of each classifier; 0 for all.
+        Number of weights to keep of each classifier; 0 keeps all.
     seed : int
     """
 
@@ -144,7 +147,7 @@ class Objective:
     cost: float
     tolerance: float
     max_sweeps: int
-    threshold: float
+    smallest: float
     top: int
     seed: int
 
@@ -258,7 +261,7 @@ def _train_block(
         objective.max_sweeps,
         # Each block has a seed of its own, which depends on its place and not on when it is trained.
         ((objective.seed * 1_000_003 + task.node) * 65_537 + task.first) % 2**64,
-        objective.threshold,
+        objective.smallest,
         objective.top,
         duals,
     )
@@ -314,4 +317,72 @@ class Negatives:
         return np.concatenate([rows, extra]), np.append(pointers, np.full(len(extra), pointers[-1]))
 
 
-__all__ = ["Examples", "Negatives", "Objective", "Rows", "Task", "Trained", "tasks_of", "train"]
+class Grown(NamedTuple):
+    """A trained tree, the largest gap of a block at the end of training, and the largest number of sweeps."""
+
+    weights: TreeWeights
+    gap: float
+    sweeps: int
+
+
+def grow(
+    rows: Rows,
+    Y: Any,
+    hierarchy: LabelHierarchy,
+    label_costs: Array,
+    objective: Objective,
+    n_jobs: int | None,
+    *,
+    beam: int,
+    precision: int,
+) -> Grown:
+    """Train the classifiers of one tree.
+
+    A `beam` above 0 trains a second time, with the rows that the beam sends to a node by mistake as negatives. Rows
+    without labels are negatives of the root.
+    """
+    examples = Examples.of(hierarchy, Y, label_costs)
+    tasks = tasks_of(hierarchy)
+    unlabelled = np.flatnonzero(np.diff(Y.indptr) == 0)
+    at_root = (unlabelled, np.zeros(len(unlabelled), dtype=np.int64))
+    negatives = Negatives.of([at_root], examples)
+    trained = train(rows, examples, tasks, objective, n_jobs, keep_duals=beam > 0, negatives=negatives)
+    weights = _packed(hierarchy, rows.n_features, trained, precision)
+    if beam > 0 and hierarchy.n_nodes > 1:
+        mistaken = _mistaken(rows, weights, objective.loss == "logistic", beam, n_jobs)
+        negatives = Negatives.of(chain([at_root], mistaken), examples)
+        trained = train(rows, examples, tasks, objective, n_jobs, negatives=negatives, before=trained)
+        weights = _packed(hierarchy, rows.n_features, trained, precision)
+    gap = max((each.gap for each in trained), default=0.0)
+    return Grown(weights, gap, max((each.sweeps for each in trained), default=0))
+
+
+def _packed(hierarchy: LabelHierarchy, n_features: int, trained: list[Trained], precision: int) -> TreeWeights:
+    """Store the weights of trained blocks and release them one by one; the rest of `trained` stays."""
+
+    def blocks() -> Iterator[TrainedBlock]:
+        for i, each in enumerate(trained):
+            trained[i] = each._replace(block=NO_BLOCK)
+            yield each.block
+
+    return TreeWeights.pack(hierarchy, n_features, blocks(), precision)
+
+
+def _mistaken(
+    rows: Rows, weights: TreeWeights, logistic: bool, beam: int, n_jobs: int | None
+) -> Iterator[tuple[Array, Array]]:
+    """The rows and the nodes below the root that the beam sends them to, block after block."""
+    search = kernels.TreeSearch(rows.n_features, weights.hierarchy.n_labels, logistic, 1.0, [weights.for_search()])
+
+    def visits(block: slice) -> tuple[Array, Array]:
+        found: tuple[Array, Array] = search.visited(
+            0, rows.indptr, rows.indices, rows.data, block.start, block.stop, beam
+        )
+        return found
+
+    n_rows = len(rows.indptr) - 1
+    with progress.task("searching for negatives", total=n_rows) as advance:
+        blocks = split(n_rows, _ROWS_SEARCHED)
+        for block, pairs in zip(blocks, map_blocks(visits, blocks, n_jobs), strict=True):
+            yield pairs
+            advance(block.stop - block.start)

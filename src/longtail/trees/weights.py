@@ -15,8 +15,9 @@ import numpy as np
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.estimator import Step
 from longtail.labels import LabelHierarchy
-from longtail.native import block_entries
+from longtail.native import block_entries, log_probability
 from longtail.store import State
 
 BLOCK_CHILDREN = 256
@@ -156,6 +157,36 @@ class TreeWeights:
         features, slots, weights = block_entries(self._arrays(), block, self.n_features)
         mine = np.flatnonzero((slots == slot % BLOCK_CHILDREN) & (weights != 0) & np.isfinite(weights))
         return features[mine], weights[mine].astype(np.float64) * self.scales[edge]
+
+    def steps(self, number: int, row: Any, label: int, logistic: bool, path_weight: float) -> list[Step]:
+        """The classifiers on the path to a label, for one row; `number` is that of the tree, counted from 1."""
+        hierarchy = self.hierarchy
+        if hierarchy.parents()[1][label] < 0:
+            return []
+        path = hierarchy.path(label)
+        steps = []
+        for node, child in zip(path, [*path[1:], ~label], strict=True):
+            first = int(hierarchy.pointers[node])
+            slot = int(np.flatnonzero(hierarchy.children[first : int(hierarchy.pointers[node + 1])] == child)[0])
+            features, weights = self.edge_weights(node, slot)
+            shared, mine, theirs = np.intersect1d(row.indices, features, return_indices=True)
+            contributions = row.data[mine].astype(np.float64) * weights[theirs]
+            order = np.argsort(-np.abs(contributions), kind="stable")
+            intercept = float(self.intercepts[first + slot])
+            margin = float(contributions.sum() + intercept)
+            weight = 1.0 if child < 0 else path_weight
+            steps.append(
+                Step(
+                    tree=number,
+                    node=node,
+                    probability=float(np.exp(weight * log_probability(np.array(margin), logistic))),
+                    margin=margin,
+                    features=shared[order],
+                    contributions=contributions[order],
+                    intercept=intercept,
+                )
+            )
+        return steps
 
     def _arrays(self) -> dict[str, Array]:
         names = ["intercepts", "scales", "first_bucket", "first_row", "first_weight", *_TYPES, "weights"]

@@ -16,9 +16,7 @@ from scipy.sparse.linalg import eigsh
 from longtail.arrays import Array
 from longtail.native import kernels
 from longtail.parallel import split
-from longtail.ridge.gram import column_sums
-from longtail.ridge.problem import Problem
-from longtail.ridge.solvers import Spectral
+from longtail.ridge import Problem, Spectral, column_sums
 from longtail.validation import as_features, as_labels
 
 _ROWS = 1024

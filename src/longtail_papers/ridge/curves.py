@@ -97,7 +97,7 @@ def sparsification(benchmarks: list[Benchmark], *, quick: bool) -> Iterator[Sect
         whole = 0.0
         with task(f"sparsification on {benchmark.title}", total=len(shares)) as advance:
             for share in shares:
-                model = Ridge(alpha, keep=share).fit(train, benchmark.train.labels)
+                model = Ridge(alpha, density=share).fit(train, benchmark.train.labels)
                 precision = benchmark.judge(model.predict_topk(test)[0])["P@5"]
                 whole = precision if share == 1 else whole
                 kept.append(100 * precision / whole)
@@ -125,8 +125,8 @@ def sparsification(benchmarks: list[Benchmark], *, quick: bool) -> Iterator[Sect
         )
         yield Section(
             "Sparsification",
-            "Only the largest weights by magnitude over all labels are kept (`Ridge(keep=...)`). P@5 is in percent on "
-            "the test set; what is kept of it is relative to all weights.",
+            "Only the largest weights by magnitude over all labels are kept (`Ridge(density=...)`). P@5 is in percent "
+            "on the test set; what is kept of it is relative to all weights.",
             list(tables),
             [Picture("ridge-sparsification.png", "Share of P@5 kept against share of weights kept", [[panel]])],
         )
