@@ -15,10 +15,9 @@ from torch import nn
 
 from longtail.errors import Diverged, InvalidInput
 from longtail.neural.averaging import Ensemble, WeightAverage, mean_of_lists
-from longtail.neural.batches import DenseRows, SparseRows, label_rows
+from longtail.neural.batches import DenseRows, LabelRows, SparseRows
 from longtail.neural.network import predict_rows
-from longtail.neural.optimiser import Optimiser, RowAdamW, clip_gradients
-from longtail.neural.schedule import SCHEDULES, learning_rate_factor
+from longtail.neural.optimiser import SCHEDULES, Optimiser, RowAdamW, clip_gradients, learning_rate_factor
 from longtail.neural.training import _PARAMETERS, Settings, train
 from longtail.progress import listening
 
@@ -175,7 +174,7 @@ def test_what_is_judged_is_the_average():
     history = train(network, X, Y, settings, held_out=(more_X, more_Y), metric="loss")
     with torch.inference_mode():
         network.eval()
-        loss = network.loss(torch.from_numpy(more_X), label_rows(sparse.csr_array(more_Y), np.arange(40)))
+        loss = network.loss(torch.from_numpy(more_X), LabelRows.of(sparse.csr_array(more_Y), np.arange(40)))
     assert loss.item() == pytest.approx(min(history.values))
     raw = train(dense_network(), X, Y, replace(settings, average=0.0), held_out=(more_X, more_Y), metric="loss")
     assert raw.losses == history.losses

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.neural.targets import LabelRows
 from longtail.validation import as_features
 
 
@@ -244,6 +243,68 @@ class BagRows:
         return Bags(self.instances.batch(self.bags.indices[places]), torch.from_numpy(offsets))
 
 
+@dataclass(frozen=True)
+class LabelRows:
+    """The labels of a batch.
+
+    Parameters
+    ----------
+    labels : int64 tensor
+        Ids of the labels of all rows, one row after the other.
+    offsets : int64 tensor of n_rows + 1
+        Where the labels of each row begin; the last is the number of all.
+    n_labels : int
+        How many labels there are in the vocabulary.
+    amounts : float32 tensor or None
+        How much of each of `labels` a row has, above 0 and at most 1; None: all of it. For heads that say they take it.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> batch = LabelRows.of(csr_array([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]))
+    >>> batch.labels.tolist(), batch.rows.tolist()
+    ([1, 2, 0], [0, 0, 1])
+    """
+
+    labels: Tensor
+    offsets: Tensor
+    n_labels: int
+    amounts: Tensor | None = None
+
+    @classmethod
+    def of(cls, Y: Any, rows: Array | None = None) -> LabelRows:
+        """The labels of some rows of a csr_array without stored zeros, or of all; amounts where a value is not 1."""
+        places, offsets = entries_of(Y.indptr, np.arange(Y.shape[0]) if rows is None else rows)
+        amounts = Y.data[places].astype(np.float32, copy=False)
+        return cls(
+            torch.from_numpy(Y.indices[places].astype(np.int64)),
+            torch.from_numpy(offsets),
+            int(Y.shape[1]),
+            None if (amounts == 1).all() else torch.from_numpy(amounts),
+        )
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def rows(self) -> Tensor:
+        """The row of each of `labels`."""
+        return torch.repeat_interleave(torch.arange(self.n_rows), self.offsets.diff())
+
+    def single(self) -> Tensor:
+        """The one label of each row."""
+        if not bool((self.offsets.diff() == 1).all()):
+            raise InvalidInput('task "single-label" wants exactly one label per row; "multi-label" takes any number')
+        return self.labels
+
+    def dense(self) -> Tensor:
+        """A float matrix of all rows and labels, 0 or the amount: for heads that compute every logit anyway."""
+        matrix = torch.zeros(self.n_rows, self.n_labels)
+        matrix[self.rows, self.labels] = 1.0 if self.amounts is None else self.amounts
+        return matrix
+
+
 def as_rows(inputs: Any) -> Rows:
     """`inputs` if they are `Rows` already, else those of a sparse matrix or of a dense array."""
     if isinstance(inputs, Rows):
@@ -254,18 +315,6 @@ def as_rows(inputs: Any) -> Rows:
 def blocks(ids: Array, size: int) -> Sequence[Array]:
     """Cut row ids into batches of at most `size`."""
     return [ids[start : start + size] for start in range(0, len(ids), size)]
-
-
-def label_rows(labels: Any, rows: Array) -> LabelRows:
-    """The labels of some rows of a csr_array, and where its values are not all 1, the amounts."""
-    places, offsets = entries_of(labels.indptr, rows)
-    amounts = labels.data[places].astype(np.float32, copy=False)
-    return LabelRows(
-        torch.from_numpy(labels.indices[places].astype(np.int64)),
-        torch.from_numpy(offsets),
-        int(labels.shape[1]),
-        None if (amounts == 1).all() else torch.from_numpy(amounts),
-    )
 
 
 def entries_of(indptr: Array, rows: Array) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ import torch
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.metrics import Judgement, inverse_propensity
-from longtail.neural.batches import Rows, blocks, label_rows
+from longtail.neural.batches import LabelRows, Rows, blocks
 from longtail.neural.checkpoint import Position
 from longtail.neural.network import Network, predict_rows
 
@@ -78,5 +78,5 @@ class Judge:
         total = 0.0
         with torch.inference_mode():
             for batch in blocks(self.chosen, 512):
-                total += network.loss(self.rows.batch(batch), label_rows(self.labels, batch)).item() * len(batch)
+                total += network.loss(self.rows.batch(batch), LabelRows.of(self.labels, batch)).item() * len(batch)
         return total / len(self.chosen)

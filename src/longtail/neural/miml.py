@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import Bags, SparseBatch
+from longtail.neural.batches import Bags, LabelRows, SparseBatch
 from longtail.neural.heads.head import Head, best_labels
-from longtail.neural.targets import LabelRows
 
 
 class ConceptScores(nn.Module):

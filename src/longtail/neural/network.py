@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from longtail.arrays import Array
-from longtail.neural.batches import as_rows, blocks
+from longtail.neural.batches import LabelRows, as_rows, blocks
 from longtail.neural.heads.head import Head
-from longtail.neural.targets import LabelRows
 from longtail.progress import task
 
 
