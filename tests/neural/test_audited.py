@@ -86,10 +86,10 @@ def test_the_layer_ranks_as_the_network_does(head: str, task: str) -> None:
 @pytest.mark.parametrize(
     ("head", "settings", "rule", "message"),
     [
-        ("product", {}, "predict", "multiplies what several short layers say .* 'bottleneck' and 'dft' have one"),
-        ("cascade", {}, "topk", "scores the members of a row's best groups alone.*--head"),
+        ("product", {}, "predict", "multiplies the outputs of several short layers.* 'bottleneck' and 'dft' have one"),
+        ("cascade", {}, "topk", "scores only the members of a row's best groups.*--head"),
         ("one-hot", {"n_networks": 2}, "predict", "2 networks.*n_networks=1"),
-        ("one-hot", {}, "topk", "of 10 labels 1 were never trained .* audit what `predict` gives"),
+        ("one-hot", {}, "topk", "1 of 10 labels were never trained .* audit the label sets of `predict`"),
         ("one-hot", {"task": "single-label"}, "predict", "audit the ranking .*--rule topk"),
         ("one-hot", {}, "best", "'best'"),
     ],

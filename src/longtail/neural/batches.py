@@ -1,7 +1,8 @@
-"""Rows that give themselves up a mini-batch at a time, in the form an encoder takes.
+"""Inputs and labels of a network in mini-batches.
 
-What training needs of its inputs is `Rows`: how many there are, and the inputs of some of them. The order in which an
-epoch visits them follows from the seed and the epoch alone, so that a resumed training sees what it would have seen.
+Training needs only two things of its inputs, the interface `Rows`: their number, and the encoder inputs of some of
+them. The order in which an epoch visits the rows depends only on the seed and the epoch, so a resumed training run sees
+the same batches.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
     def batch(self, rows: Array) -> Any:
-        """The inputs of the rows with these ids, as the encoder takes them."""
+        """The inputs of the rows with these ids, in the form the encoder takes."""
 
 
 def epoch_order(n_rows: int, seed: int, epoch: int) -> Array:
@@ -43,16 +44,16 @@ def epoch_order(n_rows: int, seed: int, epoch: int) -> Array:
 
 @dataclass(frozen=True)
 class SparseBatch:
-    """Sparse rows end to end.
+    """Sparse rows, concatenated.
 
     Parameters
     ----------
     ids : int64 tensor
-        The columns of all rows, one row after the other.
+        The columns of all rows, row by row.
     offsets : int64 tensor of n_rows + 1
-        Where each row begins; the last is the number of all.
+        Start of each row; the last is the total number of entries.
     values : float32 tensor
-        The value beside each of `ids`.
+        The value of each entry.
     """
 
     ids: Tensor
@@ -98,7 +99,7 @@ class DenseRows:
     Parameters
     ----------
     X : array of shape (n_rows, ...)
-        Bytes, as images have them, are divided by 255 as they are asked for.
+        Bytes, as in images, are divided by 255 when a batch is made.
 
     Examples
     --------
@@ -126,14 +127,14 @@ class DenseRows:
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """Texts as token ids, the shorter ones padded.
+    """Texts as token ids, padded to the longest.
 
     Parameters
     ----------
     ids : int64 tensor of shape (n_rows, longest)
-        0 where a text has ended.
+        0 after the end of a text.
     mask : bool tensor of the same shape
-        Where there is a token.
+        True where there is a token.
     """
 
     ids: Tensor
@@ -144,14 +145,14 @@ class TokenBatch:
 
 
 class TokenRows:
-    """Texts as token ids, such as `TokenIds.rows` makes.
+    """Texts as token ids, as `TokenIds.rows` returns them.
 
     Parameters
     ----------
     ids : int array
-        The tokens of all texts, one text after the other.
+        The tokens of all texts, text by text.
     offsets : int array of n_rows + 1
-        Where each text begins.
+        Start of each text.
 
     Examples
     --------
@@ -162,7 +163,7 @@ class TokenRows:
 
     def __init__(self, ids: Array, offsets: Array) -> None:
         if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(ids) or (offsets[1:] < offsets[:-1]).any():
-            raise InvalidInput(f"the offsets of the tokens do not rise from 0 to their number, {len(ids)}")
+            raise InvalidInput(f"offsets must rise from 0 to the number of tokens, {len(ids)}")
         self.ids = ids
         self.offsets = offsets
 
@@ -172,7 +173,7 @@ class TokenRows:
     def batch(self, rows: Array) -> TokenBatch:
         places, offsets = entries_of(self.offsets, rows)
         lengths = np.diff(offsets)
-        # One place at least: a batch of empty texts is still a batch.
+        # At least one column, even if all texts of the batch are empty.
         mask = np.arange(max(1, int(lengths.max(initial=0)))) < lengths[:, None]
         padded = np.zeros(mask.shape, dtype=np.int64)
         padded[mask] = self.ids[places]
@@ -181,14 +182,14 @@ class TokenRows:
 
 @dataclass(frozen=True)
 class Bags:
-    """Groups of instances, end to end.
+    """Bags of instances, concatenated.
 
     Parameters
     ----------
     instances : Any
-        The inputs of all instances, as their encoder takes them.
+        The inputs of all instances, in the form their encoder takes.
     offsets : int64 tensor of n_bags + 1
-        Where each bag begins.
+        Start of each bag.
     """
 
     instances: Any
@@ -198,7 +199,7 @@ class Bags:
         return len(self.offsets) - 1
 
     def padded(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Features of the instances (n_instances x width) as (n_bags x largest x width), and where there is one.
+        """Pad features (n_instances x width) to (n_bags x largest bag x width); also a mask of the instances.
 
         Examples
         --------
@@ -221,7 +222,7 @@ class BagRows:
     ----------
     instances : Rows
     bags : sparse 0/1 matrix of shape (n_bags, n_instances)
-        Which instances each bag holds; an instance may lie in several bags.
+        The instances of each bag; an instance may be in several bags.
 
     Examples
     --------
@@ -245,18 +246,18 @@ class BagRows:
 
 @dataclass(frozen=True)
 class LabelRows:
-    """The labels of a batch.
+    """The labels of a batch as flat ids, whose cost does not grow with the vocabulary.
 
     Parameters
     ----------
     labels : int64 tensor
-        Ids of the labels of all rows, one row after the other.
+        Ids of the labels of all rows, row by row.
     offsets : int64 tensor of n_rows + 1
-        Where the labels of each row begin; the last is the number of all.
+        Start of each row's labels; the last is the total number.
     n_labels : int
-        How many labels there are in the vocabulary.
+        Size of the vocabulary.
     amounts : float32 tensor or None
-        How much of each of `labels` a row has, above 0 and at most 1; None: all of it. For heads that say they take it.
+        Target of each of `labels`, above 0 and at most 1, for heads with `takes_amounts`; None means 1.
 
     Examples
     --------
@@ -273,7 +274,7 @@ class LabelRows:
 
     @classmethod
     def of(cls, Y: Any, rows: Array | None = None) -> LabelRows:
-        """The labels of some rows of a csr_array without stored zeros, or of all; amounts where a value is not 1."""
+        """The labels of some rows of a csr_array without stored zeros, or of all; with amounts if a value is not 1."""
         places, offsets = entries_of(Y.indptr, np.arange(Y.shape[0]) if rows is None else rows)
         amounts = Y.data[places].astype(np.float32, copy=False)
         return cls(
@@ -293,32 +294,32 @@ class LabelRows:
         return torch.repeat_interleave(torch.arange(self.n_rows), self.offsets.diff())
 
     def single(self) -> Tensor:
-        """The one label of each row."""
+        """The label of each row, or `InvalidInput` unless each has exactly one."""
         if not bool((self.offsets.diff() == 1).all()):
-            raise InvalidInput('task "single-label" wants exactly one label per row; "multi-label" takes any number')
+            raise InvalidInput('task "single-label" needs exactly one label per row; "multi-label" takes any number')
         return self.labels
 
     def dense(self) -> Tensor:
-        """A float matrix of all rows and labels, 0 or the amount: for heads that compute every logit anyway."""
+        """The targets as a dense float matrix (n_rows x n_labels), for heads that compute every logit anyway."""
         matrix = torch.zeros(self.n_rows, self.n_labels)
         matrix[self.rows, self.labels] = 1.0 if self.amounts is None else self.amounts
         return matrix
 
 
 def as_rows(inputs: Any) -> Rows:
-    """`inputs` if they are `Rows` already, else those of a sparse matrix or of a dense array."""
+    """`inputs` as `Rows`: unchanged if they are, else the rows of a sparse matrix or dense array."""
     if isinstance(inputs, Rows):
         return inputs
     return SparseRows(inputs) if sparse.issparse(inputs) else DenseRows(inputs)
 
 
 def blocks(ids: Array, size: int) -> Sequence[Array]:
-    """Cut row ids into batches of at most `size`."""
+    """Split row ids into batches of at most `size`."""
     return [ids[start : start + size] for start in range(0, len(ids), size)]
 
 
 def entries_of(indptr: Array, rows: Array) -> tuple[Array, Array]:
-    """Where the entries of some rows of a CSR matrix lie, and where each row's begin among them.
+    """The places of the entries of some rows of a CSR matrix, and where each row starts among them.
 
     Examples
     --------

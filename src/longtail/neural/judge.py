@@ -1,4 +1,4 @@
-"""`Judge`: how good a network is on rows it does not learn from, and which epoch was the best."""
+"""`Judge`: evaluates a network on held-out rows after each epoch, and keeps the best weights."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _METRICS = {
 
 
 class Judge:
-    """Measures a network on held-out rows.
+    """Evaluates a network on held-out rows.
 
     Parameters
     ----------
     rows : Rows
     labels : csr_array
-        The truth of `rows`.
+        The true labels of `rows`.
     chosen : int array
-        Which of them to judge by.
+        The rows to evaluate on.
     metric : str
         "loss", or P, R, F1, nDCG or PSP at some k, such as "P@1".
     training_labels : csr_array
-        Where PSP's propensities come from.
+        Source of the propensities of PSP.
     """
 
     def __init__(self, rows: Rows, labels: Any, chosen: Array, metric: str, training_labels: Any) -> None:
         name, _, k = metric.rpartition("@")
         if metric != "loss" and (name not in _METRICS or not k.isdecimal() or int(k) < 1):
-            raise InvalidInput(f'metric is {metric!r}; expected "loss" or {", ".join(_METRICS)} at some k, as "P@1"')
+            raise InvalidInput(f'metric is {metric!r}; expected "loss", or {", ".join(_METRICS)} at some k: "P@1"')
         self.metric = metric
         self.rows, self.labels, self.chosen = rows, labels, chosen
         self._measure = _METRICS.get(name)
@@ -53,7 +53,7 @@ class Judge:
             self._weights = inverse_propensity(counts, training_labels.shape[0])
 
     def after_epoch(self, network: Network, position: Position) -> None:
-        """Add the metric to `position`, and keep the weights if they are the best so far."""
+        """Add the metric to `position`, and keep a copy of the weights if they are the best so far."""
         if position.average is None:
             self._keep_if_best(network, position)
         else:

@@ -1,4 +1,4 @@
-"""Encoders: from the inputs of a batch to features, `n_features` of them for each row."""
+"""Encoders: map the inputs of a batch to `n_features` features per row."""
 
 from longtail.neural.encoders.bag_of_words import BagOfWords
 from longtail.neural.encoders.dense import Dense

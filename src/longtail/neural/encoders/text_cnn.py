@@ -1,4 +1,4 @@
-"""`TextCNN`: features of texts by filters over neighbouring words, each kept where it answers most."""
+"""`TextCNN`: encodes texts with a convolution over word vectors; `TokenIds` maps texts to the token ids it takes."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _FIRST = 2
 
 
 class TextCNN(nn.Module):
-    """Word vectors, filters over windows of words, ReLU, and the largest answer of each filter.
+    """Word vectors, filters over windows of words, ReLU, and the maximum of each filter.
 
-    A window begins at every token; one that reaches beyond the end of a text sees zeros there. What a text gets does
-    not depend on how far it was padded, and a text without tokens gets zeros.
+    A window starts at every token and sees zeros after the end of the text. The features of a text do not depend on its
+    padding; a text without tokens has features 0.
 
     Parameters
     ----------
     n_tokens : int
-        Token ids; 0 pads.
+        Number of token ids; 0 is padding.
     maps : int
-        Filters, which is the width of the features.
+        Number of filters, which is the width of the features.
     width : int
-        Words of a window.
+        Words per window.
     embedding_width : int
-        Width of a word's vector.
+        Width of the word vectors.
     dropout : float
-        Share of the entries of word vectors, and of the features, left out in training.
+        Dropout of the word vectors and of the features.
     sparse_gradients : bool
-        Give the word vectors a gradient for the words of the batch only.
+        Give the word vectors sparse gradients, for the words of the batch only.
 
     Examples
     --------
@@ -72,28 +72,28 @@ class TextCNN(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def sparse_parameters(self) -> list[nn.Parameter]:
-        """Those whose gradients are sparse."""
+        """Parameters with sparse gradients."""
         return list(self.embedding.parameters()) if self.embedding.sparse else []
 
     def forward(self, batch: TokenBatch) -> Tensor:
-        """Features of padded token ids."""
+        """The features of padded token ids."""
         words = self.dropout(self.embedding(batch.ids)).transpose(1, 2)
         answers = self.convolution(functional.pad(words, (0, self.width - 1)))
-        # ReLU is never below 0, so 0 in place of what was padded can neither win nor spoil.
+        # ReLU is never negative, so 0 for padding cannot change the maximum.
         largest = torch.where(batch.mask[:, None], functional.relu(answers), 0).amax(2)
         features: Tensor = self.dropout(largest)
         return features
 
 
 class TokenIds:
-    """A vocabulary by frequency, and the ids of texts by it: 0 pads, 1 is any token that is not in it.
+    """A vocabulary that maps texts to token ids: 0 is padding, 1 is any unknown token.
 
     Parameters
     ----------
     vocabulary : iterable of str
-        Tokens, the most frequent first; the first has id 2.
+        Tokens, most frequent first; the first has id 2.
     longest : int
-        Tokens of a text beyond this many are left out.
+        Maximum number of tokens per text; further tokens are dropped.
 
     Examples
     --------
@@ -113,13 +113,13 @@ class TokenIds:
 
     @classmethod
     def learn(cls, texts: Iterable[str], size: int = 50_000, min_count: int = 1, longest: int = 2500) -> Self:
-        """The tokens that occur most often, at least `min_count` times; among equals the first in code-point order.
+        """Learn the most frequent tokens, with at least `min_count` occurrences; ties go by code point.
 
         Parameters
         ----------
         texts : iterable of str
         size : int
-            Ids to give at most, those for padding and for unknown tokens among them.
+            Maximum number of ids, including those for padding and unknown tokens.
         min_count : int
         longest : int
         """
@@ -132,11 +132,11 @@ class TokenIds:
         return cls(frequent[: size - _FIRST], longest)
 
     def __len__(self) -> int:
-        """How many ids there are, as an encoder's `n_tokens` wants it."""
+        """The number of ids, for `n_tokens` of an encoder."""
         return len(self.vocabulary) + _FIRST
 
     def rows(self, texts: Iterable[str]) -> TokenRows:
-        """The ids of `texts`."""
+        """The token ids of `texts`."""
         ids = [[self._ids.get(token, UNKNOWN) for token in tokenize(text)[: self.longest]] for text in texts]
         offsets = np.concatenate([[0], np.cumsum([len(text) for text in ids], dtype=np.int64)])
         return TokenRows(np.fromiter(chain.from_iterable(ids), dtype=np.int32, count=int(offsets[-1])), offsets)

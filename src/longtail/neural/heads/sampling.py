@@ -96,9 +96,7 @@ class Sampling(DenseHead):
         if task == "multi-label" and (margin is not None or not fast):
             raise InvalidInput("margin and fast=False need the task 'single-label'")
         if margin is not None and not (0 <= margin < math.pi and scale > 0):
-            raise InvalidInput(
-                f"margin is {margin} and scale {scale}; expected 0 <= margin < pi and scale > 0"
-            )
+            raise InvalidInput(f"margin is {margin} and scale {scale}; expected 0 <= margin < pi and scale > 0")
         self.n_heads = n_heads
         self.sampled = sampled
         self.fast = fast
