@@ -15,6 +15,7 @@ from scipy import sparse
 from longtail import progress
 from longtail.arrays import Array
 from longtail.metrics.judgement import Judgement
+from longtail.native import largest
 
 _PAIRS_AT_ONCE = 2**23
 
@@ -40,13 +41,7 @@ class ConfusedPair:
 
 
 class Mistakes:
-    """The missed and the wrongly predicted labels of each row, as sparse matrices.
-
-    Parameters
-    ----------
-    judgement : Judgement
-    k : int
-    """
+    """The missed and the wrongly predicted labels of each row, as sparse matrices."""
 
     def __init__(self, judgement: Judgement, k: int) -> None:
         k = judgement.check_k(k)
@@ -87,7 +82,7 @@ class Mistakes:
     def _largest(self, labels: Array, most: int) -> list[ConfusedPair]:
         counts = sparse.csr_array(self.missed[labels] @ self.given)
         counts.sort_indices()
-        kept = _first_largest(counts.data, most)
+        kept = np.arange(counts.nnz) if counts.nnz <= most else np.flatnonzero(largest(counts.data, most))
         rows = labels[np.searchsorted(counts.indptr, kept, side="right") - 1]
         found = [
             ConfusedPair(missed, given, count, count / int(self.label_sizes[missed]))
@@ -118,13 +113,3 @@ def confused_pairs(truth: Any, top_labels: Any, k: int, most: int = 20) -> list[
 
 def _matrix(rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
     return sparse.csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=shape)
-
-
-def _first_largest(values: Array, most: int) -> Array:
-    """The places of the `most` largest values, ascending; among equal values the first."""
-    if len(values) <= most:
-        return np.arange(len(values))
-    smallest = np.partition(values, len(values) - most)[len(values) - most]
-    above = np.flatnonzero(values > smallest)
-    ties = np.flatnonzero(values == smallest)[: most - len(above)]
-    return np.sort(np.concatenate([above, ties]))

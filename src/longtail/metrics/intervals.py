@@ -19,12 +19,7 @@ _NORMAL = 1.959963984540054
 
 @dataclass(frozen=True)
 class Interval:
-    """A metric and its 95 % interval, clipped to 0 and 1.
-
-    Parameters
-    ----------
-    value, low, high : float
-    """
+    """A metric and its 95 % interval, clipped to 0 and 1."""
 
     value: float
     low: float

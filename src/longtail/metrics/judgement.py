@@ -5,6 +5,7 @@ The hits are as large as the ranking and everything else is as large as the trut
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -173,6 +174,20 @@ class Judgement:
         weights = weights[np.lexsort((-weights, rows))]
         best = ranks < self.hits.shape[1]
         return rows[best], ranks[best], weights[best]
+
+
+MEASURES: dict[str, Callable[[Judgement, int], float]] = {
+    "P": Judgement.precision,
+    "nDCG": Judgement.ndcg,
+    "PSP": Judgement.psp,
+    "PSnDCG": Judgement.psndcg,
+    "R": Judgement.recall,
+    "F1": Judgement.f1,
+    "coverage": Judgement.coverage,
+    "macro-P": Judgement.macro_precision,
+    "macro-R": Judgement.macro_recall,
+}
+"""Every metric at k by its usual name; PSP and PSnDCG need weights."""
 
 
 def _ratio(reached: float, best: float) -> float:

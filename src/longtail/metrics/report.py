@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from longtail.errors import InvalidInput
-from longtail.metrics.judgement import Judgement
+from longtail.metrics.judgement import MEASURES, Judgement
 from longtail.metrics.label_scores import GROUP_NAMES, LabelScores, frequency_groups
 from longtail.printable import json_text
 
@@ -86,14 +86,7 @@ class Report:
             "ks": list(self.ks),
             "metrics": _flat(self.metrics),
             "groups": [
-                {
-                    "name": group.name,
-                    "n_labels": group.n_labels,
-                    "n_true_labels": group.n_true_labels,
-                    "train_counts": list(group.train_counts),
-                    "truth_share": group.truth_share,
-                    "metrics": _flat(group.metrics),
-                }
+                vars(group) | {"train_counts": list(group.train_counts), "metrics": _flat(group.metrics)}
                 for group in self.groups
             ],
         }
@@ -178,21 +171,12 @@ def evaluate(
     cutoffs = tuple(sorted({judgement.check_k(k) for k in ks}))
     if not cutoffs:
         raise InvalidInput("ks is empty; expected at least one k, such as ks=(1, 3, 5)")
-    measures = {"P": judgement.precision, "nDCG": judgement.ndcg}
-    if inverse_propensity is not None:
-        measures |= {"PSP": judgement.psp, "PSnDCG": judgement.psndcg}
-    measures |= {
-        "R": judgement.recall,
-        "F1": judgement.f1,
-        "coverage": judgement.coverage,
-        "macro-P": judgement.macro_precision,
-        "macro-R": judgement.macro_recall,
-    }
+    names = [name for name in MEASURES if judgement.weights is not None or name not in ("PSP", "PSnDCG")]
     return Report(
         n_rows=judgement.n_rows,
         n_labels=judgement.n_labels,
         ks=cutoffs,
-        metrics={name: {k: measure(k) for k in cutoffs} for name, measure in measures.items()},
+        metrics={name: {k: MEASURES[name](judgement, k) for k in cutoffs} for name in names},
         groups=() if train_label_counts is None else _break_down(judgement, cutoffs, train_label_counts),
         n_rows_without_labels=int(np.count_nonzero(judgement.row_sizes == 0)),
     )

@@ -61,6 +61,14 @@ def word_ngrams(tokens: list[str], shortest: int, longest: int) -> Iterator[str]
             yield from map(" ".join, zip(*(tokens[start:] for start in range(length)), strict=False))
 
 
+def _ngrams(
+    texts: list[Text], code_points: CodePoints, min_length: int, shortest: int, longest: int
+) -> Iterator[Iterator[str]]:
+    for text in texts:
+        check_stop()
+        yield word_ngrams(code_points.tokens(text, min_length), shortest, longest)
+
+
 class _Counts:
     """Rows of counts under construction, in flat arrays."""
 
@@ -95,10 +103,8 @@ class Vocabulary:
     ) -> tuple[Array, Array, Array]:
         """Rows of counts of the known features, with ascending columns."""
         found = _Counts()
-        for text in texts:
-            check_stop()
-            tokens = code_points.tokens(text, min_length)
-            counts = Counter(map(self._positions.get, word_ngrams(tokens, shortest, longest)))
+        for ngrams in _ngrams(texts, code_points, min_length, shortest, longest):
+            counts = Counter(map(self._positions.get, ngrams))
             found.add(sorted((column, times) for column, times in counts.items() if column is not None))
         return found.arrays()
 
@@ -116,10 +122,8 @@ class GrowingVocabulary:
     ) -> tuple[Array, Array, Array]:
         """Rows of counts by feature ids, which are given in the order of first occurrence; empty rows unless `keep`."""
         found = _Counts()
-        for text in texts:
-            check_stop()
-            tokens = code_points.tokens(text, min_length)
-            counts = Counter(map(self._positions.__getitem__, word_ngrams(tokens, shortest, longest)))
+        for ngrams in _ngrams(texts, code_points, min_length, shortest, longest):
+            counts = Counter(map(self._positions.__getitem__, ngrams))
             self._frequencies.update(counts.keys())
             found.add(counts.items() if keep else ())
         return found.arrays()

@@ -18,10 +18,6 @@ class WeightAverage:
 
     The mean of several points of a training run lies in a flatter region than its end, and generalises better.
 
-    Parameters
-    ----------
-    network : nn.Module
-
     Examples
     --------
     >>> network = nn.Linear(1, 1, bias=False)

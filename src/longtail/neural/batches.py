@@ -7,7 +7,6 @@ the same batches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
+from longtail.parallel import split
 from longtail.validation import as_features
 
 
@@ -44,17 +44,7 @@ def epoch_order(n_rows: int, seed: int, epoch: int) -> Array:
 
 @dataclass(frozen=True)
 class SparseBatch:
-    """Sparse rows, concatenated.
-
-    Parameters
-    ----------
-    ids : int64 tensor
-        The columns of all rows, row by row.
-    offsets : int64 tensor of n_rows + 1
-        Start of each row; the last is the total number of entries.
-    values : float32 tensor
-        The value of each entry.
-    """
+    """Sparse rows, concatenated: the column and value of each entry, and the start of each row (n_rows + 1 offsets)."""
 
     ids: Tensor
     offsets: Tensor
@@ -127,15 +117,7 @@ class DenseRows:
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """Texts as token ids, padded to the longest.
-
-    Parameters
-    ----------
-    ids : int64 tensor of shape (n_rows, longest)
-        0 after the end of a text.
-    mask : bool tensor of the same shape
-        True where there is a token.
-    """
+    """Texts as token ids (n_rows x longest), padded with 0; the mask is True where there is a token."""
 
     ids: Tensor
     mask: Tensor
@@ -182,15 +164,7 @@ class TokenRows:
 
 @dataclass(frozen=True)
 class Bags:
-    """Bags of instances, concatenated.
-
-    Parameters
-    ----------
-    instances : Any
-        The inputs of all instances, in the form their encoder takes.
-    offsets : int64 tensor of n_bags + 1
-        Start of each bag.
-    """
+    """Bags of instances, concatenated: the encoder inputs of all instances, and the start of each bag."""
 
     instances: Any
     offsets: Tensor
@@ -313,9 +287,9 @@ def as_rows(inputs: Any) -> Rows:
     return SparseRows(inputs) if sparse.issparse(inputs) else DenseRows(inputs)
 
 
-def blocks(ids: Array, size: int) -> Sequence[Array]:
+def blocks(ids: Array, size: int) -> list[Array]:
     """Split row ids into batches of at most `size`."""
-    return [ids[start : start + size] for start in range(0, len(ids), size)]
+    return [ids[part] for part in split(len(ids), size)]
 
 
 def entries_of(indptr: Array, rows: Array) -> tuple[Array, Array]:

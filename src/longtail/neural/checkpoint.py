@@ -56,14 +56,7 @@ def write_checkpoint(
 ) -> None:
     """Write a checkpoint over an earlier one. Being killed at any moment leaves the old one or the new one.
 
-    Parameters
-    ----------
-    directory : str or path-like
-    identity : mapping of str to plain values
-        What identifies the training run: its settings and data.
-    network : nn.Module
-    optimiser : Optimiser
-    position : Position
+    `identity` identifies the training run by its settings and data, as plain values.
     """
     parts = {"network": weights_state(network), "optimiser": tensors_state(optimiser.tensors())}
     if position.best is not None:

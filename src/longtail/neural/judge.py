@@ -9,34 +9,18 @@ import torch
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.metrics import Judgement, inverse_propensity
+from longtail.metrics import MEASURES, Judgement, inverse_propensity
 from longtail.neural.batches import LabelRows, Rows, blocks
 from longtail.neural.checkpoint import Position
 from longtail.neural.network import Network, predict_rows
 
-_METRICS = {
-    "P": Judgement.precision,
-    "R": Judgement.recall,
-    "F1": Judgement.f1,
-    "nDCG": Judgement.ndcg,
-    "PSP": Judgement.psp,
-}
+_METRICS = ("P", "R", "F1", "nDCG", "PSP")
 
 
 class Judge:
-    """Evaluates a network on held-out rows.
+    """Evaluates a network on the rows `chosen`, with the true labels `labels`, by a metric as in `train`.
 
-    Parameters
-    ----------
-    rows : Rows
-    labels : csr_array
-        The true labels of `rows`.
-    chosen : int array
-        The rows to evaluate on.
-    metric : str
-        "loss", or P, R, F1, nDCG or PSP at some k, such as "P@1".
-    training_labels : csr_array
-        Source of the propensities of PSP.
+    The propensities of PSP come from `training_labels`.
     """
 
     def __init__(self, rows: Rows, labels: Any, chosen: Array, metric: str, training_labels: Any) -> None:
@@ -45,7 +29,7 @@ class Judge:
             raise InvalidInput(f'metric is {metric!r}; expected "loss", or {", ".join(_METRICS)} at some k: "P@1"')
         self.metric = metric
         self.rows, self.labels, self.chosen = rows, labels, chosen
-        self._measure = _METRICS.get(name)
+        self._measure = MEASURES.get(name)
         self._k = int(k) if self._measure else 0
         self._weights = None
         if name == "PSP":

@@ -20,15 +20,7 @@ _EPSILON = 1e-8
 
 
 class RowAdamW(torch.optim.Optimizer):
-    """AdamW over the rows that have a gradient; steps are counted per table, not per row.
-
-    Parameters
-    ----------
-    params : iterable of nn.Parameter or of groups
-        Tables whose gradients are sparse in their first dimension.
-    lr : float
-    weight_decay : float
-    """
+    """AdamW for tables with sparse gradients: updates the rows that have one; steps are counted per table."""
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, weight_decay: float = 0.01) -> None:
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay})
@@ -61,16 +53,9 @@ class RowAdamW(torch.optim.Optimizer):
 
 
 class Optimiser:
-    """Updates all trained parameters of a network.
+    """Updates all trained parameters of a network, those of `network.encoder` at `encoder_learning_rate` if given.
 
-    Parameters
-    ----------
-    network : nn.Module
-        Modules with sparse gradients list those tables in a method `sparse_parameters()`.
-    learning_rate : float
-    encoder_learning_rate : float or None
-        A different rate for `network.encoder`.
-    weight_decay : float
+    Modules with sparse gradients list those tables in a method `sparse_parameters()`.
     """
 
     def __init__(
@@ -107,11 +92,7 @@ class Optimiser:
     def step(self, factor: float = 1.0, clip: float | None = None) -> None:
         """Update the parameters at `factor` times the learning rate, then clear the gradients.
 
-        Parameters
-        ----------
-        factor : float
-        clip : float or None
-            Maximum norm of the gradient of all parameters together.
+        `clip` is the maximum norm of the gradient of all parameters together.
         """
         if clip is not None:
             clip_gradients(self.names.values(), clip)
