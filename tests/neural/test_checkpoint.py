@@ -1,4 +1,4 @@
-"""Checkpoints resume to the same bits, and refuse what is not theirs; weights go through the store unharmed."""
+"""Checkpoints resume to identical results and refuse other training runs; the store preserves weights."""
 
 from __future__ import annotations
 

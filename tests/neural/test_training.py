@@ -1,4 +1,4 @@
-"""Training: what it minimises, what it leaves alone, when it stops."""
+"""Training: what it minimises, what it does not change, when it stops."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_patience_stops_and_the_best_epoch_is_restored():
     assert history.stopped_early
     assert len(history.values) == len(history.losses) == history.best_epoch + 3 < 50
     assert history.best_epoch == 1 + int(np.argmin(history.values))
-    # With a constant rate the epochs do not depend on how many are still to come.
+    # With a constant rate, epochs do not depend on the number of later epochs.
     until_best = dense_network()
     train(until_best, X, Y, replace(settings, epochs=history.best_epoch, patience=None))
     assert tensors_equal(network, until_best)
@@ -238,7 +238,7 @@ def test_row_adamw_adds_up_repeated_rows_and_leaves_the_others():
     table.grad = torch.sparse_coo_tensor(torch.tensor([[2, 2]]), torch.tensor([[1.0, -1.0], [1.0, 1.0]]), (4, 2))
     optimiser.step()
     assert table[[0, 1, 3]].eq(1).all()
-    # The gradients of the second column cancel, so that only decay moves it.
+    # The gradients of the second column cancel, so only decay changes it.
     assert table[2].tolist() == pytest.approx([0.95 - 0.1, 0.95])
 
 

@@ -1,4 +1,4 @@
-"""A pretrained text encoder, for real: the weights come with a package of the test extra."""
+"""A real pretrained text encoder, whose weights come with a package of the test extra."""
 
 from __future__ import annotations
 
