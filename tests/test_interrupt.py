@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of long work: it ends soon, and what comes next is as if nothing had happened."""
+"""Ctrl-C during long work ends it soon, and later work is not affected."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ print(digest(OneVsRest(n_jobs=n_jobs).fit(*data(60))), flush=True)
 
 
 def line(process: subprocess.Popen[str]) -> str:
-    """The next line of a process, which is killed where none comes."""
+    """The next line of a process, which is killed if none comes."""
     end = threading.Timer(START, process.kill)
     end.start()
     try:
@@ -104,7 +104,7 @@ def test_an_interrupted_train_leaves_nothing_behind(jobs: int, tmp_path: Path) -
     features = [" ".join(f"{each}:1.5" for each in np.sort(rng.choice(200, 20, replace=False))) for _ in range(5000)]
     rows = [f"{label} {features[place]}" for label, place in rng.integers([1000, 5000], size=(100_000, 2))]
     (tmp_path / "rows.txt").write_text("\n".join(["100000 200 1000", *rows, ""]), encoding="ascii")
-    # The largest C makes every one of the few sweeps change everything: more than a minute of work in all.
+    # With the largest C, each sweep changes everything: more than a minute of work in all.
     arguments = ["train", "rows.txt", "--out", "model", "--learner", "one-vs-rest", "--C", "1e6", "--jobs", str(jobs)]
     with subprocess.Popen(
         [sys.executable, "-m", "longtail", *arguments], stderr=subprocess.PIPE, text=True, cwd=tmp_path
@@ -125,7 +125,7 @@ def test_an_interrupted_train_leaves_nothing_behind(jobs: int, tmp_path: Path) -
 
 
 def stops(work: Callable[[], Any]) -> bool:
-    """Whether `work`, which takes long, ends early where it is one of two blocks and the other one fails."""
+    """Whether the long `work` ends early if it is one of two blocks and the other fails."""
     begun = threading.Event()
     ended: list[bool] = []
 
@@ -186,7 +186,7 @@ def test_representation_of_labels_stops(kernels: Any) -> None:
 
 @pytest.fixture
 def native_kernels() -> Any:
-    """Those whose twins are a single call of SciPy, which nothing can stop."""
+    """Kernels whose twins are a single call of SciPy, which cannot be stopped."""
     if not native.is_native():
         pytest.skip("the native kernels are not built here")
     return native.kernels

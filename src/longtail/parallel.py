@@ -1,7 +1,7 @@
-"""Threads over blocks of rows, labels or nodes: the one place where work is spread over cores.
+"""Threads over blocks of rows, labels or nodes: the one place that spreads work over cores.
 
-Kernels and NumPy release the interpreter lock, so threads suffice; BLAS keeps to one thread while ours run. Where one
-block fails or the caller is interrupted, the other blocks stop: what takes long calls `check_stop` now and then.
+Kernels and NumPy release the interpreter lock, so threads suffice; BLAS is limited to one thread while ours run. If a
+block fails or the caller is interrupted, the other blocks stop, because long work calls `check_stop` regularly.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from longtail.errors import InvalidInput
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 
-_MOST_THREADS = 32  # wherever the cores are fewer than 8
-# In seconds, for blocks: on Windows ctrl-C does not end a wait, and whoever interrupts does not want to wait either.
+_MOST_THREADS = 32  # with fewer than 8 cores
+# Seconds to wait for blocks: on Windows ctrl-C does not end a wait, and an interrupt should take effect soon.
 _LONGEST_WAIT = 0.5
 
 
 def count_cores() -> int:
-    """Cores this process may run on."""
+    """Number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def resolve_jobs(n_jobs: int | None) -> int:
-    """Threads to use: None and -1 mean every core, -2 all but one, and so on.
+    """The number of threads: None and -1 mean every core, -2 all but one, and so on.
 
-    A number far beyond the cores, which a file may say, is lowered to 4 per core, or to 32 if that is more.
+    Larger numbers, which may come from a file, are limited to 4 per core or 32, whichever is more.
 
     >>> resolve_jobs(3), resolve_jobs(10**12) < 10**6
     (3, True)
@@ -43,13 +43,13 @@ def resolve_jobs(n_jobs: int | None) -> int:
     if n_jobs is None:
         return count_cores()
     if n_jobs == 0:
-        raise InvalidInput("n_jobs is 0; give a number of threads, or None for every core")
+        raise InvalidInput("n_jobs is 0; expected a number of threads, or None for every core")
     cores = count_cores()
     return min(n_jobs, max(_MOST_THREADS, 4 * cores)) if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 
 def split(n: int, size: int) -> list[slice]:
-    """Cut ``range(n)`` into slices of at most `size`.
+    """Split ``range(n)`` into slices of at most `size`.
 
     >>> split(5, 2)
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
@@ -64,9 +64,9 @@ _blas_before: Any = None
 
 @contextmanager
 def blas_threads(limit: int) -> Iterator[None]:
-    """Hold BLAS to `limit` threads; where several such blocks are open, in any threads, the smallest limit counts.
+    """Limit BLAS to `limit` threads inside the block; of several open blocks, in any thread, the smallest limit counts.
 
-    BLAS has one setting for the whole process, so the last block to close is the one that restores it.
+    BLAS has one setting for the whole process, so the last block to close restores it.
     """
     global _blas_before
     from threadpoolctl import threadpool_limits
@@ -89,7 +89,7 @@ def blas_threads(limit: int) -> Iterator[None]:
 
 
 class Stopped(BaseException):
-    """Ends work whose result nobody wants any more; no caller of `map_blocks` ever sees it."""
+    """Ends work whose result is no longer needed; callers of `map_blocks` never see it."""
 
 
 class _Here(threading.local):
@@ -100,7 +100,7 @@ _here = _Here()
 
 
 class Stop:
-    """A request to stop, and the work that obeys it; work within other work obeys the requests to both.
+    """A request to stop, and the work that obeys it. Nested work also obeys the requests to the work around it.
 
     >>> stop = Stop()
     >>> stop.request()
@@ -115,16 +115,16 @@ class Stop:
         self._requested = False
 
     def request(self) -> None:
-        """Stop the work, whatever thread it is in."""
+        """Stop the work, in whichever thread it runs."""
         self._requested = True
 
     def is_requested(self) -> bool:
-        """Whether this work is to stop, or what it is a part of."""
+        """Whether this work, or work around it, should stop."""
         return self._requested or (self._outer is not None and self._outer.is_requested())
 
     @contextmanager
     def obeyed(self) -> Iterator[None]:
-        """Work that this thread does within is stopped on request."""
+        """Make the work of this thread inside the block obey the request."""
         before, _here.stop = _here.stop, self
         try:
             yield
@@ -133,9 +133,9 @@ class Stop:
 
 
 def check_stop() -> None:
-    """Raise `Stopped` where the work of this thread is to stop.
+    """Raise `Stopped` if the work of this thread should stop.
 
-    Kernels and their twins call it; so must any other loop that can keep a thread for long.
+    Kernels and their twins call it; any other loop that can run for long must call it too.
     """
     if _here.stop is not None and _here.stop.is_requested():
         raise Stopped
@@ -146,15 +146,14 @@ def map_blocks(
 ) -> Iterator[Result]:
     """Yield ``function(block)`` for each block, in order, computed by `n_jobs` threads.
 
-    At most ``n_jobs + 1`` blocks are taken ahead and as many results held at a time, so memory stays bounded however
-    many blocks there are. Where the call ends early, by an error, an interrupt or because no more results are wanted,
-    it stops the blocks that run. Say ``blas=False`` where the work leaves nothing to BLAS: holding BLAS to one thread
-    takes longer than predicting some thousand rows.
+    At most ``n_jobs + 1`` blocks are taken ahead and as many results are held, so memory is bounded. If the call ends
+    early, because of an error, an interrupt or a caller that needs no more results, the running blocks are stopped.
+    Use ``blas=False`` if the work does not use BLAS: limiting BLAS takes longer than predicting thousands of rows.
     """
     blocks = iter(blocks)
     first = list(islice(blocks, 2))
     blocks = chain(first, blocks)
-    # One block needs no second thread, and no look at the cores: that takes longer than scoring a row.
+    # A single block needs no thread, and counting the cores takes longer than scoring a row.
     jobs = 1 if len(first) <= 1 and n_jobs != 0 else resolve_jobs(n_jobs)
     if jobs == 1:
         for block in blocks:
@@ -184,7 +183,7 @@ def map_blocks(
             raise
         finally:
             stop.request()
-            if not patient:  # what looks at no request, such as LAPACK, is left to end by itself
+            if not patient:  # calls that cannot be stopped, such as LAPACK, are left to finish
                 wait(running, _LONGEST_WAIT)
             pool.shutdown(wait=patient)
 
@@ -195,5 +194,5 @@ def _first_result(running: deque[Future[Result]]) -> Result:
         ended, pending = wait(pending, _LONGEST_WAIT, FIRST_COMPLETED)
         for each in running:
             if each in ended:
-                each.result()  # raises the error of a block that failed
+                each.result()  # raises the error of a failed block
     return running.popleft().result()

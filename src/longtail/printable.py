@@ -1,6 +1,6 @@
-"""Text that somebody else wrote, made safe to print: in a field, in lines, in JSON.
+"""Make untrusted text safe to print, in fields, lines and JSON.
 
-Escape sequences steer a terminal, and marks of writing direction turn around what stands beside them.
+Escape sequences can control a terminal, and direction marks can reorder the text around them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import re
 from typing import Any
 
-# Control characters (C0, DEL, C1), separators of lines, and marks of direction.
+# Control characters (DEL, C1), line separators and direction marks.
 _STEERING = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
 _SURROGATES = "\ud800-\udfff"
 _IN_FIELDS = re.compile(f"[\x00-\x1f{_STEERING}{_SURROGATES}]")
@@ -20,7 +20,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def printable(text: str) -> str:
-    """A name or another piece of a line, with a replacement character for each one that steers a terminal.
+    """A piece of a line, with every control character replaced.
 
     >>> printable("red\\x1b[2J\\nfruit")
     'red�[2J�fruit'
@@ -29,7 +29,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Whole lines, whose ends and tabs stay.
+    """Whole lines, with every control character replaced except newlines and tabs.
 
     >>> printable_lines("red\\x1b[2J\\nfruit")
     'red�[2J\\nfruit'
@@ -38,9 +38,9 @@ def printable_lines(text: str) -> str:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """JSON that is safe to print and equal once it is read; a number that JSON does not have is null.
+    """JSON that is safe to print and decodes to the same value; NaN and infinity become null.
 
-    Half of a surrogate pair is left to whoever encodes the text: no file may hold one.
+    Lone surrogates are left for the encoder to reject.
 
     >>> print(json_text({"label": "caf\\u00e9\\u202e", "score": float("inf")}))
     {"label": "café\\u202e", "score": null}

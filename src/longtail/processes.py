@@ -1,4 +1,4 @@
-"""Child processes: the one place that says how this program starts another Python."""
+"""Child processes: the one place that defines how this program starts another Python."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _BEGIN = "import os, sys; sys.path += [p for p in sys.argv.pop(1).split(os.paths
 
 
 def isolated_python(code: str, *arguments: str) -> list[str]:
-    """The command that runs `code` in a Python of its own, which imports nothing from the working directory.
+    """The command that runs `code` in a new Python process, which imports nothing from the working directory.
 
-    The child starts isolated (``-I``). It then looks where this process looks for modules, after its own places and
-    without the working directory, so that a file there cannot stand in for a module of the same name.
+    The child starts isolated (``-I``). It then appends the module path of this process to its own, without the working
+    directory, so that a file there cannot shadow a module of the same name.
 
     Parameters
     ----------
     code : str
         Python statements.
     *arguments : str
-        What the code finds in ``sys.argv[1:]``.
+        ``sys.argv[1:]`` of the code.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Progress of long work, told to whoever listens.
+"""Progress reports of long work.
 
-The library reports through `task`; what is done with it is decided once, by whoever opens `listening`
-(the command line draws bars; by default nobody listens and it costs nothing).
+The library reports through `task`. A program that opens `listening` receives the reports (the command line draws bars);
+by default nobody listens, and reporting costs nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class Advance(Protocol):
-    """What a task yields, to be told the amount done since the last call and, if anything, how the work stands."""
+    """What a task yields: call it with the amount done since the last call and an optional note on the work."""
 
     def __call__(self, amount: int, note: str = "") -> None: ...
 
@@ -32,7 +32,7 @@ _stage: ContextVar[str] = ContextVar("longtail_progress_stage", default="")
 
 
 def task(description: str, total: int | None = None) -> AbstractContextManager[Advance]:
-    """Open a piece of work; call what it yields with the amount done since the last call, and a note if there is news.
+    """Open a piece of work; it yields an `Advance`.
 
     Examples
     --------
@@ -46,11 +46,11 @@ def task(description: str, total: int | None = None) -> AbstractContextManager[A
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Put `name` before the descriptions of the tasks inside the block, where the same work is done several times.
+    """Prefix the descriptions of the tasks inside the block with `name`, if the same work is done several times.
 
     Examples
     --------
-    >>> with stage("tree 2 of 3"), task("counting", total=1) as advance:  # told as "tree 2 of 3: counting"
+    >>> with stage("tree 2 of 3"), task("counting", total=1) as advance:  # reported as "tree 2 of 3: counting"
     ...     advance(1)
     """
     token = _stage.set(f"{_stage.get()}{name}: ")
@@ -62,7 +62,7 @@ def stage(name: str) -> Iterator[None]:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Send the progress of all work inside the block to `listener(description, total)`."""
+    """Report the progress of all work inside the block to `listener(description, total)`."""
     token = _listener.set(listener)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Reliability, single labels, confusions and intervals, against computations that take every row and label in turn."""
+"""Reliability, single labels, confusions and intervals, compared with loops over all rows and labels."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_confused_pairs_are_the_largest_of_all_pairs(case: Case, most: int, pair
     k = case.top.shape[1]
     expected = sorted((-count, *pair) for pair, count in count_pairs(case, k).items())[:most]
     mistakes = Mistakes(Judgement.of(case.csr, case.top), k)
-    # However small the blocks, the pairs are those of the whole product.
+    # The pairs do not depend on the size of the blocks.
     for found in (confused_pairs(case.csr, case.top, k, most), mistakes.pairs(most, pairs_at_once)):
         assert [(-pair.count, pair.missed, pair.given) for pair in found] == expected
         for pair in found:

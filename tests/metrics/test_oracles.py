@@ -1,4 +1,4 @@
-"""Our values against two independent implementations: napkinXC's metrics and scikit-learn's."""
+"""Our metrics compared with two independent implementations, napkinXC and scikit-learn."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_napkinxc_agrees_on_propensity_scored_metrics(napkinxc: Any, case: Case,
 
 
 def test_napkinxc_agrees_on_f1_from_its_means(napkinxc: Any, case: Case) -> None:
-    """napkinXC has no such F1 at k (its own are micro, macro, or a mean over rows), but has both its parts."""
+    """napkinXC has no such F1 at k (only micro, macro and a mean over rows), but it has both parts."""
     precision = napkinxc.precision_at_k(*as_lists(case), k=5)
     recall = napkinxc.recall_at_k(*as_lists(case), k=5)
     ours = [metrics.f1_at_k(case.truth, case.top, k) for k in KS]
@@ -71,20 +71,20 @@ def test_napkinxc_agrees_on_macro_metrics(napkinxc: Any, case: Case) -> None:
     """Two differences in convention.
 
     napkinXC's macro metrics average over the labels up to the largest id seen, ours over all columns of the truth;
-    and it counts a label without true rows as recall 0, where ours leaves it out. Its `k` is always 5.
+    and it counts a label without true rows as recall 0, while ours leaves it out. Its `k` is always 5.
     """
     truth, top = as_lists(case)
     seen = 1 + max(label for row in truth + top for label in row)
     true_labels = np.count_nonzero(case.truth.any(axis=0))
     macro_precision = napkinxc.macro_precision_at_k(truth, top, k=5) * seen / case.truth.shape[1]
     macro_recall = napkinxc.macro_recall_at_k(truth, top, k=5) * seen / true_labels
-    # At 1 its sums can meet an empty table of false negatives and fail, hence only the last place.
+    # At 1 napkinXC can fail on an empty table of false negatives, so only the last place is compared.
     assert metrics.macro_precision_at_k(case.truth, case.top, 5) == pytest.approx(macro_precision[-1], abs=1e-12)
     assert metrics.macro_recall_at_k(case.truth, case.top, 5) == pytest.approx(macro_recall[-1], abs=1e-12)
 
 
 def test_scikit_learn_agrees_on_macro_metrics(case: Case) -> None:
-    """The top k as a prediction; scikit-learn takes the mean over the columns it is given."""
+    """The top k as a prediction; scikit-learn averages over the columns it gets."""
     for k in KS:
         predicted = np.zeros_like(case.truth)
         rows, places = np.nonzero(case.top[:, :k] >= 0)
@@ -123,7 +123,7 @@ def test_known_values_of_ridge_regression_on_bibtex(
     precision: tuple[float, ...],
     psp: tuple[float, ...],
 ) -> None:
-    """A table worked out once with other code; ridge regression is deterministic, so only rounding may differ."""
+    """A table computed once with other code; ridge regression is deterministic, so only rounding may differ."""
     folder = benchmark_data("bibtex")
     features, truth = read_repository_text(folder / "train.txt.gz")
     test_features, test_truth = read_repository_text(folder / "test.txt.gz")

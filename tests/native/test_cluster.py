@@ -1,4 +1,4 @@
-"""The kernels of label vectors and of balanced 2-means against their twins."""
+"""The kernels for label vectors and balanced 2-means compared with their twins."""
 
 from __future__ import annotations
 

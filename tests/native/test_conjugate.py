@@ -1,4 +1,4 @@
-"""The fused steps of conjugate gradients against the same written out in NumPy."""
+"""The fused steps of conjugate gradients compared with NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser of the repository text format: both forms agree on any bytes, however the blocks are cut."""
+"""The parser of the repository text format: kernel and twin agree on any bytes, however the blocks are split."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def both_forms():
 
 @st.composite
 def repository_files(draw):
-    """A sound file, most of the time with a few of its bytes replaced, dropped or added."""
+    """A valid file, usually with a few bytes replaced, dropped or added."""
     D, L = draw(st.integers(1, 12)), draw(st.integers(1, 12))
     numbers = st.sampled_from(["0", "1", "-2.5", "1e-3", ".5", "7.", "0.1234567890123456789", "1e38", "123456789.25"])
     lines = []

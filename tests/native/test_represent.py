@@ -1,4 +1,4 @@
-"""Labels as sparse combinations of others: the kernel against its twin."""
+"""Labels as sparse combinations of others: the kernel compared with its twin."""
 
 from __future__ import annotations
 

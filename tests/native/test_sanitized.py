@@ -1,4 +1,4 @@
-"""The sanitizers see what they are there for: without this, a run without findings would prove nothing."""
+"""The sanitizers detect known errors; otherwise a run without findings would prove nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training of siblings in every form it has: against LIBLINEAR, its own duality gap and its twin."""
+"""All forms of the training of siblings, compared with LIBLINEAR, the duality gap and the twin."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def planted(rng, n_rows=40, n_features=25, n_siblings=5, cost=1.0, dear=False):
 
 
 def blocks_of(duals, n_rows, n_siblings):
-    """The dual variables, rows x siblings, without the columns that only fill up a block."""
+    """The dual variables (rows x siblings), without the padding of blocks."""
     parts, at, first = [], 0, 0
     for width in block_widths(n_siblings):
         own = min(width, n_siblings - first)
@@ -117,7 +117,7 @@ def liblinear(problem, logistic, sibling):
 
 
 def exact_values(problem, logistic, found):
-    """Primal value of the weights and dual value of the dual variables, of all siblings together, in float64."""
+    """Primal and dual objective of all siblings together, in float64."""
     signs, costs = np.where(problem.wanted, 1.0, -1.0), problem.costs.astype(np.float64)
     X = problem.X.toarray().astype(np.float64)
     margins = signs * (X @ found.weights + found.intercepts.astype(np.float64))

@@ -1,4 +1,4 @@
-"""The sparse products against plain dense algebra, in both forms of the kernels."""
+"""The sparse products of kernels and twins compared with dense algebra."""
 
 from __future__ import annotations
 

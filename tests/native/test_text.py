@@ -1,4 +1,4 @@
-"""The text kernels and their twins: the same tokens, counts, order and weights on whatever text there is."""
+"""The text kernels and their twins give the same tokens, counts, order and weights on any text."""
 
 from __future__ import annotations
 

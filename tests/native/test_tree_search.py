@@ -1,4 +1,4 @@
-"""The beam search against brute force, its twin, and arrays that nobody wrote."""
+"""The beam search compared with brute force and its twin, and on damaged arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDE = 10**6
 losses = pytest.mark.parametrize("logistic", [False, True], ids=["squared_hinge", "logistic"])
 precisions = pytest.mark.parametrize("precision", [16, 32])
 
-# Nodes with nodes and labels, a chain, labels that are not there; depth differs from label to label.
+# Nodes with nodes and labels, a chain, missing labels; labels at different depths.
 RAGGED = LabelHierarchy(
     [0, 4, 6, 9, 11, 12, 14],
     [1, 2, ~0, ~9, 3, ~1, ~2, 4, ~3, ~4, ~5, 5, ~6, ~7],
@@ -27,7 +27,7 @@ RAGGED = LabelHierarchy(
 
 @pytest.fixture
 def seed():
-    """One is enough here; hypothesis brings others where they matter."""
+    """One is enough here; hypothesis generates others where they matter."""
     return 0
 
 
@@ -80,7 +80,7 @@ def brute_force(tree, rows, logistic, path_weight=1.0):
 
 
 def check_topk(found, full, k):
-    """The found are the k best of `full`, scores that are 0 left out, ties to the lowest label."""
+    """The result is the k best of `full` without scores of 0, ties to the lowest label."""
     labels, scores = found
     for row, given_labels, given_scores in zip(full, labels, scores, strict=True):
         order = [label for label in np.lexsort((np.arange(len(row)), -row)) if row[label] > 0][:k]
@@ -168,7 +168,7 @@ def test_nodes_left_out_by_what_was_found_never_change_the_answer(hierarchy, bea
     factors = np.exp2(-rng.integers(0, 4, size=hierarchy.n_labels)).astype(np.float32) if seed % 2 else None
     search = searcher(native_only(), [tree])
     labels, scores = topk(search, rows, k, beam, factors=factors)
-    # Asked for all labels, the search has nothing to leave out.
+    # If all labels are requested, the search cannot skip any.
     all_labels, all_scores = topk(search, rows, max(k, hierarchy.n_labels), beam, factors=factors)
     np.testing.assert_array_equal(labels, all_labels[:, :k])
     np.testing.assert_array_equal(scores, all_scores[:, :k])

@@ -1,4 +1,4 @@
-"""torch on one thread: tests are small, and their sums then come out the same on every machine's number of cores."""
+"""torch uses one thread: tests are small, and results then do not depend on the number of cores."""
 
 from __future__ import annotations
 

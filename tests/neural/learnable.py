@@ -24,7 +24,7 @@ def dense_network(seed=0, dropout=0.1, width=16):
 
 
 def sparse_network(seed=0):
-    """The same with a table whose gradients are sparse."""
+    """The same with sparse gradients of the table."""
     torch.manual_seed(seed)
     return Network(BagOfWords(12, 16, dropout=0.1, normalise=True, sparse_gradients=True), OneHot(16, 6))
 

@@ -1,4 +1,4 @@
-"""A trained network is audited as a linear model is, where its head is a linear layer."""
+"""A trained network can be audited like a linear model if its head is a linear layer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ N_LABELS = 10
 
 
 def rows(n_rows: int = 240, seed: int = 0) -> tuple[Any, Any]:
-    """Rows of up to three labels out of ten, of which the last is in none; the features are noisy labels."""
+    """Rows with up to three of ten labels, the last of which never occurs; the features are noisy labels."""
     rng = np.random.default_rng(seed)
     Y = np.zeros((n_rows, N_LABELS), dtype=np.float32)
     for row in Y:
@@ -37,7 +37,7 @@ def trained(head: str, **settings: Any) -> MultiHeadClassifier:
 
 
 def inputs(model: MultiHeadClassifier, X: Any) -> np.ndarray:
-    """What the last layer of the network is given."""
+    """The inputs of the network's last layer."""
     [network] = model.networks_
     with torch.no_grad():
         features = network.encoder(model._rows(as_features(X)).batch(np.arange(len(X))))
@@ -54,7 +54,7 @@ def test_the_layer_gives_the_labels_that_the_saved_network_predicts(head: str, t
     assert layer.n_labels == N_LABELS
     given = inputs(model, X) @ layer.weights.T + layer.offsets >= 0
     expected = model.predict(X).toarray() > 0
-    # Scores at the very threshold may fall on either side in 32-bit floats.
+    # Scores at the threshold may fall on either side in 32-bit floats.
     assert np.count_nonzero(given != expected) <= 2
     assert expected.any(axis=0)[:-1].any()
     assert not given[:, -1].any()
@@ -67,7 +67,7 @@ def test_no_set_that_the_network_gives_is_said_to_be_out_of_reach(head: str) -> 
     found = audit_layer(output_layer(model), LabelSets.of(model.predict(X)))
     assert found.count(UNARGMAXABLE) == 0
     wanted = audit_layer(output_layer(model), LabelSets.of(sparse.csr_array(Y)))
-    # Nine labels over two numbers cannot come in all sets; sines and cosines are made for it.
+    # Nine labels over two numbers cannot form all sets; sines and cosines can.
     assert (wanted.count(UNARGMAXABLE) > 0) == (head == "bottleneck")
 
 
@@ -86,10 +86,10 @@ def test_the_layer_ranks_as_the_network_does(head: str, task: str) -> None:
 @pytest.mark.parametrize(
     ("head", "settings", "rule", "message"),
     [
-        ("product", {}, "predict", "multiplies what several short layers say .* 'bottleneck' and 'dft' have one"),
-        ("cascade", {}, "topk", "scores the members of a row's best groups alone.*--head"),
+        ("product", {}, "predict", "multiplies the outputs of several short layers.* 'bottleneck' and 'dft' have one"),
+        ("cascade", {}, "topk", "scores only the members of a row's best groups.*--head"),
         ("one-hot", {"n_networks": 2}, "predict", "2 networks.*n_networks=1"),
-        ("one-hot", {}, "topk", "of 10 labels 1 were never trained .* audit what `predict` gives"),
+        ("one-hot", {}, "topk", "1 of 10 labels were never trained .* audit the label sets of `predict`"),
         ("one-hot", {"task": "single-label"}, "predict", "audit the ranking .*--rule topk"),
         ("one-hot", {}, "best", "'best'"),
     ],

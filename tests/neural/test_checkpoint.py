@@ -1,4 +1,4 @@
-"""Checkpoints resume to the same bits, and refuse what is not theirs; weights go through the store unharmed."""
+"""Checkpoints resume to identical results and refuse other training runs; the store preserves weights."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_checkpoint_of_another_network_is_refused_and_leaves_this_one_alone(tm
     X, Y = problem()
     train(dense_network(), X, Y, SETTINGS, checkpoint=tmp_path / "run")
     network = dense_network(width=8)
-    with pytest.raises(ModelFormatError, match=r"has shape .*not of this network"):
+    with pytest.raises(ModelFormatError, match=r"has shape .*does not belong to this network"):
         train(network, X, Y, SETTINGS, checkpoint=tmp_path / "run")
     assert tensors_equal(network, dense_network(width=8))
 

@@ -12,10 +12,9 @@ from scipy import sparse
 import longtail
 from longtail.errors import InvalidInput
 from longtail.neural import DeepMIML
-from longtail.neural.batches import BagRows, Bags, DenseRows, SparseRows
+from longtail.neural.batches import BagRows, Bags, DenseRows, LabelRows, SparseRows
 from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores, products, soft_assignment
-from longtail.neural.targets import LabelRows
 
 
 @st.composite
@@ -114,7 +113,7 @@ def test_the_losses_are_those_of_torch() -> None:
 
 
 def bags_of_two(rng, n_bags=120):
-    """Six kinds of rows, two different ones in each bag; a row's kind is its label."""
+    """Six kinds of rows, two different kinds in each bag; the label of a row is its kind."""
     kinds = np.array([rng.choice(6, size=2, replace=False) for _ in range(n_bags)])
     X = np.eye(6, dtype=np.float32)[kinds.ravel()] + 0.05 * rng.random((2 * n_bags, 6)).astype(np.float32)
     groups = np.kron(np.eye(n_bags), np.ones((2, 1)))
@@ -126,7 +125,7 @@ def bags_of_two(rng, n_bags=120):
 @pytest.mark.parametrize(("tau", "targets"), [(0.0, "set"), (3.0, "set"), (0.0, "proportion")])
 def test_instances_are_told_apart_that_only_bags_had_labels_for(rng, tau: float, targets: str, tmp_path) -> None:
     X, groups, labels, kinds = bags_of_two(rng)
-    # Rectified scores of a label can all be 0 from the start, and stay so: ten concepts make that unlikely.
+    # All rectified scores of a label can start at 0 and stay there; ten concepts make that unlikely.
     network = {"hidden": 64, "concepts": 10, "batch_size": 8, "learning_rate": 0.01, "n_jobs": 1}
     model = DeepMIML(tau=tau, targets=targets, epochs=40, **network).fit(X, groups, labels)
     assert (model.predict_topk(X, k=1)[0].ravel() == kinds.ravel()).mean() > 0.95

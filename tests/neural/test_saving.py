@@ -1,4 +1,4 @@
-"""Saving networks checks that they can be loaded, at no cost to anything else."""
+"""Saving a network checks that it can be loaded, without side effects."""
 
 from __future__ import annotations
 

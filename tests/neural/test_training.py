@@ -1,4 +1,4 @@
-"""Training: what it minimises, what it leaves alone, when it stops."""
+"""Training: what it minimises, what it does not change, when it stops."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from torch import nn
 
 from longtail.errors import Diverged, InvalidInput
 from longtail.neural.averaging import Ensemble, WeightAverage, mean_of_lists
-from longtail.neural.batches import DenseRows, SparseRows, label_rows
+from longtail.neural.batches import DenseRows, LabelRows, SparseRows
 from longtail.neural.network import predict_rows
-from longtail.neural.optimiser import Optimiser, RowAdamW, clip_gradients
-from longtail.neural.schedule import SCHEDULES, learning_rate_factor
+from longtail.neural.optimiser import SCHEDULES, Optimiser, RowAdamW, clip_gradients, learning_rate_factor
 from longtail.neural.training import _PARAMETERS, Settings, train
 from longtail.progress import listening
 
@@ -80,7 +79,7 @@ def test_patience_stops_and_the_best_epoch_is_restored():
     assert history.stopped_early
     assert len(history.values) == len(history.losses) == history.best_epoch + 3 < 50
     assert history.best_epoch == 1 + int(np.argmin(history.values))
-    # With a constant rate the epochs do not depend on how many are still to come.
+    # With a constant rate, epochs do not depend on the number of later epochs.
     until_best = dense_network()
     train(until_best, X, Y, replace(settings, epochs=history.best_epoch, patience=None))
     assert tensors_equal(network, until_best)
@@ -175,7 +174,7 @@ def test_what_is_judged_is_the_average():
     history = train(network, X, Y, settings, held_out=(more_X, more_Y), metric="loss")
     with torch.inference_mode():
         network.eval()
-        loss = network.loss(torch.from_numpy(more_X), label_rows(sparse.csr_array(more_Y), np.arange(40)))
+        loss = network.loss(torch.from_numpy(more_X), LabelRows.of(sparse.csr_array(more_Y), np.arange(40)))
     assert loss.item() == pytest.approx(min(history.values))
     raw = train(dense_network(), X, Y, replace(settings, average=0.0), held_out=(more_X, more_Y), metric="loss")
     assert raw.losses == history.losses
@@ -239,7 +238,7 @@ def test_row_adamw_adds_up_repeated_rows_and_leaves_the_others():
     table.grad = torch.sparse_coo_tensor(torch.tensor([[2, 2]]), torch.tensor([[1.0, -1.0], [1.0, 1.0]]), (4, 2))
     optimiser.step()
     assert table[[0, 1, 3]].eq(1).all()
-    # The gradients of the second column cancel, so that only decay moves it.
+    # The gradients of the second column cancel, so only decay changes it.
     assert table[2].tolist() == pytest.approx([0.95 - 0.1, 0.95])
 
 

@@ -1,4 +1,4 @@
-"""How good a ranking of labels is: precision, nDCG and their propensity-scored forms, recall, coverage, reports."""
+"""Metrics of label rankings: precision, nDCG and their propensity-scored forms, recall, coverage; reports."""
 
 from longtail.metrics.at_k import (
     coverage_at_k,
@@ -12,15 +12,15 @@ from longtail.metrics.at_k import (
     recall_at_k,
 )
 from longtail.metrics.confusion import ConfusedPair, Mistakes, confused_pairs
-from longtail.metrics.frequency import frequency_groups
 from longtail.metrics.intervals import Interval, intervals_at_k, intervals_of
-from longtail.metrics.judgement import Judgement
-from longtail.metrics.label_scores import Band, LabelScores, frequency_bands
+from longtail.metrics.judgement import MEASURES, Judgement
+from longtail.metrics.label_scores import Band, LabelScores, frequency_bands, frequency_groups
 from longtail.metrics.propensities import PROPENSITY_CONSTANTS, inverse_propensity, propensity, propensity_constants
 from longtail.metrics.reliability import Bin, Reliability, reliability
 from longtail.metrics.report import GroupReport, Report, evaluate
 
 __all__ = [
+    "MEASURES",
     "PROPENSITY_CONSTANTS",
     "Band",
     "Bin",

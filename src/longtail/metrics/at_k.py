@@ -1,7 +1,7 @@
-"""The metrics of a ranking's first k places, one function each, as published tables use them.
+"""Metrics at k, one function each, as published tables use them.
 
-Every function takes the truth as a 0/1 matrix of rows by labels and the ranking as an array of label ids, one row per
-row of truth, best first, -1 where there are fewer. `docs/metrics.md` has every formula and edge case on one page.
+Every function takes the truth as a 0/1 matrix (rows x labels) and the ranking as an array of label ids: one row per row
+of truth, best first, -1 if there are fewer labels. `docs/metrics.md` has every formula and edge case.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from longtail.metrics.judgement import Judgement
 def precision_at_k(truth: Any, top_labels: Any, k: int) -> float:
     """Compute P@k: the share of the first k places that hold a true label, averaged over all rows.
 
-    A row without true labels stays in the mean and gives 0, and so does a place left empty (-1).
+    Rows without true labels and empty places (-1) count as 0.
 
     Parameters
     ----------
     truth : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
     top_labels : integer array of shape (n_rows, at least k)
-        Label ids, best first, -1 where there are fewer.
+        Label ids, best first, -1 if there are fewer.
     k : int
 
     Examples
@@ -34,7 +34,7 @@ def precision_at_k(truth: Any, top_labels: Any, k: int) -> float:
 def recall_at_k(truth: Any, top_labels: Any, k: int) -> float:
     """Compute R@k: the share of a row's true labels found in its first k places, averaged over all rows.
 
-    A row without true labels stays in the mean and gives 0. Parameters as in `precision_at_k`.
+    Rows without true labels count as 0. Parameters as in `precision_at_k`.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def recall_at_k(truth: Any, top_labels: Any, k: int) -> float:
 
 
 def f1_at_k(truth: Any, top_labels: Any, k: int) -> float:
-    """Compute F1@k: the harmonic mean of `precision_at_k` and `recall_at_k` (not a mean of each row's F1).
+    """Compute F1@k: the harmonic mean of `precision_at_k` and `recall_at_k` (not the mean F1 of the rows).
 
     Examples
     --------
@@ -58,7 +58,7 @@ def f1_at_k(truth: Any, top_labels: Any, k: int) -> float:
 def ndcg_at_k(truth: Any, top_labels: Any, k: int) -> float:
     """Compute nDCG@k: like precision, but a hit at rank r counts 1/log2(r + 1), relative to the best possible ranking.
 
-    The best possible ranking of a row has min(k, true labels of the row) hits. A row without true labels gives 0.
+    The best possible ranking of a row has min(k, true labels of the row) hits. Rows without true labels count as 0.
     Parameters as in `precision_at_k`.
 
     Examples
@@ -70,17 +70,17 @@ def ndcg_at_k(truth: Any, top_labels: Any, k: int) -> float:
 
 
 def psp_at_k(truth: Any, top_labels: Any, k: int, inverse_propensity: Any) -> float:
-    """Compute PSP@k: precision where a hit weighs its label's inverse propensity, relative to the best possible.
+    """Compute PSP@k: precision with hits weighted by inverse propensity, relative to the best possible.
 
-    The ratio of two sums over all rows: the weights of the hits in the first k places, and the k largest weights among
-    each row's true labels. With equal weights it is P@k divided by the largest P@k any ranking can reach.
+    The ratio of two sums over all rows: the weights of the hits in the first k places, and the k largest weights of
+    each row's true labels. With equal weights it is P@k divided by the largest possible P@k.
 
     Parameters
     ----------
     truth, top_labels, k
         As in `precision_at_k`.
     inverse_propensity : array-like of shape (n_labels,)
-        As `longtail.metrics.inverse_propensity` computes it from the training data.
+        Weights of the labels, from `longtail.metrics.inverse_propensity` of the training data.
 
     Examples
     --------
@@ -91,10 +91,10 @@ def psp_at_k(truth: Any, top_labels: Any, k: int, inverse_propensity: Any) -> fl
 
 
 def psndcg_at_k(truth: Any, top_labels: Any, k: int, inverse_propensity: Any) -> float:
-    """Compute PSnDCG@k: nDCG where a hit weighs its label's inverse propensity, relative to the best possible.
+    """Compute PSnDCG@k: nDCG with hits weighted by inverse propensity, relative to the best possible.
 
-    The ratio of two sums over all rows of discounted weights, each row divided by the unweighted DCG of its best
-    ranking. Parameters as in `psp_at_k`.
+    The ratio of two sums over all rows of discounted weights, where each row is divided by the unweighted DCG of its
+    best ranking. Parameters as in `psp_at_k`.
 
     Examples
     --------
@@ -105,9 +105,9 @@ def psndcg_at_k(truth: Any, top_labels: Any, k: int, inverse_propensity: Any) ->
 
 
 def coverage_at_k(truth: Any, top_labels: Any, k: int) -> float:
-    """Compute coverage@k: of the labels with at least one true row, the share hit in the first k places of some row.
+    """Compute coverage@k: the share of the labels with a true row that are hit in the first k places of some row.
 
-    A truth without any label gives 0. Parameters as in `precision_at_k`.
+    A truth without labels gives 0. Parameters as in `precision_at_k`.
 
     Examples
     --------
@@ -120,8 +120,8 @@ def coverage_at_k(truth: Any, top_labels: Any, k: int) -> float:
 def macro_precision_at_k(truth: Any, top_labels: Any, k: int) -> float:
     """Compute macro-P@k: for each label, the share of its appearances in a top k that are right; the mean over labels.
 
-    Every column of the truth counts, and a label that appears in no top k gives 0, so a ranking that never leaves
-    the frequent labels scores low. Parameters as in `precision_at_k`.
+    All labels count, and a label that appears in no top k counts as 0, so a ranking of frequent labels only scores low.
+    Parameters as in `precision_at_k`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Which labels are taken for which: A is true and missed while B, which is not, is among the k best.
+"""Confused labels: pairs where label A is true but missed, while label B is among the k best but not true.
 
-The counts are a product of two sparse matrices, computed for a block of labels A at a time: what is held at once is
-bounded however many labels and rows there are, and the pairs that come out are those of the whole product.
+The counts are a product of two sparse matrices, computed for one block of labels A at a time to bound the memory. The
+result is that of the whole product.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from scipy import sparse
 from longtail import progress
 from longtail.arrays import Array
 from longtail.metrics.judgement import Judgement
+from longtail.native import largest
 
 _PAIRS_AT_ONCE = 2**23
 
 
 @dataclass(frozen=True)
 class ConfusedPair:
-    """A label that was missed, and another that was given on the same rows.
+    """A label that was missed, and another that was predicted for the same rows.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ class ConfusedPair:
     count : int
         Rows where `missed` is true and not among the k best, and `given` is among them and not true.
     share : float
-        Of the rows where `missed` is true.
+        Share of the rows where `missed` is true.
     """
 
     missed: int
@@ -40,13 +41,7 @@ class ConfusedPair:
 
 
 class Mistakes:
-    """What was missed and what was given wrongly, row by row, as sparse matrices.
-
-    Parameters
-    ----------
-    judgement : Judgement
-    k : int
-    """
+    """The missed and the wrongly predicted labels of each row, as sparse matrices."""
 
     def __init__(self, judgement: Judgement, k: int) -> None:
         k = judgement.check_k(k)
@@ -60,11 +55,11 @@ class Mistakes:
         keys = np.repeat(np.arange(shape[0], dtype=np.int64), np.diff(truth.indptr)) * shape[1] + truth.indices
         found = rows[hits].astype(np.int64) * shape[1] + top[hits]
         missed = np.setdiff1d(keys, found, assume_unique=True)
-        # By label: the product is computed for some labels at a time.
+        # Label-major, because the product is computed for some labels at a time.
         self.missed = _matrix(missed % max(1, shape[1]), missed // max(1, shape[1]), shape[::-1])
 
     def of(self, label: int, most: int) -> list[ConfusedPair]:
-        """The labels most often given where `label` was missed."""
+        """The labels most often predicted where `label` was missed."""
         return self._largest(np.array([label]), most)
 
     def pairs(self, most: int, pairs_at_once: int = _PAIRS_AT_ONCE) -> list[ConfusedPair]:
@@ -87,7 +82,7 @@ class Mistakes:
     def _largest(self, labels: Array, most: int) -> list[ConfusedPair]:
         counts = sparse.csr_array(self.missed[labels] @ self.given)
         counts.sort_indices()
-        kept = _first_largest(counts.data, most)
+        kept = np.arange(counts.nnz) if counts.nnz <= most else np.flatnonzero(largest(counts.data, most))
         rows = labels[np.searchsorted(counts.indptr, kept, side="right") - 1]
         found = [
             ConfusedPair(missed, given, count, count / int(self.label_sizes[missed]))
@@ -99,14 +94,14 @@ class Mistakes:
 
 
 def confused_pairs(truth: Any, top_labels: Any, k: int, most: int = 20) -> list[ConfusedPair]:
-    """The pairs of labels most often confused: one true and missed, the other given in its stead.
+    """The pairs of labels most often confused: one true and missed, the other predicted instead.
 
     Parameters
     ----------
     truth, top_labels, k
         As in `precision_at_k`.
     most : int
-        How many pairs.
+        Maximum number of pairs.
 
     Examples
     --------
@@ -118,13 +113,3 @@ def confused_pairs(truth: Any, top_labels: Any, k: int, most: int = 20) -> list[
 
 def _matrix(rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
     return sparse.csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=shape)
-
-
-def _first_largest(values: Array, most: int) -> Array:
-    """The places of the largest values, in order of place; among equal ones the first."""
-    if len(values) <= most:
-        return np.arange(len(values))
-    threshold = np.partition(values, len(values) - most)[len(values) - most]
-    above = np.flatnonzero(values > threshold)
-    ties = np.flatnonzero(values == threshold)[: most - len(above)]
-    return np.sort(np.concatenate([above, ties]))

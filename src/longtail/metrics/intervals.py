@@ -1,7 +1,7 @@
-"""How far a metric may be off because the rows are a sample: 95 % intervals by the normal approximation over rows.
+"""95 % confidence intervals of metrics, by the normal approximation over rows.
 
-Precision, nDCG and recall are means over rows. F1 and PSP are smooth functions of such means, whose variance is that
-of their linear part (the delta method), so that nothing is drawn at random and a report is the same every time.
+Precision, nDCG and recall are means over rows. F1 and PSP are smooth functions of such means; their variance is that of
+their linear part (the delta method). Nothing is random, so a report is always the same.
 """
 
 from __future__ import annotations
@@ -19,12 +19,7 @@ _NORMAL = 1.959963984540054
 
 @dataclass(frozen=True)
 class Interval:
-    """A metric and the ends of its 95 % interval, which stay within 0 and 1.
-
-    Parameters
-    ----------
-    value, low, high : float
-    """
+    """A metric and its 95 % interval, clipped to 0 and 1."""
 
     value: float
     low: float
@@ -32,7 +27,7 @@ class Interval:
 
 
 def intervals_at_k(truth: Any, top_labels: Any, k: int, inverse_propensity: Any = None) -> dict[str, Interval]:
-    """P@k, nDCG@k, R@k, F1@k and, with weights, PSP@k, each with its 95 % interval over rows.
+    """P@k, nDCG@k, R@k, F1@k and, with weights, PSP@k, each with its 95 % interval.
 
     Parameters
     ----------
@@ -51,7 +46,7 @@ def intervals_at_k(truth: Any, top_labels: Any, k: int, inverse_propensity: Any 
 
 
 def intervals_of(judgement: Judgement, k: int) -> dict[str, Interval]:
-    """What `intervals_at_k` gives, of a ranking that is judged already."""
+    """`intervals_at_k` for a ranking that was judged before."""
     rows = judgement.row_values(k)
     precision, recall = rows["P"].mean(), rows["R"].mean()
     found = {
@@ -71,7 +66,7 @@ def intervals_of(judgement: Judgement, k: int) -> dict[str, Interval]:
 
 
 def _interval(value: float, rows: Array) -> Interval:
-    """The interval of a value whose dependence on the rows is that of the mean of `rows`."""
+    """The interval of a value that depends on the rows like the mean of `rows`."""
     if len(rows) < 2:
         return Interval(value, 0.0, 1.0)
     reach = _NORMAL * float(rows.std(ddof=1)) / len(rows) ** 0.5

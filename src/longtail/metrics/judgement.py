@@ -1,10 +1,11 @@
-"""`Judgement`: which places of a ranking hold true labels, found once, and every metric that follows from it.
+"""`Judgement`: which places of a ranking hold true labels, computed once, and every metric derived from it.
 
-Nothing here is as large as rows times labels: the hits are as large as the ranking, the rest as the truth.
+The hits are as large as the ranking and everything else is as large as the truth; nothing has rows x labels values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,18 +20,18 @@ from longtail.validation import as_labels, check_k
 
 @dataclass(frozen=True)
 class Judgement:
-    """A ranking held against the truth.
+    """A ranking compared with the truth.
 
     Parameters
     ----------
     truth : csr_array of shape (n_rows, n_labels)
-        As `longtail.validation.as_labels` makes it.
+        As `longtail.validation.as_labels` returns it.
     top_labels : int64 array of shape (n_rows, n_places)
-        Label ids, best first, -1 where there are fewer.
+        Label ids, best first, -1 if there are fewer.
     hits : bool array of shape (n_rows, n_places)
-        Whether the label in that place is true.
+        Whether the label at each place is true.
     weights : float64 array of shape (n_labels,) or None
-        What a hit on each label weighs in the propensity-scored metrics.
+        Weight of a hit on each label in the propensity-scored metrics.
     """
 
     truth: Any
@@ -40,7 +41,7 @@ class Judgement:
 
     @classmethod
     def of(cls, truth: Any, top_labels: Any, inverse_propensity: Any = None) -> Judgement:
-        """Check all sides and find the hits."""
+        """Check the arguments and find the hits."""
         truth = as_labels(truth, name="truth")
         if truth.shape[0] == 0:
             raise InvalidInput("truth has no rows; a mean over rows needs at least one")
@@ -58,13 +59,13 @@ class Judgement:
 
     @cached_property
     def row_sizes(self) -> Array:
-        """True labels of each row."""
+        """Number of true labels of each row."""
         sizes: Array = np.diff(self.truth.indptr).astype(np.int64)
         return sizes
 
     @cached_property
     def label_sizes(self) -> Array:
-        """True rows of each label."""
+        """Number of true rows of each label."""
         return np.bincount(self.truth.indices, minlength=self.n_labels)
 
     @cached_property
@@ -94,7 +95,7 @@ class Judgement:
 
     def ndcg(self, k: int) -> float:
         k = self.check_k(k)
-        # Summed in rank order like the divisor, so that a perfect row gives exactly 1.
+        # Summed in rank order like the divisor, so that a perfect row has exactly 1.
         gains = np.cumsum(self.hits[:, :k] * self._discounts[:k], axis=1)[:, -1]
         return float(np.mean(gains / self._ideal_gains(k)))
 
@@ -125,9 +126,9 @@ class Judgement:
         return float(np.mean(found[true] / self.label_sizes[true])) if true.any() else 0.0
 
     def row_values(self, k: int) -> dict[str, Array]:
-        """What each row adds to the metrics at `k`: "P", "R" and "nDCG" are means of these over rows.
+        """The values of each row, whose means over rows are the metrics "P", "R" and "nDCG" at `k`.
 
-        With weights also "hit weight" and "best weight", of which PSP is the ratio of the sums.
+        With weights also "hit weight" and "best weight"; PSP is the ratio of their sums.
         """
         k = self.check_k(k)
         hits = self.hits[:, :k].sum(axis=1)
@@ -144,7 +145,7 @@ class Judgement:
         return values
 
     def count_labels(self, k: int) -> tuple[Array, Array]:
-        """For each label, the rows whose top `k` has it rightly, and all rows whose top `k` has it."""
+        """For each label the number of rows with a hit in their top `k`, and of all rows with it in their top `k`."""
         k = self.check_k(k)
         top, hits = self.top_labels[:, :k], self.hits[:, :k]
         found = np.bincount(top[hits], minlength=self.n_labels)
@@ -152,7 +153,7 @@ class Judgement:
         return found, ranked
 
     def _ideal_gains(self, k: int) -> Array:
-        """The DCG of each row's best ranking; 1 for a row without labels, whose gain is 0 in any case."""
+        """The DCG of each row's best ranking; 1 for a row without labels, whose gain is always 0."""
         sums = np.concatenate([[1.0], np.cumsum(self._discounts[:k])])
         return sums[np.minimum(self.row_sizes, k)]
 
@@ -165,7 +166,7 @@ class Judgement:
 
     @cached_property
     def _best_weights(self) -> tuple[Array, Array, Array]:
-        """Row, rank from 0, and weight of the heaviest true labels of each row, as many as there are places."""
+        """Row, rank (from 0) and weight of the heaviest true labels of each row, at most one per place."""
         assert self.weights is not None
         rows = np.repeat(np.arange(self.n_rows), self.row_sizes)
         ranks = np.arange(len(rows)) - np.repeat(self.truth.indptr[:-1].astype(np.int64), self.row_sizes)
@@ -175,8 +176,22 @@ class Judgement:
         return rows[best], ranks[best], weights[best]
 
 
+MEASURES: dict[str, Callable[[Judgement, int], float]] = {
+    "P": Judgement.precision,
+    "nDCG": Judgement.ndcg,
+    "PSP": Judgement.psp,
+    "PSnDCG": Judgement.psndcg,
+    "R": Judgement.recall,
+    "F1": Judgement.f1,
+    "coverage": Judgement.coverage,
+    "macro-P": Judgement.macro_precision,
+    "macro-R": Judgement.macro_recall,
+}
+"""Every metric at k by its usual name; PSP and PSnDCG need weights."""
+
+
 def _ratio(reached: float, best: float) -> float:
-    # The two sums are rounded in different orders; a perfect ranking must not come out above 1.
+    # The two sums are rounded differently; the value of a perfect ranking must not exceed 1.
     return min(float(reached) / float(best), 1.0) if best > 0 else 0.0
 
 
@@ -194,7 +209,7 @@ def _as_ranking(top_labels: Any, n_rows: int, n_labels: int) -> Array:
         row, place = np.argwhere(wrong)[0]
         raise InvalidInput(
             f"top_labels has label id {top[row, place]} in row {row}; expected ids in 0..{n_labels - 1}, "
-            f"or -1 where there are fewer labels"
+            f"or -1 if there are fewer labels"
         )
     top = top.astype(np.int64, copy=False)
     gap = (top[:, :-1] < 0) & (top[:, 1:] >= 0)
@@ -205,7 +220,7 @@ def _as_ranking(top_labels: Any, n_rows: int, n_labels: int) -> Array:
     repeated = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
     if repeated.any():
         row, place = np.argwhere(repeated)[0]
-        raise InvalidInput(f"top_labels has label id {in_order[row, place]} twice in row {row}; a ranking has it once")
+        raise InvalidInput(f"top_labels has label id {in_order[row, place]} twice in row {row}; expected it once")
     return top
 
 
@@ -213,7 +228,7 @@ def _find_hits(truth: Any, top: Array) -> Array:
     n_rows, n_labels = truth.shape
     if truth.nnz == 0 or top.size == 0:
         return np.zeros(top.shape, dtype=bool)
-    # Row and label as one number: the truth, sorted by row and label, is sorted by it too.
+    # Row and label as one number; the truth is sorted by it.
     keys = np.repeat(np.arange(n_rows, dtype=np.int64) * n_labels, np.diff(truth.indptr)) + truth.indices
     wanted = np.arange(n_rows, dtype=np.int64)[:, None] * n_labels + top
     places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

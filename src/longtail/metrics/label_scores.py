@@ -1,4 +1,4 @@
-"""Labels one by one: how often each was true, given and rightly given, by frequency band and the worst of them."""
+"""Scores of single labels, and groups of labels by their frequency in training: bands; head, middle and tail."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.metrics.judgement import Judgement
 
+GROUP_NAMES = ("head", "middle", "tail", "unseen")
+
 
 @dataclass(frozen=True, eq=False)
 class LabelScores:
-    """Array of every label over the first k places of all rows.
+    """Counts of every label over the first k places of all rows.
 
     Parameters
     ----------
     k : int
     true, given, found : int64 arrays of shape (n_labels,)
-        Rows that have the label, rows it was given to, and rows where both hold.
+        Rows that have the label, rows whose top k has it, and rows where both hold.
     """
 
     k: int
@@ -35,21 +37,21 @@ class LabelScores:
 
     @property
     def precision(self) -> Array:
-        """Of the rows given the label, the share that has it; 0 where it is never given."""
+        """Share of the rows with the label in their top k that have it; 0 if there are none."""
         return self.found / np.maximum(self.given, 1)
 
     @property
     def recall(self) -> Array:
-        """Of the rows that have the label, the share it was given to; 0 where there are none."""
+        """Share of the rows that have the label with it in their top k; 0 if there are none."""
         return self.found / np.maximum(self.true, 1)
 
     @property
     def f1(self) -> Array:
-        """The harmonic mean of both."""
+        """The harmonic mean of precision and recall."""
         return 2 * self.found / np.maximum(self.true + self.given, 1)
 
     def worst(self, most: int, least_true: int) -> Array:
-        """The labels of lowest F1 among those with at least `least_true` true rows; the more rows, the worse."""
+        """The labels with the lowest F1 among those with at least `least_true` true rows; ties go to more true rows."""
         among = np.flatnonzero(self.true >= max(1, least_true))
         order = np.lexsort((among, -self.true[among], self.f1[among]))
         return among[order[:most]]
@@ -57,14 +59,14 @@ class LabelScores:
 
 @dataclass(frozen=True)
 class Band:
-    """Labels of similar training counts.
+    """Labels with similar training counts.
 
     Parameters
     ----------
     low, high : int
-        Smallest and largest training count that belongs to the band.
+        Smallest and largest training count of the band.
     n_labels : int
-        Labels in it.
+        Number of labels.
     true, given, found : int
         Sums over these labels, as in `LabelScores`.
     """
@@ -78,17 +80,55 @@ class Band:
 
     @property
     def precision(self) -> float | None:
-        """Of all times a label of the band was given, the share that was right; None where that never was."""
+        """Share of the predictions of the band's labels that are right; None if there are none."""
         return self.found / self.given if self.given else None
 
     @property
     def recall(self) -> float | None:
-        """Of all true pairs of the band, the share that was found; None where there is none."""
+        """Share of the band's true (row, label) pairs that were found; None if there are none."""
         return self.found / self.true if self.true else None
 
 
+def frequency_groups(train_label_counts: Any) -> Array:
+    """Assign each label to a group by its training count: 0 head, 1 middle, 2 tail, 3 unseen.
+
+    The groups have equal volume: head, middle and tail each hold about a third of all training occurrences, so the head
+    is a few labels and the tail is most of them. A label is head if the labels more frequent than it hold less than a
+    third of the occurrences, tail if the rarer labels do, and middle otherwise. Labels with equal counts share a group;
+    if both conditions hold for them, the smaller share decides. A label that never occurs in training is unseen.
+
+    Parameters
+    ----------
+    train_label_counts : array-like of shape (n_labels,)
+        Number of training rows of each label.
+
+    Examples
+    --------
+    >>> frequency_groups([60, 30, 20, 10, 10, 10, 5, 5, 0])
+    array([0, 1, 2, 2, 2, 2, 2, 2, 3])
+    """
+    counts = np.asarray(train_label_counts)
+    if counts.ndim != 1 or counts.dtype.kind not in "iuf":
+        raise InvalidInput(
+            f"train_label_counts has {counts.ndim} dimensions and dtype {counts.dtype}; expected one count per label"
+        )
+    if counts.size and not (counts.min() >= 0 and np.isfinite(counts).all()):
+        raise InvalidInput("train_label_counts has a negative count or NaN; expected 0 or more")
+    distinct, position, labels = np.unique(counts, return_inverse=True, return_counts=True)
+    volumes = distinct.astype(np.float64) * labels
+    total = volumes.sum()
+    rarer = np.cumsum(volumes) - volumes
+    more_frequent = total - volumes - rarer
+    groups = np.ones(len(distinct), dtype=np.int64)
+    groups[(3 * more_frequent < total) & (more_frequent < rarer)] = 0
+    groups[(3 * rarer < total) & (rarer < more_frequent)] = 2
+    groups[distinct == 0] = 3
+    result: Array = groups[position]
+    return result
+
+
 def frequency_bands(scores: LabelScores, train_label_counts: Any) -> tuple[Band, ...]:
-    """Sum label scores over bands of training counts 0, 1, 2-3, 4-7, 8-15 and so on; empty bands are left out.
+    """Sum label scores over the bands of training counts 0, 1, 2-3, 4-7, 8-15 and so on, without empty bands.
 
     Examples
     --------
@@ -103,7 +143,7 @@ def frequency_bands(scores: LabelScores, train_label_counts: Any) -> tuple[Band,
             f"train_label_counts has shape {counts.shape} and dtype {counts.dtype}; expected a count for each of the "
             f"{len(scores.true)} labels"
         )
-    # frexp gives the exponent of a power of two exactly, where a logarithm may be rounded.
+    # frexp gives the exponent of a power of two exactly; a logarithm may be rounded.
     band = np.frexp(counts.astype(np.float64))[1]
     n_labels = np.bincount(band)
     true, given, found = (np.bincount(band, column) for column in (scores.true, scores.given, scores.found))

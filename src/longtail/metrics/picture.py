@@ -1,4 +1,4 @@
-"""A report as a picture: the ranking metrics on the left, recall by label frequency on the right."""
+"""Draw a report: ranking metrics on the left, recall by label frequency on the right."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _draw_bars(axes: Any, report: Report, ticks: Sequence[str], values: Sequence
         if len(report.ks) * len(ticks) <= 12:
             axes.bar_label(bars, fmt="%.1f", fontsize=8, padding=2, color=_INK)
     axes.set_xticks(centres, ticks, color=_INK)
-    # Room for a number over a full bar and for the legend over that.
+    # Leave room for a number above a full bar, and for the legend above that.
     axes.set_ylim(0, 118)
     axes.set_yticks(range(0, 101, 20))
     axes.set_ylabel("percent", color=_INK)

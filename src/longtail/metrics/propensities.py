@@ -1,6 +1,6 @@
-"""How likely a true label is to have been recorded: the empirical propensity model of Jain et al. (KDD 2016).
+"""Propensities, the probabilities that true labels were recorded: the empirical model of Jain et al. (KDD 2016).
 
-Rare labels are missed more often, so the propensity-scored metrics weigh a hit by the inverse propensity of its label.
+Rare labels are missing more often, so propensity-scored metrics weight a hit by the inverse propensity of its label.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def propensity_constants(name: str) -> tuple[float, float]:
     Parameters
     ----------
     name : str
-        The data set; case and punctuation do not matter. A data set not in `PROPENSITY_CONSTANTS` has (0.55, 1.5).
+        Name of the data set, ignoring case and punctuation. Unknown data sets have (0.55, 1.5).
 
     Examples
     --------
@@ -56,21 +56,21 @@ def propensity_constants(name: str) -> tuple[float, float]:
 
 
 def inverse_propensity(label_counts: Any, n_rows: int, a: float = 0.55, b: float = 1.5) -> Array:
-    """Compute how much a hit on each label weighs: 1 + C (count + b)^-a with C = (ln n_rows - 1) (b + 1)^a.
+    """Compute the weight of a hit on each label: 1 + C (count + b)^-a with C = (ln n_rows - 1) (b + 1)^a.
 
     Parameters
     ----------
     label_counts : array-like of shape (n_labels,)
-        Rows of each label in the training data.
+        Number of training rows of each label.
     n_rows : int
-        Rows of the training data. With fewer than 3, C would be negative and is taken as 0: every weight is 1.
+        Number of training rows. With fewer than 3, C would be negative; it is then 0, and every weight is 1.
     a, b : float
         Constants of the data set; see `propensity_constants`.
 
     Returns
     -------
     array of shape (n_labels,)
-        Weights of at least 1, the larger the rarer the label.
+        Weights of at least 1; rarer labels have larger weights.
 
     Examples
     --------
@@ -86,8 +86,8 @@ def inverse_propensity(label_counts: Any, n_rows: int, a: float = 0.55, b: float
         raise InvalidInput(f"n_rows is {n_rows!r}; expected the number of training rows, at least 1")
     if counts.size and not (counts.min() >= 0 and counts.max() <= n_rows):
         raise InvalidInput(
-            f"label_counts go from {counts.min()} to {counts.max()}; expected 0 to n_rows = {n_rows}: "
-            f"give both from the same training data"
+            f"label_counts go from {counts.min()} to {counts.max()}; expected 0 to n_rows = {n_rows}; "
+            f"both must come from the same training data"
         )
     if not (0 < a < np.inf and 0 < b < np.inf):
         raise InvalidInput(f"the propensity constants are a={a!r}, b={b!r}; expected positive numbers")
@@ -97,7 +97,7 @@ def inverse_propensity(label_counts: Any, n_rows: int, a: float = 0.55, b: float
 
 
 def propensity(label_counts: Any, n_rows: int, a: float = 0.55, b: float = 1.5) -> Array:
-    """Compute the chance that a label that applies was recorded: 1 / `inverse_propensity`, with the same parameters.
+    """Compute the probability that a true label was recorded: 1 / `inverse_propensity`, with the same parameters.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def propensity(label_counts: Any, n_rows: int, a: float = 0.55, b: float = 1.5) 
 
 
 def as_inverse_propensity(values: Any, n_labels: int) -> Array:
-    """Check weights given by a user: one positive finite number per label."""
+    """Check weights from a user: one positive finite number per label."""
     weights = np.asarray(values)
     if weights.shape != (n_labels,) or weights.dtype.kind not in "iuf":
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Whether scores mean what they say: of the labels given with a score near 0.8, are about 80 % right?"""
+"""Calibration of scores: are about 80 % of the labels with a score near 0.8 right?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from longtail.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Bin:
-    """Labels given with similar scores.
+    """Predictions with similar scores.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ class Reliability:
     Parameters
     ----------
     bins : tuple of Bin
-        From the lowest scores to the highest, about equally many labels in each.
+        From the lowest scores to the highest, each with about the same number of predictions.
     error : float
-        Expected calibration error: the mean distance of score and share over all labels given.
+        Expected calibration error: the mean difference of score and share of right labels.
     mean_score, share_right : float
-        Of all labels given.
+        Over all predictions.
     """
 
     bins: tuple[Bin, ...]
@@ -55,16 +55,16 @@ class Reliability:
 
 
 def reliability(scores: Any, right: Any, n_bins: int = 10) -> Reliability:
-    """Compare scores with the share that was right, in bins of about equal count; equal scores share a bin.
+    """Compare scores with the share of right predictions, in bins of about equal size; equal scores share a bin.
 
     Parameters
     ----------
     scores : array of float
-        Of the labels that were given; any shape.
+        Scores of the predictions, in any shape.
     right : array of bool
-        Whether each was true.
+        Whether each prediction is right.
     n_bins : int
-        The most bins; there are fewer where scores repeat.
+        Maximum number of bins; there are fewer if scores repeat.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def reliability(scores: Any, right: Any, n_bins: int = 10) -> Reliability:
     if len(values) != len(hits):
         raise InvalidInput(f"{len(values)} scores for {len(hits)} judgements; expected one for each")
     if not np.isfinite(values).all():
-        raise InvalidInput("a score is NaN or infinite; leave out the places that hold no label")
+        raise InvalidInput("a score is NaN or infinite; leave out the places without a label")
     if n_bins < 1:
         raise InvalidInput(f"n_bins is {n_bins}; expected at least 1")
     if not len(values):

@@ -1,4 +1,4 @@
-"""`evaluate`: every metric of a ranking at once, overall and by how frequent the labels were in training."""
+"""`evaluate`: every metric of a ranking, overall and by the frequency of the labels in training."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from longtail.errors import InvalidInput
-from longtail.metrics.frequency import GROUP_NAMES, frequency_groups
-from longtail.metrics.judgement import Judgement
+from longtail.metrics.judgement import MEASURES, Judgement
+from longtail.metrics.label_scores import GROUP_NAMES, LabelScores, frequency_groups
 from longtail.printable import json_text
 
 AtK = dict[int, float]
@@ -19,21 +19,21 @@ AtK = dict[int, float]
 
 @dataclass(frozen=True)
 class GroupReport:
-    """How the labels of one frequency group fare.
+    """The metrics of one frequency group of labels.
 
     Parameters
     ----------
     name : str
         head, middle, tail or unseen; see `longtail.metrics.frequency_groups`.
     n_labels, n_true_labels : int
-        Labels of the group, and those among them with at least one true row.
+        Number of labels in the group, and of those with at least one true row.
     train_counts : tuple of int
         The smallest and the largest training count in the group.
     truth_share : float
         The share of all true (row, label) pairs that belongs to the group.
     metrics : dict of str to dict of int to float
-        By name and k. "P": what the group's hits add to P@k; over all groups they sum to P@k. "R": of the group's
-        true (row, label) pairs, the share found. "macro-P", "macro-R": the mean over the group's labels.
+        By name and k. "P": the part of P@k that comes from the group's hits; the groups sum to P@k. "R": the share of
+        the group's true (row, label) pairs that were found. "macro-P", "macro-R": means over the group's labels.
     """
 
     name: str
@@ -46,7 +46,7 @@ class GroupReport:
 
 @dataclass(frozen=True)
 class Report:
-    """What `evaluate` found; every value lies between 0 and 1.
+    """The result of `evaluate`; every value lies between 0 and 1.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ class Report:
     metrics : dict of str to dict of int to float
         By name (P, nDCG, PSP, PSnDCG, R, F1, coverage, macro-P, macro-R) and k.
     groups : tuple of GroupReport
-        Head, middle, tail and unseen labels, those groups that have labels; empty without training counts.
+        The non-empty groups among head, middle, tail and unseen labels; none without training counts.
     n_rows_without_labels : int
-        Rows without any true label. They stay in every mean over rows, where they give 0.
+        Number of rows without true labels, which count as 0 in every mean over rows.
     """
 
     n_rows: int
@@ -78,7 +78,7 @@ class Report:
         return self.metrics[name][int(k)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, with keys such as "P@1"."""
+        """The report as plain values, with keys such as "P@1"."""
         return {
             "n_rows": self.n_rows,
             "n_rows_without_labels": self.n_rows_without_labels,
@@ -86,14 +86,7 @@ class Report:
             "ks": list(self.ks),
             "metrics": _flat(self.metrics),
             "groups": [
-                {
-                    "name": group.name,
-                    "n_labels": group.n_labels,
-                    "n_true_labels": group.n_true_labels,
-                    "train_counts": list(group.train_counts),
-                    "truth_share": group.truth_share,
-                    "metrics": _flat(group.metrics),
-                }
+                vars(group) | {"train_counts": list(group.train_counts), "metrics": _flat(group.metrics)}
                 for group in self.groups
             ],
         }
@@ -135,7 +128,7 @@ class Report:
         return f"{rows}, {labels}"
 
     def save_picture(self, path: str | PathLike[str]) -> None:
-        """Draw the report as a PNG: the ranking metrics, and recall by label frequency where it is known.
+        """Draw the report as a PNG: the ranking metrics, and recall by label frequency if known.
 
         Needs matplotlib: ``pip install 'longtail[plots]'``.
         """
@@ -152,19 +145,19 @@ def evaluate(
     inverse_propensity: Any = None,
     train_label_counts: Any = None,
 ) -> Report:
-    """Judge a ranking by every metric.
+    """Evaluate a ranking by every metric.
 
     Parameters
     ----------
     truth : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
     top_labels : integer array of shape (n_rows, at least max(ks))
-        Label ids, best first, -1 where there are fewer; what `predict_topk` returns.
+        Label ids as `predict_topk` returns them: best first, -1 if there are fewer.
     ks : sequence of int
-        How many places to look at.
+        Numbers of top labels to evaluate.
     inverse_propensity : array-like of shape (n_labels,) or None
-        See `longtail.metrics.inverse_propensity`; without it there is no PSP and no PSnDCG.
+        See `longtail.metrics.inverse_propensity`; needed for PSP and PSnDCG.
     train_label_counts : array-like of shape (n_labels,) or None
-        Rows of each label in the training data; without it there is no breakdown by label frequency.
+        Number of training rows of each label; needed for the breakdown by label frequency.
 
     Examples
     --------
@@ -177,22 +170,13 @@ def evaluate(
     judgement = Judgement.of(truth, top_labels, inverse_propensity)
     cutoffs = tuple(sorted({judgement.check_k(k) for k in ks}))
     if not cutoffs:
-        raise InvalidInput("ks is empty; name at least one number of places, such as ks=(1, 3, 5)")
-    measures = {"P": judgement.precision, "nDCG": judgement.ndcg}
-    if inverse_propensity is not None:
-        measures |= {"PSP": judgement.psp, "PSnDCG": judgement.psndcg}
-    measures |= {
-        "R": judgement.recall,
-        "F1": judgement.f1,
-        "coverage": judgement.coverage,
-        "macro-P": judgement.macro_precision,
-        "macro-R": judgement.macro_recall,
-    }
+        raise InvalidInput("ks is empty; expected at least one k, such as ks=(1, 3, 5)")
+    names = [name for name in MEASURES if judgement.weights is not None or name not in ("PSP", "PSnDCG")]
     return Report(
         n_rows=judgement.n_rows,
         n_labels=judgement.n_labels,
         ks=cutoffs,
-        metrics={name: {k: measure(k) for k in cutoffs} for name, measure in measures.items()},
+        metrics={name: {k: MEASURES[name](judgement, k) for k in cutoffs} for name in names},
         groups=() if train_label_counts is None else _break_down(judgement, cutoffs, train_label_counts),
         n_rows_without_labels=int(np.count_nonzero(judgement.row_sizes == 0)),
     )
@@ -203,7 +187,7 @@ def _break_down(judgement: Judgement, ks: tuple[int, ...], train_label_counts: A
     if len(groups) != judgement.n_labels:
         raise InvalidInput(f"train_label_counts has {len(groups)} counts for {judgement.n_labels} labels of the truth")
     counts = np.asarray(train_label_counts)
-    counted = {k: judgement.count_labels(k) for k in ks}
+    scores = {k: LabelScores.of(judgement, k) for k in ks}
     all_pairs = int(judgement.truth.nnz)
     reports = []
     for number, name in enumerate(GROUP_NAMES):
@@ -214,13 +198,12 @@ def _break_down(judgement: Judgement, ks: tuple[int, ...], train_label_counts: A
         true = sizes > 0
         pairs = int(sizes.sum())
         metrics: dict[str, AtK] = {"P": {}, "R": {}, "macro-P": {}, "macro-R": {}}
-        for k, (all_found, all_ranked) in counted.items():
-            found, ranked = all_found[members], all_ranked[members]
-            hits = int(found.sum())
+        for k, at_k in scores.items():
+            hits = int(at_k.found[members].sum())
             metrics["P"][k] = hits / (judgement.n_rows * k)
             metrics["R"][k] = hits / pairs if pairs else 0.0
-            metrics["macro-P"][k] = float(np.mean(found / np.maximum(ranked, 1)))
-            metrics["macro-R"][k] = float(np.mean(found[true] / sizes[true])) if pairs else 0.0
+            metrics["macro-P"][k] = float(np.mean(at_k.precision[members]))
+            metrics["macro-R"][k] = float(np.mean(at_k.recall[members][true])) if pairs else 0.0
         train_counts = (int(counts[members].min()), int(counts[members].max()))
         share = pairs / all_pairs if all_pairs else 0.0
         reports.append(GroupReport(name, len(members), int(np.count_nonzero(true)), train_counts, share, metrics))
@@ -240,7 +223,7 @@ def _range(smallest: int, largest: int) -> str:
 
 
 def _align(rows: list[list[str]]) -> str:
-    """First column to the left, the others to the right."""
+    """Align the first column left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *others in rows:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from longtail.native import conjugate, grouped, represent, sparse, text, topk
-from longtail.native.cluster import add_rows, bisect_nodes, divide, project_rows, sum_label_rows
+from longtail.native.cluster import add_rows, bisect_nodes, divide, largest, project_rows, sum_label_rows
 from longtail.native.repository_text import RepositoryText
 from longtail.native.siblings import block_widths, train_siblings
 from longtail.native.text import PAGE_SIZE, STANDS_ALONE, CodePoints, Text
@@ -68,6 +68,7 @@ __all__ = [
     "is_native",
     "is_sanitized",
     "kernels",
+    "largest",
     "log_probability",
     "twins",
 ]

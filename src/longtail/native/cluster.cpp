@@ -1,5 +1,5 @@
-// Label vectors and their balanced division in two: sums of sparse rows, projections of them, and whole divisions of
-// small nodes on features numbered anew, so that what is dense stays as small as the node.
+// Label vectors and their balanced split in two: sums of sparse rows, projections, and whole splits of small nodes. A
+// split renumbers the features of its node, so that dense vectors are as small as the node.
 #include "kernels.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace {
 
-// The smallest of the `count` largest scores, and how many of those that equal it are among them.
+// The smallest of the `count` largest scores, and how many scores equal to it are among them.
 float cut(const float *scores, size_t size, size_t count, std::vector<float> &scratch, size_t &equals) {
     scratch.assign(scores, scores + size);
     std::nth_element(scratch.begin(), scratch.begin() + (count - 1), scratch.end(), std::greater<float>());
@@ -40,7 +40,7 @@ inline unsigned lowest_bit(uint64_t word) {
 #endif
 }
 
-// Sums over features of which few are met. Marks in two layers give those few back in order, without sorting.
+// Sums over features of which few occur. Marks in two levels return those features in order, without sorting.
 class SparseSums {
 public:
     explicit SparseSums(size_t width) : values_(width), marks_(width / 64 + 1), layers_(width / 4096 + 1) {}
@@ -57,7 +57,7 @@ public:
         }
     }
 
-    // Append the features whose sum is not 0, with the sums, and begin anew.
+    // Append the features with a non-zero sum and their sums, and reset.
     void take(std::vector<int32_t> &features, std::vector<float> &values) {
         for (size_t layer = 0; layer < layers_.size(); ++layer) {
             for (; layers_[layer]; layers_[layer] &= layers_[layer] - 1) {
@@ -165,7 +165,7 @@ void add_rows(Vector<const int64_t> indptr, Vector<const int32_t> indices, Vecto
     }
 }
 
-// The members of one node, with only the features they have.
+// The members of one node, with only the features that occur.
 class Node {
 public:
     explicit Node(size_t n_features) : number_(n_features, -1) {}
@@ -193,7 +193,7 @@ public:
         for (size_t e = 0; e < features_.size(); ++e) total_[features_[e]] += values_[e];
     }
 
-    // Balanced spherical 2-means from two members; `in_first` says which side each member ends on.
+    // Balanced spherical 2-means from two members; `in_first` receives the side of each member.
     double divide(size_t n_first, size_t one, size_t other, int64_t rounds, double tolerance) {
         const size_t count = starts_.size() - 1, width = known_.size();
         in_first.assign(count, 0);

@@ -1,7 +1,7 @@
-"""Plain NumPy twins of the kernels for label vectors, and balanced 2-means written out once.
+"""NumPy twins of the kernels for label vectors and balanced 2-means.
 
-`divide` is that algorithm over any two functions that project and sum rows; nodes too large for one thread use it with
-threaded ones.
+`divide` is the 2-means algorithm over any two functions that project and sum rows; nodes that are too large for one
+thread use it with threaded functions.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ def sum_label_rows(
     out_indices: Array,
     out_data: Array,
 ) -> int:
-    """Write the sum of each label's rows, scaled to length 1, one label after the other; return the entries written.
+    """Write the sum of each label's rows, scaled to length 1, label by label; return the number of entries written.
 
-    `row_weights` has a factor for each of `label_rows`; None stands for 1.
-    Only the `top` entries of largest magnitude of a label are written, ties to the lowest feature. `counts` takes the
-    number of entries of each label.
+    `row_weights` has a factor for each of `label_rows`; None means 1. Only the `top` entries of largest magnitude of
+    each label are written, ties to the lowest feature. `counts` receives the number of entries of each label.
     """
     X = sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
     entries = slice(label_indptr[0], label_indptr[-1])
@@ -59,12 +58,12 @@ def sum_label_rows(
 
 
 def project_rows(indptr: Array, indices: Array, data: Array, rows: Array, direction: Array, out: Array) -> None:
-    """Write the products of the chosen rows of a CSR matrix with a dense vector into `out`."""
+    """Write the products of some rows of a CSR matrix with a dense vector to `out`."""
     out[:] = sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, len(direction)))[rows] @ direction
 
 
 def add_rows(indptr: Array, indices: Array, data: Array, rows: Array, weights: Array, out: Array) -> None:
-    """Add the weighted sum of the chosen rows of a CSR matrix to the dense `out`."""
+    """Add the weighted sum of some rows of a CSR matrix to the dense `out`."""
     chosen = sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, len(out)))[rows]
     out += chosen.T.astype(np.float64) @ weights.astype(np.float64)
 
@@ -81,10 +80,10 @@ def bisect_nodes(
     tolerance: float,
     similarities: Array,
 ) -> None:
-    """Divide each node in two: reorder its members in place, those of the first part before the others.
+    """Split each node in two: reorder its members in place, those of the first part before the others.
 
     Node i has the members ``bounds[i, 0]`` to ``bounds[i, 2]``, its first part ends at ``bounds[i, 1]``, and
-    ``centres[i]`` are the places within the node of the two members it starts from. `similarities` takes the mean
+    ``centres[i]`` are the places within the node of its two initial centres. `similarities` receives the mean
     similarity of the members to the centre of their part.
     """
     vectors = sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
@@ -116,9 +115,9 @@ def divide(
 
     Parameters
     ----------
-    pair : the places of the two vectors to start from
+    pair : places of the two initial centres
     project : products of all vectors with a dense one
-    add : weighted sum, in float64, of the vectors at given places
+    add : weighted float64 sum of the vectors at given places
 
     Returns
     -------

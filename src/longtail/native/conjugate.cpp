@@ -1,5 +1,5 @@
 // The steps of conjugate gradients for a block of labels in lockstep, one label per column, each in a single pass over
-// memory: written out in array operations they would cost more than the products with the matrix.
+// memory. As array operations they would cost more than the products with the matrix.
 #include "kernels.h"
 
 #include <algorithm>

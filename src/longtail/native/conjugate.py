@@ -1,4 +1,4 @@
-"""Plain NumPy twins of the steps of conjugate gradients, one label per column."""
+"""NumPy twins of the steps of conjugate gradients, with one label per column."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from longtail.arrays import Array
 
 
 def cg_curvature(alphas: Array, direction: Array, image: Array, curvature: Array) -> None:
-    """Add ``alphas * direction`` to `image`, then write the column-wise products of the two to `curvature`."""
+    """Add ``alphas * direction`` to `image`, then write the column-wise dot products of the two to `curvature`."""
     image += alphas * direction
     curvature[:] = np.einsum("ij,ij->j", direction, image)
 
@@ -29,7 +29,7 @@ def cg_descend(
 
 
 def cg_turn(turn: Array, inverse: Array, residual: Array, correction: Array, direction: Array) -> None:
-    """The next direction: the preconditioned residual and `turn` times the last direction."""
+    """The next direction: the preconditioned residual plus `turn` times the last direction."""
     direction *= turn
     direction += inverse[:, None] * residual
     direction += correction

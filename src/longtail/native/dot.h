@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-// Four running sums, because one would wait for itself at every entry.
+// Four running sums, because each addition to a single one would wait for the one before.
 template <typename I>
 inline float dot(const I *features, const float *values, size_t count, const float *dense) {
     float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};

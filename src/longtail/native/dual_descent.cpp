@@ -1,5 +1,5 @@
-// Compiled once for any processor and once with AVX2; the binding picks at run time. Only loops over plain pointers
-// live here: a template of the standard library compiled with AVX2 could be linked into code that runs without it.
+// Compiled once for any processor and once with AVX2; the binding chooses at run time. This file has only loops over
+// plain pointers: a template of the standard library compiled with AVX2 could be linked into code that runs without it.
 #include "dual_descent.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ using lanes::all;
 using lanes::load;
 using lanes::store;
 
-// What a row wants of each sibling: the sign of its class and the cost of missing it.
+// The target of a row for each sibling: the sign of its class and the cost of an error.
 struct Wanted {
     alignas(32) float sign[most_siblings];
     alignas(32) float cost[most_siblings];
@@ -78,11 +78,11 @@ struct SquaredHinge {
     static inline Lanes dual_term(Lanes dual, Lanes cost) { return dual - dual * dual * 0.25f / cost; }
 };
 
-// Logistic: the coordinate's optimum solves t = -margin - square (C sigmoid(t) - dual), dual = C sigmoid(t), by Newton's
-// method on t; the slope of the left minus the right side is at least 1.
+// Logistic: the optimum of a coordinate solves t = -margin - square (C sigmoid(t) - dual), dual = C sigmoid(t), by
+// Newton's method on t; the slope of the left minus the right side is at least 1.
 struct Logistic {
     static inline Lanes step(Lanes dual, Lanes margin, Lanes cost, float square) {
-        // A row that is new has the dual zero, whose logit is not finite: it starts from the margin instead.
+        // A new row has dual 0, whose logit is infinite, so it starts from the margin instead.
         const Lanes share = lanes::larger(lanes::smaller(dual / cost, all(0.9999999f)), all(1e-12f));
         Lanes t = lanes::where_positive(dual, logit(share), -margin);
         t = lanes::larger(lanes::smaller(t, all(30.0f)), all(-30.0f));

@@ -11,8 +11,8 @@ struct Entry {
     float value;
 };
 
-// The rows of a node and what their siblings want of them. Classifiers are columns; `width`, their number rounded up to
-// whole lanes, is the stride of `weights`, `duals` and of everything that is per sibling.
+// The rows of a node and their targets for each sibling. Classifiers are columns; `width`, their number rounded up to
+// whole lanes, is the stride of `weights`, `duals` and all arrays per sibling.
 struct Siblings {
     size_t rows;
     size_t width;
@@ -21,22 +21,22 @@ struct Siblings {
     const uint32_t *length;              // entries of each row
     const float *square;                 // squared length of each row, bias included
     const int64_t *positive_pointers;    // of each row, into the next two
-    const int32_t *positive_siblings;    // those a row belongs to; the ones of other blocks are skipped
+    const int32_t *positive_siblings;    // the siblings of each row; those of other blocks are skipped
     const float *positive_costs;         // C of each such pair
     const float *negative_costs;         // C of every other pair, per sibling
-    float bias;                          // value of the feature that every row has
+    float bias;                          // value of the constant feature of every row
     float *weights;                      // features x width
     float *intercepts;                   // width: weights of the bias feature
     float *duals;                        // rows x width
 };
 
-// What a sweep saw: sums over rows, per sibling, of the primal and of the dual loss terms.
+// The result of a sweep: sums over rows, per sibling, of the primal and dual loss terms.
 struct Sums {
     double primal[most_siblings] = {};
     double dual[most_siblings] = {};
 };
 
-// Rows from `start` to before `stop` that are visited in one go; their sums are first kept in single precision.
+// Rows from `start` to before `stop`, visited together; their sums are first kept in single precision.
 struct Strip {
     size_t start;
     size_t stop;
@@ -44,11 +44,11 @@ struct Strip {
 
 struct DescentVariant {
     const char *name;
-    // Visit those rows in the given order, changing duals and weights; adds to the sums those of the moment of each visit.
+    // Visit these rows in the given order and update duals and weights; adds the loss terms at the time of each visit.
     void (*sweep)(const Siblings &, Strip, bool logistic, const uint32_t *order, float negligible, Sums &sums);
-    // Build the weights, zero so far, from the duals.
+    // Build the weights, initially zero, from the duals.
     void (*replay)(const Siblings &, Strip);
-    // Visit the rows without changing anything: what is added to the sums is exact.
+    // Visit the rows without changing anything; adds the exact loss terms.
     void (*judge)(const Siblings &, Strip, bool logistic, Sums &sums);
 };
 

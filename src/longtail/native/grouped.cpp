@@ -1,9 +1,9 @@
-// Labels known only for groups of rows: vectors of labels that look for one row in each of their groups, and what the
-// members of groups have in common with the vectors of their labels.
+// Labels known only for groups of rows: find a vector for each label that matches one row in each of its groups, and
+// the products of the members of groups with the vectors of their labels.
 //
-// A sweep moves the vector by a multiple of the sum of the best members. While these stay much the same, so does what it
-// adds to each product; their change bounds how wrong that is. A sweep therefore reads the best member of each group, and
-// of the others only those that may have become better. All are read again where the sum has changed too much.
+// A sweep moves the vector by a multiple of the sum of the best members. While that sum changes little, so does its
+// contribution to each product, and the change bounds the error. A sweep therefore reads only the best member of each
+// group and the members that may have become better. All members are read again when the sum has changed too much.
 #include "kernels.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Members whose sum is shorter than this share of their lengths cancel out: the rest is rounding.
+// Members cancel out if their sum is shorter than this share of their lengths: the rest is rounding error.
 constexpr double nothing_left = 1e-6;
 
 template <typename I>
@@ -36,19 +36,19 @@ struct SparseRows {
     }
 };
 
-// Products are sums of rounded floats: how far off one may be, for a member of length 1.
+// Products are sums of rounded floats: the maximum error of one, for a member of length 1.
 constexpr double rounding = 1e-6;
-// By how much of its length the sum of the best members may differ from the one that products were computed with.
+// Maximum relative change of the sum of the best members before products are computed again.
 constexpr double most_away = 0.3;
 
-// The vector of one label, on its way.
+// The vector of one label during the search.
 template <typename I>
 class LabelVector {
   public:
     LabelVector(const SparseRows<I> &rows, const double *norms, size_t n_features)
         : rows_(rows), norms_(norms), vector_(n_features, 0.0f), sum_(n_features, 0.0f) {}
 
-    // Take up the members of the label's groups; `ends` says where each group ends.
+    // Load the members of the label's groups; `ends` holds the end of each group.
     void begin(int64_t label, const std::vector<int64_t> &members, const std::vector<size_t> &ends, double *weights,
                double *products) {
         members_ = &members;
@@ -70,7 +70,7 @@ class LabelVector {
         for (size_t i = 0; i < members.size(); ++i) start_[i] = i;
         double length = add_up(start_);
         if (length <= nothing_left * lengths_) {
-            // Members cancel out: start from one of them, another one for each label.
+            // Members cancel out: start from a single one, a different one for each label.
             for (const int64_t row : members) rows_.clear_in(row, vector_.data());
             start_.clear();
             for (size_t i = 0; i < members.size(); ++i)
@@ -83,7 +83,7 @@ class LabelVector {
         for (size_t i = 0; i < members.size(); ++i) products[i] *= scale_;
     }
 
-    // One step of the given size towards the best members; false where it leads nowhere.
+    // One step of the given size towards the best members; false if it has no effect.
     bool move(double step) {
         if (lengths_ == 0.0) return false;
         const double objective = find_best();
@@ -104,7 +104,7 @@ class LabelVector {
         for (size_t i = 0; i < members_->size(); ++i) weights_[i] /= norm;
         for (const size_t i : picks_) weights_[i] += share / norm;
         scale_ /= norm;
-        if (scale_ < 1e-6) {  // after many sweeps or long steps, before floats run out
+        if (scale_ < 1e-6) {  // after many sweeps or long steps, before floats underflow
             for (float &entry : vector_) entry *= static_cast<float>(scale_);
             scale_ = 1.0;
         }
@@ -115,7 +115,7 @@ class LabelVector {
         return true;
     }
 
-    // Compute all products, leave nothing behind for the next label; the objective.
+    // Compute all products, reset for the next label, and return the objective.
     double finish() {
         for (size_t i = 0; i < members_->size(); ++i)
             if (computed_[i] != sweep_) compute(i);
@@ -128,7 +128,7 @@ class LabelVector {
     }
 
   private:
-    // Make the vector the sum of the chosen members, not yet scaled, and all products with it; the length of that sum.
+    // Set the vector to the unscaled sum of the chosen members, compute all products, and return the length of the sum.
     double add_up(const std::vector<size_t> &chosen) {
         for (const size_t i : chosen) rows_.add_to((*members_)[i], vector_.data());
         for (size_t i = 0; i < members_->size(); ++i) {
@@ -147,7 +147,7 @@ class LabelVector {
         sure_[i] = doubt_;
     }
 
-    // The best member of each group into `best_`, the first of equals; the sum of their products.
+    // Write the best member of each group to `best_`, the first of equals; return the sum of their products.
     double find_best() {
         best_.resize(ends_->size());
         double objective = 0.0;
@@ -168,7 +168,7 @@ class LabelVector {
         return objective;
     }
 
-    // The sum of the best members, and how far it is from the one that `known_` was computed with.
+    // The sum of the best members, and its distance from the one that `known_` was computed with.
     void sum_up_best() {
         const bool first = picks_.empty();
         for (size_t group = 0; group < best_.size(); ++group) {
@@ -184,7 +184,7 @@ class LabelVector {
         length_ = std::sqrt(std::max(0.0, square));
         if (!first) {
             for (const size_t i : picks_) shared += known_[i];
-            // Two nearly equal sums: what is left of the difference may be rounding, or have been lost to it.
+            // For two nearly equal sums, the difference may be mostly rounding error.
             const double both = square + known_length_ * known_length_;
             away_ = std::sqrt(std::max(0.0, both - 2.0 * shared) + rounding * both);
             if (away_ <= most_away * length_) return;
@@ -199,19 +199,19 @@ class LabelVector {
     const std::vector<int64_t> *members_ = nullptr;
     const std::vector<size_t> *ends_ = nullptr;
     double *weights_ = nullptr, *products_ = nullptr;
-    std::vector<float> vector_, sum_;  // the vector before scaling; the sum of the best members
+    std::vector<float> vector_, sum_;  // the unscaled vector; the sum of the best members
     std::vector<size_t> start_, best_, picks_;
-    std::vector<int64_t> computed_;  // the sweep in which a product was last computed, and not carried on
-    std::vector<double> known_;      // products with a sum of best members, not always the last
-    std::vector<double> sure_;       // the doubt there was when a product was computed
+    std::vector<int64_t> computed_;  // the sweep in which a product was last computed exactly
+    std::vector<double> known_;      // products with a sum of best members, not always the latest
+    std::vector<double> sure_;       // the value of `doubt_` when a product was computed
     double scale_ = 0.0, length_ = 0.0, lengths_ = 0.0, known_length_ = 0.0, away_ = 0.0;
-    double doubt_ = 0.0, shrunk_ = 1.0;  // how wrong a product may be, for a member of length 1, times `shrunk_`
-    size_t entries_ = 0;                 // of the best members together
+    double doubt_ = 0.0, shrunk_ = 1.0;  // maximum error of a product, for a member of length 1, times `shrunk_`
+    size_t entries_ = 0;                 // of all best members
     int64_t sweep_ = 0;
     Stop stop_;
 };
 
-// The members of a label's groups, one group after the other; groups without members are passed over.
+// The members of a label's groups, group by group; empty groups are skipped.
 void gather(const int64_t *groups, const int64_t *end, const int64_t *group_starts, const int64_t *group_rows,
             std::vector<int64_t> &members, std::vector<size_t> &ends) {
     members.clear();
@@ -243,7 +243,7 @@ void find_members(Vector<const int64_t> label_indptr, Vector<const int64_t> labe
     for (size_t label = 0; label < labels; ++label) {
         gather(groups + label_starts[label], groups + label_starts[label + 1], group_starts, rows_of, members, ends);
         vector.begin(first_label + static_cast<int64_t>(label), members, ends, to_weights, to_products);
-        // Where every group has one member there is nothing to choose, and no step changes anything.
+        // If every group has one member, there is nothing to choose and no step changes anything.
         if (members.size() > ends.size())
             for (int64_t sweep = 0; sweep < n_iter && vector.move(step); ++sweep) {
             }

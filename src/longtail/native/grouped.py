@@ -1,4 +1,4 @@
-"""Plain NumPy twins of the kernels for labels known only for groups of rows, with each label's vector written out."""
+"""NumPy twins of the kernels for labels that are known only for groups of rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy import sparse
 from longtail.arrays import Array
 from longtail.parallel import check_stop
 
-_NOTHING_LEFT = 1e-6  # share of their lengths below which a sum of members is rounding
+_NOTHING_LEFT = 1e-6  # a sum of members below this share of their lengths is a rounding error
 
 
 def find_members(
@@ -34,9 +34,9 @@ def find_members(
 ) -> None:
     """Move the vector of each label `n_iter` times towards the best member of each of its groups.
 
-    Members are written label by label, group by group: `weights` takes the weight of each member in the vector, which
-    is their weighted sum, and `products` its product with the vector. `objectives` takes, for each label, the sum over
-    its groups of the largest product. Label number i of the call is label ``first_label + i``.
+    The vector is a weighted sum of the members. Members are written label by label, group by group: `weights` receives
+    the weight of each member, `products` its product with the vector. `objectives` receives, for each label, the sum
+    over its groups of the largest product. Label i of the call is label ``first_label + i``.
     """
     X = sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
     place = 0
@@ -79,7 +79,7 @@ def score_members(
     n_features: int,
     products: Array,
 ) -> None:
-    """Write the product of each member of a label's groups with the vector of that label, as `find_members` does."""
+    """Write the product of each member of a label's groups with the label's vector, in the order of `find_members`."""
     X = sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
     place = 0
     for label, (members, _) in enumerate(_members(label_indptr, label_groups, group_indptr, group_rows)):
@@ -93,7 +93,7 @@ def score_members(
 def _members(
     label_indptr: Array, label_groups: Array, group_indptr: Array, group_rows: Array
 ) -> Iterator[tuple[Array, Array]]:
-    """For each label the members of its groups, one group after the other, and where each group begins."""
+    """For each label the members of its groups, group by group, and where each group starts."""
     for first, last in itertools.pairwise(label_indptr):
         check_stop()
         groups = label_groups[first:last]
@@ -104,7 +104,7 @@ def _members(
 
 
 def _start(rows: Any, norms: Array, label: int) -> Array:
-    """Weights of the members in the first vector: all alike, or, where they cancel out, one of them."""
+    """Weights of the members in the first vector: equal, or a single one if their sum cancels out."""
     filled = np.flatnonzero(norms)
     if not len(filled):
         return np.zeros(len(norms))
@@ -118,7 +118,7 @@ def _start(rows: Any, norms: Array, label: int) -> Array:
 
 
 def _first_best(products: Array, starts: Array) -> Array:
-    """1 for the first of the best members of each group."""
+    """1 for the first best member of each group, 0 for all others."""
     picks = np.zeros(len(products))
     for start, end in zip(starts, [*starts[1:], len(products)], strict=True):
         picks[start + np.argmax(products[start:end])] = 1

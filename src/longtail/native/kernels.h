@@ -1,4 +1,4 @@
-// What the kernels share: the array types they take and the run-time choice of instruction set.
+// Shared by all kernels: the array types they take and the choice of instruction set at run time.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,7 +9,7 @@
 
 namespace nb = nanobind;
 
-// Functions marked so are compiled twice, and the loader picks the AVX2 version where the processor has it.
+// Functions with this mark are compiled twice, and the loader uses the AVX2 version if the processor supports it.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(LONGTAIL_PLAIN)
 #define LONGTAIL_WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else

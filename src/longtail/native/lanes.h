@@ -1,5 +1,4 @@
-// Eight floats that are worked on together: a vector register where the compiler has vector types, a plain loop where
-// not.
+// Eight floats that are processed together: a vector register if the compiler has vector types, else a plain loop.
 #pragma once
 
 #include <cstddef>

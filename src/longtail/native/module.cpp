@@ -1,4 +1,4 @@
-// The native kernels of longtail as one extension module. Beside each .cpp stands its NumPy twin of the same name.
+// The native kernels of longtail as one extension module. Each .cpp has a NumPy twin of the same name beside it.
 #include <nanobind/nanobind.h>
 
 #include "kernels.h"

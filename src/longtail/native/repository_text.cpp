@@ -1,5 +1,5 @@
-// The repository text format, block by block: a header `rows features labels`, then a line per row.
-// Safe on any bytes: whatever is wrong becomes a line number and a reason, worded exactly as by the Python twin.
+// Parser of the repository text format, block by block: a header `rows features labels`, then one line per row. Safe on
+// any bytes: an error becomes a line number and a reason, in the same words as in the Python twin.
 #include "kernels.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-// Where the library has no from_chars for doubles, strtod in the plain locale stands in.
+// If the library has no from_chars for doubles, use strtod in the C locale.
 #if defined(__cpp_lib_to_chars) && __cpp_lib_to_chars >= 201611L
 #define LONGTAIL_FROM_CHARS
 #else
@@ -55,7 +55,7 @@ std::string quote(Token token) {
     return text + (cut ? "...'" : "'");
 }
 
-// Whole numbers of at most 18 significant digits; `reason` says what is wrong with any other token.
+// Whole numbers of at most 18 significant digits; `reason` receives the error of any other token.
 bool parse_whole(Token token, const char *what, int64_t &value, std::string &reason) {
     const char *p = token.begin;
     const bool negative = p != token.end && *p == '-';
@@ -78,7 +78,7 @@ bool parse_whole(Token token, const char *what, int64_t &value, std::string &rea
     return true;
 }
 
-// Dividing or multiplying an integer below 2^53 by one of these rounds once, hence exactly as the best parser would.
+// Dividing or multiplying an integer below 2^53 by one of these rounds once, so the result is correctly rounded.
 constexpr double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 constexpr uint64_t exact_mantissa = uint64_t{1} << 53;
@@ -155,7 +155,7 @@ nb::object hand_over(std::vector<T> &&values) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
-// Row pointers and column indices, 32 bits wide until a column or the number of entries asks for more.
+// Row pointers and column indices, in 32 bits until a column or the number of entries needs more.
 class Rows {
    public:
     void push(int64_t column) {
@@ -172,7 +172,7 @@ class Rows {
     size_t rows() const { return rows_; }
     int64_t largest() const { return largest_; }
 
-    // Ends a row whose columns were pushed in any order; returns a column that is there twice, or -1.
+    // End a row whose columns were pushed in any order; return a duplicate column, or -1.
     int64_t end_row(std::vector<float> *values) {
         const int64_t repeated =
             is_wide_ ? sort_row(wide_, values, order_, wide_row_) : sort_row(narrow_, values, order_, narrow_row_);
@@ -260,7 +260,8 @@ class RepositoryText {
         return !failed_;
     }
 
-    // The arrays (feature indptr, indices, values, label indptr, indices), or None with `error` set. Once per file.
+    // The arrays (feature indptr, indices, values, label indptr, indices), or None with `error` set. Call once per
+    // file.
     nb::object finish() {
         {
             nb::gil_scoped_release released;
@@ -305,7 +306,7 @@ class RepositoryText {
         }
     }
 
-    // The byte at line.end is readable and no digit (a line feed, or a blank stripped here): scans stop there.
+    // The byte at line.end is readable and not a digit (a line feed, or a blank stripped here), so scans stop there.
     void parse_line(Token line) {
         ++line_;
         const bool blank_labels = !line.empty() && is_blank(*line.begin);
@@ -387,7 +388,7 @@ class RepositoryText {
 
     bool feature_in_range(int64_t index) const { return !header_ || index < promised_[1]; }
 
-    // The common case, digits ':' digits '.' digits, in one pass; anything else is left to parse_any_feature.
+    // The common case, digits ':' digits '.' digits, in one pass; parse_any_feature handles everything else.
     bool parse_plain_feature(const char *&p, const char *end) {
         const char *q = p;
         int64_t index = 0;

@@ -1,6 +1,6 @@
-"""Plain twin of the parser of the repository text format: the same arrays, the same errors in the same words.
+"""Python twin of the parser of the repository text format: the same arrays and the same error messages.
 
-A regular expression tells a sound row from a faulty one; only a faulty row is walked token by token.
+A regular expression checks each row; only a faulty row is parsed token by token.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEPARATORS = re.compile(rb"[ \t:]+")
 
 
 class _FaultError(Exception):
-    """What is wrong with a line."""
+    """An error in a line."""
 
 
 def _quote(token: bytes) -> str:
@@ -53,7 +53,7 @@ class _Rows:
         self.largest = -1
 
     def end_row(self, row: list[int], what: str) -> list[int] | None:
-        """Add a row's columns in ascending order; return that order unless it is the one they came in."""
+        """Add a row's columns in ascending order; return the permutation, or None if they were sorted."""
         order = None
         if any(after <= before for before, after in pairwise(row)):
             order = sorted(range(len(row)), key=row.__getitem__)
@@ -74,14 +74,14 @@ class _Rows:
 
 
 class RepositoryText:
-    """Parser of the repository text format, fed with blocks of bytes cut anywhere.
+    """Parser of the repository text format, which takes blocks of bytes split anywhere.
 
     Parameters
     ----------
     header : bool
-        Whether the first line is ``rows features labels``; without it the sizes are those of what is found.
+        Whether the first line is ``rows features labels``; without it, sizes follow from the data.
     line_limit : int
-        Bytes a line may have.
+        Maximum number of bytes per line.
     """
 
     def __init__(self, header: bool, line_limit: int) -> None:
@@ -99,7 +99,7 @@ class RepositoryText:
 
     @property
     def error(self) -> tuple[int, str] | None:
-        """The line and what is wrong with it, or None."""
+        """The line number and the error in it, or None."""
         return self._error
 
     @property
@@ -111,7 +111,7 @@ class RepositoryText:
         return rows, self._features.largest + 1, self._labels.largest + 1
 
     def feed(self, block: bytes) -> bool:
-        """Parse a block; False once something is wrong."""
+        """Parse a block; return False after an error."""
         start = 0
         while start < len(block) and self._error is None:
             newline = block.find(b"\n", start)
@@ -128,7 +128,7 @@ class RepositoryText:
         return self._error is None
 
     def finish(self) -> tuple[Array, Array, Array, Array, Array] | None:
-        """Feature indptr, indices and values, label indptr and indices; None if something is wrong."""
+        """Feature indptr, indices and values, label indptr and indices; None after an error."""
         if self._error is None and self._carried:
             self._end_line()
         if self._error is None:

@@ -1,11 +1,11 @@
-// Labels written as sparse combinations of other labels: for each label y the program
+// Represent labels as sparse combinations of other labels: for each label y
 //     minimise |z|_1 + alpha |y - A z|_2
-// by coordinate descent on a growing working set, with everything that is needed of the columns of A in their products.
+// by coordinate descent on a growing working set. Of the columns of A only their products are needed.
 //
-// The norm has a kink where nothing is left of y; below `floor` it is replaced by a parabola, which costs at most half of
-// the tolerance. Where little is left, coordinates hold one another back, and now and then a leap moves them together to
-// the least of a parabola that lies above the objective, as far as signs allow. Every label stops at its own
-// certificate: the residual, scaled until no column of A has a product with it above 1, bounds the optimum from below.
+// The norm has a kink where the residual is 0; below `floor` it is replaced by a parabola, which costs at most half of
+// the tolerance. Near the kink, coordinates block one another, so a leap regularly moves all of them together to the
+// minimum of a parabola above the objective, as far as their signs allow. Each label stops at its own certificate: the
+// residual, scaled until no product with a column of A exceeds 1, gives a lower bound on the optimum.
 #include "kernels.h"
 
 #include <algorithm>
@@ -16,17 +16,17 @@
 
 namespace {
 
-// Labels that join the working set at a time, unless more than these are in use already.
+// Number of labels that join the working set at a time, unless more are already in use.
 constexpr size_t fewest_joining = 16;
-// The working set is solved to this share of the gap over all labels before others are looked at again.
+// The working set is solved to this share of the overall gap before other labels are checked again.
 constexpr double inner_share = 0.2;
-// Sweeps between leaps, or more for so many coefficients that a leap costs as much as that many sweeps.
+// Sweeps between leaps; more if a leap costs more because many coefficients are in use.
 constexpr size_t sweeps_between_leaps = 20;
-// Leaps in a row, each of which ends where a coefficient becomes 0.
+// Maximum number of consecutive leaps, each of which ends where a coefficient becomes 0.
 constexpr int most_leaps = 16;
-// What is added to the squares of labels, so that labels that depend on one another can be told apart.
+// Added to the squares of labels, so that linearly dependent labels can be solved.
 constexpr double ridge = 1e-10;
-// Coefficients below this are rounding.
+// Coefficients below this are rounding errors.
 constexpr double nothing_left = 1e-12;
 
 LONGTAIL_WIDE void subtract(size_t count, double factor, const double *row, double *values) {
@@ -50,7 +50,7 @@ class Representation {
         : gram_(gram), alpha_(alpha), tolerance_(tolerance), max_sweeps_(max_sweeps), products_(n_labels, 0.0),
           is_touched_(n_labels, 0), position_(n_labels, -1) {}
 
-    // The program for the label whose products with the columns of A stand in row `row` of `targets`.
+    // Solve for the label whose products with the columns of A are in row `row` of `targets`.
     Solution solve(const Products &targets, int64_t row, double square, int64_t excluded) {
         square_ = square;
         excluded_ = excluded;
@@ -70,7 +70,7 @@ class Representation {
         return best;
     }
 
-    // Append the best coefficients, lowest label first, and forget the label.
+    // Append the best coefficients, lowest label first, and reset.
     int64_t finish(std::vector<int32_t> &labels, std::vector<double> &coefficients) {
         order_.clear();
         for (size_t i = 0; i < best_.size(); ++i)
@@ -112,7 +112,7 @@ class Representation {
         return strongest;
     }
 
-    // |y - A z| out of products, within the working set.
+    // |y - A z| from products, within the working set.
     double norm() const {
         double left = square_;
         for (size_t i = 0; i < z_.size(); ++i) left -= z_[i] * (targets_[i] + inner_[i]);
@@ -125,7 +125,7 @@ class Representation {
         return sum;
     }
 
-    // What the residual, scaled down where its largest product is `strongest`, proves of the optimum.
+    // The lower bound on the optimum from the residual, whose largest product is `strongest`.
     double lower_bound(double norm, double strongest) const {
         const double sigma = std::max(norm, floor_);
         double with_target = square_;
@@ -142,7 +142,7 @@ class Representation {
         best_ = z_;
     }
 
-    // Let the labels join that break their constraint most, ties to the lowest id.
+    // Add the labels that violate their constraint most, ties to the lowest id.
     void extend(double sigma) {
         joining_.clear();
         for (const int32_t label : touched_)
@@ -190,7 +190,7 @@ class Representation {
         stride_ = wider;
     }
 
-    // Sweeps over the working set until its own gap is at most `gap`.
+    // Sweep over the working set until its own gap is at most `gap`.
     int64_t descend(double gap, int64_t most) {
         const size_t size = z_.size();
         int64_t sweep = 0;
@@ -232,7 +232,7 @@ class Representation {
         return std::max(static_cast<int64_t>(sweeps_between_leaps), static_cast<int64_t>(in_use) / 3);
     }
 
-    // Move all coefficients in use at once; true if one of them became 0 on the way.
+    // Move all nonzero coefficients at once; return whether one of them became 0.
     bool leap() {
         order_.clear();
         for (size_t i = 0; i < z_.size(); ++i)
@@ -270,7 +270,7 @@ class Representation {
         return first < size;
     }
 
-    // Solve (S + ridge) d = direction_ in place, where S are the products of the labels in use, by Cholesky factors.
+    // Solve (S + ridge) d = direction_ in place by Cholesky factors, where S holds the products of the labels in use.
     void solve_in_use() {
         const size_t size = order_.size();
         factor_.resize(size * size);
@@ -297,7 +297,7 @@ class Representation {
         }
     }
 
-    // Carry what changed in the working set over to the products with all labels.
+    // Apply the changes of the working set to the products with all labels.
     void spread() {
         for (size_t i = 0; i < z_.size(); ++i) {
             const double change = z_[i] - spread_z_[i];

@@ -1,4 +1,4 @@
-"""Plain NumPy twin of the coordinate descent that writes labels as sparse combinations of others."""
+"""NumPy twin of the coordinate descent that represents labels as sparse combinations of others."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def represent_labels(
 ) -> tuple[Array, Array]:
     """Minimise |z|_1 + alpha |y - A z|_2 for each label y, to a relative duality gap of `tolerance`.
 
-    The first three arrays are A'A, the next three hold A'y in one row per label; `squares` are y'y, and `excluded` the
-    column of A that a label may not use, or -1. Returned are the columns of A in use and their coefficients, label by
-    label; the last five arrays take how many a label uses, the sweeps it took, what is left of it, the objective and a
-    lower bound on the optimum.
+    The first three arrays are A'A, the next three A'y with one row per label; `squares` are y'y, and `excluded` is the
+    column of A that a label may not use, or -1. Returns the columns of A in use and their coefficients, label by label.
+    The last five arrays receive, for each label, the number of columns in use, the sweeps, the norm of the residual,
+    the objective and a lower bound on the optimum.
     """
     n_labels = len(indptr) - 1
     gram = sparse.csr_array((data, indices, indptr), shape=(n_labels, n_labels))
@@ -63,7 +63,7 @@ def represent_labels(
 
 
 class _Representation:
-    """One label on its way."""
+    """The problem of one label."""
 
     def __init__(self, gram: Any, targets: Array, square: float, excluded: int, alpha: float, tolerance: float) -> None:
         self.gram, self.targets, self.square = gram, targets, square
@@ -145,7 +145,7 @@ class _Representation:
         return math.copysign(max(abs(centre) - shrink, 0.0), centre)
 
     def _leap(self, gram: Array, targets: Array, z: Array, products: Array) -> bool:
-        """Move all coefficients in use at once, in place; true if one of them became 0 on the way."""
+        """Move all nonzero coefficients at once, in place; return whether one of them became 0."""
         used = np.flatnonzero(z)
         squares = gram[np.ix_(used, used)]
         norm = math.sqrt(max(self.square - float(z @ (targets + products)), 0.0))

@@ -48,7 +48,7 @@ void use_simd(const std::string &name) {
         throw std::invalid_argument("no such variant on this processor: " + name);
 }
 
-// A permutation generator that gives the same numbers on every platform (xorshift64*).
+// A random permutation that is the same on every platform (xorshift64*).
 class Shuffler {
   public:
     explicit Shuffler(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ull + 0x632BE59BD9B4E019ull) {
@@ -69,7 +69,7 @@ class Shuffler {
     uint64_t state_;
 };
 
-// The rows of a node with features renumbered to those that occur, in ascending order.
+// The rows of a node, with the features that occur renumbered in ascending order.
 struct Rows {
     std::vector<Entry> entries;
     std::vector<const Entry *> first;
@@ -79,7 +79,7 @@ struct Rows {
 
     Rows(const int64_t *indptr, const int32_t *indices, const float *data, size_t n_features, const int64_t *rows,
          size_t n_rows, float bias, Stop &stop) {
-        // Kept between calls: a node of a large tree has few of all features, and clearing all would cost more.
+        // Kept between calls: a node of a large tree has few of the features, and clearing all would cost more.
         thread_local std::vector<uint64_t> present;
         thread_local std::vector<uint32_t> renumbered;
         present.assign((n_features + 63) / 64, 0);
@@ -125,7 +125,7 @@ nb::object owned(std::vector<T> &&values) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
 }
 
-// How many lanes each block of siblings gets: as few blocks of at most 64 as there can be, of one size.
+// The number of lanes of each block of siblings: as few blocks of at most 64 as possible, of equal size.
 std::vector<size_t> block_widths(size_t n_siblings) {
     if (n_siblings == 0) return {};
     const size_t blocks = (n_siblings + most_siblings - 1) / most_siblings;
@@ -150,7 +150,7 @@ void keep(const float *weights, size_t n_features, size_t width, size_t n_siblin
         std::vector<float> column(n_features);
         for (size_t k = 0; k < n_siblings; ++k) {
             for (size_t f = 0; f < n_features; ++f) column[f] = std::fabs(weights[f * width + k]);
-            // The largest that is left out: ties with it are left out too.
+            // The largest weight that is dropped; ties with it are dropped too.
             std::nth_element(column.begin(), column.begin() + static_cast<std::ptrdiff_t>(top), column.end(),
                              std::greater<float>());
             floor[k] = std::max(floor[k], column[top]);
@@ -162,15 +162,15 @@ void keep(const float *weights, size_t n_features, size_t width, size_t n_siblin
                 kept.push_back({static_cast<uint32_t>(f), static_cast<uint8_t>(first_sibling + k), weights[f * width + k]});
 }
 
-// What the sweeps over one block came to.
+// The result of the sweeps over one block.
 struct Outcome {
     double gap = 0, primal = 0;
     int64_t sweeps = 0;
 };
 
-// Descend until the gap between the primal and the dual value of all siblings' problems together, relative to the
-// primal, is at most `tolerance`. A sweep's own sums are of margins that changed under way and overstate the gap: they
-// only say when it is worth a look at the exact one.
+// Descend until the relative gap between primal and dual objective, over all siblings together, is at most `tolerance`.
+// The sums of a sweep use margins that change during it and overstate the gap; they only decide when to compute the
+// exact gap.
 Outcome descend(const Siblings &s, size_t n_features, bool logistic, double tolerance, int64_t max_sweeps, uint64_t seed,
                 float negligible, Stop &stop) {
     constexpr double worth_a_look = 4;
@@ -243,7 +243,7 @@ nb::tuple train_siblings(Vector<const int64_t> indptr, Vector<const int32_t> ind
             const size_t own = std::min(width, count - first);
             weights.assign(local.features.size() * width, 0.0f);
             std::vector<float> block_intercepts(width, 0.0f);
-            // Lanes beyond the last sibling cost nothing to miss and so never move.
+            // Lanes beyond the last sibling have no cost, so they never move.
             std::vector<float> negative_costs(width, 1e-30f);
             std::fill_n(negative_costs.begin(), own, negative_cost);
             if (!duals) own_duals.assign(n_rows * width, 0.0f);
@@ -271,7 +271,7 @@ nb::tuple train_siblings(Vector<const int64_t> indptr, Vector<const int32_t> ind
             first += own;
             lanes_before += width;
         }
-        // Blocks came one after another, each by feature: the feature, then the sibling, gives the order of the whole.
+        // Blocks are concatenated, each sorted by feature; sort the whole by feature, then by sibling.
         std::vector<size_t> at(local.features.size() + 1, 0);
         for (const Weight &each : kept) ++at[each.feature + 1];
         for (size_t f = 0; f < local.features.size(); ++f) {

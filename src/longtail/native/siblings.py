@@ -1,4 +1,4 @@
-"""Plain NumPy twin of the training of sibling classifiers: the same steps in the same order, one row at a time."""
+"""NumPy twin of the training of sibling classifiers: the same steps in the same order, row by row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORTH_A_LOOK = 4
 
 
 def block_widths(n_siblings: int) -> list[int]:
-    """How many columns each block of siblings gets: as few blocks of at most 64 as there can be, of one size.
+    """The number of columns of each block of siblings: as few blocks of at most 64 as possible, of equal size.
 
     >>> block_widths(100), block_widths(64), block_widths(3)
     ([56, 48], [64], [8])
@@ -116,7 +116,7 @@ def train_siblings(
     top: int,
     duals: Array | None,
 ) -> tuple[Array, Array, Array, Array, Array, float, int]:
-    """Linear classifiers of the children of one node.
+    """Train the linear classifiers of the children of a node.
 
     Parameters
     ----------
@@ -126,33 +126,33 @@ def train_siblings(
     rows : int64 array
         The rows of the node.
     positive_pointers, positive_siblings, positive_costs : arrays
-        For each row of the node the siblings it belongs to, and what missing them costs; siblings outside
+        For each row of the node the siblings it belongs to, and the cost C of each such pair; siblings outside
         0..n_siblings are skipped.
     negative_cost : float
-        C of every other pair of row and sibling.
+        The cost C of all other pairs of row and sibling.
     n_siblings : int
         At most 256.
     bias : float
-        Value of a feature that every row has.
+        Value of a constant feature that every row has.
     logistic : bool
-        The logistic loss instead of the squared hinge.
+        Use the logistic loss instead of the squared hinge.
     tolerance : float
-        Relative gap of primal and dual value at which to stop.
+        Stop at this relative gap between primal and dual objective.
     max_sweeps : int
     seed : int
-        Of the order of the rows.
+        Random seed for the order of the rows.
     threshold, top : float and int
-        Keep weights above the threshold, and unless `top` is 0 only so many of each sibling.
+        Keep weights whose magnitude is above `threshold`, and at most `top` of each sibling unless `top` is 0.
     duals : float32 array or None
-        Dual variables to start from, changed in place: for each block of `block_widths`, rows x width.
+        Initial dual variables, updated in place: for each block of `block_widths`, rows x width.
 
     Returns
     -------
     features, pointers, siblings, weights : arrays
-        What was kept, feature by feature.
+        The weights that were kept, feature by feature.
     intercepts : float32 array
     gap : float
-        Relative gap of all siblings together; exact where it ended the work, else as the last sweep saw it.
+        Relative gap of all siblings together; exact if it ended the training, else as of the last sweep.
     sweeps : int
     """
     parts = [slice(int(indptr[row]), int(indptr[row + 1])) for row in rows]

@@ -33,7 +33,7 @@ struct Lane {
 #endif
 constexpr size_t lane = sizeof(Lane) / sizeof(float);
 
-// Entries ahead of the one being added whose rows of the dense matrix are called into cache: they come in no order.
+// How many entries ahead the rows of the dense matrix are prefetched; they come in no particular order.
 constexpr size_t ahead = 8;
 
 ALWAYS_INLINE void prefetch(const float *address) {
@@ -44,7 +44,7 @@ ALWAYS_INLINE void prefetch(const float *address) {
 #endif
 }
 
-// Sums of `lanes` vectors of columns, kept in registers while a row's entries are walked.
+// Sums of `lanes` vectors of columns, kept in registers while the entries of a row are read.
 template <size_t lanes, typename I>
 ALWAYS_INLINE void combine_tile(const I *indices, const I *end, const float *data, size_t count, const float *dense,
                                 size_t width, float *out) {
@@ -135,7 +135,7 @@ void multiply_sparse(Vector<const I> indptr, Vector<const I> indices, Vector<con
     }
 }
 
-// Add to the sums of a feature what the rows from `row` on, which hold it, have from that feature on.
+// Add the products of a feature with the features from it on, over the rows from `row` on, which all have it.
 template <typename I, typename S>
 void add_products(const I *row, const I *last_row, const I *starts, const I *columns, const float *values, I *cursors,
                   S *sums) {
@@ -146,8 +146,8 @@ void add_products(const I *row, const I *last_row, const I *starts, const I *col
     }
 }
 
-// Rows first..last of the upper triangle of X'X. A feature's row of the result stays in cache while the rows of X that
-// hold the feature are walked; `cursors` remember where in each of those rows the feature stands.
+// Rows first..last of the upper triangle of X'X. The feature's row of the result stays in cache while the rows of X
+// with that feature are read; `cursors` hold the place of the feature in each of those rows.
 template <typename I, typename S>
 void gram(Vector<const I> indptr, Vector<const I> indices, Vector<const float> data, Vector<const I> column_indptr,
           Vector<const I> column_rows, int64_t first, int64_t last, Matrix<S> out) {

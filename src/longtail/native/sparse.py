@@ -1,4 +1,4 @@
-"""Plain NumPy and SciPy twins of the sparse products."""
+"""SciPy twins of the sparse products."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from longtail.arrays import Array
 
 
 def _csr(indptr: Array, indices: Array, data: Array, width: int) -> Any:
-    """The matrix of these rows; `indptr` may be cut out of a longer one and need not start at 0."""
+    """The matrix of these rows; `indptr` may be a slice of a longer one that does not start at 0."""
     entries = slice(indptr[0], indptr[-1])
     return sparse.csr_array((data[entries], indices[entries], indptr - indptr[0]), shape=(len(indptr) - 1, width))
 
 
 def multiply(indptr: Array, indices: Array, data: Array, dense: Array, out: Array) -> None:
-    """Write the product of a CSR matrix and a dense one into `out`."""
+    """Write the product of a CSR matrix and a dense matrix to `out`."""
     out[:] = _csr(indptr, indices, data, dense.shape[0]) @ dense
 
 
@@ -30,7 +30,7 @@ def multiply_sparse(
     right_data: Array,
     out: Array,
 ) -> None:
-    """Write the product of two CSR matrices into the dense `out`, summed in its precision."""
+    """Write the product of two CSR matrices to the dense `out`, summed in its precision."""
     left = _csr(indptr, indices, data.astype(out.dtype, copy=False), len(right_indptr) - 1)
     out[:] = (left @ _csr(right_indptr, right_indices, right_data, out.shape[1])).toarray()
 
@@ -45,10 +45,10 @@ def gram(
     last: int,
     out: Array,
 ) -> None:
-    """Write rows `first` to `last` of the upper triangle of X'X into `out`; the lower triangle is left alone.
+    """Write rows `first` to `last` of the upper triangle of X'X to `out`; the lower triangle is not changed.
 
-    `column_indptr` and `column_rows` list, for each feature, the rows of X that hold it (the transpose of X). Sums have
-    the precision of `out`.
+    `column_indptr` and `column_rows` list the rows of X that have each feature (the transpose of X). Sums have the
+    precision of `out`.
     """
     width = out.shape[1]
     X = _csr(indptr, indices, data.astype(out.dtype, copy=False), width)

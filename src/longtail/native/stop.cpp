@@ -5,7 +5,7 @@
 namespace nb = nanobind;
 
 void Stop::look() {
-    // Rare enough to cost nothing, though it may have to wait for the interpreter lock; soon enough for who interrupts.
+    // Rare enough to cost nothing, although it may wait for the interpreter lock; often enough for an interrupt.
     constexpr std::chrono::milliseconds between_looks(50);
     steps_ = 0;
     const Clock::time_point now = Clock::now();

@@ -1,4 +1,4 @@
-// A kernel that can run for long looks now and then whether its caller still wants what it does.
+// Kernels that can run for long check regularly whether they should stop.
 #pragma once
 
 #include <chrono>
@@ -6,8 +6,8 @@
 
 class Stop {
   public:
-    // Count steps of work, of about a nanosecond each. Throws where a signal's handler raises, or where the work is one
-    // of several blocks of which one failed (longtail.parallel.check_stop).
+    // Count steps of work, of about a nanosecond each. Throws if a signal handler raises, or if the work should stop
+    // because another block failed (longtail.parallel.check_stop).
     void count(size_t steps) {
         steps_ += steps;
         if (steps_ >= steps_between_clocks) look();

@@ -1,5 +1,5 @@
-// Texts to counts of tokens: the token rule over UTF-8, vocabularies keyed by bytes, and tf-idf weights.
-// Kept tokens are written one after the other with a blank between, so that a run of words is a slice of bytes.
+// Texts to token counts: the token rule over UTF-8, vocabularies keyed by bytes, and tf-idf weights. Tokens are written
+// with a blank between them, so that an n-gram is a slice of bytes.
 #include "kernels.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace {
 constexpr size_t page_size = 256, page_count = 0x110000 / page_size;
 constexpr uint32_t stands_alone = 0x80000000;
 
-// What each byte below 128 becomes; 0 ends a token. The bytes of longer characters end the plain loop too.
+// Replacement of each byte below 128; 0 ends a token. The bytes of longer characters end the fast loop too.
 constexpr std::array<char, 256> make_ascii() {
     std::array<char, 256> table{};
     for (int c = '0'; c <= '9'; ++c) table[static_cast<size_t>(c)] = static_cast<char>(c);
@@ -47,7 +47,7 @@ nb::object hand_over(std::vector<T> &&values) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
-// What code points become, asked of Python page by page as they are met, so that its Unicode tables are the only ones.
+// Replacements of code points, requested from Python page by page, so that its Unicode tables are the only ones.
 class CodePoints {
    public:
     explicit CodePoints(nb::object page) : page_(std::move(page)) {}
@@ -84,7 +84,7 @@ class CodePoints {
         const uint32_t *expected = nullptr;
         if (pages_[number].compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
             return fresh.release();
-        return expected;  // another thread was quicker
+        return expected;  // another thread was faster
     }
 
     nb::object page_;
@@ -96,8 +96,8 @@ struct Rule {
     size_t min_length, shortest, longest;
 };
 
-// Where the bytes of the texts are: in the strings themselves where those are ASCII, else in encoded copies.
-// The list keeps them alive; both end in a zero byte.
+// The bytes of the texts: in the strings themselves if they are ASCII, else in encoded copies. The list keeps them
+// alive; both end in a zero byte.
 std::vector<std::string_view> bytes_of(const nb::list &texts) {
     std::vector<std::string_view> views;
     views.reserve(nb::len(texts));
@@ -121,7 +121,7 @@ uint64_t random_seed() {
     std::random_device device;
     return (static_cast<uint64_t>(device()) << 32) ^ device();
 }
-// Differs from process to process, so that no text can be made whose words all fall into one place.
+// Different in each process, so that nobody can craft a text whose words all collide.
 const uint64_t seed = random_seed();
 
 void prefetch(const void *p) {
@@ -163,11 +163,11 @@ uint64_t hash_of(std::string_view key) {
     return mix(mix(hash, rest), 0xa0761d6478bd642fu);
 }
 
-// The tokens of one text at a time; its memory is used again for the next.
+// The tokens of one text; the memory is reused for the next.
 class Tokens {
    public:
     void read(std::string_view text, const Rule &rule) {
-        // No character grows to more than twice its bytes, and each has room for the blank behind it.
+        // No character grows to more than twice its bytes, including the blank after it.
         if (buffer_.size() < 2 * text.size() + 8) buffer_.resize(2 * text.size() + 8);
         ends_.clear();
         const char *p = text.data(), *end = p + text.size();
@@ -213,8 +213,8 @@ class Tokens {
         close();
     }
 
-    // Every run of `shortest` to `longest` neighbouring tokens, as `visit(run, hash)`. `soon` is told of each some time
-    // before, and `next` shortly before, so that the memory it will be looked up in is on its way.
+    // All n-grams of `shortest` to `longest` tokens, as `visit(run, hash)`. `soon` is called some time before and
+    // `next` shortly before each visit, so that both can prefetch the memory for the lookup.
     template <typename Soon, typename Next, typename Visit>
     void for_each(const Rule &rule, Soon soon, Next next, Visit visit) {
         constexpr size_t far = 16, near = 8;
@@ -275,13 +275,13 @@ class Tokens {
     }
 
     std::vector<char> buffer_;
-    std::vector<size_t> ends_;  // of the tokens in the buffer; each begins one blank behind the end of the one before
+    std::vector<size_t> ends_;  // of the tokens in the buffer; each starts one blank after the previous one
     std::vector<uint64_t> hashes_;
     Stop stop_;
 };
 
-// Keys of bytes and their ids, by open addressing. Half of the hash finds the slot, the other half is kept in it so that
-// almost every key that differs is told apart without a look at its bytes. The length of a key stands before it.
+// Byte keys and their ids, by open addressing. Half of the hash selects the slot; the other half is stored in it, so
+// that almost every different key is rejected without reading its bytes. Each key is preceded by its length.
 class Keys {
    public:
     explicit Keys(size_t expected) : slots_(slots_for(expected)) {}
@@ -336,7 +336,7 @@ class Keys {
         return {bytes_.data() + place + sizeof(uint64_t), static_cast<size_t>(read64(bytes_.data() + place))};
     }
 
-    // Where the key is, or would go.
+    // The slot of the key, or the free slot where it would go.
     size_t slot(std::string_view key, uint64_t hash) const {
         const size_t mask = slots_.size() - 1;
         const uint32_t tag = static_cast<uint32_t>(hash >> 32);
@@ -373,7 +373,7 @@ class Keys {
     std::vector<size_t> places_;
 };
 
-// A set of numbers below a limit that gives them back in ascending order: bits, and a bit for each word of bits.
+// A set of numbers below a limit that returns them in ascending order: bits, and one bit for each word of bits.
 class NumberSet {
    public:
     explicit NumberSet(size_t limit) : bits_(limit / 64 + 1), words_(bits_.size() / 64 + 1) {}
@@ -406,7 +406,7 @@ class NumberSet {
     std::vector<uint64_t> bits_, words_;
 };
 
-// Rows of counts: the columns of each row in the order they were met.
+// Rows of counts, with the columns of each row in the order of first occurrence.
 struct Counts {
     std::vector<int64_t> ends{0};
     std::vector<int32_t> columns;
@@ -417,7 +417,7 @@ struct Counts {
     }
 };
 
-// A fixed vocabulary. Any number of threads may count with it at a time.
+// A fixed vocabulary. Several threads may count with it at the same time.
 class Vocabulary {
    public:
     Vocabulary(Vector<const uint8_t> text, Vector<const int64_t> offsets) : keys_(offsets.shape(0) - 1) {
@@ -449,7 +449,7 @@ class Vocabulary {
     struct Scratch {
         explicit Scratch(size_t features) : times(features), met(features) {}
         Tokens tokens;
-        std::vector<uint32_t> times;  // of each feature in the text at hand, 0 between texts
+        std::vector<uint32_t> times;  // of each feature in the current text; 0 between texts
         NumberSet met;
     };
 
@@ -491,7 +491,7 @@ class Vocabulary {
     std::vector<std::unique_ptr<Scratch>> spare_;
 };
 
-// A vocabulary that learns every feature it meets, and in how many texts. For one thread at a time.
+// A vocabulary that adds every feature it meets and counts its texts. For one thread at a time.
 class GrowingVocabulary {
    public:
     nb::tuple count(const nb::list &texts, CodePoints &code_points, size_t min_length, size_t shortest, size_t longest,
@@ -526,7 +526,7 @@ class GrowingVocabulary {
         return hand_over(std::move(found));
     }
 
-    // The ids in the order of their bytes, which is that of their code points.
+    // The ids sorted by bytes, which is code-point order.
     nb::object sorted(Vector<const int64_t> ids) const {
         std::vector<int64_t> order(ids.shape(0));
         const int64_t *given = ids.data();
@@ -567,7 +567,7 @@ class GrowingVocabulary {
 
    private:
     struct Entry {
-        int64_t frequency = 0, row = -1, times = 0;  // the last text it was met in, and how often there
+        int64_t frequency = 0, row = -1, times = 0;  // row and times: the last text with the feature, and its count there
     };
 
     int32_t find_or_add(std::string_view token, uint64_t hash) {
@@ -603,7 +603,7 @@ class GrowingVocabulary {
     int64_t row_ = 0;
 };
 
-// Rows of counts with other column numbers below `limit`, ascending; columns numbered -1 are left out.
+// Rows of counts with new, ascending column numbers below `limit`; columns numbered -1 are dropped.
 nb::tuple renumber(Vector<const int64_t> ends, Vector<const int32_t> columns, Vector<const float> values,
                    Vector<const int32_t> numbers, size_t limit) {
     Counts counts;

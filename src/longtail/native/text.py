@@ -1,7 +1,7 @@
-"""Plain Python twin of the text kernels: tokens, counts by a fixed or a growing vocabulary, and tf-idf weights.
+"""Python twin of the text kernels: tokens, counts by a fixed or growing vocabulary, and tf-idf weights.
 
-Texts come as a list of ASCII `str` and of `bytes` in UTF-8, lone surrogates passed through. Tables of strings are their
-UTF-8 bytes end to end and the offsets of the pieces, as a saved model holds them.
+Texts are a list of ASCII `str` or UTF-8 `bytes`, in which lone surrogates are allowed. A string table is the
+concatenated UTF-8 bytes and their offsets, as in a saved model.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ STANDS_ALONE = 0x80000000
 
 
 class CodePoints(dict[int, str]):
-    """What each code point becomes, asked page by page as code points are met.
+    """Maps each code point to its replacement; pages are computed when a code point is first met.
 
-    ``page(number)`` gives the 256 code points from ``256 * number`` as uint32: 0 for a blank, else the code point it
-    becomes, plus `STANDS_ALONE` where it is a token by itself.
+    ``page(number)`` returns the replacements of the 256 code points from ``256 * number`` as uint32: 0 for a blank,
+    else a code point, plus `STANDS_ALONE` if it is a token by itself.
     """
 
     def __init__(self, page: Callable[[int], Array]) -> None:
@@ -41,7 +41,7 @@ class CodePoints(dict[int, str]):
         return self[point]
 
     def tokens(self, text: Text, min_length: int) -> list[str]:
-        """The lower-case tokens of a text; those that stand alone are kept whatever their length."""
+        """The lower-case tokens of a text; single-character tokens that stand alone are always kept."""
         if isinstance(text, bytes):
             text = text.decode("utf-8", "surrogatepass")
         tokens = text.translate(self).split()
@@ -49,7 +49,7 @@ class CodePoints(dict[int, str]):
 
 
 def word_ngrams(tokens: list[str], shortest: int, longest: int) -> Iterator[str]:
-    """Every run of `shortest` to `longest` neighbouring tokens, joined by a blank.
+    """All n-grams of `shortest` to `longest` tokens, joined by blanks.
 
     >>> list(word_ngrams(["new", "york", "city"], 1, 2))
     ['new', 'york', 'city', 'new york', 'york city']
@@ -61,8 +61,16 @@ def word_ngrams(tokens: list[str], shortest: int, longest: int) -> Iterator[str]
             yield from map(" ".join, zip(*(tokens[start:] for start in range(length)), strict=False))
 
 
+def _ngrams(
+    texts: list[Text], code_points: CodePoints, min_length: int, shortest: int, longest: int
+) -> Iterator[Iterator[str]]:
+    for text in texts:
+        check_stop()
+        yield word_ngrams(code_points.tokens(text, min_length), shortest, longest)
+
+
 class _Counts:
-    """Rows of counts as they are read, in flat arrays."""
+    """Rows of counts under construction, in flat arrays."""
 
     def __init__(self) -> None:
         self._columns = array("i")
@@ -85,7 +93,7 @@ class _Counts:
 
 
 class Vocabulary:
-    """A fixed vocabulary. Any number of threads may count with it at a time."""
+    """A fixed vocabulary. Several threads may count with it at the same time."""
 
     def __init__(self, text: Array, offsets: Array) -> None:
         self._positions = {name: position for position, name in enumerate(strings(text, offsets))}
@@ -93,18 +101,16 @@ class Vocabulary:
     def count(
         self, texts: list[Text], code_points: CodePoints, min_length: int, shortest: int, longest: int
     ) -> tuple[Array, Array, Array]:
-        """Rows of counts of the known features, columns ascending."""
+        """Rows of counts of the known features, with ascending columns."""
         found = _Counts()
-        for text in texts:
-            check_stop()
-            tokens = code_points.tokens(text, min_length)
-            counts = Counter(map(self._positions.get, word_ngrams(tokens, shortest, longest)))
+        for ngrams in _ngrams(texts, code_points, min_length, shortest, longest):
+            counts = Counter(map(self._positions.get, ngrams))
             found.add(sorted((column, times) for column, times in counts.items() if column is not None))
         return found.arrays()
 
 
 class GrowingVocabulary:
-    """A vocabulary that learns every feature it meets, and in how many texts. For one thread at a time."""
+    """A vocabulary that adds every feature it meets and counts its texts. For one thread at a time."""
 
     def __init__(self) -> None:
         self._positions: defaultdict[str, int] = defaultdict()
@@ -114,34 +120,32 @@ class GrowingVocabulary:
     def count(
         self, texts: list[Text], code_points: CodePoints, min_length: int, shortest: int, longest: int, keep: bool
     ) -> tuple[Array, Array, Array]:
-        """Rows of counts by the ids features were given when first met; empty rows unless `keep`."""
+        """Rows of counts by feature ids, which are given in the order of first occurrence; empty rows unless `keep`."""
         found = _Counts()
-        for text in texts:
-            check_stop()
-            tokens = code_points.tokens(text, min_length)
-            counts = Counter(map(self._positions.__getitem__, word_ngrams(tokens, shortest, longest)))
+        for ngrams in _ngrams(texts, code_points, min_length, shortest, longest):
+            counts = Counter(map(self._positions.__getitem__, ngrams))
             self._frequencies.update(counts.keys())
             found.add(counts.items() if keep else ())
         return found.arrays()
 
     def merge(self, other: GrowingVocabulary) -> Array:
-        """Take in what `other` has met; returns the ids its features have here."""
+        """Add the features and counts of `other`; return the ids of its features here."""
         ids = [self._positions[name] for name in other._positions]
         for position, own in enumerate(ids):
             self._frequencies[own] += other._frequencies[position]
         return np.array(ids, dtype=np.int32)
 
     def frequencies(self) -> Array:
-        """The number of texts of each feature, by id."""
+        """The number of texts with each feature, by id."""
         return np.array([self._frequencies[position] for position in range(len(self._positions))], dtype=np.int64)
 
     def sorted(self, ids: Array) -> Array:
-        """The ids with their features in code-point order."""
+        """The ids, sorted by feature in code-point order."""
         names = np.array(list(self._positions), dtype=object)
         return ids[np.argsort(names[ids], kind="stable")]
 
     def tokens(self, ids: Array) -> tuple[Array, Array]:
-        """The features of `ids` as a table of strings."""
+        """The features of `ids` as a string table."""
         names = list(self._positions)
         encoded = [names[position].encode("utf-8") for position in ids.tolist()]
         offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
@@ -150,7 +154,7 @@ class GrowingVocabulary:
 
 
 def renumber(ends: Array, columns: Array, values: Array, numbers: Array, limit: int) -> tuple[Array, Array, Array]:
-    """Rows of counts with other column numbers below `limit`, ascending; columns numbered -1 are left out."""
+    """Rows of counts with new, ascending column numbers below `limit`; columns numbered -1 are dropped."""
     columns = numbers[columns]
     kept = columns >= 0
     rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))[kept]
@@ -161,7 +165,7 @@ def renumber(ends: Array, columns: Array, values: Array, numbers: Array, limit: 
 
 
 def scale_rows(ends: Array, columns: Array, values: Array, weights: Array) -> None:
-    """Multiply each value by the weight of its column, then divide each row by its Euclidean length, in place."""
+    """Multiply each value by the weight of its column, then scale each row to length 1, in place."""
     values *= weights[columns]
     n_rows = len(ends) - 1
     rows = np.repeat(np.arange(n_rows), np.diff(ends))
@@ -169,7 +173,7 @@ def scale_rows(ends: Array, columns: Array, values: Array, weights: Array) -> No
 
 
 def ascending(text: Array, offsets: Array) -> bool:
-    """Whether the strings of a table are distinct and in code-point order."""
+    """Whether the strings of a table are distinct and sorted by code point."""
     content, edges = text.tobytes(), offsets.tolist()
     return all(first < second for first, second in pairwise(content[b:e] for b, e in pairwise(edges)))
 

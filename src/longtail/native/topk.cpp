@@ -1,4 +1,4 @@
-// The k best labels of each row, kept while the labels pass by in blocks.
+// The k best labels of each row, updated block by block of labels.
 #include "kernels.h"
 
 #include <optional>
@@ -38,7 +38,7 @@ void update_topk(Matrix<const float> scores, int64_t first_label, std::optional<
         for (size_t j = next_above(row, 0, width, best[k - 1]); j < width; j = next_above(row, j + 1, width, best[k - 1])) {
             if (allowed && !allowed[j]) continue;
             size_t place = k - 1;
-            // Labels come in ascending order: going in behind equal scores gives ties to the lowest label.
+            // Labels come in ascending order, so inserting after equal scores gives ties to the lowest label.
             for (; place > 0 && best[place - 1] < row[j]; --place) {
                 best[place] = best[place - 1];
                 labels[place] = labels[place - 1];

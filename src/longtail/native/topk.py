@@ -1,4 +1,4 @@
-"""Plain NumPy twin of the running top-k."""
+"""NumPy twin of the running top-k."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from longtail.arrays import Array
 
 
 def update_topk(scores: Array, first_label: int, mask: Array | None, best_labels: Array, best_scores: Array) -> None:
-    """Let the scores of labels `first_label` onwards compete for the k best of each row, in place.
+    """Update the k best labels of each row, in place, with the scores of a block of labels from `first_label`.
 
-    Blocks must come in ascending order of labels. Ties go to the lowest label; a label outside `mask`, or with a
-    score of -inf or NaN, never enters. Start with labels -1 and scores -inf.
+    Blocks must come in ascending order of labels. Ties go to the lowest label. Labels outside `mask`, or with a score
+    of
+    -inf or NaN, are ignored. Start with labels -1 and scores -inf.
     """
     width = scores.shape[1]
     if mask is not None:

@@ -1,12 +1,13 @@
 // Beam search through trees of linear classifiers.
 //
-// The weights of a node's children are stored in blocks of up to 256 children, feature by feature: a directory finds the
-// features of a bucket (features with the same high bits), each feature has the low bits of its number and a count of
-// weights, each weight its child; a block in which most weights are there has one for every child instead. Rows are led
-// through the tree level by level, all rows of a node one after another, so that the node's weights are read into the
-// cache once; where enough rows meet at a node its directory is spread out into a table first, or all its weights into a
-// dense matrix. Whatever the arrays of the blocks hold, no read goes beyond them: they may be mapped from a file that
-// nobody has read through. Only the hierarchy, `pointers` and `children`, is trusted.
+// The weights of a node's children are stored in blocks of up to 256 children, feature by feature. A directory finds
+// the features of a bucket (features with the same high bits); each feature has the low bits of its number and its
+// number of weights; each weight has its child. A block with most weights present stores one for every child instead.
+//
+// The search goes level by level and handles all rows of a node together, so that the node's weights are read into the
+// cache once. If enough rows meet at a node, its directory is first expanded into a table, or its weights into a dense
+// matrix. Reads never go beyond the arrays of the blocks, whatever they hold: they may be mapped from a file that was
+// not verified. Only the hierarchy, `pointers` and `children`, is trusted.
 #include "kernels.h"
 
 #include <algorithm>
@@ -25,13 +26,13 @@
 namespace {
 
 constexpr size_t block_children = 256;
-constexpr uint8_t dense_block = 0x80;  // flag beside the shift of a block
-// Labels that each of several trees puts forward; a label that a tree does not put forward gets nothing from it.
+constexpr uint8_t dense_block = 0x80;  // flag stored with the shift of a block
+// Minimum number of labels that each of several trees proposes; a tree contributes nothing to other labels.
 constexpr size_t few_proposed = 32;
 constexpr size_t few_rows = 32;
 constexpr size_t largest_spread = size_t{1} << 24;  // weights
 constexpr uint32_t absent = 0xFFFFFFFFu;
-// Keeps classifiers that are all sure, with margins above 1, apart.
+// Separates classifiers that all have margins above 1.
 constexpr float apart = 0.01f;
 constexpr float nothing = -std::numeric_limits<float>::infinity();
 
@@ -49,7 +50,7 @@ struct Tree {
     std::optional<std::pair<float, float>> sigmoid;
     std::vector<float> knots, values;
 
-    // Never 0, so that what was found differs from what was not, however small it is.
+    // Never 0, so that a label that was found differs from one that was not.
     float probability(float log_score) const {
         return std::max(calibrated(log_score), std::numeric_limits<float>::min());
     }
@@ -75,7 +76,7 @@ struct Scored {
     }
 };
 
-// The best few of what passes by, as a heap whose front is the worst of them.
+// The best few of a stream, as a heap whose front is the worst of them.
 class Best {
   public:
     Best(size_t rows, size_t places) : places_(places), held_(rows, 0), all_(rows * places) {}
@@ -93,13 +94,13 @@ class Best {
             std::push_heap(heap, heap + held);
         }
     }
-    // The best of `row`, best first; the heap is used up.
+    // The best of `row`, best first; this empties the heap.
     std::pair<const Scored *, size_t> sorted(size_t row) {
         Scored *heap = all_.data() + row * places_;
         std::sort_heap(heap, heap + held_[row]);
         return {heap, held_[row]};
     }
-    // What a newcomer must beat.
+    // The score that a new entry must exceed.
     float floor(size_t row) const { return held_[row] == places_ ? all_[row * places_].score : nothing; }
     void clear() { std::fill(held_.begin(), held_.end(), 0); }
 
@@ -122,7 +123,7 @@ struct Rows {
     size_t first, count;
 };
 
-// The part of a tree's arrays that belongs to one block of children of a node, every length made to fit.
+// The part of a tree's arrays that belongs to one block of children, with every length clamped to the arrays.
 struct Block {
     const uint32_t *bucket_rows, *bucket_weights;
     size_t buckets, rows, weights, children;
@@ -156,14 +157,14 @@ struct Block {
         full_weights = tree.short_weights ? nullptr : tree.weights->data() + weight;
     }
 
-    // The rows of a bucket, and where their weights begin.
+    // The rows of a bucket, and where their weights start.
     void bucket(size_t number, size_t &row, size_t &end, size_t &weight) const {
         row = std::min<size_t>(bucket_rows[number], rows);
         end = number + 1 < buckets ? std::min<size_t>(bucket_rows[number + 1], rows) : rows;
         weight = bucket_weights[number];
     }
 
-    // The weights of a feature: their number, from `weight` on.
+    // The weights of a feature: their number, starting at `weight`.
     size_t find(uint32_t feature, size_t &weight) const {
         const size_t number = feature >> shift;
         if (number >= buckets) return 0;
@@ -175,8 +176,7 @@ struct Block {
         return within(weight, counts[row] + size_t{1});
     }
 
-    // How many of `count` weights from `weight` on there really are. A dense block has them for every child or not at
-    // all.
+    // The number of weights that exist, of `count` from `weight` on. A dense block has one for every child, or none.
     size_t within(size_t weight, size_t count) const {
         const size_t left = weight < weights ? weights - weight : 0;
         if (dense) return left >= children ? children : 0;
@@ -188,8 +188,8 @@ constexpr size_t strip = lanes::width;
 constexpr size_t panel_columns = 4 * strip;
 constexpr size_t rows_at_once = 256;
 
-// Add what the features of a row say about each child. `table`, where there is one, has the place and number of the
-// weights of every feature; without it they are looked up.
+// Add the contributions of a row's features to each child. `table`, if given, has the place and number of the weights
+// of every feature; without it they are looked up.
 template <typename Weight>
 inline __attribute__((always_inline)) void walk(const Block &block, const Weight *weights, const uint32_t *table,
                                                 const int32_t *features, const float *values, size_t length,
@@ -212,7 +212,7 @@ inline __attribute__((always_inline)) void walk(const Block &block, const Weight
             continue;
         }
         const uint8_t *slots = block.slots + weight;
-        // The products of a strip are computed together, then each goes to its child.
+        // The products of a strip are computed together, then added to their children.
         for (; count >= strip; count -= strip, w += strip, slots += strip) {
             float products[strip];
             for (size_t i = 0; i < strip; ++i) products[i] = static_cast<float>(w[i]) * value;
@@ -232,9 +232,8 @@ LONGTAIL_WIDE void walk_full(const Block &block, const uint32_t *table, const in
     walk(block, block.full_weights, table, features, values, length, scores);
 }
 
-// A block spread out for the many rows that meet at it: the row of every feature, and dense rows of weights. The columns
-// are kept in panels of 32, a panel with all its rows after another, so that a panel stays in the cache while the rows of
-// features pass by.
+// A block expanded for many rows: the row of every feature, and dense rows of weights. Columns are in panels of 32,
+// panel by panel, so that a panel stays in the cache while rows of features are read.
 struct Spread {
     std::vector<uint32_t> row_of;
     std::vector<float> weights;
@@ -249,7 +248,7 @@ struct Hit {
     float value;
 };
 
-// A sum has its terms in the order of the features, as `walk` has, so that the two agree in every bit.
+// Sums have their terms in the order of the features, as in `walk`, so that both agree in every bit.
 template <size_t N>
 inline __attribute__((always_inline)) void add_columns(const float *panel, const Hit *hit, const Hit *end, float *scores) {
     lanes::Lanes sums[N] = {};
@@ -260,7 +259,7 @@ inline __attribute__((always_inline)) void add_columns(const float *panel, const
     for (size_t v = 0; v < N; ++v) lanes::store(scores + v * strip, sums[v]);
 }
 
-// Scores of all children, for rows whose hits lie between neighbouring `bounds`.
+// Scores of all children, for rows whose hits lie between consecutive `bounds`.
 LONGTAIL_WIDE void walk_spread(const Spread &spread, const Hit *hits, const size_t *bounds, size_t n_rows, float *scores) {
     for (size_t column = 0; column < spread.width; column += panel_columns) {
         const float *panel = spread.panel(column);
@@ -277,7 +276,7 @@ LONGTAIL_WIDE void walk_spread(const Spread &spread, const Hit *hits, const size
     }
 }
 
-// What a search works with, kept from node to node.
+// Working memory of a search, kept from node to node.
 struct Scratch {
     Stop stop;
     std::vector<uint32_t> table;
@@ -287,7 +286,7 @@ struct Scratch {
     std::vector<float> scores;
 };
 
-// Nothing that is found makes a node not worth a visit.
+// A floor that no node falls below.
 struct Unbounded {
     float operator()(size_t) const { return nothing; }
 };
@@ -326,8 +325,8 @@ class TreeSearch {
         }
     }
 
-    // Scores of trees become probabilities p = sigmoid(slope * log score + offset) (knots of length 0), or are read
-    // from a table over log scores.
+    // Map the log scores of trees to probabilities p = sigmoid(slope * log score + offset) (knots of length 0), or
+    // interpolate them in a table.
     void calibrate(size_t tree, float slope, float offset, Vector<const float> knots, Vector<const float> values) {
         Tree &one = trees_.at(tree);
         one.sigmoid.reset();
@@ -350,7 +349,7 @@ class TreeSearch {
         Best best(rows.count, k);
         const auto factor = [factors](int64_t label) { return factors ? factors[label] : 1.0f; };
         if (trees_.size() == 1) {
-            // One tree ranks by the logarithm, which does not run out of digits; its calibration is monotone.
+            // A single tree ranks by the log score, which does not underflow; its calibration is monotone.
             search(trees_[0], rows, static_cast<size_t>(beam), mask, [&](uint32_t row, int64_t label, float log_score) {
                 best.offer(row, {factors ? log_score + std::log(factors[label]) : log_score, label});
             }, [&](size_t row) { return best.floor(row); });
@@ -379,7 +378,7 @@ class TreeSearch {
         }
     }
 
-    // Every label that the beam reaches: `scores`, zero so far, is rows x labels.
+    // All labels that the beam reaches: `scores`, initially zero, is rows x labels.
     void all(Vector<const int64_t> indptr, Vector<const int32_t> indices, Vector<const float> data, int64_t first,
              int64_t last, int64_t beam, std::optional<Vector<const float>> label_factors, Matrix<float> scores) const {
         const Rows rows{indptr.data(), indices.data(), data.data(), static_cast<size_t>(first),
@@ -395,7 +394,7 @@ class TreeSearch {
             }, Unbounded());
     }
 
-    // The nodes that the beam visits, as (row, node, log score) grouped by node in ascending order; the root is not among them.
+    // The nodes that the beam visits, as (row, node, log score) in ascending order of nodes, without the root.
     nb::tuple visited(size_t tree, Vector<const int64_t> indptr, Vector<const int32_t> indices, Vector<const float> data,
                       int64_t first, int64_t last, int64_t beam) const {
         const Rows rows{indptr.data(), indices.data(), data.data(), static_cast<size_t>(first),
@@ -430,9 +429,9 @@ class TreeSearch {
         return open;
     }
 
-    // Lead all rows through a tree; `emit(row, label, log score)` for every label of the last nodes they visit. A row's
-    // nodes of a level are visited best first, and no label below a node scores higher than what the node gives it: those
-    // that give less than `floor(row)`, what a label must beat by then, are left out.
+    // Search a tree for all rows; calls `emit(row, label, log score)` for every label of the last nodes they visit. The
+    // nodes of a row on a level are visited best first, and no label below a node scores higher than the node. Nodes
+    // below `floor(row)`, the score that a label must exceed by then, are skipped.
     template <typename Emit, typename Floor>
     void search(const Tree &tree, const Rows &rows, size_t beam, const bool *mask, Emit emit, Floor floor,
                 std::vector<Visit> *seen = nullptr) const {
@@ -450,8 +449,8 @@ class TreeSearch {
         Scratch scratch;
         while (!level.empty()) {
             next.clear();
-            // Rows alone take their nodes one by one, to leave out as many as can be; rows in company take twice as many
-            // in each round, so that many meet at a node.
+            // A single row takes its nodes one by one, to skip as many as possible. Several rows take twice as many in
+            // each round, so that many meet at a node.
             for (size_t place = 0, size = 1; place < beam; place += size) {
                 size = rows.count < few_rows ? 1 : place + 1;
                 round.clear();
@@ -487,7 +486,7 @@ class TreeSearch {
         });
     }
 
-    // Score the children of one node for the rows that came to it.
+    // Score the children of one node for the rows that reached it.
     template <typename Emit, typename Floor>
     void descend(const Tree &tree, const Rows &rows, const Visit *visit, const Visit *end, const bool *mask,
                  const std::vector<char> &open, Best &next, Emit &emit, Floor &floor, bool nodes_only,
@@ -504,12 +503,12 @@ class TreeSearch {
             const auto labels = static_cast<size_t>(std::count_if(child, child + count, [](int64_t id) { return id < 0; }));
             if (nodes_only && labels == count) continue;
             scratch.stop.count(features + block.rows);
-            // What a walk costs, in strips of a dense matrix: a single weight that goes to its child costs about four, as
-            // the features that rows have are those with the most weights. Spreading out the directory costs a write per
-            // feature of the node, spreading out the weights a dense matrix.
+            // The cost of a walk, in strips of a dense matrix: a single weight costs about four, because the features
+            // of rows are those with the most weights. Expanding the directory costs a write per feature of the node,
+            // expanding the weights a dense matrix.
             const size_t width = (count + strip - 1) / strip * strip;
             const size_t sparse_cost = 4 * features * (block.weights / std::max<size_t>(1, block.rows) + 1);
-            // The first time a place for every feature must be made.
+            // The first time, a place for every feature must be made.
             const size_t dense_places = scratch.spread.row_of.empty() ? n_features_ / strip : 0;
             const size_t table_places = scratch.table.empty() ? n_features_ / strip : 0;
             const size_t dense_cost =
@@ -546,7 +545,8 @@ class TreeSearch {
         }
     }
 
-    // Offer what is good enough among children, so many of them labels, whose linear scores are `scores`.
+    // Offer the children that are good enough; the given number of them are labels, and `scores` are their linear
+    // scores.
     template <typename Emit, typename Floor>
     void offer_children(const Tree &tree, const Visit &visit, size_t edge, size_t count, size_t labels, const bool *mask,
                         const std::vector<char> &open, float *scores, Best &next, Emit &emit, Floor &floor) const {
@@ -554,7 +554,7 @@ class TreeSearch {
         const int64_t *children = tree.children.data() + edge;
         for (size_t i = 0; i < count; ++i) scores[i] = scores[i] * scales[i] + intercepts[i];
         const float to_labels = path_weight_ * visit.log_score, to_nodes = visit.log_score;
-        // Most children are far from good enough, which the margin tells without a logarithm.
+        // Most children are far from good enough, which the margin shows without a logarithm.
         float label_floor = floor(visit.row), node_floor = next.floor(visit.row);
         const auto needed = [&] {
             const float label = labels > 0 ? least_margin(to_labels, label_floor) : -nothing;
@@ -567,7 +567,7 @@ class TreeSearch {
             const int64_t child = children[i];
             if (mask && !(child < 0 ? mask[~child] : open[static_cast<size_t>(child)])) continue;
             const float log_score = (child < 0 ? to_labels : to_nodes) + log_probability(scores[i]);
-            if (!(log_score > nothing)) continue;  // not a number, out of weights that are none
+            if (!(log_score > nothing)) continue;  // NaN, from damaged weights
             if (child < 0)
                 emit(visit.row, ~child, log_score);
             else
@@ -580,7 +580,8 @@ class TreeSearch {
         }
     }
 
-    // A margin below which a child on a path of this log score stays below the floor, with room for rounding.
+    // A margin below which a child on a path with this log score stays below the floor, with a safety distance for
+    // rounding.
     float least_margin(float path, float floor) const {
         if (!(floor > nothing)) return nothing;
         const float apart_by = std::max(0.0f, path - floor);
@@ -592,7 +593,7 @@ class TreeSearch {
         return at_most(margin) - apart * std::exp(-std::max(-4.0f, margin));
     }
 
-    // No less than the log probability.
+    // An upper bound on the log probability.
     float at_most(float margin) const {
         if (logistic_) return margin > 0 ? 0.0f : margin;
         const float missing = margin >= 1.0f ? 0.0f : 1.0f - margin;
@@ -603,7 +604,7 @@ class TreeSearch {
         return static_cast<size_t>(rows.indptr[rows.first + row + 1] - rows.indptr[rows.first + row]);
     }
 
-    // table[feature]: where the weights of the feature begin, and how many there are.
+    // table[feature]: where the weights of the feature start, and how many there are.
     void spread_directory(const Block &block, std::vector<uint32_t> &table) const {
         if (table.size() != n_features_) table.assign(n_features_, absent);
         for_each_feature(block, [&](size_t feature, size_t weight, size_t count) {
@@ -631,7 +632,7 @@ class TreeSearch {
         });
     }
 
-    // The features of some rows that have weights, row after row.
+    // The features of some rows that have weights, row by row.
     static void find_hits(const std::vector<uint32_t> &row_of, const Rows &rows, const Visit *from, const Visit *to,
                           Scratch &scratch) {
         size_t most = 0, found = 0;
@@ -659,7 +660,7 @@ class TreeSearch {
         for (size_t bucket = 0; bucket < block.buckets; ++bucket) {
             size_t row, end, weight;
             block.bucket(bucket, row, end, weight);
-            if (row < done) continue;  // a damaged directory must not make the same features pass again and again
+            if (row < done) continue;  // a damaged directory must not make the same features repeat
             done = std::max(row, end);
             for (; row < end; ++row) {
                 const size_t feature = (bucket << block.shift) + block.lows[row], count = block.counts[row] + size_t{1};
@@ -670,7 +671,7 @@ class TreeSearch {
         }
     }
 
-    // Sum what the trees propose, row by row, and share it among them.
+    // Sum the proposals of the trees, row by row, and divide by their number.
     template <typename Factor>
     void average(std::vector<Best> &proposed, size_t n_rows, Factor factor, Best &best) const {
         thread_local std::vector<float> sums;
@@ -697,7 +698,7 @@ class TreeSearch {
 
     size_t n_features_, n_labels_;
     bool logistic_;
-    float path_weight_;  // of the nodes above a label, in the logarithm of its score
+    float path_weight_;  // weight of the nodes above a label in its log score
     std::vector<Tree> trees_;
 };
 

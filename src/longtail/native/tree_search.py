@@ -1,4 +1,4 @@
-"""Plain NumPy twin of the beam search through label trees, one row at a time."""
+"""NumPy twin of the beam search through label trees, row by row."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from longtail.parallel import check_stop
 
 _BLOCK_CHILDREN = 256
 _LARGEST_SHIFT = 16
-_FEW_PROPOSED = 32  # labels that each of several trees puts forward
-_APART = np.float32(0.01)  # keeps classifiers that are all sure, with margins above 1, apart
+_FEW_PROPOSED = 32  # minimum number of labels that each of several trees proposes
+_APART = np.float32(0.01)  # separates classifiers that all have margins above 1
 
 
 def log_probability(margin: Array, logistic: bool) -> Array:
-    """What a classifier's margin m comes to: log sigmoid(m), or for the hinge -max(0, 1 - m)^3 - 0.01 e^-max(-4, m)."""
+    """The log probability of a margin m: log sigmoid(m), or for the hinge -max(0, 1 - m)^3 - 0.01 e^-max(-4, m)."""
     if logistic:
         return np.asarray(-np.logaddexp(0, -margin))
     missing = np.maximum(0, 1 - margin)
@@ -25,9 +25,9 @@ def log_probability(margin: Array, logistic: bool) -> Array:
 
 
 def block_entries(tree: Mapping[str, Array], block: int, n_features: int) -> tuple[Array, Array, Array]:
-    """Feature, child within its block and stored value of every weight of a block of a tree.
+    """Feature, child within the block and stored value of every weight in a block of a tree.
 
-    Entries that the directory, whatever it holds, puts outside the block or beyond the features are left out.
+    Entries that a damaged directory places outside the block or the features are left out.
     """
     rows = slice(int(tree["first_row"][block]), int(tree["first_row"][block + 1]))
     stored = slice(int(tree["first_weight"][block]), int(tree["first_weight"][block + 1]))
@@ -47,14 +47,14 @@ def _best(labels: Array, logs: Array, label_factors: Array | None, count: int) -
 
 
 class TreeSearch:
-    """Search in trees whose arrays are those of `longtail.trees.weights.TreeWeights`.
+    """Beam search in trees with the arrays of `longtail.trees.weights.TreeWeights`.
 
     Parameters
     ----------
     n_features, n_labels : int
     logistic : bool
     path_weight : float
-        Weight of the nodes above a label in the logarithm of its score.
+        Weight of the nodes above a label in its log score.
     trees : sequence of mappings from names to arrays
     """
 
@@ -72,11 +72,11 @@ class TreeSearch:
         self._dense: dict[tuple[int, int], tuple[Array, Array]] = {}
 
     def calibrate(self, tree: int, slope: float, offset: float, knots: Array, values: Array) -> None:
-        """Turn log scores s of a tree into sigmoid(slope s + offset), or read them off a table where there is one."""
+        """Map log scores s of a tree to sigmoid(slope s + offset), or interpolate them in a table if there is one."""
         self._calibrations[tree] = slope, offset, knots, values
 
     def _probability(self, tree: int, log_scores: Array) -> Array:
-        # Never 0, so that what was found differs from what was not, however small it is.
+        # Never 0, so that a label that was found differs from one that was not.
         return np.maximum(self._calibrated(tree, log_scores).astype(np.float32), np.finfo(np.float32).tiny)
 
     def _calibrated(self, tree: int, log_scores: Array) -> Array:
@@ -88,11 +88,11 @@ class TreeSearch:
         return np.asarray(1 / (1 + np.exp(-(slope * log_scores + offset))))
 
     def _weights(self, tree: int, block: int, wanted: Array) -> Array:
-        """The weights of a block, wanted features x children."""
+        """The weights of a block: wanted features x children."""
         if (tree, block) not in self._dense:
             features, slots, weights = block_entries(self._trees[tree], block, self._n_features)
             known, rows = np.unique(features, return_inverse=True)
-            # A row for each feature that has weights, and one of zeros for all others.
+            # One row per feature with weights, and a row of zeros for all others.
             dense = np.zeros((len(known) + 1, _BLOCK_CHILDREN), dtype=np.float32)
             dense[rows, slots] = weights
             self._dense[tree, block] = np.append(known, -1), dense
@@ -101,7 +101,7 @@ class TreeSearch:
         return np.asarray(dense[np.where(known[rows] == wanted, rows, len(dense) - 1)])
 
     def _children(self, tree: int, node: int, features: Array, values: Array) -> tuple[Array, Array]:
-        """The children of a node, and what each adds to the log score."""
+        """The children of a node, and the log probability of each."""
         t = self._trees[tree]
         edges = slice(int(t["pointers"][node]), int(t["pointers"][node + 1]))
         first, last = int(t["first_block"][node]), int(t["first_block"][node + 1])
@@ -113,7 +113,7 @@ class TreeSearch:
     def _search(
         self, tree: int, features: Array, values: Array, beam: int, allowed: Array | None, seen: list[int] | None = None
     ) -> tuple[Array, Array]:
-        """Labels the beam reaches, and their log scores."""
+        """The labels that the beam reaches, and their log scores."""
         if len(self._trees[tree]["pointers"]) < 2:
             return np.zeros(0, np.int64), np.zeros(0, np.float32)
         open_nodes = None if allowed is None else self._open_nodes(tree, allowed)
@@ -124,7 +124,7 @@ class TreeSearch:
             for score, node in sorted(level, key=lambda each: each[1]):
                 children, added = self._children(tree, node, features, values)
                 to_nodes, to_labels = np.float32(score) + added, self._path_weight * np.float32(score) + added
-                there = added > -np.inf  # nor is it, out of weights that are none, not a number
+                there = added > -np.inf  # False for NaN, which damaged weights can give
                 is_label = children < 0
                 mine = is_label & there
                 if allowed is not None:
@@ -169,7 +169,7 @@ class TreeSearch:
         labels: Array,
         scores: Array,
     ) -> None:
-        """Write the best labels of the rows from `first` to `last`, best first, into `labels` and `scores`."""
+        """Write the best labels of rows `first` to `last`, best first, to `labels` and `scores`."""
         k = labels.shape[1]
         for row, features, values in self._rows(indptr, indices, data, first, last):
             found, ranks, probabilities = self._found(
@@ -190,7 +190,7 @@ class TreeSearch:
         label_factors: Array | None,
         proposed: int | None = None,
     ) -> tuple[Array, Array, Array]:
-        """Labels found, of several trees the best that each proposes, what to rank them by, and their scores."""
+        """Labels found, their ranks and their scores; each of several trees proposes its best labels."""
         per_tree = [self._search(tree, features, values, beam, allowed) for tree in range(len(self._trees))]
         if len(per_tree) == 1:
             found, logs = per_tree[0]
@@ -216,7 +216,7 @@ class TreeSearch:
         label_factors: Array | None,
         scores: Array,
     ) -> None:
-        """Add the scores of every label that the beam reaches to `scores`, rows x labels."""
+        """Add the scores of all labels that the beam reaches to `scores` (rows x labels)."""
         for row, features, values in self._rows(indptr, indices, data, first, last):
             found, _, probabilities = self._found(features, values, beam, None, label_factors)
             scores[row, found] += probabilities
@@ -224,7 +224,7 @@ class TreeSearch:
     def visited(
         self, tree: int, indptr: Array, indices: Array, data: Array, first: int, last: int, beam: int
     ) -> tuple[Array, Array]:
-        """Rows and the nodes below the root that the beam visits, level by level, by node and row within a level."""
+        """Rows and nodes below the root that the beam visits, sorted by level, node and row."""
         pairs = []
         parents = self._levels(tree)
         for row, features, values in self._rows(indptr, indices, data, first, last):

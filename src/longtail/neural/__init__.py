@@ -11,12 +11,11 @@ try:
 except ImportError:
     raise Unavailable("longtail.neural needs torch: pip install 'longtail[neural]'") from None
 
-from longtail.neural.batches import BagRows, DenseRows, Rows, SparseRows, TokenRows
+from longtail.neural.batches import BagRows, DenseRows, LabelRows, Rows, SparseRows, TokenRows
 from longtail.neural.classifier import MultiHeadClassifier
 from longtail.neural.deep_miml import DeepMIML
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.network import Network, predict_rows
-from longtail.neural.targets import LabelRows
 from longtail.neural.training import History, Settings, train
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Averages: of one network's weights over its last steps, and of what several networks predict."""
+"""Averages: of a network's weights over its last steps, and of the predictions of several networks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ from longtail.neural.heads.head import best_labels
 class WeightAverage:
     """The running mean of a network's trained weights (stochastic weight averaging).
 
-    The mean of points on the way of a training lies in a flatter place than its end, and generalises better.
-
-    Parameters
-    ----------
-    network : nn.Module
+    The mean of several points of a training run lies in a flatter region than its end, and generalises better.
 
     Examples
     --------
@@ -39,14 +35,14 @@ class WeightAverage:
         self.mean = {name: torch.zeros_like(parameter) for name, parameter in _trained(network).items()}
 
     def add(self, network: nn.Module) -> None:
-        """Let the weights the network has now take part."""
+        """Include the current weights of the network in the mean."""
         self.count += 1
         with torch.no_grad():
             torch._foreach_lerp_(list(self.mean.values()), list(_trained(network).values()), 1 / self.count)
 
     @contextmanager
     def applied(self, network: nn.Module) -> Iterator[None]:
-        """Give the network the mean inside the block, and its own weights back after it."""
+        """Give the network the mean inside the block, and restore its own weights afterwards."""
         own = {name: parameter.detach().clone() for name, parameter in _trained(network).items()}
         self.copy_to(network)
         try:
@@ -55,23 +51,22 @@ class WeightAverage:
             _copy(own, network)
 
     def copy_to(self, network: nn.Module) -> None:
-        """Give the network the mean for good."""
+        """Replace the weights of the network by the mean."""
         _copy(self.mean, network)
 
 
 class Ensemble(nn.Module):
-    """Networks over the same inputs and labels that predict together: the mean of their probabilities.
+    """Several networks over the same inputs and labels: the mean of their probabilities.
 
-    Each gives its best `candidates` labels, and a label that a network does not name counts 0 with it. That is the
-    exact mean where a network names every label to which it gives more than 0: with `candidates` at the number of
-    labels, or for heads that score candidates only, asked for all of them. With fewer it is a lower bound, short for a
-    label by at most the last probability a network has named.
+    Each network returns its best `candidates` labels; all others count as 0. With `candidates` at the number of labels
+    the mean is exact. With fewer it is a lower bound, and the error for a label is at most the last probability that a
+    network returned.
 
     Parameters
     ----------
     networks : sequence of Network
     candidates : int
-        How many labels each network names for a row; k, where more are asked for.
+        Number of labels that each network returns for a row, or k if that is larger.
     """
 
     def __init__(self, networks: Sequence[nn.Module], candidates: int = 100) -> None:
@@ -82,18 +77,18 @@ class Ensemble(nn.Module):
         self.candidates = candidates
 
     def predict_topk(self, inputs: Any, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The k best labels of each row by the mean of the probabilities."""
+        """The k best labels of each row by their mean probability."""
         named = [network.predict_topk(inputs, max(k, self.candidates), allowed) for network in self.networks]  # type: ignore[operator]
         return mean_of_lists([labels for labels, _ in named], [scores for _, scores in named], k)
 
 
 def mean_of_lists(labels: Sequence[Tensor], scores: Sequence[Tensor], k: int) -> tuple[Tensor, Tensor]:
-    """The k best of the labels in several lists for the same rows, by their mean score; 0 where a list lacks a label.
+    """The k best labels of several lists for the same rows, by mean score; a label missing from a list counts as 0.
 
     Parameters
     ----------
     labels : sequence of int64 tensors (n_rows x any)
-        -1 where there is none; each label at most once in a row.
+        -1 where there is no label; each label at most once per row.
     scores : sequence of float tensors of the same shapes
     k : int
 
@@ -114,7 +109,7 @@ def mean_of_lists(labels: Sequence[Tensor], scores: Sequence[Tensor], k: int) ->
     values = torch.where(together >= 0, values, 0)
     begins = torch.ones_like(together, dtype=torch.bool)
     begins[:, 1:] = together[:, 1:] != together[:, :-1]
-    # Each label's scores are added up at the place of its first mention, which leaves labels ascending in a row.
+    # Each label's scores are summed at the place where it first occurs, so labels stay in ascending order.
     sums = torch.zeros_like(values).scatter_add_(1, begins.cumsum(1) - 1, values)
     distinct = torch.full_like(together, -1).scatter_(1, begins.cumsum(1) - 1, together)
     means = torch.where(distinct >= 0, sums / len(labels), -torch.inf)

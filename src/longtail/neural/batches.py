@@ -1,12 +1,12 @@
-"""Rows that give themselves up a mini-batch at a time, in the form an encoder takes.
+"""Inputs and labels of a network in mini-batches.
 
-What training needs of its inputs is `Rows`: how many there are, and the inputs of some of them. The order in which an
-epoch visits them follows from the seed and the epoch alone, so that a resumed training sees what it would have seen.
+Training needs only two things of its inputs, the interface `Rows`: their number, and the encoder inputs of some of
+them. The order in which an epoch visits the rows depends only on the seed and the epoch, so a resumed training run sees
+the same batches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.neural.targets import LabelRows
+from longtail.parallel import split
 from longtail.validation import as_features
 
 
@@ -28,7 +28,7 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
     def batch(self, rows: Array) -> Any:
-        """The inputs of the rows with these ids, as the encoder takes them."""
+        """The inputs of the rows with these ids, in the form the encoder takes."""
 
 
 def epoch_order(n_rows: int, seed: int, epoch: int) -> Array:
@@ -44,17 +44,7 @@ def epoch_order(n_rows: int, seed: int, epoch: int) -> Array:
 
 @dataclass(frozen=True)
 class SparseBatch:
-    """Sparse rows end to end.
-
-    Parameters
-    ----------
-    ids : int64 tensor
-        The columns of all rows, one row after the other.
-    offsets : int64 tensor of n_rows + 1
-        Where each row begins; the last is the number of all.
-    values : float32 tensor
-        The value beside each of `ids`.
-    """
+    """Sparse rows, concatenated: the column and value of each entry, and the start of each row (n_rows + 1 offsets)."""
 
     ids: Tensor
     offsets: Tensor
@@ -99,7 +89,7 @@ class DenseRows:
     Parameters
     ----------
     X : array of shape (n_rows, ...)
-        Bytes, as images have them, are divided by 255 as they are asked for.
+        Bytes, as in images, are divided by 255 when a batch is made.
 
     Examples
     --------
@@ -127,15 +117,7 @@ class DenseRows:
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """Texts as token ids, the shorter ones padded.
-
-    Parameters
-    ----------
-    ids : int64 tensor of shape (n_rows, longest)
-        0 where a text has ended.
-    mask : bool tensor of the same shape
-        Where there is a token.
-    """
+    """Texts as token ids (n_rows x longest), padded with 0; the mask is True where there is a token."""
 
     ids: Tensor
     mask: Tensor
@@ -145,14 +127,14 @@ class TokenBatch:
 
 
 class TokenRows:
-    """Texts as token ids, such as `TokenIds.rows` makes.
+    """Texts as token ids, as `TokenIds.rows` returns them.
 
     Parameters
     ----------
     ids : int array
-        The tokens of all texts, one text after the other.
+        The tokens of all texts, text by text.
     offsets : int array of n_rows + 1
-        Where each text begins.
+        Start of each text.
 
     Examples
     --------
@@ -163,7 +145,7 @@ class TokenRows:
 
     def __init__(self, ids: Array, offsets: Array) -> None:
         if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(ids) or (offsets[1:] < offsets[:-1]).any():
-            raise InvalidInput(f"the offsets of the tokens do not rise from 0 to their number, {len(ids)}")
+            raise InvalidInput(f"offsets must rise from 0 to the number of tokens, {len(ids)}")
         self.ids = ids
         self.offsets = offsets
 
@@ -173,7 +155,7 @@ class TokenRows:
     def batch(self, rows: Array) -> TokenBatch:
         places, offsets = entries_of(self.offsets, rows)
         lengths = np.diff(offsets)
-        # One place at least: a batch of empty texts is still a batch.
+        # At least one column, even if all texts of the batch are empty.
         mask = np.arange(max(1, int(lengths.max(initial=0)))) < lengths[:, None]
         padded = np.zeros(mask.shape, dtype=np.int64)
         padded[mask] = self.ids[places]
@@ -182,15 +164,7 @@ class TokenRows:
 
 @dataclass(frozen=True)
 class Bags:
-    """Groups of instances, end to end.
-
-    Parameters
-    ----------
-    instances : Any
-        The inputs of all instances, as their encoder takes them.
-    offsets : int64 tensor of n_bags + 1
-        Where each bag begins.
-    """
+    """Bags of instances, concatenated: the encoder inputs of all instances, and the start of each bag."""
 
     instances: Any
     offsets: Tensor
@@ -199,7 +173,7 @@ class Bags:
         return len(self.offsets) - 1
 
     def padded(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Features of the instances (n_instances x width) as (n_bags x largest x width), and where there is one.
+        """Pad features (n_instances x width) to (n_bags x largest bag x width); also a mask of the instances.
 
         Examples
         --------
@@ -222,7 +196,7 @@ class BagRows:
     ----------
     instances : Rows
     bags : sparse 0/1 matrix of shape (n_bags, n_instances)
-        Which instances each bag holds; an instance may lie in several bags.
+        The instances of each bag; an instance may be in several bags.
 
     Examples
     --------
@@ -244,32 +218,82 @@ class BagRows:
         return Bags(self.instances.batch(self.bags.indices[places]), torch.from_numpy(offsets))
 
 
+@dataclass(frozen=True)
+class LabelRows:
+    """The labels of a batch as flat ids, whose cost does not grow with the vocabulary.
+
+    Parameters
+    ----------
+    labels : int64 tensor
+        Ids of the labels of all rows, row by row.
+    offsets : int64 tensor of n_rows + 1
+        Start of each row's labels; the last is the total number.
+    n_labels : int
+        Size of the vocabulary.
+    amounts : float32 tensor or None
+        Target of each of `labels`, above 0 and at most 1, for heads with `takes_amounts`; None means 1.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> batch = LabelRows.of(csr_array([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]))
+    >>> batch.labels.tolist(), batch.rows.tolist()
+    ([1, 2, 0], [0, 0, 1])
+    """
+
+    labels: Tensor
+    offsets: Tensor
+    n_labels: int
+    amounts: Tensor | None = None
+
+    @classmethod
+    def of(cls, Y: Any, rows: Array | None = None) -> LabelRows:
+        """The labels of some rows of a csr_array without stored zeros, or of all; with amounts if a value is not 1."""
+        places, offsets = entries_of(Y.indptr, np.arange(Y.shape[0]) if rows is None else rows)
+        amounts = Y.data[places].astype(np.float32, copy=False)
+        return cls(
+            torch.from_numpy(Y.indices[places].astype(np.int64)),
+            torch.from_numpy(offsets),
+            int(Y.shape[1]),
+            None if (amounts == 1).all() else torch.from_numpy(amounts),
+        )
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def rows(self) -> Tensor:
+        """The row of each of `labels`."""
+        return torch.repeat_interleave(torch.arange(self.n_rows), self.offsets.diff())
+
+    def single(self) -> Tensor:
+        """The label of each row, or `InvalidInput` unless each has exactly one."""
+        if not bool((self.offsets.diff() == 1).all()):
+            raise InvalidInput('task "single-label" needs exactly one label per row; "multi-label" takes any number')
+        return self.labels
+
+    def dense(self) -> Tensor:
+        """The targets as a dense float matrix (n_rows x n_labels), for heads that compute every logit anyway."""
+        matrix = torch.zeros(self.n_rows, self.n_labels)
+        matrix[self.rows, self.labels] = 1.0 if self.amounts is None else self.amounts
+        return matrix
+
+
 def as_rows(inputs: Any) -> Rows:
-    """`inputs` if they are `Rows` already, else those of a sparse matrix or of a dense array."""
+    """`inputs` as `Rows`: unchanged if they are, else the rows of a sparse matrix or dense array."""
     if isinstance(inputs, Rows):
         return inputs
     return SparseRows(inputs) if sparse.issparse(inputs) else DenseRows(inputs)
 
 
-def blocks(ids: Array, size: int) -> Sequence[Array]:
-    """Cut row ids into batches of at most `size`."""
-    return [ids[start : start + size] for start in range(0, len(ids), size)]
-
-
-def label_rows(labels: Any, rows: Array) -> LabelRows:
-    """The labels of some rows of a csr_array, and where its values are not all 1, the amounts."""
-    places, offsets = entries_of(labels.indptr, rows)
-    amounts = labels.data[places].astype(np.float32, copy=False)
-    return LabelRows(
-        torch.from_numpy(labels.indices[places].astype(np.int64)),
-        torch.from_numpy(offsets),
-        int(labels.shape[1]),
-        None if (amounts == 1).all() else torch.from_numpy(amounts),
-    )
+def blocks(ids: Array, size: int) -> list[Array]:
+    """Split row ids into batches of at most `size`."""
+    return [ids[part] for part in split(len(ids), size)]
 
 
 def entries_of(indptr: Array, rows: Array) -> tuple[Array, Array]:
-    """Where the entries of some rows of a CSR matrix lie, and where each row's begin among them.
+    """The places of the entries of some rows of a CSR matrix, and where each row starts among them.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Checkpoints: a training as it stands after an epoch, from which it goes on to the same result.
+"""Checkpoints: the state of a training run after an epoch, from which it resumes to the same result.
 
-A checkpoint is a directory of the store: arrays and a manifest, replaced as a whole after each epoch. Random numbers
-need no place in it, for every epoch draws its own from the seed and its number.
+A checkpoint is a model directory, replaced as a whole after each epoch. It needs no random state, because every epoch
+derives its own from the seed and its number.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ KIND = "Checkpoint"
 
 @dataclass
 class Position:
-    """How far a training has come.
+    """The progress of a training run.
 
     Parameters
     ----------
     losses : list of float
-        The mean training loss of each epoch behind it.
+        The mean training loss of each finished epoch.
     values : list of float
-        The metric on held-out rows after each of them; empty without held-out rows.
+        The metric on held-out rows after each epoch; empty without held-out rows.
     best : dict of str to tensor or None
         The network's tensors after the epoch with the best value.
     best_epoch : int
-        That epoch, counted from 1; 0 where there is none.
+        That epoch, counted from 1; 0 if there is none.
     average : WeightAverage or None
     """
 
@@ -54,16 +54,9 @@ def write_checkpoint(
     optimiser: Optimiser,
     position: Position,
 ) -> None:
-    """Write how a training stands, over an earlier checkpoint; a kill at any moment leaves the old one or the new one.
+    """Write a checkpoint over an earlier one. Being killed at any moment leaves the old one or the new one.
 
-    Parameters
-    ----------
-    directory : str or path-like
-    identity : mapping of str to plain values
-        What makes it this training: its settings and data.
-    network : nn.Module
-    optimiser : Optimiser
-    position : Position
+    `identity` identifies the training run by its settings and data, as plain values.
     """
     parts = {"network": weights_state(network), "optimiser": tensors_state(optimiser.tensors())}
     if position.best is not None:
@@ -82,31 +75,31 @@ def write_checkpoint(
 def read_checkpoint(
     directory: str | os.PathLike[str], identity: Mapping[str, Any], network: nn.Module, optimiser: Optimiser
 ) -> Position:
-    """Put network and optimiser where a checkpoint left them; where there is none, leave them and begin at the start.
+    """Restore network and optimiser from a checkpoint; without one, leave them unchanged and start anew.
 
     Raises
     ------
     InvalidInput
-        If the checkpoint is that of another training.
+        If the checkpoint belongs to another training run.
     ModelFormatError
-        If it is damaged, or of a network with other tensors.
+        If it is damaged, or belongs to a network with other tensors.
     """
     path = Path(directory)
     if not path.is_dir() or not any(path.iterdir()):
         return Position()
     state = read_model(path, verify=True, mmap=False)
     if state.kind != KIND:
-        raise InvalidInput(f"{path} holds a {state.kind}, not a checkpoint; give the checkpoint another directory")
+        raise InvalidInput(f"{path} holds a {state.kind}, not a checkpoint; choose another directory")
     for name in sorted(set(identity) | set(state.params)):
         if state.params.get(name) != identity.get(name):
             raise InvalidInput(
-                f"{path} holds the checkpoint of another training: {name} was {state.params.get(name)!r} and is now "
-                f"{identity.get(name)!r}; give this one another directory, or remove that one"
+                f"{path} holds the checkpoint of another run: {name} was {state.params.get(name)!r} and is now "
+                f"{identity.get(name)!r}; choose another directory, or remove that checkpoint"
             )
     try:
         return _restore(state, network, optimiser)
     except ModelFormatError as error:
-        raise ModelFormatError(f"{path}: {error}; the checkpoint is not of this network") from None
+        raise ModelFormatError(f"{path}: {error}; the checkpoint does not belong to this network") from None
 
 
 def _restore(state: State, network: nn.Module, optimiser: Optimiser) -> Position:
@@ -126,7 +119,7 @@ def _restore(state: State, network: nn.Module, optimiser: Optimiser) -> Position
         position.average = WeightAverage(network)
         position.average.mean = loaded_tensors(state.part("average"), position.average.mean)
         position.average.count = count
-    # Only now: whatever is refused above leaves the network as it was.
+    # Last, so that an error above leaves the network unchanged.
     network.load_state_dict(weights)
     optimiser.load(moments)
     return position
@@ -135,5 +128,5 @@ def _restore(state: State, network: nn.Module, optimiser: Optimiser) -> Position
 def _numbers(state: State, name: str) -> list[float]:
     found = state.fact(name, list)
     if not all(isinstance(number, float) for number in found):
-        raise ModelFormatError(f"the fact {name!r} holds something else than numbers")
+        raise ModelFormatError(f"the fact {name!r} holds values that are not numbers")
     return list(found)

@@ -1,4 +1,4 @@
-"""`MultiHeadClassifier`: a network that learns its features, under any of the heads, as an estimator."""
+"""`MultiHeadClassifier`: an estimator that trains a network with any of the heads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from longtail.estimator import OutputLayer, Rule
 from longtail.labels import label_order, plan_heads
 from longtail.metrics import inverse_propensity
 from longtail.neural.batches import Rows
-from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling
 from longtail.neural.model import ENCODERS, NeuralModel, encoder_for, seeded, threads, training_plan
 from longtail.neural.network import Network
@@ -32,63 +31,63 @@ _STEPS_OF_AN_EPOCH = 20
 
 
 class MultiHeadClassifier(NeuralModel):
-    """A network over sparse or dense features, with the labels spread over several heads.
+    """A network over sparse or dense features, whose labels are spread over several heads.
 
     Parameters
     ----------
     head : {"cascade", "one-hot", "product", "sampling", "bottleneck", "dft"}
-        How features become labels, see `longtail.neural.heads`. cascade scores a few labels of each row only; product
-        has the fewest weights and is the least accurate for rows of several labels.
+        The output layer, see `longtail.neural.heads`. cascade scores only a few labels of each row; product has the
+        fewest weights and is the least accurate for rows with several labels.
     n_heads : int
-        Heads that cascade and product spread labels over, or blocks of sampling.
+        Number of heads of cascade and product, or of blocks of sampling.
     radices : sequence of int or None
-        Lengths of the heads; None plans them, see `longtail.labels.plan_heads`.
+        Lengths of the heads; None chooses them by `longtail.labels.plan_heads`.
     order : {"clustered", "frequency", "random", "given"}
-        Which labels share digits of their codes; dft takes it as the order of labels on its circle.
+        Which labels share digits of their codes; for dft the order of the labels on its circle.
     encoder : {"auto", "bag-of-words", "dense"}
-        What makes features; auto decides by the share of non-zeros.
+        Encoder of the rows; auto chooses by the share of non-zeros.
     width : int
-        Of the layers.
+        Width of the layers.
     layers : int
     dropout, input_dropout : float
     head_width : int or None
-        Of cascade's queries and of the bottleneck; None asks with the features as they are, and is 100.
+        Width of cascade's queries (None: the features are the queries) or of the bottleneck (None: 100).
     survivors : int
-        Groups whose members cascade scores.
+        Number of groups whose members cascade scores.
     groups : int
-        Of product.
+        Number of groups of product.
     sampled : int
-        Blocks that sampling adds to those of a batch.
+        Number of blocks that sampling adds to those of a batch.
     active : int or None
-        Labels that dft can always give together; None is the most a training row has.
+        Size of the label sets that dft can always predict; None is the largest of a training row.
     slack : int
-        Free columns of dft.
+        Number of free columns of dft.
     task : {"multi-label", "single-label"}
     trim : float
-        Share of the labels, the rarest, that are left out and never given.
+        Share of the labels to leave out, the rarest first; they are never predicted.
     weighting : {None, "loss"}
-        Whether labels count in the loss by their inverse propensity, which favours rare ones.
+        "loss" weights labels in the loss by their inverse propensity, which favours rare ones.
     n_networks : int
-        Networks with other random starts whose probabilities are averaged.
+        Number of networks with different random starts whose probabilities are averaged.
     batch_size : int or None
-        Rows of a step; None is 128, or fewer where an epoch of so many rows would have less than twenty steps.
+        Rows per step; None is 128, or fewer so that an epoch has at least twenty steps.
     epochs, learning_rate, weight_decay, schedule, warmup, clip, patience, holdout, average, autocast
         See `longtail.neural.Settings`.
     checkpoint : str or None
-        A directory: a training that is interrupted goes on from there, to the same result.
+        Directory from which an interrupted training run resumes, to the same result.
     random_state : int
     n_jobs : int or None
-        Threads; None means every core. Results are the same to the last bit for the same number of threads only.
+        Number of threads; None means every core. Results are identical only for the same number of threads.
 
     Attributes
     ----------
     networks_ : list of Network
     histories_ : list of History
-        What happened in training; not saved.
+        The course of each training run; not saved.
     labels_ : int64 array
-        Labels that can be given: those with a training row that were not trimmed.
+        Labels that can be predicted: those with a training row that were not trimmed.
     radices_ : tuple of int
-        Lengths of the heads; empty where there is only one.
+        Lengths of the heads; empty for heads without codes.
 
     Examples
     --------
@@ -212,13 +211,13 @@ class MultiHeadClassifier(NeuralModel):
         Y = as_labels(Y, n_rows=X.shape[0])
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         if X.shape[1] < 1 or not counts.any():
-            raise InvalidInput(f"nothing to learn from: {X.shape[1]} features, {int(counts.sum())} labels of rows")
+            raise InvalidInput(f"nothing to learn from: {X.shape[1]} features, {int(counts.sum())} labels in all rows")
         self.n_features_in_, self.n_labels_ = int(X.shape[1]), int(Y.shape[1])
         self.labels_ = _kept(counts, self.trim)
         Y = Y[:, self.labels_]
         per_row = np.diff(Y.indptr)
         if self.task == "single-label":
-            X, Y = X[per_row > 0], Y[per_row > 0]  # whose label was trimmed
+            X, Y = X[per_row > 0], Y[per_row > 0]  # rows whose label was trimmed
         self.encoder_ = encoder_for(X) if self.encoder == "auto" else self.encoder
         self.radices_ = self._planned(len(self.labels_))
         self.active_ = self.active or int(per_row.max())
@@ -245,13 +244,13 @@ class MultiHeadClassifier(NeuralModel):
     def _output_layer(self, rule: Rule) -> OutputLayer:
         if self.head in _CODED:
             how = (
-                "multiplies what several short layers say of a label"
+                "multiplies the outputs of several short layers"
                 if self.head == "product"
-                else "scores the members of a row's best groups alone, after the groups themselves"
+                else "scores only the members of a row's best groups, after the groups themselves"
             )
             raise InvalidInput(
-                f"the head {self.head!r} {how}, so labels are not given by one linear layer and there is none to "
-                f"audit; the heads 'one-hot', 'sampling', 'bottleneck' and 'dft' have one (--head)"
+                f"the head {self.head!r} {how}, so there is no single linear layer to audit; "
+                f"the heads 'one-hot', 'sampling', 'bottleneck' and 'dft' have one (--head)"
             )
         return super()._output_layer(rule)
 
@@ -287,13 +286,10 @@ class MultiHeadClassifier(NeuralModel):
         return self._encoded(X)
 
     def _network(self, position: Array | None = None, weights: torch.Tensor | None = None) -> Network:
-        """A network; without a position for each label, their own ids stand in for what is loaded into it."""
+        """A network; for loading, label ids take the place of the positions, which are loaded into it afterwards."""
         if position is None and self._is_ordered():
             position = np.arange(len(self.labels_))
-        if self.encoder_ == "dense":
-            encoder: Any = Dense(self.n_features_in_, [self.width] * self.layers, self.dropout)
-        else:
-            encoder = BagOfWords(self.n_features_in_, self.width, self.layers, self.dropout, self.input_dropout)
+        encoder = self._new_encoder(self.width, self.layers, self.dropout, self.input_dropout)
         return Network(encoder, self._head(position, weights))
 
     def _head(self, position: Array | None, weights: torch.Tensor | None) -> Head:
@@ -333,7 +329,7 @@ class MultiHeadClassifier(NeuralModel):
         return sizes
 
     def to_state(self) -> State:
-        """Take the fitted model apart."""
+        """The fitted model as a `State`."""
         return State(
             "MultiHeadClassifier",
             params=saved_params(self),
@@ -351,7 +347,7 @@ class MultiHeadClassifier(NeuralModel):
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        """Build the fitted model again, or raise `ModelFormatError`."""
+        """Rebuild the fitted model, or raise `ModelFormatError`."""
         model = cls._restored(state)
         radices = state.fact("radices", list)
         if not all(type(radix) is int and 1 <= radix <= 2**31 for radix in radices):
@@ -364,7 +360,7 @@ class MultiHeadClassifier(NeuralModel):
 
 
 def _kept(counts: Array, trim: float) -> Array:
-    """Ids of the labels that occur, without the rarest; of equally rare ones the last go first."""
+    """Ids of the labels that occur, without the rarest; among equally rare labels the last are dropped first."""
     found = np.flatnonzero(counts)
     left_out = int(trim * len(found))
     order = np.lexsort((-found, counts[found]))
@@ -372,6 +368,6 @@ def _kept(counts: Array, trim: float) -> Array:
 
 
 def _filled(n_labels: int, n_heads: int) -> int:
-    """The number of blocks, at most `n_heads`, that are all filled when labels go into blocks of one length."""
+    """The number of blocks of equal length, at most `n_heads`, none of which is empty."""
     length = -(-n_labels // min(n_heads, n_labels))
     return -(-n_labels // length)

@@ -1,4 +1,4 @@
-"""`DeepMIML`: labels of bags and of single instances, learned from bags whose instances have no labels themselves."""
+"""`DeepMIML`: predicts labels of bags and of single instances, learned from labelled bags of unlabelled instances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.memory import MemoryPlan
 from longtail.neural.batches import BagRows, Rows
-from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.model import NeuralModel, encoder_for, seeded, threads, training_plan
 from longtail.neural.network import Network
@@ -24,43 +23,42 @@ from longtail.validation import as_counts, as_features, as_label_mask, check_k
 
 
 class DeepMIML(NeuralModel):
-    """A network over bags of instances, with or without the co-attention of label vectors.
+    """A network over bags of instances, with or without co-attention to label vectors.
 
     Parameters
     ----------
     hidden : int
         Width of the layer over instances.
     concepts : int
-        Scores that compete for each label of an instance.
+        Number of scores per label of an instance; the best one counts.
     tau : float
-        How hard instances are assigned to labels by their similarity to label vectors; 0 leaves that out, which is
-        the plain network.
+        How strongly instances are assigned to labels by their similarity to label vectors; 0 turns this off.
     n_iter, step
-        Of `longtail.aggregated.GroupRobustLabelVectors`; ``n_iter=0`` takes plain means.
+        As for `longtail.aggregated.GroupRobustLabelVectors`; ``n_iter=0`` uses plain means.
     targets : {"set", "proportion"}
-        Whether a bag has a label or not, or by how many of its instances.
+        Whether the target of a label is 1, or the share of the bag's instances that have it.
     loss : {"binary", "softmax"}
     rectified : bool or None
-        Whether scores below 0 count as 0, as in the paper; None: for targets "set". A rectified score is never below
-        a probability of one half, where shares of a bag mostly are.
+        Whether negative scores become 0, as in the paper; None: only for targets "set". Rectified scores give
+        probabilities of at least one half, but most shares of a bag are smaller.
     dropout : float
     epochs, batch_size, learning_rate, weight_decay, schedule, warmup, patience, holdout
         See `longtail.neural.Settings`; batches are of bags.
     random_state : int
     n_jobs : int or None
-        Threads; None means every core.
+        Number of threads; None means every core.
 
     Attributes
     ----------
     networks_ : list of one Network
     label_vectors_ : csr_array of shape (n_labels, n_features)
     history_ : History
-        What happened in training; not saved.
+        The course of the training run; not saved.
 
     Notes
     -----
-    Alone in its bag an instance stands for every label alike, so that `predict_topk`, which takes rows as bags of one,
-    never sees the mask.
+    An instance that is alone in its bag is assigned equally to all labels. So the mask has no effect in `predict_topk`,
+    where every row is a bag of its own.
 
     Examples
     --------
@@ -141,9 +139,9 @@ class DeepMIML(NeuralModel):
         X : sparse matrix or array-like of shape (n_rows, n_features)
             The instances.
         groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
-            The bags. Those without instances or labels are left out.
+            The bags. Bags without instances or labels are left out.
         group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
-            How often a label is in a bag, or 1 where it is there at all.
+            How often each label occurs in a bag, or 1 if it occurs.
         """
         self._check_parameters()
         X = as_features(X)
@@ -152,7 +150,7 @@ class DeepMIML(NeuralModel):
         sizes = np.diff(aggregation.group_indptr)
         used = np.flatnonzero((sizes > 0) & (np.diff(labels.indptr) > 0))
         if not len(used):
-            raise InvalidInput(f"nothing to learn from: {len(sizes)} groups, none of them with members and labels")
+            raise InvalidInput(f"nothing to learn from: none of {len(sizes)} groups has members and labels")
         self.n_features_in_, self.n_labels_ = int(X.shape[1]), int(labels.shape[1])
         self.labels_ = np.flatnonzero(np.bincount(labels[used].indices, minlength=self.n_labels_)).astype(np.int64)
         vectors = GroupRobustLabelVectors(self.n_iter, self.step, n_jobs=self.n_jobs)
@@ -189,10 +187,7 @@ class DeepMIML(NeuralModel):
         return BagRows(self._encoded(X), sparse.eye_array(X.shape[0], format="csr", dtype=np.float32))
 
     def _network(self) -> Network:
-        if self.encoder_ == "dense":
-            encoder: Any = Dense(self.n_features_in_, [self.hidden], self.dropout)
-        else:
-            encoder = BagOfWords(self.n_features_in_, self.hidden, 1, self.dropout)
+        encoder = self._new_encoder(self.hidden, 1, self.dropout)
         n_labels = len(self.labels_)
         rectified = self.targets == "set" if self.rectified is None else self.rectified
         scores = ConceptScores(self.hidden, n_labels, self.concepts, rectified)
@@ -207,19 +202,19 @@ class DeepMIML(NeuralModel):
         return [self.n_features_in_ * self.hidden, self.hidden * self.concepts * len(self.labels_)]
 
     def predict_bags(self, X: Any, groups: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
-        """The k best labels of each bag and their probabilities; parameters as of `fit` and `predict_topk`."""
+        """The k best labels of each bag and their probabilities; parameters as for `fit` and `predict_topk`."""
         X = self._check_rows(X)
         Aggregation.of(groups, sparse.csr_array((np.shape(groups)[1], 1)), X.shape[0])
         bags = self._bags(X, groups)
         return self._search(bags, check_k(k, len(bags)), as_label_mask(allow, deny, self.n_labels_))
 
     def soft_assignments(self, X: Any, groups: Any) -> Any:
-        """How much each instance of a bag stands for each label, 1 on average over a bag.
+        """How strongly each instance of a bag is assigned to each label; the mean over a bag is 1.
 
         Returns
         -------
         shares : list of float32 arrays (members x n_labels)
-            Bag by bag, members in the order of their rows; labels without training bags have 1 everywhere.
+            One array per bag, members in the order of their rows; labels without training bags have 1 everywhere.
         """
         X = self._check_rows(X)
         bags = self._bags(X, groups)
@@ -234,7 +229,7 @@ class DeepMIML(NeuralModel):
         return shares
 
     def to_state(self) -> State:
-        """Take the fitted model apart."""
+        """The fitted model as a `State`."""
         return State(
             "DeepMIML",
             params=saved_params(self),
@@ -245,11 +240,11 @@ class DeepMIML(NeuralModel):
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        """Build the fitted model again, or raise `ModelFormatError`."""
+        """Rebuild the fitted model, or raise `ModelFormatError`."""
         model = cls._restored(state)
         model.label_vectors_ = state.csr("label_vectors", np.float32, (model.n_labels_, model.n_features_in_))
         if not np.isfinite(model.label_vectors_.data).all():
-            raise ModelFormatError(f"{state.kind}: the vectors of labels must be finite")
+            raise ModelFormatError(f"{state.kind}: the label vectors must be finite")
         model.history_ = None
         model._load_networks(state, 1)
         return model

@@ -1,4 +1,4 @@
-"""`Judge`: how good a network is on rows it does not learn from, and which epoch was the best."""
+"""`Judge`: evaluates a network on held-out rows after each epoch, and keeps the best weights."""
 
 from __future__ import annotations
 
@@ -9,43 +9,27 @@ import torch
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.metrics import Judgement, inverse_propensity
-from longtail.neural.batches import Rows, blocks, label_rows
+from longtail.metrics import MEASURES, Judgement, inverse_propensity
+from longtail.neural.batches import LabelRows, Rows, blocks
 from longtail.neural.checkpoint import Position
 from longtail.neural.network import Network, predict_rows
 
-_METRICS = {
-    "P": Judgement.precision,
-    "R": Judgement.recall,
-    "F1": Judgement.f1,
-    "nDCG": Judgement.ndcg,
-    "PSP": Judgement.psp,
-}
+_METRICS = ("P", "R", "F1", "nDCG", "PSP")
 
 
 class Judge:
-    """Measures a network on held-out rows.
+    """Evaluates a network on the rows `chosen`, with the true labels `labels`, by a metric as in `train`.
 
-    Parameters
-    ----------
-    rows : Rows
-    labels : csr_array
-        The truth of `rows`.
-    chosen : int array
-        Which of them to judge by.
-    metric : str
-        "loss", or P, R, F1, nDCG or PSP at some k, such as "P@1".
-    training_labels : csr_array
-        Where PSP's propensities come from.
+    The propensities of PSP come from `training_labels`.
     """
 
     def __init__(self, rows: Rows, labels: Any, chosen: Array, metric: str, training_labels: Any) -> None:
         name, _, k = metric.rpartition("@")
         if metric != "loss" and (name not in _METRICS or not k.isdecimal() or int(k) < 1):
-            raise InvalidInput(f'metric is {metric!r}; expected "loss" or {", ".join(_METRICS)} at some k, as "P@1"')
+            raise InvalidInput(f'metric is {metric!r}; expected "loss", or {", ".join(_METRICS)} at some k: "P@1"')
         self.metric = metric
         self.rows, self.labels, self.chosen = rows, labels, chosen
-        self._measure = _METRICS.get(name)
+        self._measure = MEASURES.get(name)
         self._k = int(k) if self._measure else 0
         self._weights = None
         if name == "PSP":
@@ -53,7 +37,7 @@ class Judge:
             self._weights = inverse_propensity(counts, training_labels.shape[0])
 
     def after_epoch(self, network: Network, position: Position) -> None:
-        """Add the metric to `position`, and keep the weights if they are the best so far."""
+        """Add the metric to `position`, and keep a copy of the weights if they are the best so far."""
         if position.average is None:
             self._keep_if_best(network, position)
         else:
@@ -78,5 +62,5 @@ class Judge:
         total = 0.0
         with torch.inference_mode():
             for batch in blocks(self.chosen, 512):
-                total += network.loss(self.rows.batch(batch), label_rows(self.labels, batch)).item() * len(batch)
+                total += network.loss(self.rows.batch(batch), LabelRows.of(self.labels, batch)).item() * len(batch)
         return total / len(self.chosen)

@@ -1,7 +1,8 @@
-"""Bags of instances to labels: the deep MIML network, and its co-attention with label vectors.
+"""The deep MIML network, which predicts the labels of bags of instances, and its co-attention with label vectors.
 
-Each instance gets several scores for a label, one per concept; the best concept counts, then the best instance (Feng
-and Zhou, AAAI 2017). The mask of Shen et al. (ICML 2020, section 6) first raises the instances that resemble the label.
+Each instance gets several scores per label, one per concept. The score of a bag is the maximum over concepts, then over
+instances (Feng and Zhou, AAAI 2017). The mask of Shen et al. (ICML 2020, section 6) first raises the instances that are
+similar to the label's vector.
 """
 
 from __future__ import annotations
@@ -11,21 +12,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import Bags, SparseBatch
+from longtail.neural.batches import Bags, LabelRows, SparseBatch
 from longtail.neural.heads.head import Head, best_labels
-from longtail.neural.targets import LabelRows
 
 
 class ConceptScores(nn.Module):
-    """Scores of labels for one instance: the best of several concepts.
+    """Label scores of an instance: the maximum over several concepts.
 
     Parameters
     ----------
     n_features, n_labels : int
     concepts : int
-        Scores that compete for each label.
+        Number of scores per label.
     rectified : bool
-        Whether scores below 0 count as 0, as in the paper.
+        Whether negative scores become 0, as in the paper.
 
     Examples
     --------
@@ -49,16 +49,16 @@ class ConceptScores(nn.Module):
 
 
 def soft_assignment(similarities: Tensor, present: Tensor, tau: float) -> Tensor:
-    """How much each instance of a bag stands for each label; 1 on average over the instances of a bag.
+    """How strongly each instance of a bag is assigned to each label; the mean over a bag is 1.
 
     Parameters
     ----------
     similarities : float tensor of shape (n_bags, largest, n_labels)
-        Of instances and label vectors.
+        Similarities of instances and label vectors.
     present : bool tensor of shape (n_bags, largest)
-        Where a bag has an instance and no padding.
+        True where a bag has an instance, False for padding.
     tau : float
-        0 gives every instance 1; the larger, the more goes to the most similar.
+        0 assigns 1 to every instance; larger values favour the most similar ones.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def soft_assignment(similarities: Tensor, present: Tensor, tau: float) -> Tensor
 
 
 def products(instances: Tensor | SparseBatch, vectors: Tensor) -> Tensor:
-    """Similarities (n_instances x n_labels) of instances and label vectors, given as (n_inputs x n_labels)."""
+    """Similarities (n_instances x n_labels) of instances with label vectors (n_inputs x n_labels)."""
     if isinstance(instances, SparseBatch):
         return functional.embedding_bag(
             *(instances.ids, vectors, instances.offsets),
@@ -84,15 +84,15 @@ def products(instances: Tensor | SparseBatch, vectors: Tensor) -> Tensor:
 
 
 class BagScores(nn.Module):
-    """Scores of labels for bags: the best instance counts, after the mask.
+    """Label scores of bags: the maximum over the instances, after the mask.
 
     Parameters
     ----------
     encoder : nn.Module
-        From the inputs of instances to features.
+        Maps the inputs of instances to features.
     scores : ConceptScores
     label_vectors : float tensor of shape (n_labels, n_inputs) or None
-        None leaves the mask out.
+        None: no mask.
     tau : float
         See `soft_assignment`.
     """
@@ -106,11 +106,11 @@ class BagScores(nn.Module):
         self.encoder = encoder
         self.scores = scores
         self.tau = tau
-        # By feature, as rows read it; what it is made of is kept by the estimator.
+        # Feature-major, as rows read it. Not saved: the estimator saves the label vectors.
         self.register_buffer("label_vectors", None if label_vectors is None else label_vectors.T, persistent=False)
 
     def forward(self, bags: Bags) -> Tensor:
-        """Scores (n_bags x n_labels); 0 for a bag without instances."""
+        """Scores (n_bags x n_labels); 0 for an empty bag."""
         scores, present = bags.padded(self.scores(self.encoder(bags.instances)))
         if self.tau and self.label_vectors is not None:
             scores = scores * self._mask(bags)
@@ -122,7 +122,7 @@ class BagScores(nn.Module):
         return soft_assignment(*bags.padded(products(bags.instances, self.label_vectors)), self.tau)
 
     def soft_assignments(self, bags: Bags) -> Tensor:
-        """The mask, instance by instance (n_instances x n_labels)."""
+        """The mask of each instance (n_instances x n_labels)."""
         if self.label_vectors is None:
             return torch.ones(int(bags.offsets[-1]), self.scores.n_labels)
         present = bags.padded(torch.zeros(int(bags.offsets[-1]), 1))[1]
@@ -130,13 +130,13 @@ class BagScores(nn.Module):
 
 
 class BagLabels(Head):
-    """A head that takes scores as they are: what comes in is one logit for each label.
+    """A head without weights: its input is one logit per label.
 
     Parameters
     ----------
     n_labels : int
     loss : {"binary", "softmax"}
-        Each label by itself, or all in competition; amounts of targets (shares of a bag) count in both.
+        Independent labels, or a softmax over all; both support amounts (shares of a bag).
     """
 
     takes_amounts = True

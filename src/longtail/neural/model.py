@@ -1,4 +1,4 @@
-"""`NeuralModel`: what every estimator made of networks can do once they are trained."""
+"""`NeuralModel`: the base of estimators made of networks: prediction, saving and loading."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from longtail.estimator import Estimator, OutputLayer, Rule, check_memory
 from longtail.memory import MemoryPlan
 from longtail.neural.averaging import Ensemble
 from longtail.neural.batches import DenseRows, Rows, SparseRows
+from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.network import Network, predict_rows
 from longtail.neural.training import Settings
 from longtail.neural.weights import load_weights, weights_state
@@ -34,9 +35,9 @@ _RENAMED = {"validation": "holdout"}  # as earlier versions saved it
 
 
 class NeuralModel(Estimator):
-    """Prediction, saving and loading for estimators with ``networks_`` over the labels ``labels_``.
+    """An estimator with ``networks_`` over the labels ``labels_``.
 
-    A class says how rows become inputs (`_rows`) and how one of its networks is made (`_network`).
+    A subclass defines how rows become inputs (`_rows`) and how to build a network (`_network`).
     """
 
     _fitted_by = "networks_"
@@ -49,22 +50,27 @@ class NeuralModel(Estimator):
 
     @abstractmethod
     def _rows(self, X: Any) -> Rows:
-        """The rows of checked features as the networks take them."""
+        """Checked features in the form the networks take."""
 
     @abstractmethod
     def _network(self) -> Network:
-        """An untrained network of the fitted sizes."""
+        """An untrained network with the fitted sizes."""
 
     @abstractmethod
     def _table_sizes(self) -> list[int]:
-        """Numbers in each of the large tables of such a network."""
+        """Number of values in each of the large tables of such a network."""
 
     def _encoded(self, X: Any) -> Rows:
-        """Rows as the encoder takes them."""
+        """Rows in the form the encoder takes."""
         return SparseRows(X) if self.encoder_ == "bag-of-words" else DenseRows(X.toarray())
 
+    def _new_encoder(self, width: int, layers: int, dropout: float, input_dropout: float = 0.0) -> nn.Module:
+        if self.encoder_ == "dense":
+            return Dense(self.n_features_in_, [width] * layers, dropout)
+        return BagOfWords(self.n_features_in_, width, layers, dropout, input_dropout)
+
     def _settings(self, seed: int) -> Settings:
-        """How to train, from the parameters that are named as those of `Settings`."""
+        """`Settings` from the parameters of the same names."""
         given = self.get_params(deep=False)
         known = {field.name: given[field.name] for field in fields(Settings) if field.name in given}
         return Settings(**{name: value for name, value in known.items() if value is not None}, seed=seed)
@@ -73,7 +79,7 @@ class NeuralModel(Estimator):
         return self._search(self._rows(X), k, mask)
 
     def _search(self, rows: Rows, k: int, mask: Array | None) -> tuple[Array, Array]:
-        """The k best labels of rows as the networks take them, and their probabilities."""
+        """The k best labels of rows in the form the networks take, and their probabilities."""
         places = min(k, max(1, len(self.labels_)))
         allowed = None if mask is None else mask[self.labels_]
         network: nn.Module = self.networks_[0] if len(self.networks_) == 1 else Ensemble(self.networks_)
@@ -85,7 +91,7 @@ class NeuralModel(Estimator):
         return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
 
     def _scores(self, X: Any) -> Array:
-        """The probabilities of all labels; 0 for those that a head did not come to score."""
+        """The probabilities of all labels; 0 for labels that the head did not score."""
         labels, values = self._search(self._rows(X), max(1, self.n_labels_), None)
         scores = np.zeros((X.shape[0], self.n_labels_), dtype=np.float32)
         rows, places = np.nonzero(labels >= 0)
@@ -112,14 +118,14 @@ class NeuralModel(Estimator):
         return found
 
     def _output_layer(self, rule: Rule) -> OutputLayer:
-        """Its inputs are what the network makes of rows.
+        """The last layer, whose inputs are the features that the network computes.
 
-        A set that no input gets is given to no row; one that some input gets need not be, for the network may make no
-        such input of any row.
+        A label set that no input reaches is predicted for no row. A set that some input reaches may still be predicted
+        for no row, because the network may never produce that input.
         """
         if len(self.networks_) > 1:
             raise InvalidInput(
-                f"{len(self.networks_)} networks give labels by the mean of their probabilities, which is no linear "
+                f"{len(self.networks_)} networks predict by the mean of their probabilities, which is not a linear "
                 "layer; audit a model of one network (n_networks=1, --networks 1)"
             )
         head = self.networks_[0].head
@@ -129,16 +135,16 @@ class NeuralModel(Estimator):
         if rule == "topk":
             if n_unknown:
                 raise InvalidInput(
-                    f"of {self.n_labels_} labels {n_unknown} were never trained and have no score to rank by; "
-                    + ("train without them" if head.task == "single-label" else "audit what `predict` gives")
+                    f"{n_unknown} of {self.n_labels_} labels were never trained and have no score to rank by; "
+                    + ("train without them" if head.task == "single-label" else "audit the label sets of `predict`")
                 )
             return OutputLayer(_doubles(weights), _doubles(offsets), rule, "its score is among the highest")
         if head.task == "single-label":
             raise InvalidInput(
-                "a network for one label per row gives it by comparing all scores, and no label by its own; audit the "
-                "ranking (rule='topk', --rule topk)"
+                "a single-label network compares all scores instead of deciding on each label; audit the ranking "
+                "(rule='topk', --rule topk)"
             )
-        # A label that was never trained is one without weights, which no input gets.
+        # Untrained labels get zero weights and an offset that no input overcomes.
         every = np.zeros((self.n_labels_, weights.shape[1]))
         every[self.labels_] = weights
         needed = np.full(self.n_labels_, -1.0)
@@ -159,7 +165,7 @@ class NeuralModel(Estimator):
 
     @classmethod
     def _restored(cls, state: State) -> Self:
-        """A model with the parameters and sizes of `state`, not yet with networks."""
+        """A model with the parameters and sizes of `state`, without networks yet."""
         params = {_RENAMED.get(name, name): value for name, value in state.params.items()}
         if params.get("weighting") == "none":
             params["weighting"] = None
@@ -168,11 +174,11 @@ class NeuralModel(Estimator):
         model.labels_ = _checked_labels(state, model.n_labels_)
         model.encoder_ = state.fact("encoder", str)
         if model.encoder_ not in ENCODERS:
-            raise ModelFormatError(f"{state.kind}: no encoder is called {model.encoder_!r}")
+            raise ModelFormatError(f"{state.kind}: unknown encoder {model.encoder_!r}")
         return model
 
     def _load_networks(self, state: State, n_networks: int) -> None:
-        """Make the networks of `state`, after a look at whether its arrays are as large: what it says are claims."""
+        """Build the networks of `state`, after checking that its arrays are as large as its facts claim."""
         if not 1 <= n_networks <= len(state.parts):
             raise ModelFormatError(f"{state.kind}: {n_networks} networks in {len(state.parts)} parts")
         parts = [state.part(f"network{i}", "Weights") for i in range(n_networks)]
@@ -181,11 +187,11 @@ class NeuralModel(Estimator):
         )
         claimed = sum(self._table_sizes())
         if claimed > stored:
-            raise ModelFormatError(f"{state.kind}: tables of {claimed} numbers in arrays that hold {stored}")
+            raise ModelFormatError(f"{state.kind}: tables of {claimed} values, but the arrays hold {stored}")
         try:
-            self.networks_ = [seeded(self._network, 0) for _ in parts]  # torch's random numbers are not disturbed
+            self.networks_ = [seeded(self._network, 0) for _ in parts]  # leaves torch's random state alone
         except InvalidInput as error:
-            raise ModelFormatError(f"{state.kind}: the parameters make no network: {error}") from None
+            raise ModelFormatError(f"{state.kind}: the parameters do not make a network: {error}") from None
         for network, part in zip(self.networks_, parts, strict=True):
             load_weights(network, part)
             network.eval()
@@ -196,7 +202,7 @@ def _doubles(values: Array) -> Array:
 
 
 def encoder_for(X: Any) -> str:
-    """The encoder that suits rows: by the share of non-zeros from which on dense rows are better.
+    """The encoder for these rows, by their share of non-zeros.
 
     Examples
     --------
@@ -209,16 +215,16 @@ def encoder_for(X: Any) -> str:
 
 
 def _checked_labels(state: State, n_labels: int) -> Array:
-    """The ascending ids of the labels that networks give, or `ModelFormatError`."""
+    """The ascending ids of the labels that the networks predict, or `ModelFormatError`."""
     labels: Array = np.array(state.array("labels", np.int64, (None,)))
     if n_labels < 1 or not len(labels) or labels[0] < 0 or labels[-1] >= n_labels or not rises(labels):
-        raise ModelFormatError(f"{state.kind}: the ids of labels do not rise within 0 to {n_labels - 1}")
+        raise ModelFormatError(f"{state.kind}: the label ids must rise from 0 or more to at most {n_labels - 1}")
     return labels
 
 
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[None]:
-    """Let torch use that many threads inside the block."""
+    """Let torch use this many threads inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(resolve_jobs(n_jobs))
     try:
@@ -228,14 +234,14 @@ def threads(n_jobs: int | None) -> Iterator[None]:
 
 
 def seeded(build: Any, seed: int) -> Any:
-    """What `build` makes when torch's random numbers start from `seed`; the caller's are not disturbed."""
+    """The result of `build` with torch seeded by `seed`; the random state of the caller is not changed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return build()
 
 
 def training_plan(network: nn.Module, batch_bytes: int) -> MemoryPlan:
-    """What training holds: weights, gradients and two moments, and what a batch makes on the way."""
+    """The memory that training needs: weights, gradients, two moments, and the values of a batch."""
     size = sum(4 * parameter.numel() for parameter in network.parameters())
     return MemoryPlan(
         "training a network",

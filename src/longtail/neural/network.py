@@ -1,4 +1,4 @@
-"""`Network`: an encoder that makes features of a row, and a head that makes labels of features."""
+"""`Network`: an encoder, which maps inputs to features, and a head, which maps features to labels."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from longtail.arrays import Array
-from longtail.neural.batches import as_rows, blocks
+from longtail.neural.batches import LabelRows, as_rows, blocks
 from longtail.neural.heads.head import Head
-from longtail.neural.targets import LabelRows
 from longtail.progress import task
 
 
@@ -21,7 +20,7 @@ class Network(nn.Module):
     Parameters
     ----------
     encoder : nn.Module
-        From a batch of inputs to a float tensor (n_rows x n_features). What a batch is is the encoder's own matter.
+        Maps a batch of inputs, in a form of its choice, to a float tensor (n_rows x n_features).
     head : Head
     """
 
@@ -35,7 +34,7 @@ class Network(nn.Module):
         return self.head.loss(self.encoder(inputs), targets)
 
     def predict_topk(self, inputs: Any, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The k best labels of each row, as the head gives them."""
+        """The k best labels of each row; see `Head.predict_topk`."""
         return self.head.predict_topk(self.encoder(inputs), k, allowed)
 
 
@@ -48,7 +47,7 @@ def predict_rows(
     allowed: Array | None = None,
     batch_size: int = 512,
 ) -> tuple[Array, Array]:
-    """The k best labels of many rows, a batch at a time, without dropout and without gradients.
+    """The k best labels of many rows, batch by batch, without dropout and gradients.
 
     Parameters
     ----------
@@ -56,9 +55,9 @@ def predict_rows(
     inputs : Rows, sparse matrix or array
     k : int
     rows : int array or None
-        Which rows; None for all.
+        Row ids; None means all.
     allowed : bool array of n_labels or None
-        Labels that may be given.
+        Labels that may be predicted.
     batch_size : int
 
     Returns

@@ -1,39 +1,33 @@
-"""`Optimiser`: AdamW for all parameters of a network, row by row for tables whose gradients are sparse.
+"""`Optimiser`: AdamW for all parameters of a network, row by row for tables with sparse gradients.
 
-Weights of two or more dimensions decay; biases and the scales of norms do not. A row of a sparse table is moved, and
-decays, only in steps whose batch has touched it, so that a step costs what the batch holds and not what the table does.
+Weights of two or more dimensions decay; biases and norm scales do not. A row of a sparse table is updated, and decays,
+only in steps whose batch uses it, so the cost of a step depends on the batch and not on the size of the table.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+Schedule = Literal["cosine", "linear", "constant"]
+SCHEDULES: tuple[Schedule, ...] = ("cosine", "linear", "constant")
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-8
 
 
 class RowAdamW(torch.optim.Optimizer):
-    """AdamW over the rows that have a gradient; the steps are counted for the table, not for each row.
-
-    Parameters
-    ----------
-    params : iterable of nn.Parameter or of groups
-        Tables whose gradients are sparse in their first dimension.
-    lr : float
-    weight_decay : float
-    """
+    """AdamW for tables with sparse gradients: updates the rows that have one; steps are counted per table."""
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, weight_decay: float = 0.01) -> None:
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay})
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Move the rows that have a gradient."""
+        """Update the rows that have a gradient."""
         for group in self.param_groups:
             for table in group["params"]:
                 if table.grad is not None:
@@ -59,16 +53,9 @@ class RowAdamW(torch.optim.Optimizer):
 
 
 class Optimiser:
-    """Moves all trained parameters of a network.
+    """Updates all trained parameters of a network, those of `network.encoder` at `encoder_learning_rate` if given.
 
-    Parameters
-    ----------
-    network : nn.Module
-        Its modules name tables with sparse gradients in `sparse_parameters()`, where they have such a method.
-    learning_rate : float
-    encoder_learning_rate : float or None
-        Another rate for `network.encoder`.
-    weight_decay : float
+    Modules with sparse gradients list those tables in a method `sparse_parameters()`.
     """
 
     def __init__(
@@ -103,13 +90,9 @@ class Optimiser:
                     optimiser.state[parameter] = _at_rest(parameter)
 
     def step(self, factor: float = 1.0, clip: float | None = None) -> None:
-        """Move along the gradients at `factor` times the learning rate, then forget them.
+        """Update the parameters at `factor` times the learning rate, then clear the gradients.
 
-        Parameters
-        ----------
-        factor : float
-        clip : float or None
-            The length to which a longer gradient, that of all parameters together, is cut.
+        `clip` is the maximum norm of the gradient of all parameters together.
         """
         if clip is not None:
             clip_gradients(self.names.values(), clip)
@@ -120,7 +103,7 @@ class Optimiser:
             optimiser.zero_grad(set_to_none=True)
 
     def tensors(self) -> dict[str, Tensor]:
-        """What is carried from step to step, by the name of the parameter; not copied."""
+        """The state of the optimiser, by parameter name; not copied."""
         found = {}
         for name, parameter in self.names.items():
             for optimiser in self._optimisers:
@@ -129,13 +112,33 @@ class Optimiser:
         return found
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over what `tensors` gave."""
+        """Restore a state that `tensors` returned."""
         for name, tensor in self.tensors().items():
             tensor.copy_(tensors[name])
 
 
+def learning_rate_factor(schedule: Schedule, step: int, n_steps: int, warmup: float = 0.0) -> float:
+    """The factor of the learning rate at a step, counted from 0.
+
+    It rises linearly to 1 over the first `warmup` share of the steps, then falls towards 0 as half a cosine or a line,
+    or stays at 1.
+
+    Examples
+    --------
+    >>> [round(learning_rate_factor("linear", step, 6, warmup=0.34), 2) for step in range(6)]
+    [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
+    """
+    rising = int(warmup * n_steps)
+    if step < rising:
+        return (step + 1) / rising
+    if schedule == "constant":
+        return 1.0
+    share = (step - rising) / (n_steps - rising)
+    return 1 - share if schedule == "linear" else (1 + math.cos(math.pi * share)) / 2
+
+
 def clip_gradients(parameters: Iterable[nn.Parameter], longest: float) -> float:
-    """Cut the gradients of all parameters together, dense or sparse, to the length `longest`; gives what it was.
+    """Clip the joint norm of all gradients, dense or sparse, to `longest`; return the norm before clipping.
 
     Examples
     --------
@@ -151,7 +154,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], longest: float) -> float:
         if parameter.grad is None:
             continue
         if parameter.grad.is_sparse:
-            # A row that occurs twice is one row of the gradient: its parts are added up before they are measured.
+            # Entries of the same row must be summed before the norm is computed.
             parameter.grad = parameter.grad.coalesce()
             values.append(parameter.grad._values())
         else:
@@ -165,7 +168,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], longest: float) -> float:
 
 
 def _at_rest(parameter: Tensor) -> dict[str, Tensor]:
-    """What AdamW carries from step to step, before the first."""
+    """The state of AdamW before the first step."""
     moments = {name: torch.zeros_like(parameter, requires_grad=False) for name in ("exp_avg", "exp_avg_sq")}
     return {"step": torch.zeros(()), **moments}
 

@@ -1,7 +1,7 @@
-"""`train`: a network learns from rows and their labels, in epochs of mini-batches.
+"""`train`: train a network in epochs of mini-batches.
 
-With the same seed, data and number of threads the result is the same to the last bit, whether the training ran through
-or was resumed from a checkpoint; the caller's random numbers are not disturbed.
+The same seed, data and number of threads give the same result bit for bit, also when training resumes from a
+checkpoint. The random state of the caller is not changed.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ import torch
 from longtail.arrays import Array
 from longtail.errors import Diverged, InvalidInput
 from longtail.neural.averaging import WeightAverage
-from longtail.neural.batches import Rows, as_rows, blocks, epoch_order, label_rows
+from longtail.neural.batches import LabelRows, Rows, as_rows, blocks, epoch_order
 from longtail.neural.checkpoint import Position, read_checkpoint, write_checkpoint
 from longtail.neural.judge import Judge
 from longtail.neural.network import Network
-from longtail.neural.optimiser import Optimiser
-from longtail.neural.schedule import SCHEDULES, Schedule, learning_rate_factor
+from longtail.neural.optimiser import SCHEDULES, Optimiser, Schedule, learning_rate_factor
 from longtail.parameters import Choice, Constraint, Number, check_parameters
 from longtail.progress import task
 from longtail.validation import as_features, as_labels
 
-# More snapshots make the mean no better, and each costs a pass over all weights.
+# More snapshots do not improve the mean, and each costs a pass over all weights.
 _SNAPSHOTS = 100
 _PARAMETERS: dict[str, Constraint] = {
     "epochs": Number(low=1, whole=True),
@@ -51,34 +50,34 @@ _PARAMETERS: dict[str, Constraint] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train.
+    """Settings of a training run.
 
     Parameters
     ----------
     epochs : int
-        Passes over the rows, at most.
+        Maximum number of passes over the rows.
     batch_size : int
     learning_rate : float
-        At its highest.
+        Peak learning rate.
     encoder_learning_rate : float or None
-        Another one for the encoder, as a pretrained encoder wants it.
+        A different rate for the encoder, usually a lower one for a pretrained encoder.
     weight_decay : float
-        Of AdamW; biases and norms do not decay.
+        Weight decay of AdamW; biases and norms do not decay.
     schedule : {"cosine", "linear", "constant"}
-        How the learning rate falls.
+        Decay of the learning rate.
     warmup : float
-        Share of the steps over which it rises first.
+        Share of the steps over which the learning rate rises first.
     clip : float or None
-        The length to which a longer gradient is cut.
+        Maximum norm of the gradient.
     patience : int or None
-        Stop after this many epochs without a better metric on the held-out rows; None: never.
+        Stop after this many epochs without a better metric on the held-out rows; None: never stop early.
     holdout : float
         Share of the rows to hold out and evaluate epochs on, unless `train` is given other rows.
     average : float
-        Share of the steps, the last ones, over which the weights are averaged; 0: not at all.
+        Average the weights over this share of the steps, at the end; 0: no averaging.
     autocast : {"bf16", None}
-        Compute products of matrices in bfloat16. It pays on processors with instructions for it (AMX, AVX512-BF16) and
-        is an order of magnitude slower on others.
+        Compute matrix products in bfloat16: faster on processors with instructions for it (AMX, AVX512-BF16), an order
+        of magnitude slower on others.
     seed : int
 
     Examples
@@ -109,20 +108,20 @@ class Settings:
 
 @dataclass(frozen=True)
 class History:
-    """What happened in a training.
+    """The course of a training run.
 
     Parameters
     ----------
     losses : tuple of float
         The mean training loss of each epoch.
     metric : str
-        What was measured on the held-out rows.
+        The metric measured on the held-out rows.
     values : tuple of float
         The metric after each epoch; empty without held-out rows.
     best_epoch : int
-        The epoch whose weights the network has now, counted from 1; the last one without held-out rows.
+        The epoch whose weights the network has, counted from 1; the last one without held-out rows.
     stopped_early : bool
-        Whether patience ended it.
+        Whether training stopped because of `patience`.
     """
 
     losses: tuple[float, ...]
@@ -151,29 +150,29 @@ def train(
     ----------
     network : Network
     inputs : Rows, sparse matrix or array
-        One row for each row of `Y`, of the kind the encoder takes.
+        One row for each row of `Y`, in the form the encoder takes.
     Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
-        For a head that takes amounts, with values up to 1.
+        A head with `takes_amounts` also takes values between 0 and 1.
     settings : Settings or None
-        None for the defaults.
+        None means the defaults.
     held_out : (inputs, Y) or None
         Rows to evaluate epochs on, instead of a share of the training rows (`Settings.holdout`).
     metric : str
         "loss", or P, R, F1, nDCG or PSP at some k, such as "P@1".
     checkpoint : str or path-like or None
-        Directory for checkpoints, written after each epoch. If it holds one of the same training, that is resumed; one
-        of an interrupted epoch is never written.
+        Directory of the checkpoint, which is written after each epoch. If it holds a checkpoint of the same training
+        run, training resumes from it.
 
     Raises
     ------
     Diverged
-        If the loss or the weights stop being finite. The last checkpoint is then the one before.
+        If the loss or the weights become NaN or infinite. The checkpoint is then that of the epoch before.
 
     Examples
     --------
     >>> from longtail.neural.encoders import Dense
     >>> from longtail.neural.heads import OneHot
-    >>> from longtail.neural.network import predict_rows
+    >>> from longtail.neural import predict_rows
     >>> _ = torch.manual_seed(0)
     >>> X = np.eye(4, dtype=np.float32)
     >>> network = Network(Dense(4, [8]), OneHot(8, 4))
@@ -188,7 +187,7 @@ def train(
         raise InvalidInput(f"Y has {labels.shape[1]} labels; the head of the network has {network.head.n_labels}")
     chosen, judge = _held_out(rows, labels, settings, held_out, metric)
     if not len(chosen):
-        raise InvalidInput(f"no row is left to train on: {len(rows)} rows, of which holdout takes {settings.holdout:g}")
+        raise InvalidInput(f"no rows left to train on: {len(rows)} rows, holdout={settings.holdout:g}")
     optimiser = Optimiser(network, settings.learning_rate, settings.weight_decay, settings.encoder_learning_rate)
     identity = asdict(settings) | {"metric": metric if judge else "", "data": _digest(labels, chosen, judge)}
     position = Position()
@@ -230,7 +229,7 @@ def _checked_labels(Y: Any, n_rows: int, in_part: bool) -> Any:
     if labels.shape[0] != n_rows:
         raise InvalidInput(f"Y has {labels.shape[0]} rows; the inputs have {n_rows}")
     if labels.nnz and not (labels.data.min() > 0 and labels.data.max() <= 1):
-        raise InvalidInput("Y has amounts below 0 or above 1; expected the share of a label that a row has")
+        raise InvalidInput("Y has values below 0 or above 1; expected 0 to 1")
     return labels
 
 
@@ -255,7 +254,7 @@ def _epoch(
     total, seen = 0.0, 0
     for step, batch in enumerate(batches, start=epoch * len(batches)):
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.autocast == "bf16"):
-            loss = network.loss(rows.batch(batch), label_rows(labels, batch))
+            loss = network.loss(rows.batch(batch), LabelRows.of(labels, batch))
         value = loss.item()
         if not math.isfinite(value):
             raise Diverged(_diverged(f"the loss is {value}", epoch, settings))
@@ -278,7 +277,7 @@ def _epoch(
 def _held_out(
     rows: Rows, labels: Any, settings: Settings, held_out: tuple[Any, Any] | None, metric: str
 ) -> tuple[Array, Judge | None]:
-    """The rows to train on, and who judges by the others."""
+    """The rows to train on, and the judge that evaluates on the others."""
     everything = np.arange(len(rows))
     if held_out is not None:
         given = as_rows(held_out[0])
@@ -291,7 +290,7 @@ def _held_out(
         if settings.patience is not None:
             raise InvalidInput("patience needs rows to evaluate on: set holdout, the share of the rows to hold out")
         return everything, None
-    # A stream of its own: the epochs use (seed, epoch).
+    # A random stream of its own: the epochs use (seed, epoch).
     order = np.random.default_rng((settings.seed, 0, 2)).permutation(len(rows))
     return np.sort(order[size:]), Judge(rows, labels, np.sort(order[:size]), metric, labels)
 
@@ -311,7 +310,7 @@ def _digest(labels: Any, chosen: Array, judge: Judge | None) -> str:
 
 
 def _described(loss: float, settings: Settings, position: Position, metric: str) -> str:
-    """How the epoch stands, with the mean loss so far, and how good the last one was."""
+    """The number and mean loss of the current epoch, and the metric of the last one."""
     text = f"epoch {len(position.losses) + 1} of {settings.epochs}, loss {loss:.4g}"
     return f"{text}, held-out {metric} {position.values[-1]:.4g}" if position.values else text
 
@@ -319,18 +318,18 @@ def _described(loss: float, settings: Settings, position: Position, metric: str)
 def _diverged(found: str, epoch: int, settings: Settings) -> str:
     return (
         f"{found} in epoch {epoch + 1}; lower learning_rate ({settings.learning_rate:g}), set warmup, "
-        f"or cut long gradients with clip ({settings.clip})"
+        f"or limit gradients with clip ({settings.clip})"
     )
 
 
 @contextmanager
 def _deterministic() -> Iterator[None]:
-    """Have torch add up in a fixed order, as long as the block runs."""
+    """Make torch sum in a fixed order inside the block."""
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     memory: Any = torch.utils.deterministic
     fill = memory.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True, warn_only=True)
-    # Otherwise every new tensor is first filled with NaN, which costs time and finds nothing here.
+    # Otherwise every new tensor is first filled with NaN, which only costs time here.
     memory.fill_uninitialized_memory = False
     try:
         yield

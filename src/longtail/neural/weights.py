@@ -1,7 +1,7 @@
-"""The weights of a module as arrays for the store, and back.
+"""Convert the weights of a module to arrays for the store, and back.
 
-A tensor goes by its name in `state_dict`. What comes back is compared with the module before anything is loaded: the
-module says which tensors there are, and of what dtype and shape.
+A tensor is stored under its name in `state_dict`. Before anything is loaded, the stored names, dtypes and shapes are
+compared with those of the module.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KIND = "Weights"
 
 
 def weights_state(module: nn.Module) -> State:
-    """The tensors of `module` as a part of a model; they are not copied.
+    """The tensors of `module` as a part of a model, not copied.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def weights_state(module: nn.Module) -> State:
 
 
 def load_weights(module: nn.Module, state: State) -> None:
-    """Copy the tensors of `state` into `module`, or raise `ModelFormatError` unless they are those of the module.
+    """Copy the tensors of `state` into `module`, or raise `ModelFormatError` if they do not fit.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def tensors_state(tensors: Mapping[str, Any]) -> State:
 def loaded_tensors(state: State, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Copies of the tensors of `state`, or `ModelFormatError`.
 
-    Names, dtypes and shapes must be those of `like`, and numbers finite.
+    Names, dtypes and shapes must be those of `like`, and all values finite.
     """
     if state.kind != KIND:
         raise ModelFormatError(f"found {state.kind!r}; expected {KIND!r}")
@@ -65,8 +65,8 @@ def loaded_tensors(state: State, like: Mapping[str, Tensor]) -> dict[str, Tensor
     for name, tensor in like.items():
         array = state.array(_stored_name(name), _as_array(name, tensor).dtype, _stored_shape(tensor.shape))
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ModelFormatError(f"{KIND}: array {_stored_name(name)!r} holds numbers that are not finite")
-        # A copy: what the store gives may be a mapped file, which cannot be written to.
+            raise ModelFormatError(f"{KIND}: array {_stored_name(name)!r} holds NaN or infinity")
+        # A copy, because the array may be a read-only memory map.
         found[name] = torch.from_numpy(np.array(array)).reshape(tensor.shape)
     return found
 
@@ -74,18 +74,18 @@ def loaded_tensors(state: State, like: Mapping[str, Tensor]) -> dict[str, Tensor
 def _as_array(name: str, tensor: Any) -> Array:
     if not isinstance(tensor, Tensor) or tensor.dtype in (torch.bfloat16, torch.complex64, torch.complex128):
         found = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
-        raise InvalidInput(f"{name} is of type {found}, which cannot be stored; expected whole or floating numbers")
+        raise InvalidInput(f"{name} is of type {found}, which cannot be stored; expected integers or floats")
     array: Array = tensor.detach().cpu().numpy()
     return array.reshape(_stored_shape(tensor.shape))
 
 
 def _stored_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    # The store takes three dimensions; the filters of a convolution over images have four.
+    # The store supports three dimensions; the filters of an image convolution have four.
     return tuple(shape) if len(shape) <= MAX_DIMENSIONS else (shape[0], math.prod(shape[1:]))
 
 
 def _stored_name(name: str) -> str:
-    # Deep inside a transformer names grow longer than the store takes.
+    # Names deep inside a transformer are longer than the store allows.
     return (
         name if NAME.fullmatch(name) else f"{name[-40:].lstrip('.-')}.{sha256(name.encode('utf-8')).hexdigest()[:16]}"
     )

@@ -1,4 +1,4 @@
-"""`BagOfWords`: features of sparse rows, from a table with a vector for each input."""
+"""`BagOfWords`: encodes sparse rows with a table that has a vector for each input."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from longtail.neural.encoders.dense import fully_connected
 
 
 class BagOfWords(nn.Module):
-    """A linear layer over sparse rows, then further layers; only the vectors of inputs that occur are read.
+    """A linear layer over sparse rows, followed by further layers; it reads only the vectors of inputs that occur.
 
     Parameters
     ----------
     n_inputs : int
-        Columns of the sparse rows.
+        Number of columns of the sparse rows.
     width : int
         Width of every layer, and of the features.
     layers : int
-        How many, the first over the sparse rows among them.
+        Number of layers, including the first one over the sparse rows.
     dropout : float
-        Share of a layer's outputs left out in training.
+        Dropout of the outputs of each layer.
     input_dropout : float
-        Share of a row's entries left out in training.
+        Dropout of the entries of a row.
     normalise : bool
-        Bring the first layer's outputs to mean 0 and variance 1 in each row (`nn.LayerNorm`), before ReLU.
+        Apply `nn.LayerNorm` to the outputs of the first layer, before ReLU.
     sparse_gradients : bool
-        Give the table a gradient for the inputs of the batch only, which pays where there are very many inputs.
+        Give the table sparse gradients, for the inputs of the batch only; faster if there are very many inputs.
 
     Examples
     --------
-    >>> from longtail.neural.batches import SparseRows
+    >>> from longtail.neural import SparseRows
     >>> rows = SparseRows([[0.0, 2.0, 3.0], [4.0, 0.0, 0.0]])
     >>> BagOfWords(3, 8)(rows.batch([0, 1])).shape
     torch.Size([2, 8])
@@ -58,8 +58,8 @@ class BagOfWords(nn.Module):
         self.n_features = width
         self.sparse_gradients = sparse_gradients
         self.input_dropout = nn.Dropout(input_dropout)
-        # Rows of unit length are the rule, so that outputs of the size of a table entry are too: as wide as a dense
-        # layer would start them, they would begin near 0, and so would the gradients of what follows.
+        # Rows usually have length 1, so outputs are as small as the table entries. With the initial values of a dense
+        # layer they would be near 0, and so would the gradients of later layers.
         self.table = nn.Parameter(torch.empty(n_inputs, width).normal_(std=1 / math.sqrt(width)))
         self.bias = nn.Parameter(torch.zeros(width))
         self.norm = nn.LayerNorm(width) if normalise else nn.Identity()
@@ -67,15 +67,15 @@ class BagOfWords(nn.Module):
         self.layers = fully_connected([width] * layers, dropout)
 
     def sparse_parameters(self) -> list[nn.Parameter]:
-        """Those whose gradients are sparse."""
+        """Parameters with sparse gradients."""
         return [self.table] if self.sparse_gradients else []
 
     def forward(self, batch: SparseBatch) -> Tensor:
-        """Features of sparse rows."""
+        """The features of sparse rows."""
         ids = batch.ids
         table: Tensor = self.table
         if self.sparse_gradients:
-            # An entry for each input of the batch, where embedding_bag would make one for each mention of it.
+            # One entry per distinct input of the batch; embedding_bag would make one per occurrence.
             met, ids = torch.unique(batch.ids, return_inverse=True)
             table = functional.embedding(met, self.table, sparse=True)
         sums = functional.embedding_bag(

@@ -1,4 +1,4 @@
-"""`Dense`: features of dense rows by fully connected layers."""
+"""`Dense`: encodes dense rows with fully connected layers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Dense(nn.Module):
     Parameters
     ----------
     n_inputs : int
-        Numbers of a row.
+        Number of values per row.
     widths : sequence of int
-        Width of each layer; the last is that of the features.
+        Width of each layer; the last is the width of the features.
     dropout : float
-        Share of a layer's outputs left out in training.
+        Dropout of the outputs of each layer.
 
     Examples
     --------
@@ -38,13 +38,13 @@ class Dense(nn.Module):
         self.layers = fully_connected([n_inputs, *widths], dropout)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Features of rows (n_rows x ...), whose other dimensions are taken as one."""
+        """The features of rows (n_rows x ...), flattened to two dimensions."""
         features: Tensor = self.layers(rows.flatten(1))
         return features
 
 
 def fully_connected(widths: Sequence[int], dropout: float) -> nn.Sequential:
-    """Linear layers between neighbouring widths, each followed by ReLU and dropout."""
+    """Linear layers between consecutive widths, each followed by ReLU and dropout."""
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):
         layers += [nn.Linear(before, after), nn.ReLU(), nn.Dropout(dropout)]

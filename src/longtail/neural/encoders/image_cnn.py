@@ -1,4 +1,4 @@
-"""`ImageCNN`: features of small images by a few convolutions."""
+"""`ImageCNN`: encodes small images with a few convolutions."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from longtail.errors import InvalidInput
 
 
 class ImageCNN(nn.Module):
-    """For each entry of `maps` a 3 x 3 convolution, ReLU and 2 x 2 max-pooling, then one fully connected layer.
+    """A 3 x 3 convolution, ReLU and 2 x 2 max-pooling for each entry of `maps`, then a fully connected layer.
 
     Parameters
     ----------
     height, width : int
-        Of the images, in pixels; 28 x 28 for a digit, 28 x 84 for three of them side by side.
+        Size of the images in pixels.
     channels : int
         1 for grey images.
     maps : sequence of int
-        Filters of each convolution.
+        Number of filters of each convolution.
     n_features : int
         Width of the features.
     dropout : float
-        Share of the features left out in training.
+        Dropout of the features.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class ImageCNN(nn.Module):
         if not maps or min(channels, n_features, *maps) < 1 or min(height, width) < 2 ** len(maps):
             raise InvalidInput(
                 f"{len(maps)} convolutions over images of {channels} x {height} x {width} to {n_features} features; "
-                f"each convolution halves the image, and at least one pixel must be left"
+                f"each convolution halves the image, and at least one pixel must remain"
             )
         self.shape = (channels, height, width)
         self.n_features = n_features
@@ -56,6 +56,6 @@ class ImageCNN(nn.Module):
         self.layers = nn.Sequential(*layers, nn.Flatten(), nn.Linear(left, n_features), nn.ReLU(), nn.Dropout(dropout))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Features of images (n_rows x channels x height x width; one channel needs no dimension)."""
+        """The features of images (n_rows x channels x height x width); a single channel needs no dimension."""
         features: Tensor = self.layers(images.reshape(len(images), *self.shape))
         return features

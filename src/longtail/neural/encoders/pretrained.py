@@ -1,6 +1,6 @@
-"""`Pretrained`: a text encoder that others have trained, loaded from a folder on this machine.
+"""`Pretrained`: a pretrained text encoder, loaded from a local folder by the transformers library.
 
-`transformers` reads it; weights come from safetensors files alone, no code of the folder runs, and nothing is fetched.
+Weights are read from safetensors files only, no code from the folder runs, and nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Pooling = Literal["mean", "first"]
 
 
 class Pretrained(nn.Module):
-    """A transformer over texts: the vectors of a text's tokens, pooled into one.
+    """A transformer over texts, whose token vectors are pooled into one vector per text.
 
     Parameters
     ----------
     folder : str or path-like
-        What `save_pretrained` wrote: config.json, tokenizer files, and weights as safetensors.
+        Output of `save_pretrained`: config.json, tokenizer files, and weights as safetensors.
     pooling : {"mean", "first"}
-        The mean over the tokens, or the vector of the first.
+        Mean over the tokens, or the vector of the first token.
     normalise : bool
-        Bring features to length 1.
+        Scale features to length 1.
     longest : int
-        Tokens of a text beyond this many are left out; never more than the transformer can read.
+        Maximum number of tokens per text; further tokens are dropped. The transformer's own limit also applies.
     frozen : bool
-        Leave the weights as they are: the encoder then is a fixed function, and `encode` gives its features once and
-        for all. Otherwise they are trained with the head.
+        Do not train the weights: the encoder is then a fixed function whose features `encode` can compute once.
+        Otherwise they are trained together with the head.
     """
 
     def __init__(
@@ -64,21 +64,21 @@ class Pretrained(nn.Module):
         self.train()
 
     def train(self, mode: bool = True) -> Pretrained:
-        """As for any module, except that a frozen transformer has no dropout."""
+        """Set the training mode; a frozen transformer stays in evaluation mode, without dropout."""
         super().train(mode)
         if self.frozen:
             self.model.eval()
         return self
 
     def tokenise(self, texts: Sequence[str]) -> TokenBatch:
-        """Texts as the transformer's own token ids, padded."""
+        """Texts as padded token ids of the transformer."""
         encoded = self.tokenizer(
             list(texts), padding=True, truncation=True, max_length=self.longest, return_tensors="pt"
         )
         return TokenBatch(encoded["input_ids"], encoded["attention_mask"].bool())
 
     def forward(self, batch: TokenBatch) -> Tensor:
-        """Features of token ids, as `tokenise` gives them."""
+        """The features of token ids, as `tokenise` returns them."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
             vectors = self.model(input_ids=batch.ids, attention_mask=batch.mask.long()).last_hidden_state
         if self.pooling == "first":
@@ -89,7 +89,7 @@ class Pretrained(nn.Module):
         return functional.normalize(pooled, dim=1) if self.normalise else pooled
 
     def encode(self, texts: Sequence[str], batch_size: int = 32) -> Array:
-        """Features of many texts, texts of like length together so that little is padded.
+        """The features of many texts, batched by similar length to reduce padding.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Pretrained(nn.Module):
         features : float32 array of shape (n_texts, n_features)
         """
         features = np.zeros((len(texts), self.n_features), dtype=np.float32)
-        # By characters: counting tokens would mean to tokenise twice, and the two agree well enough to sort by.
+        # Length in characters: close enough to the number of tokens, which would need tokenising twice.
         order = np.argsort([-len(text) for text in texts], kind="stable")
         training = self.training
         self.eval()
@@ -117,7 +117,7 @@ class Pretrained(nn.Module):
 
 
 class TextRows:
-    """Texts for a `Pretrained` encoder that is trained: tokenised as they are asked for.
+    """Texts for training a `Pretrained` encoder, tokenised batch by batch.
 
     Parameters
     ----------
@@ -141,16 +141,16 @@ def _load(folder: Path) -> tuple[Any, Any]:
         from transformers import AutoModel, AutoTokenizer
     except ImportError:
         raise Unavailable("a pretrained encoder needs transformers: pip install 'longtail[pretrained]'") from None
-    # Checked here, for transformers takes what is not a folder for the name of something to fetch.
+    # Checked here, because transformers takes the name of a missing folder for something to download.
     if not (folder / "config.json").is_file():
-        raise ModelFormatError(f"{folder}: there is no pretrained encoder here (config.json is missing)")
+        raise ModelFormatError(f"{folder}: not a pretrained encoder (config.json is missing)")
     here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=True, **here)
         model = AutoModel.from_pretrained(str(folder), use_safetensors=True, **here).float()
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ModelFormatError(
-            f"{folder}: the pretrained encoder cannot be read: {error}. Expected a transformer's config.json, its "
+            f"{folder}: cannot read the pretrained encoder: {error}. Expected a transformer's config.json, its "
             f"tokenizer files, and its weights in safetensors files"
         ) from error
     return model, tokenizer

@@ -1,11 +1,9 @@
 """Output layers with one interface: what differs is how the labels share the work and the weights."""
 
-from longtail.neural.heads.bottleneck import Bottleneck
 from longtail.neural.heads.cascade import Cascade
-from longtail.neural.heads.dense import DenseHead
+from longtail.neural.heads.dense import Bottleneck, DenseHead, OneHot
 from longtail.neural.heads.dft import DFT
 from longtail.neural.heads.head import Head
-from longtail.neural.heads.one_hot import OneHot
 from longtail.neural.heads.powerset import PowersetCascade, PowersetHead, PowersetProduct, PowersetSampling
 from longtail.neural.heads.product import Product
 from longtail.neural.heads.sampling import Sampling, draw_distinct

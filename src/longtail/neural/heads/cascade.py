@@ -1,6 +1,6 @@
-"""`Cascade`: labels found from coarse to fine, digit by digit of their codes (MHC, multi-head encoding).
+"""`Cascade`: finds labels from coarse to fine, digit by digit of their codes (MHC).
 
-Groups of labels are scored first, then only the members of the best groups. It saves computation, not parameters: the
+It scores groups of labels first, then only the members of the best groups. That saves computation, not parameters: the
 last table has a row for every label.
 """
 
@@ -15,47 +15,50 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.heads.coded import SCORES_AT_ONCE, CodedHead, best_candidates, each_once
-from longtail.neural.heads.head import Task, best_labels, label_shares, starting_offsets
-from longtail.neural.targets import LabelRows
+from longtail.neural.batches import LabelRows
+from longtail.neural.heads.coded import CodedHead, best_candidates, each_once
+from longtail.neural.heads.head import Task, best_labels, label_shares, search_blocks, starting_offsets
 
-# A row of a table that is gathered costs about as much as this many in a matrix product.
+# Gathering one row of a table costs about as much as this many rows in a matrix product.
 _PREFIXES_PER_CANDIDATE = 10
 
 
 class Cascade(CodedHead):
-    """Stages that each add a digit: a linear layer scores the first, tables of embeddings the prefixes after it.
+    """Stages that add one digit each: a linear layer scores the first digit, embedding tables score longer prefixes.
 
-    Stage s asks with a query, a linear map of the features, and answers with the dot products of the embeddings of the
-    candidates, and an offset of each: the children of the prefixes that survived the stage before. Where candidates
-    are many and the table is small, all of it is multiplied at once, which is faster; results do not depend on that.
+    The candidates of a stage are the children of the prefixes that survived the stage before. A candidate's logit is
+    the dot product of its embedding with a query, a linear map of the features, plus its offset. If there are many
+    candidates and the table is small, the whole table is multiplied, which is faster and gives the same result.
 
-    Multi-label rows are trained with the prefixes of their labels among the survivors, ahead of those that score
-    better; a label still missing takes the place of a candidate that is none. A score is the product of the sigmoids
-    along the code, and the loss is the binary cross-entropy of these scores, summed over the candidates of all stages
-    and divided by their number: what is trained is what ranks. Stages before the last, whose scores only decide what
-    survives, count little. Single-label rows take a softmax over siblings: the scores of all labels sum
-    to 1, the loss is the label's negative log-likelihood, for which only the siblings along its code are scored, and
-    one survivor is the greedy search of the paper.
+    Multi-label: a score is the product of the sigmoids along the code. The loss is the binary cross-entropy of these
+    scores, averaged over the candidates of all stages, so training optimises the scores that rank. Stages before the
+    last get little weight, since their scores only decide which prefixes survive. In training the prefixes of a row's
+    own labels survive first; a label that is still missing replaces a candidate that is not a label of the row.
+
+    Single-label: a softmax over siblings, so the scores of all labels sum to 1. The loss is the label's negative
+    log-likelihood, which needs only the siblings along its code. With one survivor prediction is the greedy search of
+    the paper.
 
     Parameters
     ----------
     n_features, n_labels : int
     radices : sequence of int
-        Lengths of the digits; long first ones lose least (the confusion degree of a `longtail.labels.HeadPlan`).
+        Number of values of each digit; a large first one loses least (see the confusion degree of
+        `longtail.labels.HeadPlan`).
     width : int or None
-        Width of queries and embeddings; None asks with the features as they are.
+        Width of queries and embeddings; None uses the features as queries.
     survivors : int
-        Prefixes kept of every row after each stage. Prediction keeps more where these might not have k labels.
+        Prefixes kept for each row after each stage. Prediction keeps more if these may have fewer than k labels.
     task : {"multi-label", "single-label"}
     label_weights : float tensor of n_labels or None
-        A prefix that several labels of a row share takes the largest of their weights.
+        A prefix shared by several labels of a row has the largest of their weights.
     order : int64 array of n_labels or None
         The position of each label among the codes.
     prefix_weight : float
-        Weight in the multi-label loss of the stages before the last.
+        Weight of the stages before the last in the multi-label loss.
     sparse_gradients : bool
-        Whether the tables get sparse gradients, whose cost does not grow with the labels; the optimiser must take them.
+        Whether the tables have sparse gradients, whose cost does not grow with the number of labels; the optimiser
+        must support them.
 
     Examples
     --------
@@ -82,20 +85,20 @@ class Cascade(CodedHead):
         if (width is not None and width < 1) or survivors < 1:
             raise InvalidInput(f"width is {width} and survivors {survivors}; expected at least 1 of each")
         if max(self.codes.radices) > n_labels:
-            raise InvalidInput(f"radices are {self.codes.radices}; expected none longer than the {n_labels} labels")
+            raise InvalidInput(f"radices are {self.codes.radices}; expected none above the {n_labels} labels")
         if not 0 <= prefix_weight < math.inf:
             raise InvalidInput(f"prefix_weight is {prefix_weight}; expected a number from 0")
         self.width = n_features if width is None else width
         self.survivors = survivors
         self.prefix_weight = prefix_weight
         self.sparse_gradients = sparse_gradients
-        # Prefixes of padding alone have no row.
+        # Prefixes that contain only padding have no row.
         self.n_prefixes = tuple(-(-n_labels // stride) for stride in self.codes.strides)
         self.first = nn.Linear(n_features, self.n_prefixes[0])
         self.queries = nn.ModuleList(
             nn.Identity() if width is None else nn.Linear(n_features, width) for _ in self.n_prefixes[1:]
         )
-        # The last column holds the offsets, so that one gather brings both.
+        # The last column holds the offsets, so that one gather fetches both.
         self.tables = nn.ModuleList(
             nn.Embedding(n, self.width + 1, sparse=sparse_gradients) for n in self.n_prefixes[1:]
         )
@@ -104,9 +107,9 @@ class Cascade(CodedHead):
             nn.init.zeros_(table[:, -1])
 
     def start_from(self, label_counts: Tensor, n_rows: int) -> None:
-        """Prefixes start at the share of rows with any of their labels, among those with any of their parent's.
+        """Start each prefix at the share of rows with any of its labels among rows with any of its parent's labels.
 
-        Labels of a row count as independent of one another.
+        The labels of a row are assumed to be independent.
         """
         shares = label_shares(label_counts, n_rows)
         positions = self.positions_of(torch.arange(self.n_labels))
@@ -129,14 +132,14 @@ class Cascade(CodedHead):
         return sums / sums.sum()
 
     def sparse_parameters(self) -> list[nn.Parameter]:
-        """The parameters whose gradients are sparse."""
+        """Parameters with sparse gradients."""
         return self._weights() if self.sparse_gradients else []
 
     def _weights(self) -> list[nn.Parameter]:
         return list(self.tables.parameters())
 
     def _children(self, stage: int, prefixes: Tensor) -> tuple[Tensor, Tensor]:
-        """The prefixes of a stage below those of the stage before (n_rows x any), and which of them exist."""
+        """The children of the prefixes of the stage before (n_rows x any), and which of them exist."""
         radix = self.codes.radices[stage]
         children = (prefixes[:, :, None] * radix + torch.arange(radix)).flatten(1)
         return children, (children >= 0) & (children < self.n_prefixes[stage])
@@ -154,7 +157,7 @@ class Cascade(CodedHead):
         return functional.pad(self.queries[stage - 1](features), (0, 1), value=1.0)
 
     def _scores_all(self, stage: int, n_candidates: int) -> bool:
-        """Whether the candidates are cheaper had out of one product with the whole table than gathered."""
+        """Whether a product with the whole table is cheaper than gathering the candidates."""
         return not self.sparse_gradients and self.n_prefixes[stage] <= _PREFIXES_PER_CANDIDATE * n_candidates
 
     def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
@@ -177,7 +180,7 @@ class Cascade(CodedHead):
     def _tree_loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         total, n_scored = torch.zeros(()), 0
         candidates = survivors = torch.arange(self.n_prefixes[0]).expand(len(features), -1)
-        # Logarithms of the chance that a row has a prefix and that it has not, which no rounding brings to 0.
+        # Logarithms of the probabilities that a row has a prefix, and that it lacks it; these never round to 0.
         has, lacks = torch.zeros(len(features), 1), torch.full((len(features), 1), -torch.inf)
         nothing = torch.zeros(0, dtype=torch.int64)
         before = _Scored(nothing, nothing, 1, has, lacks)
@@ -198,7 +201,7 @@ class Cascade(CodedHead):
                 moved = (placed & homeless).nonzero()[:, 0]
                 has, lacks = has.repeat_interleave(radix, 1), lacks.repeat_interleave(radix, 1)
                 if len(moved):
-                    # Their parents did not survive, and what stood in these places had others.
+                    # Their parents did not survive, so these places still have the values of other parents.
                     there = owners[moved], places[moved]
                     has = has.index_put(there, before.has[owners[moved], parents[moved]])
                     lacks = lacks.index_put(there, before.lacks[owners[moved], parents[moved]])
@@ -222,7 +225,7 @@ class Cascade(CodedHead):
         return total / max(1, n_scored)
 
     def label_scores(self, features: Tensor) -> Tensor:
-        """The scores of all labels, n_rows x n_labels, as prediction gives them where no prefix is dropped."""
+        """The scores of all labels (n_rows x n_labels), as predicted if every prefix survives."""
         with torch.no_grad():
             chances = torch.ones(len(features), 1)
             for stage, (radix, n_prefixes) in enumerate(zip(self.codes.radices, self.n_prefixes, strict=True)):
@@ -235,15 +238,14 @@ class Cascade(CodedHead):
             return chances if self.position is None else chances[:, self.position]
 
     def _chances(self, logits: Tensor, parents: Tensor) -> Tensor:
-        """The chances of children from their logits, of siblings side by side, and the chances of their parents."""
+        """Probabilities of children, from their logits (siblings adjacent) and the probabilities of their parents."""
         logits = logits.double().view(*parents.shape, logits.shape[1] // parents.shape[1])
         chances = logits.softmax(-1) if self.task == "single-label" else logits.sigmoid()
         return (chances.float() * parents[:, :, None]).flatten(1)
 
     @torch.no_grad()
     def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        self.check_batch(features)
-        self.check_request(k, allowed)
+        self.check_request(features, k, allowed)
         allowed = torch.ones(self.n_labels, dtype=torch.bool) if allowed is None else allowed
         at_positions = allowed if self.label_at is None else allowed[self.label_at]
         members = [
@@ -252,13 +254,10 @@ class Cascade(CodedHead):
         ]
         beams = [min(len(inside), max(self.survivors, _enough(inside, k))) for inside in members[:-1]] + [k]
         costs = [beam * radix * self.width for beam, radix in zip(beams, self.codes.radices[1:], strict=False)]
-        rows_at_once = max(1, SCORES_AT_ONCE // max(self.n_prefixes[0], *costs, 1))
-        blocks = [
-            self._predict(rows, beams, [inside > 0 for inside in members])
-            for rows in torch.split(features, rows_at_once)
-        ]
-        labels, scores = zip(*blocks, strict=True)
-        return torch.cat(labels), torch.cat(scores)
+        usable = [inside > 0 for inside in members]
+        return search_blocks(
+            lambda rows: self._predict(rows, beams, usable), features, max(self.n_prefixes[0], *costs, 1)
+        )
 
     def _predict(self, features: Tensor, beams: list[int], usable: list[Tensor]) -> tuple[Tensor, Tensor]:
         logits = self.first(features).float()
@@ -287,7 +286,7 @@ class Cascade(CodedHead):
         return n_rows * total * (3 if training else 1)
 
     def batch_values(self, n_rows: int) -> int:
-        """Embeddings that are gathered come once more as their gradients."""
+        """Gathered embeddings count twice, because their gradients are as large."""
         total = self.n_prefixes[0]
         for stage, candidates in enumerate(self._candidates(training=True), start=1):
             gathered = 2 * candidates * (self.width + 1)
@@ -295,7 +294,7 @@ class Cascade(CodedHead):
         return n_rows * total
 
     def _candidates(self, training: bool) -> list[int]:
-        """Of a row, at each stage after the first."""
+        """Number of candidates of a row at each stage after the first."""
         found, parents = [], self.n_prefixes[0]
         for radix in self.codes.radices[1:]:
             parents = 1 if training and self.task == "single-label" else min(self.survivors, parents)
@@ -305,7 +304,7 @@ class Cascade(CodedHead):
 
 
 class _Scored(NamedTuple):
-    """The prefixes of the labels of a stage, ascending by row, their places among its candidates, and all chances."""
+    """A stage: the prefixes of the rows' labels, their places among the candidates, and the log probabilities."""
 
     keys: Tensor
     places: Tensor
@@ -314,16 +313,17 @@ class _Scored(NamedTuple):
     lacks: Tensor
 
     def find(self, rows: Tensor, prefixes: Tensor) -> Tensor:
-        """The places of prefixes of rows, -1 for those that found none."""
+        """The places of prefixes of rows, -1 for those without one."""
         keys = rows * self.n_prefixes + prefixes
         at = torch.searchsorted(self.keys, keys).clamp(max=max(0, len(self.keys) - 1))
         return torch.where(self.keys[at] == keys, self.places[at], -1) if len(self.keys) else torch.full_like(keys, -1)
 
 
 def _make_room(places: Tensor, owners: Tensor, shape: torch.Size) -> Tensor:
-    """Places among the candidates (n_rows x any) for those that have none, -1: the last that no other of a row has.
+    """Assign the last free places among the candidates (n_rows x any) to the entries without a place (-1).
 
-    The last candidates are children of the weakest survivors. What finds no place stays at -1. Owners are sorted.
+    The last candidates are the children of the weakest survivors. Entries stay at -1 if a row has no free place.
+    Owners are sorted.
     """
     missing = (places < 0).nonzero()[:, 0]
     if len(missing) == 0:
@@ -340,6 +340,6 @@ def _make_room(places: Tensor, owners: Tensor, shape: torch.Size) -> Tensor:
 
 
 def _enough(members: Tensor, k: int) -> int:
-    """How many prefixes have k labels among them, or all there are, whichever they are."""
+    """The number of prefixes that, whichever they are, contain k labels, or all labels if there are fewer."""
     sizes = members[members > 0].sort().values.cumsum(0)
     return 0 if len(sizes) == 0 else int(torch.searchsorted(sizes, min(k, int(sizes[-1])))) + 1

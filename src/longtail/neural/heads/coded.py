@@ -1,7 +1,7 @@
-"""`CodedHead`: what heads have in common that write a label as digits, one for each of several short layers.
+"""`CodedHead`: the base of heads that write a label as a code of digits, with one short layer per digit.
 
-A label has a position, its place in the space of codes; the digits are those of the position. Positions of no label
-are the padding of a plan whose codes are more than the labels: no head may ever predict one.
+A label has a position in the space of codes, and its digits are those of the position. If there are more codes than
+labels, the remaining positions are padding, which no head may predict.
 """
 
 from __future__ import annotations
@@ -16,23 +16,21 @@ from longtail.errors import InvalidInput
 from longtail.labels import MixedRadix
 from longtail.neural.heads.head import Head, Task, check_loaded_order, is_order
 
-# Numbers that prediction holds at once: rows beyond go in further blocks.
-SCORES_AT_ONCE = 2**24
-_MOST_DIGITS = 64  # as `longtail.labels.plan_heads` makes
+_MOST_DIGITS = 64  # the maximum of `longtail.labels.plan_heads`
 
 
 class CodedHead(Head):
-    """A head whose labels are the codes of a mixed-radix system.
+    """A head whose labels have codes in a mixed-radix system.
 
     Parameters
     ----------
     n_features, n_labels : int
     radices : sequence of int
-        Lengths of the digits, the first most significant; `longtail.labels.plan_heads` chooses them.
+        Number of values of each digit, most significant first; `longtail.labels.plan_heads` chooses them.
     task, label_weights
-        As of every `Head`.
+        As for `Head`.
     order : int64 array of n_labels or None
-        The position of each label, a permutation such as `longtail.labels.label_order` gives; None: its own id.
+        The position of each label: a permutation, for example from `longtail.labels.label_order`; None: its id.
     """
 
     position: Tensor | None
@@ -52,7 +50,7 @@ class CodedHead(Head):
         if not n_labels <= self.codes.size < 2**63:
             raise InvalidInput(
                 f"radices {self.codes.radices} make {self.codes.size} codes; expected at least {n_labels}, one for "
-                "each label, and fewer than 2^63: longtail.labels.plan_heads gives radices that fit"
+                "each label, and fewer than 2^63: longtail.labels.plan_heads returns radices that fit"
             )
         if len(self.codes.radices) > _MOST_DIGITS:
             raise InvalidInput(f"{len(self.codes.radices)} radices; expected at most {_MOST_DIGITS}")
@@ -83,7 +81,7 @@ class CodedHead(Head):
 def each_once(
     rows: Tensor, columns: Tensor, n_columns: int, weights: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Pairs of a row and a column, sorted and each once, with the largest of its weights.
+    """The distinct (row, column) pairs, sorted, each with its largest weight.
 
     Examples
     --------
@@ -98,7 +96,7 @@ def each_once(
 
 
 def best_candidates(labels: Tensor, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k best of each row's own candidates, ties to the lowest label; -1 and -inf beyond those above -inf.
+    """The k best of each row's own candidates, ties to the lowest label; -1 and -inf if fewer have a score above -inf.
 
     Examples
     --------

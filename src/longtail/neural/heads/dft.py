@@ -1,7 +1,7 @@
-"""`DFT`: an output layer of fixed sines and cosines that can give every set of at most k labels.
+"""`DFT`: an output layer of fixed sines and cosines that can predict every set of at most k labels.
 
-Only the projection onto the frequencies is trained, and as many free columns (slack) as one likes, which make the
-regions of label sets larger (Grivas et al., AAAI 2024).
+Only the projection onto the frequencies is trained, plus any number of free columns (slack), which enlarge the regions
+of label sets (Grivas et al., AAAI 2024).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from longtail.neural.heads.head import Task, check_loaded_order, is_order
 
 Form = Literal["auto", "fft", "matrix"]
 
-# Measured for 1,000 to 100,000 labels, 128 rows, forward and backward: a fast transform costs as much as a matrix of
-# this many columns for each time the labels can be halved, more where their number has large prime factors. Beyond
-# the largest matrix the transform saves memory.
+# Measured for 1,000 to 100,000 labels, 128 rows, forward and backward: a fast transform costs as much as a matrix with
+# this many columns per log2 of the number of labels, and more if that number has large prime factors. Above the size of
+# the largest matrix, the transform saves memory.
 _COLUMNS_PER_HALVING = 7
 _LARGEST_MATRIX = 2**24
 
@@ -31,25 +31,25 @@ _LARGEST_MATRIX = 2**24
 class DFT(DenseHead):
     """Logits ``F x[:2k + 1] + S x[2k + 1:]`` of the inputs ``x = P e + b``, for features e.
 
-    F are sines and cosines up to frequency k at one point per label, S is trained. No label has an offset of its own.
-    P starts at 0 and b so that every label has the same probability, whatever the features.
+    F holds sines and cosines up to frequency k at one point per label; S is trained. Labels have no offsets. P starts
+    at 0, and b such that every label has the same probability for any features.
 
     Parameters
     ----------
     n_features, n_labels, task, label_weights
         As for `Head`.
     k : int
-        Label sets of up to k labels can all be had, with fewer than ``n_labels / 2``.
+        Every set of up to k labels can be predicted; less than ``n_labels / 2``.
     slack : int
-        Columns of S.
+        Number of columns of S.
     start : {"max", "mean"}
-        Every label starts at the probability k / n_labels, or at mean_active / n_labels, which is mostly better.
+        Initial probability of every label: k / n_labels, or mean_active / n_labels, which is usually better.
     mean_active : float or None
-        Mean number of labels of a row, for ``start="mean"``.
+        Mean number of labels per row, for ``start="mean"``.
     order : int64 tensor of n_labels or None
-        The point on the circle of each label, a permutation; its own number where None.
+        The point of each label on the circle, a permutation; None: its id.
     form : {"auto", "fft", "matrix"}
-        How F x is computed: by a fast transform, by a matrix, or by whichever is faster for the size.
+        How to compute F x: by a fast transform, by a matrix, or by the faster of the two for this size.
 
     Examples
     --------
@@ -82,13 +82,15 @@ class DFT(DenseHead):
             raise InvalidInput(f"slack is {slack}; expected 0 or more")
         if start not in ("max", "mean") or (start == "mean") != (mean_active is not None):
             raise InvalidInput(
-                f"start is {start!r} and mean_active {mean_active}; expected 'max' without, or 'mean' with the mean "
-                "number of labels of a row"
+                f"start is {start!r} and mean_active {mean_active}; expected 'max' and None, or 'mean' and the mean "
+                "number of labels per row"
             )
         if form not in ("auto", "fft", "matrix"):
             raise InvalidInput(f"form is {form!r}; expected 'auto', 'fft' or 'matrix'")
         if order is not None and not is_order(order, n_labels):
-            raise InvalidInput(f"order is not a permutation of 0 to {n_labels - 1}: give every label its own point")
+            raise InvalidInput(
+                f"order is not a permutation of 0 to {n_labels - 1}; expected a different point for each label"
+            )
         self.k = k
         self.slack = slack
         bias = initial_bias(n_labels, k, mean_active)
@@ -110,7 +112,7 @@ class DFT(DenseHead):
             self.matrix = torch.from_numpy(self._fixed_columns()).float()
 
     def logits(self, features: Tensor) -> Tensor:
-        # b_0 is of the size of sqrt(n_labels): with 8 bits of it every probability would be off.
+        # b_0 is about sqrt(n_labels): in the 8 bits of bfloat16 every probability would be off.
         with torch.autocast(features.device.type, enabled=False):
             x = self.projection(features.float())
             frequencies = x[:, : 2 * self.k + 1]
@@ -120,9 +122,9 @@ class DFT(DenseHead):
         return found
 
     def _transform(self, frequencies: Tensor) -> Tensor:
-        """`longtail.audit_product`, by the transform of half the length that real results allow."""
+        """`longtail.audit.dft_product` by an inverse real FFT, which is half as long as a complex one."""
         if len(frequencies) == 0:
-            # Not every library of transforms takes an empty batch.
+            # Not every FFT library accepts an empty batch.
             return frequencies.new_zeros((0, self.n_labels))
         halves = frequencies[:, 1:] * math.sqrt(0.5)
         spectrum = torch.complex(
@@ -137,7 +139,7 @@ class DFT(DenseHead):
         return columns if self.order is None else columns[self.order.numpy()]
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
-        """A fast transform of n real numbers counts as ``1.25 n log2(n)``."""
+        """A fast transform of n real values counts as ``1.25 n log2(n)``."""
         n, width = self.n_labels, 2 * self.k + 1 + self.slack
         fixed = int(1.25 * n * math.log2(n)) if self.matrix is None else n * (2 * self.k + 1)
         trained = width * self.n_features + n * self.slack

@@ -1,9 +1,9 @@
-"""`Head`: what every output layer can do, so that one can take the place of another on any network."""
+"""`Head`: the interface of every output layer, so that one can replace another on any network."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import torch
@@ -11,10 +11,13 @@ from torch import Tensor, nn
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.neural.targets import LabelRows
+from longtail.neural.batches import LabelRows
 
 Task = Literal["multi-label", "single-label"]
 TASKS: tuple[Task, ...] = ("multi-label", "single-label")
+
+# Maximum number of values that prediction holds at a time.
+SCORES_AT_ONCE = 2**24
 
 
 class Head(nn.Module, ABC):
@@ -23,15 +26,15 @@ class Head(nn.Module, ABC):
     Parameters
     ----------
     n_features : int
-        Width of what comes in.
+        Width of the input.
     n_labels : int
     task : {"multi-label", "single-label"}
-        Whether a row has any number of labels, each judged by itself, or exactly one, which competes with all others.
+        Whether a row has any number of independent labels, or exactly one that competes with all others.
     label_weights : float tensor of n_labels or None
-        How much a row's having the label counts in the loss; 1 where None.
+        Weight of each label's positives in the loss; None means 1.
     """
 
-    takes_amounts = False  # whether the loss knows labels that a row has in part
+    takes_amounts = False  # whether the loss supports targets between 0 and 1
     label_weights: Tensor | None
 
     def __init__(
@@ -47,7 +50,7 @@ class Head(nn.Module, ABC):
         self.n_features = n_features
         self.n_labels = n_labels
         self.task: Task = task
-        # Of no use but for training, so not among what is saved.
+        # Only training needs them, so they are not saved.
         self.register_buffer("label_weights", label_weights, persistent=False)
 
     @abstractmethod
@@ -63,7 +66,7 @@ class Head(nn.Module, ABC):
         features : float tensor of shape (n_rows, n_features)
         k : int
         allowed : bool tensor of n_labels or None
-            Labels that may be given; the others do not compete.
+            Labels that may be predicted; the others do not compete.
 
         Returns
         -------
@@ -75,19 +78,19 @@ class Head(nn.Module, ABC):
 
     @abstractmethod
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
-        """Multiplications with an addition that a batch takes: forward and backward, or to predict."""
+        """Multiply-add operations for a batch: forward and backward, or for prediction."""
 
     def batch_values(self, n_rows: int) -> int:
-        """Numbers that a batch makes on its way through the head in training, about: a score for each label."""
+        """Approximate number of values that a training batch creates in the head: a score for each label."""
         return n_rows * self.n_labels
 
     def output_layer(self) -> tuple[Array, Array]:
-        """Weights (n_labels x width) and offsets of the last linear step, for `longtail.audit`.
+        """Weights (n_labels x width) and offsets of the last linear layer, for `longtail.audit`.
 
         Raises
         ------
         InvalidInput
-            Where labels are not given by one linear layer.
+            If a label's score does not come from one linear layer.
         """
         raise InvalidInput(
             f"{type(self).__name__} is not one linear layer over labels, so there is none to audit; OneHot, Sampling, "
@@ -95,31 +98,31 @@ class Head(nn.Module, ABC):
         )
 
     def start_from(self, label_counts: Tensor, n_rows: int) -> None:
-        """Let untrained offsets give each label the share of rows that have it, where the head has offsets.
+        """Set the offsets, in heads that have them, so that each label starts at its share of the rows.
 
-        Without it sigmoids start at one half, and the first epochs do little but learn that most labels are rare.
+        Without it sigmoids start at one half, and the first epochs only learn that most labels are rare.
 
         Parameters
         ----------
         label_counts : tensor of n_labels
-            Rows that have each label.
+            Number of rows with each label.
         n_rows : int
         """
 
     def n_parameters(self) -> int:
-        """Trained numbers."""
+        """Number of trained values."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def sparse_parameters(self) -> list[nn.Parameter]:
-        """Parameters with sparse gradients, which need an optimiser that takes them; none for most heads."""
+        """Parameters with sparse gradients, which the optimiser must support; none for most heads."""
         return []
 
     def weights_of(self, labels: Tensor) -> Tensor | None:
-        """The `label_weights` of these labels, None where every label counts alike."""
+        """The `label_weights` of these labels; None if all labels count the same."""
         return None if self.label_weights is None else self.label_weights[labels]
 
     def check_batch(self, features: Tensor, targets: LabelRows | None = None) -> None:
-        """Raise `InvalidInput` where features or targets are not of this head."""
+        """Raise `InvalidInput` unless features and targets fit this head."""
         if features.ndim != 2 or features.shape[1] != self.n_features:
             raise InvalidInput(f"features have shape {tuple(features.shape)}; expected (n_rows, {self.n_features})")
         if targets is not None and (targets.n_rows, targets.n_labels) != (len(features), self.n_labels):
@@ -128,8 +131,9 @@ class Head(nn.Module, ABC):
                 f"expected {len(features)} rows of {self.n_labels}, as features and head have"
             )
 
-    def check_request(self, k: int, allowed: Tensor | None = None) -> None:
-        """Raise `InvalidInput` where `k` or `allowed` of `predict_topk` make no sense."""
+    def check_request(self, features: Tensor, k: int, allowed: Tensor | None = None) -> None:
+        """Raise `InvalidInput` unless the arguments of `predict_topk` are valid for this head."""
+        self.check_batch(features)
         if k < 1:
             raise InvalidInput(f"k is {k}; expected at least 1")
         if allowed is not None and (allowed.shape != (self.n_labels,) or allowed.dtype != torch.bool):
@@ -139,8 +143,21 @@ class Head(nn.Module, ABC):
             )
 
 
+def row_blocks(features: Tensor, values_per_row: int) -> tuple[Tensor, ...]:
+    """Cut rows into blocks for which prediction holds at most `SCORES_AT_ONCE` values."""
+    return torch.split(features, max(1, SCORES_AT_ONCE // values_per_row))
+
+
+def search_blocks(
+    search: Callable[[Tensor], tuple[Tensor, Tensor]], features: Tensor, values_per_row: int
+) -> tuple[Tensor, Tensor]:
+    """Call `search`, which returns labels and scores, on each of the `row_blocks`, and join the results."""
+    labels, scores = zip(*map(search, row_blocks(features, values_per_row)), strict=True)
+    return torch.cat(labels), torch.cat(scores)
+
+
 def is_order(order: Tensor, n_labels: int) -> bool:
-    """Whether every label has a place of its own.
+    """Whether `order` is a permutation of all labels.
 
     Examples
     --------
@@ -151,13 +168,13 @@ def is_order(order: Tensor, n_labels: int) -> bool:
 
 
 def check_loaded_order(state_dict: Mapping[str, Tensor], name: str, n_labels: int) -> None:
-    """Raise `ModelFormatError` where the tensor `name`, if it is there, is not an order of the labels."""
+    """Raise `ModelFormatError` if `state_dict` has a tensor `name` that is not a permutation of all labels."""
     if name in state_dict and not is_order(state_dict[name], n_labels):
         raise ModelFormatError(f"the tensor {name!r} is not a permutation of 0 to {n_labels - 1}")
 
 
 def starting_offsets(shares: Tensor, task: Task) -> Tensor:
-    """Logits that come to these probabilities by themselves: of a sigmoid, or of a softmax over all labels.
+    """The logits whose sigmoid, or softmax over all labels, is `shares`.
 
     Examples
     --------
@@ -168,12 +185,12 @@ def starting_offsets(shares: Tensor, task: Task) -> Tensor:
 
 
 def label_shares(label_counts: Tensor, n_rows: int) -> Tensor:
-    """Shares of rows, neither 0 nor 1 even for labels that no row has or all have."""
+    """Each label's share of the rows, smoothed so that it is never 0 or 1."""
     return (label_counts.float() + 0.5) / (n_rows + 1)
 
 
 def best_labels(scores: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The k best columns of a dense matrix of scores, ties to the lowest, with -1 and -inf beyond the allowed.
+    """The k best columns of a dense score matrix, ties to the lowest; -1 and -inf if fewer are allowed.
 
     Examples
     --------
@@ -192,7 +209,7 @@ def best_labels(scores: Tensor, k: int, allowed: Tensor | None = None) -> tuple[
     if places == 0 or scores.shape[0] == 0:
         return found, best
     values, columns = torch.topk(scores, places, dim=1)
-    # topk breaks ties in any order: those within the k are put in order here, those across its end need a whole sort.
+    # topk breaks ties in any order. Ties within the k are sorted here; ties across its end need a full sort.
     last = values[:, -1:]
     torn = ((scores == last).sum(1) > (values == last).sum(1)) & (last[:, 0] > -torch.inf)
     order = torch.argsort(columns, dim=1)

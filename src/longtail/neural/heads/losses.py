@@ -1,4 +1,4 @@
-"""Losses of logits with flat positives: no dense matrix of targets, and no dense gradient for picking positives.
+"""Losses that take the positives as flat indices, so no dense target matrix is needed.
 
 Both return the mean over the batch in float32, whatever the precision of the logits.
 """
@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-# Values whose softplus is held at once: few enough to stay in a processor's cache.
+# Number of values whose softplus is computed at a time: few enough to stay in cache.
 _AT_ONCE = 2**20
 
 
 class _BinaryLoss(torch.autograd.Function):
-    """Picking the positives out of the logits by indexing would have a gradient as large as the logits of its own."""
+    """Written by hand, because indexing the positives would add a second gradient as large as the logits."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, rows: Tensor, columns: Tensor, weights: Tensor | None) -> Tensor:
@@ -47,9 +47,9 @@ def binary_loss(logits: Tensor, rows: Tensor, columns: Tensor, weights: Tensor |
     ----------
     logits : float tensor of shape (n_rows, n_columns)
     rows, columns : int64 tensors
-        Where the positives are; everything else is negative.
+        Places of the positives; everything else is negative.
     weights : float tensor, one per positive, or None
-        What the terms of the positives are multiplied with.
+        Factor of each positive's term.
 
     Examples
     --------
@@ -64,16 +64,16 @@ def binary_loss(logits: Tensor, rows: Tensor, columns: Tensor, weights: Tensor |
 
 
 def softmax_loss(logits: Tensor, columns: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Mean cross-entropy of rows with one positive each.
+    """Mean cross-entropy of rows that have one positive each.
 
     Parameters
     ----------
     logits : float tensor of shape (n_rows, n_columns)
-        -inf where a column does not take part.
+        -inf excludes a column.
     columns : int64 tensor of n_rows
         The positive of each row.
     weights : float tensor of n_rows or None
-        What the terms of the rows are multiplied with.
+        Factor of each row's term.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Heads whose one label is a label set: one out of 2^n_labels, in chunks of a few labels each.
+"""Heads that predict a label set as a whole: one of 2^n_labels, in chunks of a few labels each.
 
-Where labels judged one by one may add up to a set that never occurs, each chunk here chooses among the subsets of its
-labels. The three heads are the paper's Table 1: chunks side by side, in a row, and some at a time.
+Independent decisions per label may add up to a set that never occurs; here each chunk chooses among the subsets of its
+labels. The three heads are those of Table 1 of Liang et al. (TPAMI 2025): all chunks in parallel, chunk after chunk,
+and a sample of the chunks.
 """
 
 from __future__ import annotations
@@ -16,15 +17,14 @@ from torch.nn import functional
 
 from longtail.errors import InvalidInput
 from longtail.labels import BitChunks
-from longtail.neural.heads.coded import SCORES_AT_ONCE
-from longtail.neural.heads.head import Head, best_labels
-from longtail.neural.targets import LabelRows
+from longtail.neural.batches import LabelRows
+from longtail.neural.heads.head import Head, best_labels, row_blocks, search_blocks
 
 _MOST_BITS = 16
 
 
 class PowersetHead(Head):
-    """A head that gives every chunk of labels a softmax over the chunk's subsets.
+    """A head with a softmax over the subsets of each chunk of labels.
 
     The loss is the negative log-likelihood of a row's label set, a sum over chunks.
 
@@ -32,9 +32,9 @@ class PowersetHead(Head):
     ----------
     n_features, n_labels : int
     bits : int
-        Labels of a chunk, from 1 to 16; the last chunk has what is left.
+        Labels per chunk, 1 to 16; the last chunk may have fewer.
     label_weights : float tensor of n_labels or None
-        The term of a chunk takes the largest weight of the row's labels in it, 1 if there are none.
+        A chunk's term has the largest weight of the row's labels in it, or 1 if it has none.
     """
 
     def __init__(self, n_features: int, n_labels: int, bits: int = 5, label_weights: Tensor | None = None) -> None:
@@ -53,20 +53,20 @@ class PowersetHead(Head):
         self.worth: Tensor
 
     def codes_of(self, targets: LabelRows) -> Tensor:
-        """The subset each chunk of a row has, as `longtail.labels.BitChunks` counts them: n_rows x n_chunks."""
+        """The number of each chunk's subset (n_rows x n_chunks), as in `longtail.labels.BitChunks`."""
         codes = torch.zeros(targets.n_rows, self.n_chunks, dtype=torch.int64)
         return codes.index_put(
             (targets.rows, self.chunk_of[targets.labels]), self.worth[targets.labels], accumulate=True
         )
 
     def _by_chunk(self, outputs: Tensor) -> Tensor:
-        """Outputs of the chunks as n_rows x chunks x n_subsets: only the last chunk may be short of some."""
+        """Outputs as n_rows x chunks x n_subsets, padded with -inf where the last chunk is shorter."""
         n_chunks = -(-outputs.shape[1] // self.n_subsets)
         outputs = functional.pad(outputs.float(), (0, -outputs.shape[1] % self.n_subsets), value=-torch.inf)
         return outputs.view(len(outputs), n_chunks, self.n_subsets)
 
     def _set_loss(self, logits: Tensor, targets: LabelRows, chunks: Tensor | None = None) -> Tensor:
-        """The mean over rows of the sum over chunks, all or some."""
+        """The mean over rows of the sum over all chunks, or over `chunks`."""
         codes, weights = self.codes_of(targets), torch.ones(targets.n_rows * self.n_chunks)
         label_weights = self.weights_of(targets.labels)
         if label_weights is not None:
@@ -80,17 +80,17 @@ class PowersetHead(Head):
 
     @abstractmethod
     def best_subsets(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """The codes of the subsets predicted, n_rows x n_chunks, and the probabilities they were chosen by."""
+        """The codes of the predicted subsets (n_rows x n_chunks), and the probabilities of all subsets."""
 
     def predict_sets(self, features: Tensor) -> Any:
-        """The label set of each row, a csr_array of shape (n_rows, n_labels) whose stored values are 1."""
+        """The label set of each row: a 0/1 csr_array of shape (n_rows, n_labels)."""
         self.check_batch(features)
         with torch.no_grad():
-            blocks = [self.best_subsets(rows)[0] for rows in self._blocks(features)]
+            blocks = [self.best_subsets(rows)[0] for rows in row_blocks(features, self.n_chunks * self.n_subsets)]
         return sparse.csr_array(self.chunks.decode(torch.cat(blocks).numpy()))
 
     def marginals(self, features: Tensor) -> Tensor:
-        """The probability of every label, n_rows x n_labels: the sum over the subsets of its chunk that have it."""
+        """The probability of every label (n_rows x n_labels): the sum over the subsets of its chunk that contain it."""
         with torch.no_grad():
             probabilities = self.best_subsets(features)[1]
             within = torch.arange(self.n_subsets)[:, None]
@@ -101,26 +101,21 @@ class PowersetHead(Head):
             return torch.cat(columns, 1).clamp(max=1)
 
     def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        self.check_batch(features)
-        self.check_request(k, allowed)
-        blocks = [best_labels(self.marginals(rows), k, allowed) for rows in self._blocks(features)]
-        labels, scores = zip(*blocks, strict=True)
-        return torch.cat(labels), torch.cat(scores)
-
-    def _blocks(self, features: Tensor) -> tuple[Tensor, ...]:
-        return torch.split(features, max(1, SCORES_AT_ONCE // (self.n_chunks * self.n_subsets)))
+        self.check_request(features, k, allowed)
+        return search_blocks(
+            lambda rows: best_labels(self.marginals(rows), k, allowed), features, self.n_chunks * self.n_subsets
+        )
 
 
 class PowersetProduct(PowersetHead):
-    """Chunks side by side (MHP): given the features, the subsets of different chunks are independent.
+    """Chunks in parallel (MHP): given the features, the subsets of different chunks are independent.
 
-    The most probable set is the most probable subset of every chunk, and the marginals are exact.
+    The most probable set consists of the most probable subset of each chunk, and the marginals are exact.
 
     Parameters
     ----------
-    n_features, n_labels : int
-    bits : int
-    label_weights : float tensor of n_labels or None
+    n_features, n_labels, bits, label_weights
+        As for `PowersetHead`.
 
     Examples
     --------
@@ -149,17 +144,16 @@ class PowersetProduct(PowersetHead):
 
 
 class PowersetSampling(PowersetProduct):
-    """Chunks side by side, of which every training step takes some at random (MHS): only their weights are touched.
+    """Chunks in parallel, of which each training step uses a random sample (MHS).
 
-    The loss is scaled to be that of all chunks on average. In evaluation mode it is of all chunks.
+    The loss is scaled so that its expectation is the loss of all chunks. In evaluation mode it covers all chunks.
 
     Parameters
     ----------
-    n_features, n_labels : int
-    bits : int
+    n_features, n_labels, bits, label_weights
+        As for `PowersetHead`.
     sampled : int or None
-        Chunks of a step; half of them where None.
-    label_weights : float tensor of n_labels or None
+        Chunks per step; None means half of them.
 
     Examples
     --------
@@ -186,7 +180,7 @@ class PowersetSampling(PowersetProduct):
         if not self.training or self.sampled == self.n_chunks:
             return super().loss(features, targets)
         self.check_batch(features, targets)
-        # Sorted, so that the short chunk comes last here too.
+        # Sorted, so that the short chunk comes last.
         chunks = torch.randperm(self.n_chunks)[: self.sampled].sort().values
         outputs = (chunks[:, None] * self.n_subsets + torch.arange(self.n_subsets)).flatten()
         outputs = outputs[outputs < self.n_outputs]
@@ -200,19 +194,18 @@ class PowersetSampling(PowersetProduct):
 
 
 class PowersetCascade(PowersetHead):
-    """Chunks in a row (MHC): a chunk sees the features and which subsets the chunks before it have.
+    """Chunk after chunk (MHC): each chunk sees the features and the subsets of the chunks before it.
 
-    In training these are the row's own, in prediction those predicted, chunk by chunk. A hidden layer of the features
-    and the embeddings of the subsets so far adds to the logits that the features alone give. Marginals are those of
-    each chunk given the predicted subsets before it.
+    In training these are the true subsets, in prediction the predicted ones. The logits are those of the features plus
+    those of a hidden layer over the features and the embeddings of the earlier subsets. Marginals are conditional on
+    the predicted subsets of the earlier chunks.
 
     Parameters
     ----------
-    n_features, n_labels : int
-    bits : int
+    n_features, n_labels, bits, label_weights
+        As for `PowersetHead`.
     width : int
         Width of the hidden layer.
-    label_weights : float tensor of n_labels or None
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""`Product`: a label's score is the product of what short layers give its digits (MHP, multi-head encoding).
+"""`Product`: a label's score is the product of the outputs of several short layers, one per digit of its code (MHP).
 
-The layer is as wide as the sum of the radices where one output per label is as wide as their product. The best
-labels still come out exactly, without scoring all of them.
+The layer has as many outputs as the sum of the radices, while one output per label needs their product. The search
+finds the best labels exactly, without scoring all of them.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.heads.coded import SCORES_AT_ONCE, CodedHead, best_candidates, each_once
-from longtail.neural.heads.head import Task, best_labels
+from longtail.neural.batches import LabelRows
+from longtail.neural.heads.coded import CodedHead, best_candidates, each_once
+from longtail.neural.heads.head import Task, best_labels, row_blocks, search_blocks
 from longtail.neural.heads.losses import binary_loss
-from longtail.neural.targets import LabelRows
 
 Loss = Literal["binary", "softmax"]
 LOSSES: tuple[Loss, ...] = ("binary", "softmax")
 
 
 class Product(CodedHead):
-    """Several short linear layers, one per digit of a label's code, whose outputs multiply.
+    """Several short linear layers, one per digit of a label's code, whose outputs are multiplied.
 
-    The outputs are made probabilities first, without which the best digits would not be the digits of the best label
-    (Theorem 1 holds for non-negative outputs only). With more than one group a score is the mean of the groups'
-    products: the scores of a row, as a tensor of one axis per digit, have at most that CP rank (Eq. 16).
+    The outputs are turned into probabilities first: only for non-negative outputs are the best digits the digits of the
+    best label (Theorem 1). With several groups a score is the mean of the groups' products, so the scores of a row, as
+    a tensor with one axis per digit, have at most that CP rank (Eq. 16).
 
-    One group with ``loss="binary"`` is trained digit by digit, as the paper does: binary cross-entropy of all outputs
-    against the digits of the row's label, or against all digits of its labels. Everything else is trained on the score
-    S itself, by the Poisson likelihood: -log S of the row's labels plus the sum of S over all codes, which is the mean
-    of the groups' products of sums and so costs no more than the layer. Its minimum is where every S is the label's
-    probability, in either task. For softmax outputs the sum is 1 whatever the weights, and what is left is the
-    negative log-likelihood; one group gives each digit's cross-entropy. Groups that are trained together on a row's
-    several labels can each take one, where a single product mixes their digits up.
+    One group with ``loss="binary"`` is trained digit by digit, as in the paper: binary cross-entropy of all outputs
+    against the digits of the row's labels. All other variants are trained on the score S itself, by the Poisson
+    likelihood: -log S of the row's labels plus the sum of S over all codes. That sum is the mean of the groups'
+    products of sums, so it costs no more than the layer. The loss is minimal where each S is the label's probability,
+    in both tasks. With softmax outputs the sum is always 1, which leaves the negative log-likelihood; with one group
+    that is the cross-entropy of each digit. A single product mixes up the digits of a row's several labels; groups
+    trained together can each take one label.
 
     Parameters
     ----------
     n_features, n_labels : int
     radices : sequence of int
-        Lengths of the digits, the first most significant; their product is at least n_labels.
+        Number of values of each digit, most significant first; their product is at least n_labels.
     groups : int
     loss : {"binary", "softmax"}
-        Whether outputs are sigmoids or, per digit, a softmax.
+        Whether the outputs are sigmoids, or a softmax per digit.
     task : {"multi-label", "single-label"}
     label_weights : float tensor of n_labels or None
-        An output that several labels of a row share takes the largest of their weights.
+        An output shared by several labels of a row has the largest of their weights.
     order : int64 array of n_labels or None
         The position of each label among the codes.
 
@@ -86,7 +86,7 @@ class Product(CodedHead):
         self.width = sum(self.codes.radices)
         self.linear = nn.Linear(n_features, groups * self.width)
         if loss == "binary":
-            # One of each digit's outputs is expected to be on: from 1/2 each the sum of all scores would start huge.
+            # Start with one output per digit on: at 1/2 each, the sum of all scores would be huge.
             start = torch.cat([torch.full((n,), -math.log(max(n - 1, 1))) for n in self.codes.radices])
             with torch.no_grad():
                 self.linear.bias.copy_(start.repeat(groups))
@@ -100,7 +100,7 @@ class Product(CodedHead):
         return torch.cat([digit.log_softmax(-1) for digit in torch.split(logits, list(self.codes.radices), -1)], -1)
 
     def _columns(self, labels: Tensor) -> Tensor:
-        """The outputs a label's digits stand at, as a last axis."""
+        """The outputs of each label's digits, as a last axis."""
         positions = self.positions_of(labels)
         columns, start = [], 0
         for radix, stride in zip(self.codes.radices, self.codes.strides, strict=True):
@@ -143,24 +143,24 @@ class Product(CodedHead):
         return loss + totals.mean()
 
     def label_scores(self, features: Tensor, labels: Tensor | None = None) -> Tensor:
-        """The scores of labels, or of all: n_rows x n_labels, so for few labels or few rows.
+        """The scores of some labels, or of all, as a dense matrix (n_rows x n_labels).
 
         Parameters
         ----------
         features : float tensor of shape (n_rows, n_features)
         labels : int64 tensor of ids or None
-            The labels of the columns.
+            The labels of the columns; None: all.
         """
         labels = torch.arange(self.n_labels) if labels is None else labels
         with torch.no_grad():
             return self._scores(self._probabilities(features), labels[None])
 
     def _probabilities(self, features: Tensor) -> Tensor:
-        # In double precision: products of many small outputs would vanish in single precision before they are summed.
+        # In single precision, products of many small outputs would underflow before they are summed.
         return self._log_outputs(self._logits(features)).double().exp()
 
     def _scores(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Scores of each row's own labels; one row of labels serves all rows."""
+        """Scores of each row's own labels; a single row of labels applies to all rows."""
         columns = self._columns(labels).unbind(-1)
         return self._mean(
             [
@@ -170,35 +170,32 @@ class Product(CodedHead):
         )
 
     def _mean(self, products: list[Tensor]) -> Tensor:
-        # Sums and products in one fixed order never decrease with any part, rounding included: the search relies on it.
+        # Sums and products in a fixed order are monotonic in each part, even with rounding: the search relies on it.
         return (reduce(torch.add, products) / self.groups).float()
 
     @torch.no_grad()
     def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        self.check_batch(features)
-        self.check_request(k, allowed)
+        self.check_request(features, k, allowed)
         candidates = torch.arange(self.n_labels) if allowed is None else allowed.nonzero()[:, 0]
-        rows_at_once = max(1, SCORES_AT_ONCE // (self.groups * self.width))
-        blocks = [
-            self._predict(self._probabilities(rows), k, allowed, candidates)
-            for rows in torch.split(features, rows_at_once)
-        ]
-        labels, scores = zip(*blocks, strict=True)
-        return torch.cat(labels), torch.cat(scores)
+        return search_blocks(
+            lambda rows: self._predict(self._probabilities(rows), k, allowed, candidates),
+            features,
+            values_per_row=self.groups * self.width,
+        )
 
     def _predict(self, outputs: Tensor, k: int, allowed: Tensor | None, candidates: Tensor) -> tuple[Tensor, Tensor]:
-        """Search each row with twice as many codes as before until its k labels are certain."""
+        """Search each row, doubling the number of codes until its k labels are certain."""
         labels = torch.full((len(outputs), k), -1)
         scores = torch.full((len(outputs), k), -torch.inf)
         pending = torch.arange(len(outputs))
         size, n_candidates = self.codes.size, len(candidates)
-        # A code seen is a candidate with chance n_candidates / size; one more than k shows that the last is no tie.
+        # A code is a candidate with probability n_candidates / size; one more than k excludes a tie at the end.
         searched = size if n_candidates == 0 else -(-(k + 1) * size // n_candidates)
         while len(pending):
             cost = self.groups * searched * searched.bit_length()
             direct = cost >= n_candidates
             later = []
-            for rows in torch.split(pending, max(1, SCORES_AT_ONCE // max(1, min(cost, n_candidates)))):
+            for rows in row_blocks(pending, max(1, min(cost, n_candidates))):
                 if direct:
                     columns, scores[rows] = best_labels(self._scores(outputs[rows], candidates[None]), k)
                     labels[rows] = torch.where(columns < 0, -1, candidates[columns]) if n_candidates else columns
@@ -210,14 +207,14 @@ class Product(CodedHead):
         return labels, scores
 
     def _search(self, outputs: Tensor, k: int, searched: int, allowed: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """The k best labels among the best codes of each group, and a score that no label beyond these exceeds."""
+        """The k best labels among the best codes of each group, and an upper bound on the score of all others."""
         groups = [best_codes(torch.split(group, list(self.codes.radices), -1), searched) for group in outputs.unbind(1)]
         codes = torch.cat([codes for codes, _ in groups], 1).sort(dim=1).values
         labels = self.labels_at(codes)
         labels[:, 1:].masked_fill_(codes[:, 1:] == codes[:, :-1], -1)
         usable = labels >= 0 if allowed is None else (labels >= 0) & allowed[labels]
         scores = torch.where(usable, self._scores(outputs, labels.clamp(min=0)), -torch.inf)
-        # Fagin's threshold: a code that no group has shown is at best worth the last that each has.
+        # Fagin's threshold: a code that no group has listed scores at most the mean of their last products.
         return *best_candidates(labels, scores, k), self._mean([products[:, -1] for _, products in groups])
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
@@ -225,20 +222,20 @@ class Product(CodedHead):
 
 
 def best_codes(heads: Sequence[Tensor], k: int) -> tuple[Tensor, Tensor]:
-    """The k codes whose digits' outputs have the largest products, for many rows at once.
+    """The k codes with the largest product of their digits' outputs, for many rows at a time.
 
-    Head after head is joined to those before. Of two sorted lists the i-th and j-th, from 1, cannot make one of the k
-    best pairs if i times j is more than k: that many pairs are as good or better. About k log k products remain.
+    Heads are joined one after the other. In two sorted lists, the i-th and the j-th entry (from 1) cannot form one of
+    the k best pairs if i * j > k, because that many pairs are at least as good. About k log k products remain.
 
     Parameters
     ----------
     heads : sequence of tensors of shape (n_rows, radix)
-        Non-negative outputs of each digit, the first most significant.
+        Non-negative outputs of each digit, most significant first.
     k : int
 
     Returns
     -------
-    codes : int64 tensor of shape (n_rows, k), or as many as there are
+    codes : int64 tensor of shape (n_rows, k), or narrower if there are fewer codes
         Best first; ties in any order.
     products : tensor of the same shape
 

@@ -1,7 +1,8 @@
-"""`Sampling`: the plain linear layer in blocks of labels, of which a batch trains only those that it needs.
+"""`Sampling`: a plain linear layer in blocks of labels; each batch trains only some of the blocks.
 
-Multi-head sampling (Liang et al., TPAMI 2025, section 4.3): training costs what the touched blocks cost; prediction
-and memory are those of `OneHot`.
+Multi-head sampling (Liang et al., TPAMI 2025, section 4.3): the cost of training is that of the blocks in use;
+prediction and memory are those of `OneHot`. An optional margin is the angular one of ArcFace: a row's own label must
+win by an angle.
 """
 
 from __future__ import annotations
@@ -15,48 +16,49 @@ from torch.nn import functional
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
+from longtail.neural.batches import LabelRows
 from longtail.neural.heads.dense import DenseHead
 from longtail.neural.heads.head import Task, label_shares, starting_offsets
 from longtail.neural.heads.losses import binary_loss, softmax_loss
-from longtail.neural.heads.margin import cosines, with_margin
-from longtail.neural.targets import LabelRows
+
+# Below every value of 1 - cos^2 in float32 except 0 and negative rounding errors.
+_LEAST_SQUARE = 1e-20
 
 
 class Sampling(DenseHead):
-    """A weight vector per label, in `n_heads` blocks of ``ceil(n_labels / n_heads)``, the last perhaps shorter.
+    """One weight vector per label, in `n_heads` blocks of ``ceil(n_labels / n_heads)`` labels; the last may be shorter.
 
-    Label y is in block ``y // length``. The labels of the blocks that a batch touches are its candidates, and its loss
-    is over them alone:
+    Label y is in block ``y // length``. The candidates of a batch are the labels of the blocks it uses, and the loss is
+    over the candidates only:
 
     - single-label, fast: the blocks of the batch's labels and ``sampled - 1`` others, shared by all rows;
     - single-label, not fast: for each row the block of its own label and ``sampled - 1`` others;
-    - multi-label: as fast, each candidate judged by itself.
+    - multi-label: the candidates of fast, each an independent binary decision.
 
-    With ``sampled=n_heads`` that is the loss of `OneHot`. Other blocks are drawn by torch's generator.
+    With ``sampled=n_heads`` that is the loss of `OneHot`. torch's generator draws the other blocks.
 
     Parameters
     ----------
     n_features, n_labels, task, label_weights
         As for `Head`.
     n_heads : int
-        Blocks. Many short ones cost least, and leave each label the fewest others to be told from at a time.
+        Number of blocks. Many short blocks are cheapest, but each label then competes with fewer others.
     sampled : int
-        Blocks for each row, or beyond those of the batch, as above; at most `n_heads`.
+        Number of blocks, as above; at most `n_heads`.
     fast : bool
         Whether rows share their candidates.
     bias : bool
-        Whether every label has an offset; not with a margin.
+        Whether every label has an offset; ignored with a margin.
     margin : float or None
-        Single-label: logits are cosines, and a row's own label must win by this angle (ArcFace; 0.5 is usual).
+        Single-label: logits are cosines, and a row's own label must win by this angle (0.5 is usual).
     scale : float
-        What cosines are multiplied with, with a margin.
+        Factor of the cosines, with a margin.
     sparse_gradients : bool
-        Gradients hold the touched rows only. Else a gradient is as large as the table, which for very many labels
-        takes longer to clear than everything else; but every optimiser takes it.
+        Whether gradients hold only the rows in use, which the optimiser must support. Dense gradients are as large as
+        the table; for very many labels clearing them takes most of the time.
 
     Examples
     --------
-    >>> from longtail.neural.targets import LabelRows
     >>> head = Sampling(n_features=8, n_labels=1_000_000, n_heads=10_000, task="single-label", sparse_gradients=True)
     >>> targets = LabelRows(torch.tensor([7, 123_456]), torch.tensor([0, 1, 2]), 1_000_000)
     >>> head.loss(torch.randn(2, 8), targets).backward()
@@ -82,19 +84,19 @@ class Sampling(DenseHead):
     ) -> None:
         super().__init__(n_features, n_labels, task, label_weights)
         if not 1 <= n_heads <= n_labels:
-            raise InvalidInput(f"{n_heads} heads for {n_labels} labels; expected at least one, and no more than labels")
+            raise InvalidInput(f"{n_heads} heads for {n_labels} labels; expected 1 to {n_labels}")
         self.length = -(-n_labels // n_heads)
         filled = -(-n_labels // self.length)
         if filled < n_heads:
             raise InvalidInput(
-                f"{n_heads} heads of {self.length} labels leave some without any of {n_labels} labels: use {filled}"
+                f"{n_heads} heads of {self.length} labels are more than {n_labels} labels fill: use {filled}"
             )
         if not 1 <= sampled <= n_heads:
-            raise InvalidInput(f"sampled is {sampled} of {n_heads} heads; expected at least one, and no more than all")
+            raise InvalidInput(f"sampled is {sampled} of {n_heads} heads; expected 1 to {n_heads}")
         if task == "multi-label" and (margin is not None or not fast):
-            raise InvalidInput("a margin, and candidates of each row's own (fast=False), are for task 'single-label'")
+            raise InvalidInput("margin and fast=False need the task 'single-label'")
         if margin is not None and not (0 <= margin < math.pi and scale > 0):
-            raise InvalidInput(f"margin is {margin} and scale {scale}; expected 0 to below pi, and more than 0")
+            raise InvalidInput(f"margin is {margin} and scale {scale}; expected 0 <= margin < pi and scale > 0")
         self.n_heads = n_heads
         self.sampled = sampled
         self.fast = fast
@@ -103,7 +105,7 @@ class Sampling(DenseHead):
         self.sparse_gradients = sparse_gradients
         bound = n_features**-0.5
         self.weight = nn.Parameter(torch.empty(n_labels, n_features).uniform_(-bound, bound))
-        # A table of one column: rows of it can be gathered, and have sparse gradients, as those of the weights.
+        # A table with one column, so that its rows can be gathered and have sparse gradients like those of the weights.
         offset = nn.Parameter(torch.zeros(n_labels, 1)) if bias and margin is None else None
         self.register_parameter("offset", offset)
 
@@ -121,7 +123,7 @@ class Sampling(DenseHead):
         return functional.linear(features, weight, None if offset is None else offset[:, 0])
 
     def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        """Mean loss over the candidates of the batch, in the way of `DenseHead.loss`."""
+        """`DenseHead.loss` over the candidates of the batch only."""
         self.check_batch(features, targets)
         if self.task == "multi-label":
             return self._loss_of_shared(features, targets.rows, targets.labels)
@@ -132,7 +134,7 @@ class Sampling(DenseHead):
 
     def _loss_of_shared(self, features: Tensor, rows: Tensor | None, labels: Tensor) -> Tensor:
         heads = self._with_others(torch.unique(labels // self.length))
-        # Only the last block can be short, and it stands last among the candidates too.
+        # Only the last block can be short, and it is also the last among the candidates.
         columns = torch.searchsorted(heads, labels // self.length) * self.length + labels % self.length
         if len(heads) == self.n_heads and not self.sparse_gradients:
             logits = self.logits(features)
@@ -145,7 +147,7 @@ class Sampling(DenseHead):
         return binary_loss(logits, rows, columns, self.weights_of(labels))
 
     def _with_others(self, heads: Tensor) -> Tensor:
-        """These heads and the sampled others, in ascending order; some also for a batch without labels."""
+        """These heads and the sampled others, ascending; a batch without labels gets some too."""
         n_others = min(self.sampled - min(1, len(heads)), self.n_heads - len(heads))
         if n_others == 0:
             return heads
@@ -171,7 +173,7 @@ class Sampling(DenseHead):
         return softmax_loss(logits, columns, self.weights_of(labels))
 
     def _members(self, heads: Tensor) -> Tensor:
-        """The labels of the heads along the last dimension, block after block."""
+        """The labels of the heads along the last dimension, block by block."""
         return (heads[..., None] * self.length + torch.arange(self.length)).flatten(-2)
 
     def _gather(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -187,14 +189,14 @@ class Sampling(DenseHead):
         return logits.scatter(1, columns[:, None], self.scale * with_margin(own / self.scale, self.margin))
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
-        """In training as for rows of one label each, all in blocks of their own: the most it can be."""
+        """In training the maximum: one label per row, each in a different block."""
         if not training:
             return n_rows * self.n_features * self.n_labels
         heads = min(self.n_heads, n_rows + self.sampled - 1) if self.fast else self.sampled
         return 3 * n_rows * self.n_features * min(heads * self.length, self.n_labels)
 
     def output_layer(self) -> tuple[Array, Array]:
-        """With a margin over features of length 1: the weights as their directions, scaled."""
+        """With a margin: the scaled directions of the weights, for features of length 1."""
         weight = self.weight.detach().cpu()
         weights = (weight if self.margin is None else self.scale * functional.normalize(weight, dim=1)).numpy()
         if self.offset is None:
@@ -202,14 +204,14 @@ class Sampling(DenseHead):
         return weights, self.offset.detach()[:, 0].cpu().numpy()
 
     def sparse_parameters(self) -> list[nn.Parameter]:
-        """The table, and its column of offsets."""
+        """The weights and the offsets."""
         return list(self.parameters()) if self.sparse_gradients else []
 
 
 def draw_distinct(n_rows: int, n_drawn: int, n: int) -> Tensor:
-    """Draw `n_drawn` different whole numbers below `n` for each row, every choice as likely, by Floyd's method.
+    """Draw `n_drawn` distinct integers below `n` for each row, uniformly, by Floyd's method.
 
-    The work does not grow with n.
+    The cost does not depend on n.
 
     Examples
     --------
@@ -222,3 +224,39 @@ def draw_distinct(n_rows: int, n_drawn: int, n: int) -> Tensor:
         number = torch.randint(last + 1, (n_rows,))
         drawn[:, place] = torch.where((drawn == number[:, None]).any(1), last, number)
     return drawn
+
+
+def cosines(features: Tensor, weights: Tensor) -> Tensor:
+    """The cosine of each row of features with each row of weights, without a normalised copy of the weights.
+
+    Examples
+    --------
+    >>> cosines(torch.tensor([[3.0, 4.0]]), torch.tensor([[2.0, 0.0], [0.0, -1.0]])).tolist()  # doctest: +ELLIPSIS
+    [[0.6..., -0.8...]]
+    """
+    # A cosine in bfloat16 (8 bits), scaled by 64, would be off by an eighth.
+    with torch.autocast(features.device.type, enabled=False):
+        lengths = torch.linalg.vector_norm(weights.float(), dim=-1).clamp_min(1e-12)
+        return (functional.normalize(features.float(), dim=-1) @ weights.float().mT / lengths).clamp(-1, 1)
+
+
+def with_margin(cosine: Tensor, margin: float) -> Tensor:
+    """The cosine of the angle plus `margin`; a line of slope 1 where the sum would exceed pi.
+
+    Parameters
+    ----------
+    cosine : float tensor
+        Cosines of the angles between rows and the weights of their own labels.
+    margin : float
+        In radians, at least 0 and less than pi.
+
+    Examples
+    --------
+    >>> with_margin(torch.tensor([1.0]), math.pi / 3).tolist()  # doctest: +ELLIPSIS
+    [0.5...]
+    """
+    # The gradient of a square root is infinite at 0; clamped values have gradient 0.
+    sine = (1 - cosine.square()).clamp_min(_LEAST_SQUARE).sqrt()
+    further = cosine * math.cos(margin) - sine * math.sin(margin)
+    beyond = cosine - margin * math.sin(math.pi - margin)
+    return torch.where(cosine > math.cos(math.pi - margin), further, beyond)

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from longtail.neural.heads import Head, OneHot
-from longtail.neural.heads import dense as dense_module
+from longtail.audit import verify
+from longtail.errors import InvalidInput
+from longtail.neural.heads import Bottleneck, Head, OneHot
+from longtail.neural.heads import head as head_module
 from longtail.neural.heads.head import Task, best_labels
 from longtail.neural.heads.losses import binary_loss
-from tests.neural.head_contract import HeadContract, brute_force, toy
+from tests.neural.heads.head_contract import HeadContract, brute_force, toy
 
 
 class TestOneHot(HeadContract):
@@ -78,7 +80,7 @@ def test_prediction_in_blocks_of_rows_is_that_of_all_rows_at_once(monkeypatch: p
     torch.manual_seed(0)
     head, features = OneHot(16, 12), toy("multi-label")[0]
     labels, scores = head.predict_topk(features, 3)
-    monkeypatch.setattr(dense_module, "_AT_ONCE", 5 * 12)
+    monkeypatch.setattr(head_module, "SCORES_AT_ONCE", 5 * 12)
     in_blocks = head.predict_topk(features, 3)
     assert torch.equal(labels, in_blocks[0])
     torch.testing.assert_close(scores, in_blocks[1])
@@ -90,3 +92,40 @@ def test_the_output_layer_gives_the_logits() -> None:
     weights, offsets = head.output_layer()
     logits = features.numpy() @ weights.T + offsets
     np.testing.assert_allclose(logits, head.logits(features).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+class TestBottleneck(HeadContract):
+    bias = False
+
+    def make(self, n_features: int, n_labels: int, task: Task, label_weights: Tensor | None = None) -> Head:
+        return Bottleneck(n_features, n_labels, 6, task, label_weights, bias=self.bias)
+
+    def label_scores(self, head: Head, features: Tensor) -> Tensor:
+        assert isinstance(head, Bottleneck)
+        weights, offsets = head.output_layer()
+        logits = head.projection(features) @ torch.from_numpy(weights).T + torch.from_numpy(offsets)
+        return logits.sigmoid() if head.task == "multi-label" else logits.softmax(1)
+
+    def count_parameters(self, n_features: int, n_labels: int) -> int:
+        return (n_features + 1) * 6 + n_labels * (6 + self.bias)
+
+    def count_multiply_adds(self, n_features: int, n_labels: int, n_rows: int, training: bool) -> int:
+        return (3 if training else 1) * n_rows * (n_features * 6 + 6 * n_labels)
+
+
+class TestBottleneckWithBias(TestBottleneck):
+    bias = True
+
+
+def test_a_narrow_layer_leaves_label_sets_out_of_reach() -> None:
+    torch.manual_seed(0)
+    weights, offsets = Bottleneck(5, 9, width=2).output_layer()
+    assert weights.shape == (9, 2)
+    assert not offsets.any()
+    audit = verify(weights, np.eye(9, dtype=np.int8), offsets)
+    assert "unargmaxable" in audit.names
+
+
+def test_a_width_of_zero_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="width is 0"):
+        Bottleneck(4, 3, width=0)

@@ -15,7 +15,7 @@ from longtail.errors import InvalidInput
 from longtail.neural.heads import DFT, Head
 from longtail.neural.heads.dft import Form
 from longtail.neural.heads.head import Task
-from tests.neural.head_contract import N_LABELS, HeadContract
+from tests.neural.heads.head_contract import N_LABELS, HeadContract
 
 ORDER = torch.tensor([5, 3, 11, 0, 8, 1, 10, 2, 6, 4, 9, 7])
 

@@ -1,4 +1,4 @@
-"""Heads that begin at the shares of rows that labels have."""
+"""Heads start at each label's share of the rows."""
 
 from __future__ import annotations
 

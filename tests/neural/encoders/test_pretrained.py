@@ -1,4 +1,4 @@
-"""A pretrained text encoder, for real: the weights come with a package of the test extra."""
+"""A real pretrained text encoder, whose weights come with a package of the test extra."""
 
 from __future__ import annotations
 
@@ -108,6 +108,6 @@ def test_code_of_the_folder_is_not_run(folder, tmp_path):
     config |= {"model_type": "own-kind", "auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Model"}}
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')", encoding="utf-8")
-    with pytest.raises(ModelFormatError, match="cannot be read"):
+    with pytest.raises(ModelFormatError, match="cannot read"):
         Pretrained(tmp_path)
     assert not (tmp_path / "ran").exists()

@@ -1,4 +1,4 @@
-"""The cascade against scoring every label: fact H7, and what training may touch."""
+"""The cascade compared with scoring every label (fact H7), and which weights training may change."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
+from longtail.neural.batches import LabelRows
 from longtail.neural.heads import OneHot
 from longtail.neural.heads.cascade import Cascade
 from longtail.neural.heads.head import Head, Task, best_labels
-from longtail.neural.targets import LabelRows
-from tests.neural.head_contract import N_LABELS, HeadContract, label_rows
+from tests.neural.heads.head_contract import N_LABELS, HeadContract, label_rows
 
 
 class TestCascade(HeadContract):
@@ -74,7 +74,7 @@ def test_search_that_drops_nothing_gives_what_scoring_every_label_gives(
     everything = head.label_scores(features)
     expected_labels, expected_scores = best_labels(everything, k, allowed)
     torch.testing.assert_close(scores, expected_scores)
-    # The two add up dot products in orders of their own, so labels may change places where scores are all but equal.
+    # The two sum dot products in different orders, so labels with nearly equal scores may change places.
     there = expected_labels >= 0
     assert torch.equal(labels >= 0, there)
     torch.testing.assert_close(everything.gather(1, labels.clamp(min=0))[there], expected_scores[there])

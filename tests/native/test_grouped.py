@@ -1,4 +1,4 @@
-"""The kernels for labels of groups against their twins, which write out every vector."""
+"""The kernels for labels of groups compared with their twins."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def searched(kernels, X, aggregation, n_iter, step, index=np.int64):
 
 
 def unsettled(X, aggregation, n_iter, step):
-    """A mask of labels whose way hangs on rounding, by what the twin, in 64 bits, does in each sweep.
+    """A mask of the labels whose result depends on rounding, from the steps of the twin in 64 bits.
 
-    That is so where another member than the best of a group is as good but for rounding, which decides where to go, and
-    where members all but cancel out, so that what is left of their sum is rounding.
+    That is the case if two members of a group are equally good up to rounding, or if members almost cancel out, so that
+    their sum is mostly rounding error.
     """
     rows, labels = X.toarray().astype(np.float64)[aggregation.members(slice(None))], aggregation.pair_labels
     starts, sizes = aggregation.pair_indptr[:-1], aggregation.pair_sizes
@@ -104,7 +104,7 @@ def test_products_are_those_of_the_vectors_whatever_the_step(index, seed, n_iter
         lengths = np.linalg.norm(vectors, axis=1)
         assert np.all((np.abs(lengths - 1) < 1e-4) | (lengths == 0))
         best.append(objectives)
-    # Where two members are equally good but for rounding, the two may go different ways to about the same place.
+    # If two members are equally good up to rounding, kernel and twin may take different paths to about the same result.
     np.testing.assert_allclose(best[0], best[1], atol=1e-3, rtol=0.05)
 
 
@@ -128,7 +128,7 @@ def test_of_equal_members_the_first_is_taken(index):
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @given(seed=st.integers(0, 2**32 - 1), n_iter=st.integers(0, 6), step=STEPS)
 def test_where_rounding_decides_either_way_is_as_good(index, seed, n_iter, step):
-    # Two members of the same length in a group of their own are equally close to their sum.
+    # Two members of equal length in the same group are equally close to their sum.
     X = unit_rows(np.random.default_rng(seed), 2, 12, density=0.8)
     aggregation = Aggregation.of([[1], [1]], [[1]])
     one, other = (searched(kernels, X, aggregation, n_iter, step, index) for kernels in both())

@@ -1,4 +1,4 @@
-"""Fact H9: how little rank an argmax over many classes needs, next to how much a pattern of signs does (Theorem 3)."""
+"""Fact H9: an argmax over many classes needs little rank, a pattern of signs needs much (Theorem 3)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_rank_one_without_a_bias_gives_two_classes_only() -> None:
 
 
 def test_rank_one_and_a_bias_give_few_of_the_patterns_of_signs() -> None:
-    """The same layer read as labels on or off: n + 1 sets of labels of the 2^n, however well the argmax does."""
+    """The same layer as a multi-label layer reaches only n + 1 of the 2^n label sets."""
     z = torch.linspace(-3, 3, 100_001, dtype=torch.float64)[:, None]
     targets = torch.linspace(0.1, 1, 10, dtype=torch.float64)
     patterns = (2 * targets * z - targets.square() > 0).unique(dim=0)

@@ -1,4 +1,4 @@
-"""The product head against the plain Kronecker product it stands for: facts H3, H4 and H10."""
+"""The product head compared with the plain Kronecker product: facts H3, H4 and H10."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
+from longtail.neural.batches import LabelRows
 from longtail.neural.heads.head import Head, Task, best_labels
 from longtail.neural.heads.product import Product, best_codes
-from longtail.neural.targets import LabelRows
-from tests.neural.head_contract import N_LABELS, TASK, HeadContract
+from tests.neural.heads.head_contract import N_LABELS, TASK, HeadContract
 
 
 class TestProduct(HeadContract):
@@ -57,7 +57,7 @@ class TestProductOfGroups(TestProduct):
 
 
 class TestProductOfSoftmaxes(TestProduct):
-    # Softmaxes over labels sum to 1 for rows without labels too: there is nothing that such rows could teach.
+    # A softmax over labels sums to 1 even for rows without labels, so such rows teach nothing.
     tasks = ("single-label",)
     learning_rate = 0.5
 
@@ -197,7 +197,7 @@ def test_scores_have_at_most_the_rank_of_the_groups(loss: Any, groups: int) -> N
     head = Product(6, 6 * 5 * 7, (6, 5, 7), groups=groups, loss=loss)
     with torch.no_grad():
         head.linear.weight.mul_(3)
-    # In single precision rank is a matter of rounding: 1e-5 lies between its error and what a further group adds.
+    # In single precision rank depends on rounding: 1e-5 lies between the error and the effect of a further group.
     tensor = head.label_scores(torch.randn(1, 6)).double().view(6, 5, 7)
     for axis in range(3):
         values = torch.linalg.svdvals(tensor.movedim(axis, 0).flatten(1))

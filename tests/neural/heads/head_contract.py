@@ -1,4 +1,4 @@
-"""`HeadContract`: what every head must do. A test class of a head inherits it and says how to make one."""
+"""`HeadContract`: the tests of every head. The test class of a head inherits it and defines how to make one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import torch
 from torch import Tensor
 
 from longtail.errors import InvalidInput
+from longtail.neural.batches import LabelRows
 from longtail.neural.heads import Head
 from longtail.neural.heads.head import TASKS, Task
-from longtail.neural.targets import LabelRows
 
 N_FEATURES, N_LABELS, N_ROWS = 16, 12, 48
 TASK = pytest.mark.parametrize("task", TASKS)
 
 
 def label_rows(rows: list[list[int]], n_labels: int) -> LabelRows:
-    """Targets of these rows of labels."""
+    """Targets from lists of labels."""
     lengths = torch.tensor([0, *map(len, rows)])
     return LabelRows(
         torch.tensor([label for row in rows for label in row], dtype=torch.int64), lengths.cumsum(0), n_labels
@@ -24,7 +24,7 @@ def label_rows(rows: list[list[int]], n_labels: int) -> LabelRows:
 
 
 def toy(task: Task, n_labels: int = N_LABELS, n_rows: int = N_ROWS) -> tuple[Tensor, LabelRows]:
-    """Rows near the mean of their labels' directions: every head can learn them. Some multi-label rows are empty."""
+    """Rows near the mean of their labels' directions, which every head can learn. Some multi-label rows are empty."""
     generator = torch.Generator().manual_seed(7)
     directions = torch.nn.functional.normalize(torch.randn(n_labels, N_FEATURES, generator=generator), dim=1)
     if task == "single-label":
@@ -50,7 +50,7 @@ def steps(head: Head, features: Tensor, targets: LabelRows, n_steps: int, learni
 
 
 def brute_force(scores: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The k best labels by sorting all scores, one row at a time."""
+    """The k best labels by sorting all scores, row by row."""
     labels = torch.full((len(scores), k), -1)
     values = torch.full((len(scores), k), -torch.inf)
     for row, line in enumerate(scores.tolist()):
@@ -64,8 +64,8 @@ def brute_force(scores: Tensor, k: int, allowed: Tensor | None = None) -> tuple[
 class HeadContract:
     """Facts that hold for every head.
 
-    A subclass defines `make`, and where its head can give them `label_scores`, `count_parameters` and
-    `count_multiply_adds`, the latter two counted by hand for the sizes given.
+    A subclass defines `make` and, if possible, `label_scores`, `count_parameters` and `count_multiply_adds`; the latter
+    two are counted by hand for the given sizes.
     """
 
     learning_rate: float = 1.0
@@ -73,14 +73,14 @@ class HeadContract:
     tasks: tuple[Task, ...] = TASKS
 
     def make(self, n_features: int, n_labels: int, task: Task, label_weights: Tensor | None = None) -> Head:
-        raise AssertionError("each class of tests says how to make its head")
+        raise AssertionError("each test class defines how to make its head")
 
     def rate(self, task: Task) -> float:
-        """The learning rate with which the head learns the toy; a mean over labels too wants a larger one."""
+        """The learning rate for the toy data; losses that are means over labels need a larger one."""
         return self.learning_rate
 
     def label_scores(self, head: Head, features: Tensor) -> Tensor | None:
-        """The score of every label (n_rows x n_labels), found in another way than `predict_topk` does; None if none."""
+        """The score of every label (n_rows x n_labels), computed in another way than by `predict_topk`, or None."""
         return None
 
     def count_parameters(self, n_features: int, n_labels: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Heads over label sets against the enumeration of all sets."""
+"""Heads over label sets, compared with an enumeration of all sets."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from torch import Tensor
 
 from longtail.errors import InvalidInput
 from longtail.labels.codes import BitChunks
+from longtail.neural.batches import LabelRows
 from longtail.neural.heads.head import Head, Task
 from longtail.neural.heads.powerset import PowersetCascade, PowersetHead, PowersetProduct, PowersetSampling
-from longtail.neural.targets import LabelRows
-from tests.neural.head_contract import HeadContract
+from tests.neural.heads.head_contract import HeadContract
 
 HEADS = [PowersetProduct, PowersetSampling, PowersetCascade]
 N_LABELS = 7
@@ -112,7 +112,7 @@ def test_every_head_learns_the_sets_of_its_rows(kind: Any) -> None:
 
 
 def test_cascade_knows_what_goes_together_where_the_product_cannot() -> None:
-    """Two sets, {0, 2} and {1, 3}, equally often whatever the features: one bit of surprise, not two."""
+    """Two equally frequent sets, {0, 2} and {1, 3}, independent of the features: one bit of entropy, not two."""
     targets = LabelRows(torch.tensor([0, 2, 1, 3]), torch.tensor([0, 2, 4]), 4)
     torch.manual_seed(0)
     product, cascade = PowersetProduct(1, 4, 2), PowersetCascade(1, 4, 2)

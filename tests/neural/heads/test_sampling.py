@@ -15,9 +15,8 @@ from torch.nn import functional
 from longtail.errors import InvalidInput
 from longtail.neural.heads import Head, OneHot, Sampling
 from longtail.neural.heads.head import TASKS, Task
-from longtail.neural.heads.margin import cosines, with_margin
-from longtail.neural.heads.sampling import draw_distinct
-from tests.neural.head_contract import N_FEATURES, N_LABELS, HeadContract, label_rows, toy
+from longtail.neural.heads.sampling import cosines, draw_distinct, with_margin
+from tests.neural.heads.head_contract import N_FEATURES, N_LABELS, HeadContract, label_rows, toy
 
 
 class TestSampling(HeadContract):
