@@ -101,6 +101,11 @@ class Estimator(BaseEstimator, Persistent):
         return False
 
     @property
+    def scores_along_trees(self) -> bool:
+        """Whether a label's score is a product of classifiers along its path in a label tree."""
+        return False
+
+    @property
     def hierarchies_(self) -> tuple[LabelHierarchy, ...]:
         """The trees over the labels that the model searches; empty where there are none."""
         return ()

@@ -158,6 +158,10 @@ class TreeModel(Estimator):
             total += int(labels[max(0, len(labels) - self._beam() * tree.hierarchy.depth) :].sum())
         return max(1, min(self.n_labels_, total))
 
+    @property
+    def scores_along_trees(self) -> bool:
+        return True
+
     def _output_layer(self, rule: Rule) -> OutputLayer:
         raise InvalidInput(
             f"{type(self).__name__} has no linear output layer: the score of a label is a product along its path in a "

@@ -122,6 +122,10 @@ class OneVsRest(ClassifierTree):
         self._searcher()  # now, so that predicting changes nothing
         return self
 
+    @property
+    def scores_along_trees(self) -> bool:
+        return False
+
     def _output_layer(self, rule: Rule) -> OutputLayer:
         return one_vs_rest_layer(self, rule)
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from longtail.arrays import Array
-from longtail.audit.dft import dft_matrix, initial_bias
+from longtail.audit import dft_matrix, initial_bias
 from longtail.errors import InvalidInput
 from longtail.neural.heads.dense import DenseHead
 from longtail.neural.heads.head import Task, check_loaded_order, is_order
