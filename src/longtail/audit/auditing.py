@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -150,18 +150,7 @@ def _check_claim(layer: OutputLayer, sets: LabelSets, findings: list[Finding]) -
                 )
 
 
-class Options(TypedDict, total=False):
-    """Options of `audit` that fit any question; the defaults are those of `audit`."""
-
-    candidates: Any
-    tolerance: float
-    exact: bool
-    exact_radii: bool
-    n_jobs: int | None
-    random_state: int
-
-
-def audit_classes(weights: Any, bias: Any = None, classes: Any = None, **options: Unpack[Options]) -> Audit:
+def audit_classes(weights: Any, bias: Any = None, classes: Any = None, **options: Any) -> Audit:
     """Decide which classes of a softmax layer can ever win: class c has the highest score for some input.
 
     The same as `audit` with ``rule="topk"`` and one label in each set. A class that cannot win lies in the convex hull

@@ -19,7 +19,7 @@ from longtail.audit.proofs import (
 )
 from longtail.errors import InvalidInput
 from longtail.estimator import OutputLayer, Rule
-from longtail.parallel import split
+from longtail.parallel import blas_threads, split
 from longtail.validation import as_labels
 
 ARGMAXABLE, UNDETERMINED, UNARGMAXABLE = 1, 0, -1
@@ -140,7 +140,8 @@ class Audit:
         Of the sets that no input gets.
     methods : array of str
         Which step decided: "candidates", "samples", "reflection", "perceptron", "zero", "alternation", "nearest",
-        "rows" or "program" (linear programs), "constant", "twins", "algebra", "origin" or "tree"; "none" if not known.
+        "rows" or "program" (linear programs), "constant", "twins", "algebra", "origin" or "tree". Of sets that are not
+        known: "ties" if only inputs with equal scores could get it, else "none".
     n_labels, n_features : int
     layer : OutputLayer or None
         None for label trees, which have no such layer.
@@ -236,13 +237,15 @@ class Audit:
         if self.layer is None or self.witnesses is None:
             raise InvalidInput("there are no proofs to check: label trees have none, and large witnesses are not kept")
         stands = np.zeros(len(self), dtype=bool)
-        for block in self.sets.blocks():
-            members = self.sets.dense(block)
-            reached = self.verdicts[block] == ARGMAXABLE
-            if not exact:
-                stands[block][reached] = check_witnesses(self.layer, members[reached], self.witnesses[block][reached])
-            for place in np.flatnonzero((self.verdicts[block] != UNDETERMINED) & ~stands[block]).tolist():
-                stands[block.start + place] = self._stands(self.layer, block.start + place, members[place], exact)
+        with blas_threads(1):  # the matrices of certificates are small
+            for block in self.sets.blocks():
+                members = self.sets.dense(block)
+                reached = self.verdicts[block] == ARGMAXABLE
+                if not exact:
+                    inputs = self.witnesses[block][reached]
+                    stands[block][reached] = check_witnesses(self.layer, members[reached], inputs)
+                for place in np.flatnonzero((self.verdicts[block] != UNDETERMINED) & ~stands[block]).tolist():
+                    stands[block.start + place] = self._stands(self.layer, block.start + place, members[place], exact)
         return stands
 
     def _stands(self, layer: OutputLayer, index: int, members: Array, exact: bool) -> bool:

@@ -26,10 +26,10 @@ from longtail.audit.finding import (
     Finding,
     LabelSets,
 )
-from longtail.audit.proofs import certificate_residual
+from longtail.audit.proofs import certificate_residual, check_inputs
 from longtail.audit.search import Search
 from longtail.audit.system import unit_rows
-from longtail.audit.wide import WideLayer, check_inputs
+from longtail.audit.wide import WideLayer
 from longtail.estimator import OutputLayer
 from longtail.parallel import split
 from longtail.progress import task
@@ -37,6 +37,7 @@ from longtail.progress import task
 MOST_DIMENSIONS = 1_500  # beyond it a single linear program may take minutes
 _SETS_AT_ONCE = 100  # between two reports of progress
 _MOST_KEPT = 2**24  # entries of witnesses
+_TIES = Finding(UNDETERMINED, "ties")
 _BELOW_ZERO = -1e-12  # the offsets of unit rows must sum to less than this to be negative beyond rounding
 
 
@@ -64,25 +65,24 @@ class Question:
         self.shared = np.full(len(sets), -1, dtype=np.int64)
         # For a ranked set that has a kind in part: the last label of that kind inside, and the first outside.
         self._parted: dict[int, tuple[int, int]] = {}
-        self._only_at_ties = np.zeros(len(sets), dtype=bool)
         self._keeps_witnesses = len(sets) * layer.n_inputs <= _MOST_KEPT
 
     def answer(self) -> Audit:
         """Decide every set that can be decided."""
         rank = self._settle()
         self._settle_origin()
-        if self._only_at_ties.any():
+        tied = sum(finding is _TIES for finding in self.findings)
+        if tied:
             self.reasons.append(
-                f"{np.count_nonzero(self._only_at_ties):,} sets need inputs with scores that are equal or exactly at "
-                f"the threshold; they count as not known."
+                f"{tied:,} sets need inputs with scores that are equal or exactly at the threshold; they count as not "
+                f"known."
             )
         facts: dict[str, Any] = {"layer": self.layer, "rank": rank, "reasons": tuple(self.reasons)}
         return Audit.of(self.sets, self.findings, self.layer.n_labels, self.layer.n_features, **facts)
 
     def _open(self) -> Array:
         """Sets that are not decided yet."""
-        unknown = [finding.verdict == UNDETERMINED for finding in self.findings]
-        return np.flatnonzero(np.array(unknown, dtype=bool) & ~self._only_at_ties)
+        return np.flatnonzero([finding is NOT_KNOWN for finding in self.findings])
 
     def _accept(self, place: int, method: str, witness: Array | None = None, found: Finding = NOT_KNOWN) -> None:
         """Note a set that some input gets."""
@@ -150,20 +150,14 @@ class Question:
         """Refuse sets with a label that is never given, or without one that always is; return the other labels."""
         constant = self.layer.constant_labels()
         always = constant[self._gives(self.layer.offsets[constant])]
-        never = np.setdiff1d(constant, always)
-        held = np.zeros(self.layer.n_labels)
-        held[never], held[always] = 1, -1
-        wrong = np.asarray(abs(self.sets.members) @ np.maximum(held, 0)).ravel()
-        missing = len(always) - np.asarray(abs(self.sets.members) @ np.maximum(-held, 0)).ravel()
-        for place in np.flatnonzero((wrong > 0) | (missing > 0)).tolist():
-            ids = self.sets.ids(place)
-            found = np.concatenate([np.intersect1d(never, ids), np.setdiff1d(always, ids)])
-            self._refuse(place, found[:1], np.ones(1), "constant")
-        for some, when in ((never, "never"), (always, "always")):
-            if len(some) == 1:
-                self.reasons.append(f"1 label has no weights and is {when} given.")
-            elif len(some):
-                self.reasons.append(f"{len(some):,} labels have no weights and are {when} given.")
+        for place in range(len(self.sets)) if len(constant) else ():
+            wrong = np.setxor1d(np.intersect1d(self.sets.ids(place), constant), always)
+            if len(wrong):
+                self._refuse(place, wrong[:1], np.ones(1), "constant")
+        for count, when in ((len(constant) - len(always), "never"), (len(always), "always")):
+            if count:
+                have = "1 label has no weights and is" if count == 1 else f"{count:,} labels have no weights and are"
+                self.reasons.append(f"{have} {when} given.")
         return np.setdiff1d(np.arange(self.layer.n_labels), constant)
 
     def _gives(self, scores: Array) -> Array:
@@ -210,9 +204,8 @@ class Question:
             # If any input gets the set, both kinds have the score of the cut.
             pairs = np.array([*self._parted[place], twins[last], twins[last + 1]])
             if self._may_tie(pairs, np.array([True, False, True, False])):
-                self._only_at_ties[place] = True
+                self.findings[place] = _TIES
             else:
-                self._only_at_ties[place] = False
                 self._refuse(place, pairs, np.full(4, 0.25), "twins")
         else:
             self.shared[place] = kind
@@ -333,7 +326,7 @@ class Question:
         tied = np.array([*labels, *parted]), np.array([*inside, True, False][: len(labels) + len(parted)])
         dimensions = system.n_inputs - bool(parted)
         if self._may_tie(*tied) and _leaves_ties(system, found, inside, dimensions):
-            self._only_at_ties[place] = True
+            self.findings[place] = _TIES
             return True
         if parted:
             raw = weights / unit_rows(system, found.labels)[1]
@@ -362,13 +355,12 @@ class Question:
             if finding.verdict == ARGMAXABLE or len(ids) != first:
                 continue
             if np.array_equal(np.sort(order[:first]), np.sort(ids)):
-                if self._only_at_ties[place] or finding.verdict == UNARGMAXABLE:
+                if finding is not NOT_KNOWN:
                     self.reasons.append(
                         f"The input of zeros gets the set of row {int(self.sets.first_row[place]) + 1}: its scores are "
                         f"equal or at the threshold."
                     )
                 self._accept(place, "origin", np.zeros(self.layer.n_inputs))
-                self._only_at_ties[place] = False
 
 
 def _leaves_ties(system: OutputLayer, found: Certificate, inside: Array, dimensions: int) -> bool:

@@ -73,23 +73,3 @@ class WideLayer:
         if self._factor is not None:
             return np.asarray(linalg.cho_solve(self._factor, scores))
         return np.asarray(self._vectors @ ((self._vectors.T @ scores) / self._values[:, None]))
-
-
-def check_inputs(layer: OutputLayer, wanted: Array, inputs: Array) -> Array:
-    """Whether each input gets its label set beyond rounding errors, by its scores.
-
-    Parameters
-    ----------
-    layer : OutputLayer
-    wanted : array of shape (n_labels, n_sets)
-        1 for labels in the set and -1 for the others. A 0, at most one in a set, is a label whose score the others are
-        compared with, instead of with 0.
-    inputs : array of shape (n_inputs, n_sets)
-    """
-    scores = np.asarray(layer.weights @ inputs) + layer.offsets[:, None]
-    reach = np.sqrt(np.square(inputs).sum(axis=0))
-    rounding = np.outer(layer.lengths, reach) + np.abs(layer.offsets)[:, None]
-    rounding *= (layer.n_inputs + 6) * np.finfo(np.float64).eps
-    pivot = wanted == 0
-    margins = wanted * (scores - np.where(pivot, scores, 0.0).sum(axis=0))
-    return np.asarray((pivot | (margins > rounding + np.where(pivot, rounding, 0.0).sum(axis=0))).all(axis=0))

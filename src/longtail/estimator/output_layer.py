@@ -153,12 +153,10 @@ class OutputLayer:
         >>> layer.weights.tolist(), layer.offsets.tolist()
         ([[0.6, 0.8], [0.0, 1.0]], [0.2, 1.0])
         """
-        largest = _no_zeros(_row_maxima(self.weights))
-        weights = _rows_over(self.weights, largest)
-        lengths = _no_zeros(row_lengths(weights))
+        lengths = _no_zeros(self.lengths)
         with np.errstate(over="ignore"):
-            offsets = np.clip(self.offsets / largest / lengths, -_LARGEST_OFFSET, _LARGEST_OFFSET)
-        return replace(self, weights=_rows_over(weights, lengths), offsets=offsets)
+            offsets = np.clip(self.offsets / lengths, -_LARGEST_OFFSET, _LARGEST_OFFSET)
+        return replace(self, weights=_rows_over(self.weights, lengths), offsets=offsets)
 
     def with_cut(self, cut: float) -> OutputLayer:
         """A ranking as labels above a threshold: one more input is the score of the cut, which may be any number.
@@ -176,7 +174,7 @@ class OutputLayer:
 
     def constant_labels(self) -> Array:
         """Labels without weights: no input changes whether they are given."""
-        return np.flatnonzero(_row_maxima(self.weights) == 0)
+        return np.flatnonzero(self.lengths == 0)
 
     def first_twins(self, offsets: bool = True) -> Array:
         """For each label, the first label with the same weights and, if `offsets`, the same offset: mostly itself.
@@ -296,7 +294,7 @@ def check_memory(parts: dict[str, int]) -> None:
 
 def row_lengths(rows: Any) -> Array:
     """The Euclidean length of each row, for weights of any magnitude."""
-    largest = _row_maxima(rows)
+    largest = _column_maxima(rows.T)
     if np.any((largest != 0) & ((largest < _SMALL) | (largest > 1 / _SMALL))):
         scale = _no_zeros(largest)
         return np.asarray(scale * row_lengths(_rows_over(rows, scale)))
@@ -314,10 +312,6 @@ def _rows_over(rows: Any, divisors: Array) -> Any:
     return sparse.csr_array(
         (rows.data / np.repeat(divisors, np.diff(rows.indptr)), rows.indices, rows.indptr), shape=rows.shape
     )
-
-
-def _row_maxima(matrix: Any) -> Array:
-    return _column_maxima(matrix.T)
 
 
 def _column_maxima(matrix: Any) -> Array:
