@@ -89,9 +89,7 @@ class LabelSets:
             [places.setdefault(indices[a:b].tobytes(), len(places)) for a, b in pairwise(indptr)],
             dtype=np.int64,
         )
-        rows = np.bincount(number, minlength=len(places))
-        first_row = np.full(len(places), matrix.shape[0])
-        np.minimum.at(first_row, number, np.arange(matrix.shape[0]))
+        _, first_row, rows = np.unique(number, return_index=True, return_counts=True)
         if limit is not None and limit < len(rows):
             chosen = np.sort(np.random.default_rng(random_state).choice(len(rows), size=limit, replace=False))
             rows, first_row = rows[chosen], first_row[chosen]

@@ -6,13 +6,13 @@ decided in exact arithmetic on the weights as the floats they are.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
+from longtail.audit.exact import eliminate, whole_numbers
 from longtail.audit.system import unit_rows
 from longtail.estimator import OutputLayer
 
@@ -229,32 +229,8 @@ def _exact_row(layer: OutputLayer, label: int, wanted: bool) -> list[Fraction]:
 def _solve_null(rows: list[list[Fraction]], given: list[Fraction]) -> list[Fraction] | None:
     """Weights that make the rows cancel: free weights as given, the others by elimination; None if only zeros do."""
     width = len(rows)
-    equations = []
-    for column in zip(*rows, strict=True):
-        scale = math.lcm(*(value.denominator for value in column))
-        equations.append([int(value * scale) for value in column])
-    pivots: list[int] = []
-    previous = 1
-    for place in range(width):
-        top = len(pivots)
-        found = next((index for index in range(top, len(equations)) if equations[index][place]), None)
-        if found is None:
-            continue
-        equations[top], equations[found] = equations[found], equations[top]
-        head = equations[top]
-        pivot = head[place]
-        for line in equations[top + 1 :]:
-            factor = line[place]
-            # The division leaves no remainder, because every entry is a minor of the system.
-            line[place + 1 :] = [
-                (pivot * value - factor * above) // previous
-                for value, above in zip(line[place + 1 :], head[place + 1 :], strict=True)
-            ]
-            line[place] = 0
-        previous = pivot
-        pivots.append(place)
-        if len(pivots) == len(equations):
-            break
+    equations = [whole_numbers(column) for column in zip(*rows, strict=True)]
+    pivots, _ = eliminate(equations)
     free = sorted(set(range(width)) - set(pivots))
     if not free:
         return None
