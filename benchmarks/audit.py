@@ -19,9 +19,7 @@ import numpy as np
 
 from benchmarks.ridge import verdict
 from longtail.arrays import Array
-from longtail.audit import Audit, verify
-from longtail.audit.program import solve_whole
-from longtail.audit.system import make_layer
+from longtail.audit import Audit, OutputLayer, System, audit, solve_whole
 from longtail.parallel import count_cores
 
 MANY, ACTIVE = 8_921, 15
@@ -53,23 +51,23 @@ def sparse_sets(n_sets: int, n_labels: int, active: int, rng: np.random.Generato
 
 def against_linprog(title: str, W: Array, sets: Array, at_least: float) -> bool:
     """Time both on the same label sets, one after the other; whether verdicts agree and the ratio is reached."""
-    layer = make_layer(W)
+    system = System.of(OutputLayer.of(W))
     ours: list[float] = []
     theirs: list[float] = []
     agree = True
     for members in sets:
         start = time.perf_counter()
-        audit = verify(W, members[None, :], n_jobs=1)
+        found = audit(W, members[None, :], n_jobs=1)
         ours.append(time.perf_counter() - start)
         signs = np.where(members > 0, 1.0, -1.0)
         start = time.perf_counter()
-        solution = solve_whole(layer.rows, signs)
+        solution = solve_whole(system.rows, signs)
         theirs.append(time.perf_counter() - start)
-        agree &= solution is not None and audit.verdicts[0] == (1 if solution.lower > 0 else -1)
-        agree &= bool(audit.recheck().all())
+        agree &= solution is not None and found.verdicts[0] == (1 if solution.lower > 0 else -1)
+        agree &= bool(found.recheck().all())
     ratio = statistics.median(theirs) / statistics.median(ours)
     print(f"{title}; {len(sets)} label sets")
-    print(f"  verify   {statistics.median(ours):9.3f} s ({min(ours):.3f} to {max(ours):.3f}) {audit.names[0]}")
+    print(f"  audit    {statistics.median(ours):9.3f} s ({min(ours):.3f} to {max(ours):.3f}) {found.names[0]}")
     print(f"  linprog  {statistics.median(theirs):9.3f} s ({min(theirs):.3f} to {max(theirs):.3f})")
     print(f"  same verdicts, proofs stand: {verdict(agree)}")
     print(f"  ratio    {ratio:9.1f}   at least {at_least:g}: {verdict(ratio >= at_least)}", flush=True)
@@ -85,19 +83,19 @@ def many_sets(sizes: Sizes, seed: int, minutes: float = 5) -> bool:
     given = (inputs @ W.T + bias > 0).astype(np.int8)
     drawn = sparse_sets(sizes.many_sets - len(given), sizes.many_labels, ACTIVE, rng)
     start = time.perf_counter()
-    audit = verify(W, np.concatenate([given, drawn]), bias)
+    found = audit(W, np.concatenate([given, drawn]), bias)
     seconds = time.perf_counter() - start
     start = time.perf_counter()
-    stands = bool(audit.recheck().all())
+    stands = bool(found.recheck().all())
     print(f"(c) {sizes.many_labels:,} labels, {sizes.many_dimensions} dimensions and a bias, {count_cores()} cores")
-    print(_indented(audit))
+    print(_indented(found))
     print(f"  proofs stand: {verdict(stands)}, checked in {time.perf_counter() - start:.1f} s")
-    print(f"  verify   {seconds:9.1f} s   under {minutes:g} minutes: {verdict(seconds < 60 * minutes)}", flush=True)
+    print(f"  audit    {seconds:9.1f} s   under {minutes:g} minutes: {verdict(seconds < 60 * minutes)}", flush=True)
     return stands and seconds < 60 * minutes
 
 
-def _indented(audit: Audit) -> str:
-    return "\n".join("  " + line for line in audit.to_text().splitlines())
+def _indented(found: Audit) -> str:
+    return "\n".join("  " + line for line in found.to_text().splitlines())
 
 
 def main(arguments: Sequence[str] | None = None, sizes: Sizes | None = None) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail.arrays import Array
-from longtail.audit import verify
+from longtail.audit import audit
 from longtail.audit.nearest import nearest_point
 from longtail.audit.program import radius_of, solve_by_rows, solve_whole
 from longtail.errors import Unavailable
@@ -113,9 +113,9 @@ def test_without_highspy_verdicts_come_and_exact_radii_name_the_extra(monkeypatc
     monkeypatch.setattr("longtail.audit.search.find_spec", lambda name: None)
     W = np.random.default_rng(0).normal(size=(7, 3))
     sets = np.array(list(itertools.product([0, 1], repeat=7)))
-    assert verify(W, sets).count(1) == 44
+    assert audit(W, sets).count(1) == 44
     with pytest.raises(Unavailable, match=r"longtail\[audit\]"):
-        verify(W, sets, exact_radii=True)
+        audit(W, sets, exact_radii=True)
 
 
 @pytest.mark.parametrize("solver", ["rows", "program"])
@@ -125,13 +125,13 @@ def test_linear_programs_settle_what_the_nearest_point_gives_up(solver: str, mon
         return nearest_point(rows, signs, start, max_steps=2 if len(rows) > 6 else None)
 
     monkeypatch.setattr("longtail.audit.search.nearest_point", gives_up)
-    monkeypatch.setattr("longtail.audit.auditing._screen", lambda *arguments: None)
+    monkeypatch.setattr("longtail.audit.search.Search._screen", lambda *arguments: None)
     if solver == "program":
         monkeypatch.setattr("longtail.audit.search.find_spec", lambda name: None)
     W = np.random.default_rng(0).normal(size=(12, 4))
     sets = np.random.default_rng(1).integers(0, 2, size=(60, 12))
-    audit = verify(W, sets)
-    assert solver in set(audit.methods)
-    assert (audit.verdicts != 0).all()
-    assert audit.recheck(exact=True).all()
-    assert {1, -1} <= set(audit.verdicts[audit.methods == solver].tolist())
+    found = audit(W, sets)
+    assert solver in set(found.methods)
+    assert (found.verdicts != 0).all()
+    assert found.recheck(exact=True).all()
+    assert {1, -1} <= set(found.verdicts[found.methods == solver].tolist())

@@ -12,13 +12,19 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from longtail import LabelTree, OneVsRest, Ridge
-from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, count_argmaxable, verify
-from longtail.audit.findings import LabelSets, describe_conflict
-from longtail.audit.models import output_layer
-from longtail.audit.question import audit_layer
-from longtail.audit.trees import audit_tree
+from longtail.audit import (
+    ARGMAXABLE,
+    UNARGMAXABLE,
+    UNDETERMINED,
+    LabelSets,
+    audit,
+    audit_tree,
+    count_argmaxable,
+    describe_conflict,
+)
+from longtail.audit.proofs import check_witness_exactly
 from longtail.errors import InvalidInput
-from longtail.estimator.output_layer import OutputLayer, Rule
+from longtail.estimator import OutputLayer, Rule
 
 ALL_SETS = LabelSets.of(np.array(list(product((0, 1), repeat=6))))
 
@@ -51,7 +57,7 @@ def test_different_sets_are_counted_once(rng: np.random.Generator) -> None:
 
 def test_independent_labels_leave_every_set_in_reach(rng: np.random.Generator) -> None:
     for W in (rng.normal(size=(6, 9)), sparse.csr_array(rng.normal(size=(6, 6)))):
-        found = audit_layer(layer_of(W, rng.normal(size=6)), ALL_SETS)
+        found = audit(layer_of(W, rng.normal(size=6)), ALL_SETS)
         assert found.count(ARGMAXABLE) == 64
         assert found.rank == 6
         assert "linearly independent" in found.reasons[0]
@@ -65,7 +71,7 @@ def test_a_narrow_layer_has_as_many_sets_as_counting_says(rng: np.random.Generat
             (layer_of(rng.normal(size=(6, d)), offsets), count_argmaxable(6, d, bias=True)),
             (layer_of(np.abs(rng.normal(size=(6, d)))), count_argmaxable(6, d)),
         ):
-            found = audit_layer(layer, ALL_SETS)
+            found = audit(layer, ALL_SETS)
             assert found.count(ARGMAXABLE) == count
             assert found.count(UNARGMAXABLE) == 64 - count
             assert found.rank == d
@@ -73,24 +79,24 @@ def test_a_narrow_layer_has_as_many_sets_as_counting_says(rng: np.random.Generat
 
 def test_offsets_much_larger_than_weights_leave_nothing_open(rng: np.random.Generator) -> None:
     for d in (1, 2, 3):
-        found = audit_layer(layer_of(0.05 * rng.normal(size=(6, d)), rng.normal(size=6)), ALL_SETS)
+        found = audit(layer_of(0.05 * rng.normal(size=(6, d)), rng.normal(size=6)), ALL_SETS)
         assert found.count(ARGMAXABLE) == count_argmaxable(6, d, bias=True)
         assert found.count(UNARGMAXABLE) == 64 - found.count(ARGMAXABLE)
 
 
 def test_wide_weights_of_low_rank_are_a_narrow_layer(rng: np.random.Generator) -> None:
     W = np.abs(rng.normal(size=(6, 3))) @ rng.normal(size=(3, 40))
-    found = audit_layer(layer_of(W), ALL_SETS)
+    found = audit(layer_of(W), ALL_SETS)
     assert found.rank == 3
     assert found.count(ARGMAXABLE) == count_argmaxable(6, 3)
-    assert (found.verdicts == verify(W, ALL_SETS.members).verdicts).all()
+    assert (found.verdicts == audit(W, ALL_SETS.members).verdicts).all()
 
 
 def test_labels_without_weights_decide_by_their_offset(rng: np.random.Generator) -> None:
     W = rng.normal(size=(6, 9))
     W[[1, 4]] = 0
     offsets = np.array([0.3, -1.0, 0.0, 0.1, 2.0, -0.2])
-    found = audit_layer(layer_of(W, offsets), ALL_SETS)
+    found = audit(layer_of(W, offsets), ALL_SETS)
     members = ALL_SETS.members.toarray()
     assert ((found.verdicts == ARGMAXABLE) == ((members[:, 1] == 0) & (members[:, 4] == 1))).all()
     said = {example["says"] for example in found.examples("abcdef", 64)}
@@ -106,10 +112,10 @@ def test_a_score_at_the_very_threshold_counts_as_the_model_counts_it() -> None:
     model = Ridge(1.0, fit_intercept=True).fit(np.ones((4, 1)), [[1, 0], [0, 0], [1, 0], [0, 1]])
     assert model.coef_.ravel().tolist() == [0, 0]
     assert model.predict(np.ones((1, 1))).toarray().tolist() == [[1, 0]]
-    found = audit_layer(output_layer(model), LabelSets.of([[1, 0], [0, 0]]))
+    found = audit(model.output_layer(), LabelSets.of([[1, 0], [0, 0]]))
     assert found.verdicts.tolist() == [ARGMAXABLE, UNARGMAXABLE]
     assert found.examples("ab", 1)[0]["says"] == "every input has a"
-    bare = audit_layer(layer_of(np.zeros((2, 1)), np.array([0.0, -1.0])), LabelSets.of([[1, 0], [0, 0]]))
+    bare = audit(layer_of(np.zeros((2, 1)), np.array([0.0, -1.0])), LabelSets.of([[1, 0], [0, 0]]))
     assert bare.verdicts.tolist() == [UNARGMAXABLE, ARGMAXABLE]
 
 
@@ -124,10 +130,10 @@ def test_a_one_vs_rest_model_whose_labels_lost_their_weights_gives_them_or_not(r
     ):
         model.thresholds_ = np.full(2, cut, dtype=np.float32)
         assert model.predict(X[:1]).toarray().tolist() == [given_labels]
-        layer = output_layer(model)
+        layer = model.output_layer()
         assert layer.at_least
         assert layer.constant_labels().tolist() == [0, 1]
-        found = audit_layer(layer, LabelSets.of([[0, 0], [1, 0], [0, 1], [1, 1]]))
+        found = audit(layer, LabelSets.of([[0, 0], [1, 0], [0, 1], [1, 1]]))
         assert (found.verdicts == ARGMAXABLE).tolist() == (found.sets.members.toarray() == given_labels).all(
             axis=1
         ).tolist()
@@ -137,12 +143,12 @@ def test_inputs_exactly_at_a_threshold_are_not_ruled_out_by_proofs_about_others(
     """Opposite labels: at x = 0 both score 0, which is at least 0 and not above it."""
     W = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
     sets = LabelSets.of([[1, 1, 1], [0, 0, 1], [1, 0, 0], [0, 0, 0]])
-    strict = audit_layer(OutputLayer(W, np.zeros(3), "predict", ""), sets)
+    strict = audit(OutputLayer(W, np.zeros(3), "predict", ""), sets)
     assert strict.verdicts.tolist() == [UNARGMAXABLE, UNDETERMINED, ARGMAXABLE, ARGMAXABLE]
-    assert "1 sets could be had only by inputs with scores that are equal" in " ".join(strict.reasons)
-    loose = audit_layer(OutputLayer(W, np.zeros(3), "predict", "", at_least=True), sets)
+    assert "1 sets need inputs with scores that are equal" in " ".join(strict.reasons)
+    loose = audit(OutputLayer(W, np.zeros(3), "predict", "", at_least=True), sets)
     assert loose.verdicts.tolist() == [ARGMAXABLE, UNARGMAXABLE, ARGMAXABLE, UNARGMAXABLE]
-    assert "row 1 goes to the input of zeros" in " ".join(loose.reasons)
+    assert "The input of zeros gets the set of row 1" in " ".join(loose.reasons)
 
 
 @given(st.integers(1, 3), st.booleans(), st.sampled_from(["predict", "topk"]), st.integers(0, 2**20))
@@ -151,16 +157,20 @@ def test_no_input_gets_what_no_input_is_said_to_get(d: int, at_least: bool, rule
     rng = np.random.default_rng(seed)
     W, offsets = rng.integers(-1, 2, size=(6, d)).astype(float), rng.integers(-1, 2, size=6).astype(float)
     offsets *= rng.integers(0, 2)
-    found = audit_layer(OutputLayer(W, offsets, rule, "", at_least), ALL_SETS)
+    found = audit(OutputLayer(W, offsets, rule, "", at_least), ALL_SETS)
     scores = np.array(list(product(np.arange(-4, 5) / 2, repeat=d))) @ W.T + offsets
     members = ALL_SETS.members.toarray() > 0
     for place in range(len(ALL_SETS)):
         given_here = gives(scores, members[place], rule, at_least)
         assert found.verdicts[place] != UNARGMAXABLE or not given_here.any()
+    assert (found.recheck() == (found.verdicts != UNDETERMINED)).all()
+    assert found.witnesses is not None
+    for place in np.flatnonzero(found.verdicts == ARGMAXABLE).tolist():
+        assert check_witness_exactly(found.layer, members[place], found.witnesses[place])
 
 
 def test_a_layer_of_constants_gives_one_set() -> None:
-    found = audit_layer(layer_of(np.zeros((6, 2)), np.full(6, -1.0)), ALL_SETS)
+    found = audit(layer_of(np.zeros((6, 2)), np.full(6, -1.0)), ALL_SETS)
     assert found.count(ARGMAXABLE) == 1
     assert found.verdicts[ALL_SETS.members.sum(axis=1) == 0] == [ARGMAXABLE]
 
@@ -168,7 +178,7 @@ def test_a_layer_of_constants_gives_one_set() -> None:
 def test_examples_name_labels_that_do_conflict(rng: np.random.Generator) -> None:
     """No input in a large sample has the labels of the conflict without one of the others."""
     W, offsets = rng.normal(size=(6, 2)), rng.normal(size=6)
-    found = audit_layer(layer_of(W, offsets), ALL_SETS)
+    found = audit(layer_of(W, offsets), ALL_SETS)
     names = "abcdef"
     given = rng.normal(scale=3, size=(20000, 2)) @ W.T + offsets > 0
     examples = found.examples(names, 100)
@@ -184,7 +194,7 @@ def test_examples_name_labels_that_do_conflict(rng: np.random.Generator) -> None
 
 
 def test_the_dictionary_is_plain(rng: np.random.Generator) -> None:
-    found = audit_layer(layer_of(np.abs(rng.normal(size=(6, 2)))), ALL_SETS)
+    found = audit(layer_of(np.abs(rng.normal(size=(6, 2)))), ALL_SETS)
     facts = json.loads(json.dumps(found.to_dict("abcdef", 2), allow_nan=False))
     assert facts["argmaxable"] == 12
     assert facts["rows"] == 64
@@ -197,7 +207,7 @@ def test_top_places_need_only_differences() -> None:
     """Three labels on a line: the one in the middle never comes first, but every set of one or two ends can."""
     W = np.array([[-1.0], [0.0], [1.0]])
     sets = LabelSets.of([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1]])
-    found = audit_layer(OutputLayer(W, np.zeros(3), "topk", ""), sets)
+    found = audit(OutputLayer(W, np.zeros(3), "topk", ""), sets)
     assert found.verdicts.tolist() == [1, -1, 1, 1, -1]
     said = [example["says"] for example in found.examples(["low", "middle", "high"], 2)]
     assert said == ["no input ranks middle above low and high", "no input ranks low and high above middle"]
@@ -209,7 +219,7 @@ def test_of_labels_that_rank_alike_the_lowest_comes_first() -> None:
     sets = LabelSets.of(
         [[1, 0, 0, 0, 0], [0, 0, 1, 0, 0], [1, 0, 1, 0, 0], [1, 0, 0, 1, 0], [1, 0, 1, 0, 1], [1, 1, 0, 0, 1]]
     )
-    found = audit_layer(OutputLayer(W, np.zeros(5), "topk", ""), sets)
+    found = audit(OutputLayer(W, np.zeros(5), "topk", ""), sets)
     assert found.verdicts.tolist() == [1, -1, 1, -1, -1, 1]
     assert "3 labels have the same weights as another one: the lowest always comes first." in found.reasons
     said = {example["row"]: example["says"] for example in found.examples("abcde", 9)}
@@ -226,38 +236,38 @@ def test_first_places_follow_the_rule_of_models(rng: np.random.Generator) -> Non
     for k in (1, 2, 3, 4):
         given = np.zeros((300, 7), dtype=np.int8)
         np.put_along_axis(given, model.predict_topk(X, k)[0], 1, axis=1)
-        found = audit_layer(output_layer(model, "topk"), LabelSets.of(given))
+        found = audit(model.output_layer("topk"), LabelSets.of(given))
         assert (found.verdicts == ARGMAXABLE).all()
     every = LabelSets.of(np.array(list(product((0, 1), repeat=7))))
-    verdicts = audit_layer(output_layer(model, "topk"), every).verdicts
+    verdicts = audit(model.output_layer("topk"), every).verdicts
     members = every.members.toarray() > 0
     assert (verdicts[(members[:, 3] & ~members[:, 0]) | (members[:, 6] & ~members[:, 1])] == UNARGMAXABLE).all()
 
 
 def test_without_any_weights_the_lowest_labels_are_the_first() -> None:
     for d in (1, 4):
-        found = audit_layer(OutputLayer(np.zeros((6, d)), np.zeros(6), "topk", ""), ALL_SETS)
+        found = audit(OutputLayer(np.zeros((6, d)), np.zeros(6), "topk", ""), ALL_SETS)
         members = ALL_SETS.members.toarray()
         lowest = (np.diff(members, axis=1) <= 0).all(axis=1)
         assert ((found.verdicts == ARGMAXABLE) == lowest).all()
         assert found.count(UNARGMAXABLE) == 64 - 7
     offsets = np.array([0.0, 3.0, 1.0, 3.0, 2.0, 5.0])
-    found = audit_layer(OutputLayer(np.zeros((6, 2)), offsets, "topk", ""), ALL_SETS)
+    found = audit(OutputLayer(np.zeros((6, 2)), offsets, "topk", ""), ALL_SETS)
     assert found.count(ARGMAXABLE) == 7
     assert found.verdicts[(ALL_SETS.members.toarray() == [0, 1, 0, 0, 0, 1]).all(axis=1)].tolist() == [ARGMAXABLE]
 
 
 def test_rankings_need_one_dimension_less_than_there_are_labels(rng: np.random.Generator) -> None:
     """The sentence about the rank says what counting says: with 5 dimensions any of 6 labels can come first."""
-    full = audit_layer(OutputLayer(rng.normal(size=(6, 5)), np.zeros(6), "topk", ""), ALL_SETS)
+    full = audit(OutputLayer(rng.normal(size=(6, 5)), np.zeros(6), "topk", ""), ALL_SETS)
     assert full.count(ARGMAXABLE) == 64
     assert "every set of these labels can come first" in full.reasons[0]
     assert full.rank == 5
     W = rng.normal(size=(6, 4))
-    narrow = audit_layer(OutputLayer(W, np.zeros(6), "topk", ""), ALL_SETS)
+    narrow = audit(OutputLayer(W, np.zeros(6), "topk", ""), ALL_SETS)
     assert narrow.count(UNARGMAXABLE) > 0
     assert "have rank 4: not every label set can come first" in narrow.reasons[0]
-    strict = verify(W, ALL_SETS.members, semantics="topk").verdicts
+    strict = audit(W, ALL_SETS.members, rule="topk").verdicts
     lowest = (np.diff(ALL_SETS.members.toarray(), axis=1) <= 0).all(axis=1)  # to the input of zeros
     assert (narrow.verdicts == np.where(lowest, ARGMAXABLE, strict)).all()
 
@@ -266,9 +276,9 @@ def test_short_rows_are_not_lost_beside_long_ones(rng: np.random.Generator) -> N
     """Verdicts do not depend on the lengths of rows, below full rank neither."""
     for scale in (1e-15, 1e-200):
         W, offsets = rng.normal(size=(6, 3)) @ rng.normal(size=(3, 40)), rng.normal(size=6)
-        expected = audit_layer(layer_of(W, offsets), ALL_SETS)
+        expected = audit(layer_of(W, offsets), ALL_SETS)
         lengths = np.array([1.0, scale, 1.0, scale, scale, 1 / scale])
-        found = audit_layer(layer_of(W * lengths[:, None], offsets * lengths), ALL_SETS)
+        found = audit(layer_of(W * lengths[:, None], offsets * lengths), ALL_SETS)
         assert (found.verdicts == expected.verdicts).all()
         assert found.rank == expected.rank == 3
         assert found.count(ARGMAXABLE) == count_argmaxable(6, 3, bias=True)
@@ -307,7 +317,7 @@ def test_a_tree_says_which_labels_never_reach_their_threshold() -> None:
     found = audit_tree(model, sets)
     assert found.verdicts.tolist() == [0, -1, 0, 0, 0, -1]
     assert not model.predict(X).toarray()[:, [1, 5]].any()
-    assert "threshold is above the best score they can have are never given; there are 2" in found.reasons[-1]
+    assert "2 labels are never given, because their threshold is above the best score" in found.reasons[-1]
 
 
 def test_a_model_that_learned_twins_says_that_they_come_together() -> None:
@@ -317,7 +327,7 @@ def test_a_model_that_learned_twins_says_that_they_come_together() -> None:
     first = (X @ rng.normal(size=5) > 0).astype(np.int8)
     second = (X @ rng.normal(size=5) > 0).astype(np.int8)
     Y = np.column_stack([first, second, first])
-    found = audit_layer(output_layer(Ridge(1.0).fit(X, Y)), LabelSets.of([[1, 1, 0], [1, 0, 1]]))
+    found = audit(Ridge(1.0).fit(X, Y).output_layer(), LabelSets.of([[1, 1, 0], [1, 0, 1]]))
     assert found.verdicts.tolist() == [UNARGMAXABLE, ARGMAXABLE]
     assert found.examples(["red", "round", "crimson"], 1)[0]["says"] == "no input can have red without crimson"
 
@@ -329,9 +339,9 @@ def test_labels_with_the_same_weights_come_together_and_need_no_program(rng: np.
     members = ALL_SETS.members.toarray()
     together = (members[:, 1] == members[:, 4]) & (members[:, 4] == members[:, 5])
     for weights in (W, sparse.csr_array(W)):
-        found = audit_layer(layer_of(weights, offsets), ALL_SETS)
+        found = audit(layer_of(weights, offsets), ALL_SETS)
         assert ((found.verdicts == ARGMAXABLE) == together).all()
-        assert (found.verdicts == verify(W, ALL_SETS.members, offsets).verdicts).all()
+        assert (found.verdicts == audit(W, ALL_SETS.members, offsets).verdicts).all()
         assert "3 labels have the same weights" in found.reasons[0]
         for example in found.examples("abcdef", 64):
             [inside], [outside] = example["conflict"]["with"], example["conflict"]["without"]
@@ -343,9 +353,9 @@ def test_wide_layers_too_large_for_programs_are_searched_by_algebra(
 ) -> None:
     """An input found is one that linear programs find too; what is not found stays open, and is said to."""
     W = np.abs(rng.normal(size=(6, 5))) @ rng.normal(size=(5, 9))
-    proved = verify(W, ALL_SETS.members).verdicts
+    proved = audit(W, ALL_SETS.members).verdicts
     monkeypatch.setattr("longtail.audit.question.MOST_DIMENSIONS", 3)
-    found = audit_layer(layer_of(W), ALL_SETS)
+    found = audit(layer_of(W), ALL_SETS)
     assert (proved[found.verdicts == ARGMAXABLE] == ARGMAXABLE).all()
     assert found.count(ARGMAXABLE) > 0.9 * np.count_nonzero(proved == ARGMAXABLE)
     assert found.count(UNARGMAXABLE) == 0
@@ -354,7 +364,7 @@ def test_wide_layers_too_large_for_programs_are_searched_by_algebra(
 
 def test_sets_of_other_labels_are_refused() -> None:
     with pytest.raises(InvalidInput, match="the label sets have 6 labels, the layer has 2"):
-        audit_layer(layer_of(np.eye(2)), ALL_SETS)
+        audit(layer_of(np.eye(2)), ALL_SETS)
 
 
 def test_a_direction_too_small_for_the_rank_rules_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,8 +378,8 @@ def test_a_direction_too_small_for_the_rank_rules_nothing_out(monkeypatch: pytes
     W = np.hstack([np.tile(base, 6), hair])
     wanted = (rng.normal(size=5) @ base.T > 0).astype(int)
     wanted[0], wanted[1] = 1, 0
-    found = audit_layer(OutputLayer(W, np.zeros(40), "predict", ""), LabelSets.of([wanted]))
+    found = audit(OutputLayer(W, np.zeros(40), "predict", ""), LabelSets.of([wanted]))
     assert found.verdicts.tolist() == [0]
     assert any("taken for rounding" in reason for reason in found.reasons)
     W[:, -1] = 0
-    assert audit_layer(OutputLayer(W, np.zeros(40), "predict", ""), LabelSets.of([wanted])).verdicts.tolist() == [-1]
+    assert audit(OutputLayer(W, np.zeros(40), "predict", ""), LabelSets.of([wanted])).verdicts.tolist() == [-1]

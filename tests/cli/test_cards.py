@@ -68,13 +68,13 @@ def test_what_was_measured_is_kept_where_asked(longtail: Callable, model: str) -
 
 
 def test_what_an_audit_found_is_kept_where_asked(longtail: Callable, model: str) -> None:
-    facts = json.loads(longtail("audit", model, "notes.jsonl", "--keep", "--json").out)
+    facts = json.loads(longtail("audit", model, "notes.jsonl", "--card", "--json").out)
     found = read_card(model)["audit"]
     assert {name: found[name] for name in ("label_sets", "argmaxable", "unargmaxable")} == {
         name: facts[name] for name in ("label_sets", "argmaxable", "unargmaxable")
     }
     assert found["data"] == "notes.jsonl"
-    refused = longtail("audit", "--weights", "w.npy", "--labels", "notes.jsonl", "--keep")
+    refused = longtail("audit", "--weights", "w.npy", "--labels", "notes.jsonl", "--card")
     assert refused.code == 2
     assert "bare weights have none" in refused.err
 
@@ -104,7 +104,7 @@ def test_what_was_measured_is_not_written_on_a_model_that_came_meanwhile(
 
     for module in (audit, measuring):
         monkeypatch.setattr(module, "read", retrain_and_read)
-    result = longtail(command, model, "notes.jsonl", "--keep")
+    result = longtail(command, model, "notes.jsonl", "--card" if command == "audit" else "--keep")
     assert result.code == 1
     assert "another model was saved there meanwhile" in result.err
     assert "learnt from" not in result.err  # the card of the other model says nothing of the one that was measured
@@ -127,7 +127,7 @@ def test_the_card_of_a_training_never_lands_on_the_model_of_another(
 
 def test_info_shows_the_card(longtail: Callable, model: str, check_golden: Callable) -> None:
     assert longtail("evaluate", model, "notes.jsonl", "--keep").code == 0
-    assert longtail("audit", model, "notes.jsonl", "--keep").code == 0
+    assert longtail("audit", model, "notes.jsonl", "--card").code == 0
     check_golden("info-card", longtail("info", model).out)
     assert json.loads(longtail("info", model, "--json").out)["card"] == read_card(model)
 

@@ -102,7 +102,7 @@ def test_no_command_prints_what_a_model_or_a_data_file_steers_with(
             ("audit", model, data, "--json"),
             ("audit", model, "plain.jsonl"),
             ("evaluate", model, data, "--keep"),
-            ("audit", model, data, "--keep"),
+            ("audit", model, data, "--card"),
             ("explain", model, "--text", "apples", "--label", evil("fruit")),
             ("explain", model, "--text", "apples", "--label", evil("none")),
             ("predict", model, data, "--allow", data),

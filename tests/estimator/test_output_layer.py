@@ -10,9 +10,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from longtail import LabelTree, OneVsRest, Ridge
-from longtail.audit.models import output_layer
 from longtail.errors import InvalidInput, NotEnoughMemory
-from longtail.estimator.output_layer import OutputLayer
+from longtail.estimator import OutputLayer
 
 
 def made_up(rng: np.random.Generator, n_rows: int = 300, n_labels: int = 12) -> tuple[Any, Any]:
@@ -44,7 +43,7 @@ def given_by(layer: OutputLayer, X: Any) -> np.ndarray:
 def test_the_layer_gives_the_labels_that_predict_gives(model: Any, rng: np.random.Generator) -> None:
     X, Y = made_up(rng)
     model = clone(model).fit(X, Y)  # what is parametrized outlives the test
-    layer = output_layer(model)
+    layer = model.output_layer()
     assert layer.n_labels == 12
     found, expected = given_by(layer, X), model.predict(X).toarray() > 0
     # The model adds up in 32-bit floats: scores at the very threshold may fall on either side.
@@ -56,7 +55,7 @@ def test_the_layer_gives_the_labels_that_predict_gives(model: Any, rng: np.rando
 def test_the_layer_ranks_as_the_model_does(model: Any, rng: np.random.Generator) -> None:
     X, Y = made_up(rng)
     model = clone(model).fit(X, Y)  # what is parametrized outlives the test
-    layer = output_layer(model, "topk")
+    layer = model.output_layer("topk")
     best = np.argmax(X @ layer.weights.T + layer.offsets, axis=1)
     assert np.mean(best == model.predict_topk(X, k=1)[0].ravel()) > 0.99
 
@@ -65,7 +64,7 @@ def test_labels_never_trained_are_never_given(rng: np.random.Generator) -> None:
     X, Y = made_up(rng)
     Y = sparse.csr_array(sparse.hstack([Y, sparse.csr_array((300, 2), dtype=np.int8)]))
     for model in (Ridge(0.1), OneVsRest()):
-        layer = output_layer(model.fit(X, Y))
+        layer = model.fit(X, Y).output_layer()
         assert layer.constant_labels().tolist() == [12, 13]
         assert (layer.offsets[12:] < 0).all()
         assert layer.rank() == 12
@@ -124,7 +123,7 @@ def test_rows_of_length_1_and_a_cut_change_no_label(rng: np.random.Generator) ->
         assert ((layer.weights @ x + layer.offsets > 0) == (W @ x + offsets > 0)).all()
         dense = layer.weights.toarray() if sparse.issparse(layer.weights) else layer.weights
         assert np.linalg.norm(dense, axis=1) == pytest.approx(1)
-        ranked = OutputLayer(make(W), offsets, "topk", "").with_cut()
+        ranked = OutputLayer(make(W), offsets, "topk", "").with_cut(2.0)
         scores = W @ x + offsets
         at = -(np.sort(scores)[-3] + np.sort(scores)[-4]) / 2 / ranked.weights[[0], [4]][0]
         given = ranked.weights @ np.append(x, at) + ranked.offsets > 0
@@ -152,16 +151,14 @@ def test_a_dense_model_that_does_not_fit_is_refused(rng: np.random.Generator, mo
     model = Ridge(0.1).fit(*made_up(rng))
     monkeypatch.setenv("LONGTAIL_MEMORY", "1K")
     with pytest.raises(NotEnoughMemory, match="weights in 64 bits"):
-        output_layer(model)
+        model.output_layer()
 
 
 def test_models_without_a_linear_layer_are_refused(rng: np.random.Generator) -> None:
     X, Y = made_up(rng)
     with pytest.raises(InvalidInput, match="product along its path"):
-        output_layer(LabelTree(leaf_size=4).fit(X, Y))
+        LabelTree(leaf_size=4).fit(X, Y).output_layer()
     with pytest.raises(InvalidInput, match="not that of a linear layer"):
-        output_layer(OneVsRest(weighting="score").fit(X, Y), "topk")
-    with pytest.raises(InvalidInput, match="give the weights as a matrix"):
-        output_layer(object())
+        OneVsRest(weighting="score").fit(X, Y).output_layer("topk")
     with pytest.raises(InvalidInput, match="'best'"):
-        output_layer(Ridge(0.1).fit(X, Y), "best")  # type: ignore[arg-type]
+        Ridge(0.1).fit(X, Y).output_layer("best")  # type: ignore[arg-type]

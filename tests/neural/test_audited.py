@@ -10,7 +10,7 @@ import torch
 from scipy import sparse
 
 import longtail
-from longtail.audit import UNARGMAXABLE, LabelSets, audit_layer, output_layer
+from longtail.audit import UNARGMAXABLE, LabelSets, audit
 from longtail.errors import InvalidInput, NotEnoughMemory
 from longtail.neural import DeepMIML, MultiHeadClassifier
 from longtail.validation import as_features
@@ -50,7 +50,7 @@ def test_the_layer_gives_the_labels_that_the_saved_network_predicts(head: str, t
     trained(head).save(tmp_path / "model")
     model = longtail.load(tmp_path / "model")
     X, _ = rows(seed=1)
-    layer = output_layer(model)
+    layer = model.output_layer()
     assert layer.n_labels == N_LABELS
     given = inputs(model, X) @ layer.weights.T + layer.offsets >= 0
     expected = model.predict(X).toarray() > 0
@@ -64,9 +64,9 @@ def test_the_layer_gives_the_labels_that_the_saved_network_predicts(head: str, t
 def test_no_set_that_the_network_gives_is_said_to_be_out_of_reach(head: str) -> None:
     model = trained(head)
     X, Y = rows(seed=1)
-    found = audit_layer(output_layer(model), LabelSets.of(model.predict(X)))
+    found = audit(model.output_layer(), LabelSets.of(model.predict(X)))
     assert found.count(UNARGMAXABLE) == 0
-    wanted = audit_layer(output_layer(model), LabelSets.of(sparse.csr_array(Y)))
+    wanted = audit(model.output_layer(), LabelSets.of(sparse.csr_array(Y)))
     # Nine labels over two numbers cannot form all sets; sines and cosines can.
     assert (wanted.count(UNARGMAXABLE) > 0) == (head == "bottleneck")
 
@@ -78,7 +78,7 @@ def test_the_layer_ranks_as_the_network_does(head: str, task: str) -> None:
     Y = np.eye(N_LABELS)[np.arange(len(X)) % N_LABELS]
     settings = {"width": 24, "head_width": 4, "epochs": 2, "batch_size": 8, "n_jobs": 1, "task": task}
     model = MultiHeadClassifier(head, **settings).fit(X, Y)
-    layer = output_layer(model, "topk")
+    layer = model.output_layer("topk")
     best = np.argmax(inputs(model, X) @ layer.weights.T + layer.offsets, axis=1)
     assert np.mean(best == model.predict_topk(X, k=1)[0].ravel()) > 0.99
 
@@ -98,18 +98,18 @@ def test_what_is_no_linear_layer_is_told_and_what_to_do(
     head: str, settings: dict[str, Any], rule: Any, message: str
 ) -> None:
     with pytest.raises(InvalidInput, match=message):
-        output_layer(trained(head, epochs=1, **settings), rule)
+        trained(head, epochs=1, **settings).output_layer(rule)
 
 
 def test_bags_have_no_linear_layer() -> None:
     X, Y = rows(20)
     model = DeepMIML(hidden=8, epochs=1).fit(X, np.eye(20), Y)
     with pytest.raises(InvalidInput, match="is not one linear layer"):
-        output_layer(model)
+        model.output_layer()
 
 
 def test_a_layer_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model = trained("one-hot", epochs=1)
     monkeypatch.setenv("LONGTAIL_MEMORY", "1K")
     with pytest.raises(NotEnoughMemory, match="weights in 64 bits"):
-        output_layer(model)
+        model.output_layer()

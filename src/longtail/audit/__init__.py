@@ -1,15 +1,29 @@
-"""Which label sets can a linear output layer ever predict? Verdicts that carry their own proof."""
+"""Which label sets can a linear output layer ever give? Verdicts that carry their own proof.
 
-from longtail.audit.auditing import verify, verify_classes
+An `OutputLayer` and label sets make a question. A search looks for proofs, the proofs are checked from the weights
+alone, and an `Audit` holds what was found.
+"""
+
+from longtail.audit.auditing import audit, audit_classes
+from longtail.audit.corpus import CorpusAudit, audit_corpus
 from longtail.audit.counting import count_argmaxable, dimensions_needed, share_argmaxable
 from longtail.audit.dft import dft_matrix, dft_product, dft_witness, initial_bias
-from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate
-from longtail.audit.findings import Findings, LabelSets, describe_conflict
-from longtail.audit.models import output_layer
-from longtail.audit.question import audit_layer
+from longtail.audit.files import read_layer
+from longtail.audit.finding import (
+    ARGMAXABLE,
+    UNARGMAXABLE,
+    UNDETERMINED,
+    Audit,
+    Certificate,
+    LabelSets,
+    describe_conflict,
+)
+from longtail.audit.nearest import nearest_point
+from longtail.audit.program import require_highspy, solve_whole
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
+from longtail.audit.system import System
 from longtail.audit.trees import audit_tree
-from longtail.estimator.output_layer import OutputLayer
+from longtail.estimator import OutputLayer
 
 __all__ = [
     "ARGMAXABLE",
@@ -17,12 +31,15 @@ __all__ = [
     "UNDETERMINED",
     "Audit",
     "Certificate",
-    "Findings",
+    "CorpusAudit",
     "LabelSets",
     "OutputLayer",
+    "System",
     "add_slack",
     "alternations",
-    "audit_layer",
+    "audit",
+    "audit_classes",
+    "audit_corpus",
     "audit_tree",
     "count_argmaxable",
     "describe_conflict",
@@ -32,9 +49,10 @@ __all__ = [
     "dimensions_needed",
     "has_one_sign_minors",
     "initial_bias",
-    "output_layer",
+    "nearest_point",
+    "read_layer",
+    "require_highspy",
     "share_argmaxable",
+    "solve_whole",
     "vandermonde_matrix",
-    "verify",
-    "verify_classes",
 ]

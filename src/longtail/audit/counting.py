@@ -1,7 +1,7 @@
-"""How many label sets a linear output layer can predict at all, in exact integers.
+"""How many label sets a linear output layer can give, in exact integers.
 
-Whatever the weights, `n` labels over `d` features in general position cut the space of inputs into a number of regions
-that depends only on `n` and `d` (Cover, 1965); each region is one label set.
+The planes of `n` labels over `d` features in general position cut the space of inputs into regions, one for each label
+set that some input gets. Their number depends only on `n` and `d` (Cover, 1965).
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from longtail.validation import check_whole
 
 
 def count_argmaxable(n: int, d: int, bias: bool = False) -> int:
-    """The number of label sets that some input gets, of the ``2**n`` there are.
+    """The number of label sets that some input gets, out of all ``2**n``.
 
-    Of `n` hyperplanes through the origin of `d` dimensions in general position: ``2 * sum(comb(n - 1, i) for i < d)``;
-    no layer of this shape has more. With a free bias the hyperplanes need not pass through the origin:
-    ``sum(comb(n, i) for i <= d)``.
+    It is ``2 * sum(comb(n - 1, i) for i < d)`` for `n` hyperplanes through the origin in general position, and no layer
+    of this shape has more. With a free bias, hyperplanes need not pass through the origin: ``sum(comb(n, i) for i <=
+    d)``.
 
     Parameters
     ----------
     n : int
-        Labels.
+        Number of labels.
     d : int
-        Features that the output layer sees: the rank of its weights.
+        The rank of the weights.
     bias : bool
-        Whether each label has an intercept of its own.
+        Whether each label has its own bias.
 
     Examples
     --------
@@ -40,14 +40,14 @@ def count_argmaxable(n: int, d: int, bias: bool = False) -> int:
 
 
 def share_argmaxable(n: int, d: int, bias: bool = False, *, log10: bool = False) -> float:
-    """The share of all ``2**n`` label sets that some input gets, or its decimal logarithm, which never underflows.
+    """The share of all ``2**n`` label sets that some input gets, or its decimal logarithm, which does not underflow.
 
     Parameters
     ----------
     n, d, bias
         As for `count_argmaxable`.
     log10 : bool
-        Return the logarithm.
+        Whether to return the logarithm.
 
     Examples
     --------
@@ -61,16 +61,16 @@ def share_argmaxable(n: int, d: int, bias: bool = False, *, log10: bool = False)
         return count / 2**n
     if not count:
         return -math.inf
-    # The difference of two large logarithms would lose the digits of a share close to 1.
+    # The difference of two large logarithms would lose digits of a share close to 1.
     shared = max(0, count.bit_length() - 64)
     return math.log10(count >> shared) - (n - shared) * math.log10(2)
 
 
 def dimensions_needed(k: int) -> int:
-    """Dimensions that suffice for every set of at most `k` labels to be predictable: ``2 * k + 1``.
+    """The number of dimensions in which every set of at most `k` labels can have an input: ``2 * k + 1``.
 
-    They suffice for any number of labels, but only for weights that are built for it, as `dft_matrix` is; trained
-    weights of that width come without a guarantee.
+    They suffice for any number of labels if the weights are built for it, as `dft_matrix` is. Trained weights of that
+    width have no guarantee.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def dimensions_needed(k: int) -> int:
 
 
 def sum_of_binomials(n: int, most: int) -> int:
-    """``sum(comb(n, i) for i in range(most + 1))``, each binomial made from the one before."""
+    """``sum(comb(n, i) for i in range(most + 1))``, each binomial computed from the one before."""
     if most >= n:
         return 2**n
     total, binomial = 0, 1

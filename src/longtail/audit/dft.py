@@ -1,40 +1,40 @@
-"""The output layer made of sines and cosines, which can predict every set of at most `k` labels.
+"""The output layer of sines and cosines, which can give every set of at most `k` labels.
 
-With the columns 1, cos t, sin t, ..., cos kt, sin kt at increasing points of one period all maximal minors have one
-sign, so `2k + 1` inputs suffice for any number of labels (Grivas et al., AAAI 2024).
+The columns are 1, cos t, sin t, ..., cos kt, sin kt at increasing points t of one period. All their maximal minors have
+one sign, so `2k + 1` inputs suffice for any number of labels (Grivas et al., AAAI 2024).
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from longtail.arrays import Array
 from longtail.audit.counting import dimensions_needed
+from longtail.audit.proofs import check_witness_exactly
 from longtail.audit.structure import add_slack
 from longtail.errors import InvalidInput
+from longtail.estimator import OutputLayer
 from longtail.validation import check_whole
 
-# Strengths of a factor 1 + a cos(t - c) that are tried to flatten a witness; below 1, so that it has no zero.
+# Strengths a of the factors 1 + a cos(t - c) that flatten a witness; below 1, so that no factor has a zero.
 _STRENGTHS = (0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
-_DOUBTFUL = 1e3  # rows whose score is below this many roundings are looked at in exact arithmetic
 
 
 def dft_matrix(n: int, k: int, slack: int = 0, random_state: int | np.random.Generator = 0) -> Array:
-    """Orthonormal sines and cosines up to frequency `k` at `n` points, and `slack` further columns.
+    """Orthonormal sines and cosines up to frequency `k` at `n` points, and `slack` more columns.
 
     Parameters
     ----------
     n : int
-        Labels; more than ``2 * k``.
+        Number of labels; more than ``2 * k``.
     k : int
-        Active labels that a set may have with the guarantee that some input gets it.
+        Every set of at most `k` labels is guaranteed to have an input.
     slack : int
-        Random columns, see `add_slack`: they make the regions of label sets larger.
+        Number of random columns, see `add_slack`; they make the regions of label sets larger.
     random_state : int or Generator
-        For these columns.
+        Random seed of these columns.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def dft_matrix(n: int, k: int, slack: int = 0, random_state: int | np.random.Gen
 
 def _columns(n: int, k: int, dtype: Any) -> Array:
     _check_sizes(n, k)
-    # The angle jt, less whole turns, is one of the n points again: n sines and cosines serve all columns.
+    # The angle jt, up to whole turns, is one of the n points again: n sines and cosines serve all columns.
     points = np.outer(np.arange(n), np.arange(1, k + 1)) % n
     circle = np.arange(n, dtype=dtype) * (2 * _pi() / n).astype(dtype)
     W = np.empty((n, 2 * k + 1), dtype=dtype)
@@ -68,7 +68,7 @@ def dft_product(x: Any, n: int) -> Array:
     ----------
     x : array of shape (2 * k + 1,) or (n_rows, 2 * k + 1)
     n : int
-        Labels.
+        Number of labels.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def dft_product(x: Any, n: int) -> Array:
     inputs = np.asarray(x, dtype=np.float64)
     width = inputs.shape[-1] if inputs.ndim in (1, 2) else 0
     if width % 2 == 0:
-        raise InvalidInput(f"x has shape {inputs.shape}; expected 2k + 1 values, or rows of so many")
+        raise InvalidInput(f"x has shape {inputs.shape}; expected 2k + 1 values, or rows of 2k + 1 values")
     k = width // 2
     _check_sizes(n, k)
     spectrum = np.zeros((*inputs.shape[:-1], n), dtype=np.complex128)
@@ -93,14 +93,14 @@ def dft_product(x: Any, n: int) -> Array:
 
 
 def initial_bias(n: int, k: int, mean_active: float | None = None) -> Array:
-    """Inputs from which every label has the probability ``k / n``: where to start training.
+    """The input at which every label has the probability ``k / n``: a bias to start training from.
 
     Parameters
     ----------
     n, k : int
         As for `dft_matrix`.
     mean_active : float or None
-        Start at ``mean_active / n`` instead, with the mean number of labels of a row: mostly a better start.
+        Use the probability ``mean_active / n`` instead. The mean number of labels of a row is usually a better start.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def initial_bias(n: int, k: int, mean_active: float | None = None) -> Array:
     _check_sizes(n, k)
     active = k if mean_active is None else mean_active
     if not 0 < active < n:
-        raise InvalidInput(f"{active} active labels of {n}; expected more than 0 and fewer than all")
+        raise InvalidInput(f"{active} active labels of {n}; expected more than 0 and fewer than {n}")
     x = np.zeros(2 * k + 1)
     x[0] = np.sqrt(n) * np.log(active / (n - active))
     return x
@@ -124,9 +124,9 @@ def initial_bias(n: int, k: int, mean_active: float | None = None) -> Array:
 def dft_witness(y: Any, k: int) -> Array | None:
     """An input that gets the label set `y` from ``dft_matrix(n, k)``, in closed form.
 
-    The scores are those of a product of ``sin((t - c) / 2)`` with a zero `c` between each two neighbours of different
-    sign, the last and the first label being neighbours too. Frequencies that it leaves unused go into positive factors
-    that flatten it. The signs are checked, in exact arithmetic where rounding could reach them.
+    The scores are a product of ``sin((t - c) / 2)`` with a zero `c` between each two neighbours of different sign; the
+    last and the first label are neighbours too. Unused frequencies go into positive factors that flatten the product.
+    The signs are checked, in exact arithmetic where rounding could change them.
 
     Parameters
     ----------
@@ -136,8 +136,8 @@ def dft_witness(y: Any, k: int) -> Array | None:
     Returns
     -------
     x : float64 array of shape (2 * k + 1,), or None
-        None where no input of this form has the right signs in 64-bit floats: many labels side by side press the
-        smallest score below rounding. `longtail.audit.verify` can then still decide.
+        None if no input of this form has the right signs in 64-bit floats: many active labels side by side push the
+        smallest score below rounding. `longtail.audit.audit` may still decide the set.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def dft_witness(y: Any, k: int) -> Array | None:
             f"y changes between active and inactive {len(changes)} times around the circle; {dimensions_needed(k)} "
             f"dimensions allow {2 * k} changes, so no input gets it"
         )
-    # Extended precision, where the platform has it, makes the rounding of the result to float64 the only one.
+    # With extended precision, if the platform has it, only the result is rounded to float64.
     points = np.arange(n, dtype=np.longdouble) * (2 * _pi() / n)
     zeros = (changes + 0.5) * (2 * _pi() / n)
     magnitudes = np.zeros(n, dtype=np.longdouble)
@@ -172,7 +172,8 @@ def dft_witness(y: Any, k: int) -> Array | None:
     scores = signs * np.exp(magnitudes - magnitudes.max())
     x = (_columns(n, k, np.longdouble).T @ scores).astype(np.float64)
     x /= np.abs(x).max()
-    return x if _has_signs(dft_matrix(n, k), x, signs) else None
+    layer = OutputLayer.of(dft_matrix(n, k))
+    return x if check_witness_exactly(layer, signs > 0, x) else None
 
 
 def _pi() -> Any:
@@ -180,9 +181,9 @@ def _pi() -> Any:
 
 
 def _flatten(magnitudes: Array, points: Array, spare: int) -> Array:
-    """Logarithms of scores times up to `spare` factors ``1 + a cos(t - c)`` that bring smallest and largest together.
+    """Logarithms of scores times up to `spare` factors ``1 + a cos(t - c)`` that flatten them.
 
-    Several equal factors are put where the smallest score is, then others where it is after that, while it helps.
+    Each round puts several equal factors where the smallest score is, as long as that helps.
     """
 
     def flatness(values: Array) -> float:
@@ -197,20 +198,6 @@ def _flatten(magnitudes: Array, points: Array, spare: int) -> Array:
             break
         magnitudes, spare = best, spare - used
     return magnitudes
-
-
-def _has_signs(W: Array, x: Array, signs: Array) -> bool:
-    """Whether ``W @ x`` has these signs: rows that rounding could reach are summed in exact arithmetic."""
-    scores = signs * (W @ x)
-    rounding = np.finfo(np.float64).eps * (np.abs(W) @ np.abs(x))
-    if (scores < -_DOUBTFUL * rounding).any():
-        return False
-    exact = [Fraction(value) for value in x.tolist()]
-    for row in np.flatnonzero(scores < _DOUBTFUL * rounding):
-        total = sum(Fraction(weight) * value for weight, value in zip(W[row].tolist(), exact, strict=True))
-        if int(signs[row]) * total <= 0:
-            return False
-    return True
 
 
 def _check_sizes(n: int, k: int) -> None:

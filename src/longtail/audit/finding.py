@@ -1,8 +1,10 @@
-"""What an audit found: a verdict per label set, and the proof that comes with it."""
+"""What an audit found: a verdict for each label set, its proof, and the sentences for people."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,26 +17,30 @@ from longtail.audit.proofs import (
     check_witness_exactly,
     check_witnesses,
 )
-from longtail.audit.system import Layer
-from longtail.parallel import split
+from longtail.errors import InvalidInput
+from longtail.estimator import OutputLayer, Rule
+from longtail.parallel import blas_threads, split
+from longtail.validation import as_labels
 
 ARGMAXABLE, UNDETERMINED, UNARGMAXABLE = 1, 0, -1
-NAMES = {ARGMAXABLE: "argmaxable", UNDETERMINED: "undetermined", UNARGMAXABLE: "unargmaxable"}
+NAMES = {ARGMAXABLE: "argmaxable", UNARGMAXABLE: "unargmaxable", UNDETERMINED: "undetermined"}
+CANCELLED = 1e-10  # what unit rows may leave of each other if only rounding keeps them from cancelling
+_NAMES_SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Why no input gives a label set: the scores of these labels cannot all have the sign they need.
+    """Why no input gets a label set: the scores of these labels cannot all have the sign they need.
 
     With s = +1 for labels in the set and -1 for the others, the weighted sum of s times each label's row of weights,
-    scaled to length 1, is 0 for every input, so not every term can be positive.
+    scaled to length 1, is 0. So the same sum of scores is 0 for every input, and its terms cannot all be positive.
 
     Attributes
     ----------
     labels : array of label ids, at most one more than the layer has dimensions
     weights : array of positive numbers that sum to 1
     residual : float
-        What the sum leaves in float64: no input has a radius above it.
+        What the sum leaves in float64: no input has a larger radius.
     """
 
     labels: Array
@@ -43,35 +49,141 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
+class Finding:
+    """The verdict on one label set with its proof, and the point of the system that a witness comes from."""
+
+    verdict: int
+    method: str
+    radius: float = float("nan")
+    radius_is_exact: bool = False
+    witness: Array | None = None
+    certificate: Certificate | None = None
+    point: Array | None = None
+
+
+NOT_KNOWN = Finding(UNDETERMINED, "none")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSets:
+    """Label sets to audit, and how many rows have each.
+
+    Examples
+    --------
+    >>> sets = LabelSets.of([[1, 0], [0, 1], [1, 0]])
+    >>> sets.members.toarray().tolist(), sets.rows.tolist(), sets.first_row.tolist()
+    ([[1.0, 0.0], [0.0, 1.0]], [2, 1], [0, 1])
+    """
+
+    members: Any
+    rows: Array
+    first_row: Array
+
+    @classmethod
+    def of(cls, labels: Any, limit: int | None = None, random_state: int = 0) -> LabelSets:
+        """The distinct rows of a 0/1 matrix, or a random sample of `limit` of them."""
+        matrix = as_labels(labels, name="labels")
+        places: dict[bytes, int] = {}
+        indices, indptr = matrix.indices, matrix.indptr.tolist()
+        number = np.array(
+            [places.setdefault(indices[a:b].tobytes(), len(places)) for a, b in pairwise(indptr)],
+            dtype=np.int64,
+        )
+        _, first_row, rows = np.unique(number, return_index=True, return_counts=True)
+        if limit is not None and limit < len(rows):
+            chosen = np.sort(np.random.default_rng(random_state).choice(len(rows), size=limit, replace=False))
+            rows, first_row = rows[chosen], first_row[chosen]
+        return cls(matrix[first_row], rows, first_row)
+
+    @classmethod
+    def each(cls, labels: Any) -> LabelSets:
+        """Every row of a 0/1 matrix as a set of its own, in order."""
+        matrix = as_labels(labels, name="label_sets")
+        return cls(matrix, np.ones(matrix.shape[0], dtype=np.int64), np.arange(matrix.shape[0]))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def ids(self, place: int) -> Array:
+        """The labels of a set."""
+        return np.asarray(self.members.indices[self.members.indptr[place] : self.members.indptr[place + 1]])
+
+    def dense(self, places: Any) -> Array:
+        """Some sets as a boolean matrix."""
+        return np.asarray(self.members[places].toarray()) > 0
+
+    def blocks(self, at_most: int = 1024) -> list[slice]:
+        """Slices of sets that take about 64 MiB as dense rows of float64."""
+        return split(len(self), max(1, min(at_most, (1 << 23) // max(1, self.members.shape[1]))))
+
+
+@dataclass(frozen=True, eq=False)
 class Audit:
-    """Which label sets a linear output layer can give, each verdict with its proof.
+    """Which label sets a model can give, each verdict with its proof.
 
     Attributes
     ----------
+    sets : LabelSets
     verdicts : int8 array of shape (n_sets,)
-        1 argmaxable, -1 unargmaxable, 0 undetermined; `names` holds the words.
+        1 some input gets it (argmaxable), -1 no input does (unargmaxable), 0 not known; `names` holds the words.
     radii : float64 array of shape (n_sets,)
         The largest r such that some point of the box of half-width 1 keeps a distance of r from the wrong side of every
-        label, the coordinates of a bias and of the cut of top-k sets included; 0 where no input gives the set, nan
-        where nothing is known. Times 10,000 it is the radius of Grivas et al. (2024).
+        label, the coordinates of offsets and of the cut of a ranking included; 0 if no input gets the set, nan if
+        nothing is known. Times 10,000 it is the radius of Grivas et al. (2024).
     radius_is_exact : bool array of shape (n_sets,)
         Elsewhere the radius is that of the witness: a lower bound.
-    witnesses : float64 array of shape (n_sets, d)
-        An input that gives the set; nan where there is none.
+    witnesses : float64 array of shape (n_sets, n_inputs), or None
+        An input that gets the set; nan if there is none. None if so many inputs were too large to keep.
     certificates : tuple of `Certificate` or None
+        Of the sets that no input gets.
     methods : array of str
         Which step decided: "candidates", "samples", "reflection", "perceptron", "zero", "alternation", "nearest",
-        "rows" or "program" (linear programs); "none" where undetermined.
+        "rows" or "program" (linear programs), "constant", "twins", "algebra", "origin" or "tree". Of sets that are not
+        known: "ties" if only inputs with equal scores could get it, else "none".
+    n_labels, n_features : int
+    layer : OutputLayer or None
+        None for label trees, which have no such layer.
+    rank : int or None
+        The rank of the weights of the labels that differ, for rankings that of their differences; None if not known.
+    reasons : tuple of str
+        What is known without looking at single sets, in sentences.
     """
 
+    sets: LabelSets
     verdicts: Array
     radii: Array
     radius_is_exact: Array
-    witnesses: Array
-    certificates: tuple[Certificate | None, ...]
+    witnesses: Array | None = field(repr=False)
+    certificates: tuple[Certificate | None, ...] = field(repr=False)
     methods: Array
-    layer: Layer = field(repr=False)
-    label_sets: Any = field(repr=False)
+    n_labels: int
+    n_features: int
+    layer: OutputLayer | None = field(default=None, repr=False)
+    rank: int | None = None
+    reasons: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, sets: LabelSets, findings: Sequence[Finding], n_labels: int, n_features: int, **facts: Any) -> Audit:
+        """Collect findings, one for each set. The witnesses are kept if every argmaxable set has one."""
+        witnesses = None
+        layer = facts.get("layer")
+        if layer is not None and all(f.witness is not None for f in findings if f.verdict == ARGMAXABLE):
+            witnesses = np.full((len(findings), layer.n_inputs), np.nan)
+            for place, finding in enumerate(findings):
+                if finding.witness is not None:
+                    witnesses[place] = finding.witness
+        return cls(
+            sets=sets,
+            verdicts=np.array([finding.verdict for finding in findings], dtype=np.int8),
+            radii=np.array([finding.radius for finding in findings], dtype=np.float64),
+            radius_is_exact=np.array([finding.radius_is_exact for finding in findings], dtype=bool),
+            witnesses=witnesses,
+            certificates=tuple(finding.certificate for finding in findings),
+            methods=np.array([finding.method for finding in findings], dtype=object),
+            n_labels=n_labels,
+            n_features=n_features,
+            **facts,
+        )
 
     def __len__(self) -> int:
         return len(self.verdicts)
@@ -81,82 +193,177 @@ class Audit:
         """The verdicts in words."""
         return np.array([NAMES[int(verdict)] for verdict in self.verdicts], dtype=object)
 
+    @property
+    def rule(self) -> Rule:
+        return "predict" if self.layer is None else self.layer.rule
+
     def count(self, verdict: int) -> int:
         """How many label sets have a verdict: 1, -1 or 0."""
         return int(np.count_nonzero(self.verdicts == verdict))
 
+    def count_rows(self, verdict: int) -> int:
+        """How many rows have a label set with this verdict."""
+        return int(self.sets.rows[self.verdicts == verdict].sum())
+
+    def smallest_radius(self) -> float | None:
+        known = self._known_radii()
+        return float(self.radii[known].min()) if known.any() else None
+
+    @property
+    def radii_are_exact(self) -> bool:
+        """Whether there are radii of argmaxable sets, and all of them are exact."""
+        known = self._known_radii()
+        return bool(known.any() and self.radius_is_exact[known].all())
+
+    def _known_radii(self) -> Array:
+        return np.asarray((self.verdicts == ARGMAXABLE) & ~np.isnan(self.radii))
+
     def recheck(self, exact: bool = False) -> Array:
-        """Which verdicts stand when their proofs are checked anew from the weights; False where undetermined.
+        """Check the proofs again from the weights: which verdicts stand? False for sets that are not known.
 
         Parameters
         ----------
         exact : bool
             Decide signs and certificates in exact arithmetic on the weights as they are stored, not only where float64
             cannot tell. A certificate takes part of a second in 50 dimensions and several in 100.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no layer, or the witnesses were too large to keep.
         """
+        if self.layer is None or self.witnesses is None:
+            raise InvalidInput("there are no proofs to check: label trees have none, and large witnesses are not kept")
         stands = np.zeros(len(self), dtype=bool)
-        for block in split(len(self), block_of_sets(self.layer)):
-            members = dense_members(self.label_sets, block)
-            reached = self.verdicts[block] == ARGMAXABLE
-            if not exact:
-                stands[block][reached] = check_witnesses(self.layer, members[reached], self.witnesses[block][reached])
-            for place in np.flatnonzero((self.verdicts[block] != UNDETERMINED) & ~stands[block]).tolist():
-                stands[block.start + place] = self._stands(block.start + place, members[place], exact)
+        with blas_threads(1):  # the matrices of certificates are small
+            for block in self.sets.blocks():
+                members = self.sets.dense(block)
+                reached = self.verdicts[block] == ARGMAXABLE
+                if not exact:
+                    inputs = self.witnesses[block][reached]
+                    stands[block][reached] = check_witnesses(self.layer, members[reached], inputs)
+                for place in np.flatnonzero((self.verdicts[block] != UNDETERMINED) & ~stands[block]).tolist():
+                    stands[block.start + place] = self._stands(self.layer, block.start + place, members[place], exact)
         return stands
 
-    def _stands(self, index: int, members: Array, exact: bool) -> bool:
-        """Whether one proof holds; where float64 cannot tell, exact arithmetic is asked."""
+    def _stands(self, layer: OutputLayer, index: int, members: Array, exact: bool) -> bool:
+        """Whether one proof holds; where float64 cannot tell, exact arithmetic decides."""
         if self.verdicts[index] == ARGMAXABLE:
-            return check_witness_exactly(self.layer, members, self.witnesses[index])
+            assert self.witnesses is not None
+            return check_witness_exactly(layer, members, self.witnesses[index])
         certificate = self.certificates[index]
         if certificate is None:
             return False
-        proof = (self.layer, members, certificate.labels, certificate.weights)
+        proof = (layer, members, certificate.labels, certificate.weights)
         if certificate_residual(*proof) > max(certificate.residual * (1 + 1e-9), 1e-15):
             return False
-        return (not exact and certificate_is_sure(*proof)) or certificate_exactly(*proof) is not None
+        # A layer with a rule for ties may have been reduced to its rank, where rows cancel but for rounding.
+        sure = not exact and (layer.at_least is not None or certificate_is_sure(*proof))
+        return sure or certificate_exactly(*proof) is not None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Counts, methods and radii as plain values."""
-        methods, counts = np.unique(self.methods.astype(str), return_counts=True)
-        radii = self.radii[(self.verdicts == ARGMAXABLE) & np.isfinite(self.radii)]
-        residuals = [certificate.residual for certificate in self.certificates if certificate is not None]
+    def examples(self, label_names: Sequence[str], most: int) -> list[dict[str, Any]]:
+        """Sets that no input gets, shortest proofs first: their labels, and the labels that conflict."""
+        found = [(len(proof.labels), place) for place, proof in enumerate(self.certificates) if proof is not None]
+        found.sort(key=lambda each: (each[0], self.sets.first_row[each[1]]))
+        return [self.example(place, label_names) for _, place in found[:most]]
+
+    def example(self, place: int, label_names: Sequence[str]) -> dict[str, Any]:
+        """One set that no input gets, with the names of its labels."""
+        certificate = self.certificates[place]
+        assert certificate is not None
+        ids = self.sets.ids(place)
+        named = [label_names[label] for label in certificate.labels.tolist()]
+        inside = np.isin(certificate.labels, ids).tolist()
+        with_labels = [name for name, is_in in zip(named, inside, strict=True) if is_in]
+        without = [name for name, is_in in zip(named, inside, strict=True) if not is_in]
         return {
+            "row": int(self.sets.first_row[place]) + 1,
+            "rows": int(self.sets.rows[place]),
+            "labels": [label_names[label] for label in ids.tolist()],
+            "conflict": {"with": with_labels, "without": without},
+            "weights": dict(zip(named, certificate.weights.tolist(), strict=True)),
+            "residual": certificate.residual,
+            "says": describe_conflict(with_labels, without, self.rule),
+        }
+
+    def to_dict(self, label_names: Sequence[str] | None = None, most_examples: int | None = None) -> dict[str, Any]:
+        """Everything as plain values.
+
+        Parameters
+        ----------
+        label_names : sequence of str or None
+            Without them there are no examples.
+        most_examples : int or None
+            By default every set that no input gets is an example.
+        """
+        methods, counts = np.unique(self.methods.astype(str), return_counts=True)
+        radii = self.radii[self._known_radii()]
+        residuals = [certificate.residual for certificate in self.certificates if certificate is not None]
+        most = len(self) if most_examples is None else most_examples
+        return {
+            "labels": self.n_labels,
+            "features": self.n_features,
+            "rank": self.rank,
             "label_sets": len(self),
-            "labels": self.layer.n_labels,
-            "dimensions": self.layer.n_features,
-            "semantics": self.layer.semantics,
+            "rows": int(self.sets.rows.sum()),
             "argmaxable": self.count(ARGMAXABLE),
             "unargmaxable": self.count(UNARGMAXABLE),
             "undetermined": self.count(UNDETERMINED),
-            "smallest_radius": float(radii.min()) if len(radii) else None,
+            "rows_unargmaxable": self.count_rows(UNARGMAXABLE),
+            "smallest_radius": self.smallest_radius(),
             "median_radius": float(np.median(radii)) if len(radii) else None,
-            "radii_are_exact": bool(self.radius_is_exact[self.verdicts == ARGMAXABLE].all()),
+            "radii_are_exact": self.radii_are_exact,
             "largest_residual": max(residuals, default=None),
             "methods": dict(zip(methods.tolist(), counts.tolist(), strict=True)),
+            "reasons": list(self.reasons),
+            "examples": [] if label_names is None else self.examples(label_names, most),
         }
 
     def to_text(self) -> str:
         """A summary of a few lines."""
         facts = self.to_dict()
-        total = max(1, len(self))
-        lines = [f"{len(self):,} label sets, {facts['labels']:,} labels, {facts['dimensions']:,} dimensions"]
-        for verdict in (ARGMAXABLE, UNARGMAXABLE, UNDETERMINED):
+        lines = [f"{len(self):,} label sets, {self.n_labels:,} labels, {self.n_features:,} dimensions"]
+        for verdict, name in NAMES.items():
             count = self.count(verdict)
-            lines.append(f"  {NAMES[verdict]:<13} {count:>9,}  {100 * count / total:5.1f}%")
+            lines.append(f"  {name:<13} {count:>9,}  {100 * count / max(1, len(self)):5.1f}%")
         if facts["smallest_radius"] is not None:
-            bound = "" if facts["radii_are_exact"] else " (of the witnesses found: lower bounds)"
+            bound = "" if facts["radii_are_exact"] else " (lower bounds: radii of the witnesses found)"
             smallest, median = facts["smallest_radius"], facts["median_radius"]
             lines.append(f"  radius: smallest {smallest:.3g}, median {median:.3g}{bound}")
         lines.append("  decided by: " + ", ".join(f"{name} {count:,}" for name, count in facts["methods"].items()))
         return "\n".join(lines)
 
 
-def block_of_sets(layer: Layer) -> int:
-    """How many label sets to hold as dense rows at a time: about 64 MiB of float64."""
-    return max(1, min(1024, (1 << 23) // max(1, layer.n_labels)))
+def describe_conflict(
+    with_labels: Sequence[str], without: Sequence[str], rule: Rule = "predict", most: int = _NAMES_SHOWN
+) -> str:
+    """A certificate in words: labels that cannot all be given while none of the others is.
+
+    Examples
+    --------
+    >>> describe_conflict(["A", "B"], ["C"])
+    'no input can have A and B without C'
+    >>> describe_conflict(["A"], ["B", "C"])
+    'no input can have A without one of B and C'
+    >>> describe_conflict([], ["B", "C"])
+    'every input has one of B and C'
+    >>> describe_conflict(["A", "B"], ["C", "D"], "topk")
+    'no input ranks A and B above C and D'
+    """
+    if rule == "topk":
+        return f"no input ranks {_listed(with_labels, most)} above {_listed(without, most)}"
+    one_of = "" if len(without) == 1 else "one of "
+    if not with_labels:
+        return f"every input has {one_of}{_listed(without, most)}"
+    if not without:
+        together = " together" if len(with_labels) > 1 else ""
+        return f"no input can have {_listed(with_labels, most)}{together}"
+    return f"no input can have {_listed(with_labels, most)} without {one_of}{_listed(without, most)}"
 
 
-def dense_members(label_sets: Any, block: slice) -> Array:
-    """Rows of the sparse matrix of label sets as a boolean matrix."""
-    return np.asarray(label_sets[block].toarray()) > 0
+def _listed(names: Sequence[str], most: int) -> str:
+    if len(names) == 1:
+        return names[0]
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} others"
+    return f"{', '.join(names[:-1])} and {names[-1]}"

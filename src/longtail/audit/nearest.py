@@ -1,7 +1,7 @@
-"""The point nearest to 0 in the convex hull of signed rows: it is a witness, or it is 0 and its weights certify.
+"""The point nearest to 0 in the convex hull of signed rows: a witness, or 0 with the weights of a certificate.
 
 Wolfe's active-set method (1976) in the form of non-negative least squares (Lawson and Hanson, 1974), on a working set
-of rows that grows by those most violated. It settles most label sets long before a simplex method would.
+of rows that grows by the most violated ones. It decides most label sets long before a simplex method would.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from longtail.parallel import check_stop
 
 # Rows added to the working set at a time.
 _BATCH = 400
-# The hull meets 0 where the nearest point is shorter than this, rows having length 1.
+# The hull contains 0 if the nearest point is shorter than this; rows have length 1.
 ZERO = 1e-15
-# Steps without progress before the search gives up: it has met the limits of float64.
+# Steps without progress before the search gives up: it has reached the limits of float64.
 _PATIENCE = 50
-# A column this close to the span of the others adds nothing that float64 can tell.
+# A column this close to the span of the others adds nothing in float64.
 _DEPENDENT = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """The nearest point found, the rows it is a mixture of, their weights, and how long it is."""
+    """The nearest point found, the rows it is a mixture of, their weights, and its length."""
 
     point: Array
     support: Array
@@ -37,15 +37,15 @@ class Nearest:
 
 
 class _Mixture:
-    """Weights of a few columns (row, 1) that best reach (0, 1), by a QR factorisation kept up to date.
+    """The weights of a few columns (row, 1) that come closest to (0, 1), by a QR factorisation kept up to date.
 
-    What is left of (0, 1) is the gap: its last entry is positive, and minus the others is the nearest point of the
-    affine hull up to scale.
+    The gap is what is left of (0, 1). Its last entry is positive, and minus its other entries is the nearest point of
+    the affine hull, up to scale.
     """
 
     def __init__(self, width: int) -> None:
-        # Buffers for as many rows as can be independent. Beyond the rows in use R is the identity, so that the whole
-        # of it can be handed to LAPACK as it lies.
+        # Buffers for as many rows as can be independent. Beyond the rows in use, R is the identity, so that LAPACK can
+        # take the whole buffer.
         self._Q = np.zeros((width + 1, width + 1), order="F")
         self._R = np.asfortranarray(np.eye(width + 1))
         self.target = np.zeros(width + 1)
@@ -56,11 +56,11 @@ class _Mixture:
 
     @property
     def length(self) -> float:
-        """How much of the target is left."""
+        """The length of the gap."""
         return math.sqrt(self.gap @ self.gap)
 
     def add(self, index: int, row: Array) -> bool:
-        """Take a row in; False where it depends on those already there."""
+        """Add a row; False if it depends on the others."""
         size = len(self.support)
         if size == len(self.target):
             return False
@@ -93,7 +93,7 @@ class _Mixture:
         return self.support.pop(place)
 
     def settle(self) -> list[int]:
-        """Move to the best weights that are all positive; the rows that had to go."""
+        """Move to the best weights that are all positive; return the rows that were dropped."""
         gone = []
         while self.support:
             size = len(self.support)
@@ -116,7 +116,7 @@ class _Mixture:
 
 
 def nearest_point(rows: Array, signs: Array, start: Array | None = None, max_steps: int | None = None) -> Nearest:
-    """Search the hull of ``signs[i] * rows[i]`` until its nearest point is 0 or has all rows on its side.
+    """Search the hull of ``signs[i] * rows[i]`` until its nearest point is 0 or is a witness.
 
     Parameters
     ----------
@@ -124,9 +124,9 @@ def nearest_point(rows: Array, signs: Array, start: Array | None = None, max_ste
         Of length 1.
     signs : array of shape (n_rows,)
     start : array of shape (width,) or None
-        A guess at a witness: the rows it violates most are the first to be looked at.
+        A guess at a witness; the search starts with the rows it violates most.
     max_steps : int or None
-        Rows taken into the mixture before giving up.
+        Maximum number of rows added to the mixture.
     """
     n_rows, width = rows.shape
     if max_steps is None:
@@ -148,7 +148,7 @@ def nearest_point(rows: Array, signs: Array, start: Array | None = None, max_ste
             pull = pool_rows @ -mixture.gap[:-1]
             pull[skipped] = np.inf
             place = int(pull.argmin())
-            # At the optimum every pull is at least the last entry of the gap; half of it is enough for a witness.
+            # At the optimum, every pull is at least the last entry of the gap; half of that is enough for a witness.
             settled = mixture.length <= ZERO or pull[place] >= 0.5 * mixture.gap[-1]
             if settled or steps == max_steps or idle >= _PATIENCE:
                 break

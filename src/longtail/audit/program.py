@@ -1,7 +1,8 @@
 """The linear program of a label set: the largest r with s_i (u_i . z) >= r for every unit row, in the box |z| <= 1.
 
-Always feasible (z = 0, r = 0). Its value is the radius, and by strong duality also the least that non-negative weights
-of sum 1 leave of the signed rows, in the sum of absolute values: the weights of the rows that bind show it.
+It is always feasible (z = 0, r = 0). Its value is the radius. By strong duality the value is also the least that
+non-negative weights of sum 1 leave of the signed rows, in the sum of absolute values; the dual solution has such
+weights.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from longtail.arrays import Array
 from longtail.errors import Unavailable
 from longtail.parallel import check_stop
 
-# Rows added at a time: fewer means more rounds, more means a larger program in each.
+# Rows added at a time: fewer rows mean more rounds, more rows mean larger programs.
 _BATCH = 100
 _TOLERANCE = 1e-10
-# The box is widened until the radius is about 1, for the solver's tolerance is absolute; much wider ones confuse it.
+# The box is widened until the radius is about 1, because the solver's tolerance is absolute; it fails in wider boxes.
 _WIDEST = 1e5
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A point of the box, the rows that bind with their weights, and what each of the two says about the radius.
+    """A point of the box, the binding rows with their weights, and bounds on the radius.
 
-    No radius is larger than `upper`, which the weights show; the point itself has the radius `lower`.
+    The point has the radius `lower`; the weights prove that no radius is larger than `upper`.
     """
 
     point: Array
@@ -38,13 +39,7 @@ class Solution:
 
 
 def require_highspy() -> Any:
-    """The solver that linear programs can be grown in.
-
-    Raises
-    ------
-    Unavailable
-        Where it is not installed.
-    """
+    """The package highspy, whose linear programs can grow; raises `Unavailable` if it is not installed."""
     try:
         import highspy
     except ImportError:
@@ -56,31 +51,31 @@ def require_highspy() -> Any:
 
 
 def are_close(lower: float, upper: float) -> bool:
-    """Whether bounds on a radius meet, but for rounding, so that either is the radius."""
+    """Whether two bounds on a radius are equal up to rounding, so that either is the radius."""
     return upper - lower <= 1e-6 * upper + 1e-14
 
 
 def radius_of(rows: Array, signs: Array, point: Array) -> float:
-    """The smallest margin of a point scaled to touch the box: negative where some row is on the wrong side."""
+    """The smallest margin of a point scaled to touch the box: negative if some row is on the wrong side."""
     largest = float(np.abs(point).max())
     return float((signs * (rows @ point)).min()) / largest if largest > 0 else 0.0
 
 
 def solve_by_rows(rows: Array, signs: Array, start: Array, point: Array) -> Solution | None:
-    """Solve on a few rows, add those most violated, and begin again from where the last solution was.
+    """Solve the program on a few rows, add the most violated rows, and continue from the last solution.
 
     Parameters
     ----------
     rows, signs : arrays of shape (n_rows, width) and (n_rows,)
     start : array of int
-        Rows to begin with.
+        Rows to start with.
     point : array of shape (width,)
-        The best point known: the rows nearest to it are begun with too.
+        The best point known; the rows nearest to it are added to the start.
 
     Returns
     -------
     Solution or None
-        None where the solver gives nothing to check.
+        None if the solver returns nothing that can be checked.
     """
     highspy = require_highspy()
     n_rows, width = rows.shape
@@ -124,7 +119,7 @@ def solve_by_rows(rows: Array, signs: Array, start: Array, point: Array) -> Solu
 
 
 def solve_whole(rows: Array, signs: Array) -> Solution | None:
-    """Solve with every row at once, by what SciPy carries; None where the solver gives nothing to check."""
+    """Solve with every row at once, with SciPy; None if the solver returns nothing that can be checked."""
     n_rows, width = rows.shape
     found = linprog(
         np.append(np.zeros(width), -1.0),
@@ -143,8 +138,8 @@ def _solution(rows: Array, signs: Array, point: Array, used: Array, duals: Array
     binding = np.flatnonzero(duals > 0)
     support, weights = used[binding], duals[binding] / (duals[binding].sum() or 1.0)
     upper = _left(rows, signs, support, weights)
-    # The solver's weights are right to its tolerance. At a vertex they solve a square system, and that to rounding: one
-    # row more binds than there are coordinates away from the sides of the box, and in those the rows cancel.
+    # The solver's weights are right to its tolerance. At a vertex they solve a square system, which gives them to
+    # rounding: the rows cancel in the coordinates off the sides of the box, and one row more than these is binding.
     away = np.flatnonzero(np.abs(point) < box * (1 - 1e-9))
     if len(support) > len(away):
         heaviest = np.sort(np.argsort(-weights, kind="stable")[: len(away) + 1])
@@ -159,7 +154,7 @@ def _solution(rows: Array, signs: Array, point: Array, used: Array, duals: Array
 
 
 def _left(rows: Array, signs: Array, support: Array, weights: Array) -> float:
-    """What the weighted rows leave uncancelled; infinity where nothing has weight."""
+    """What the weighted rows leave uncancelled; infinity if all weights are 0."""
     if not weights.any():
         return float("inf")
     return float(np.abs((weights * signs[support]) @ rows[support]).sum())

@@ -1,208 +1,377 @@
-"""The audit of an output layer: which of the label sets that people use can it never give?
+"""The question that a model's own rule asks: which label sets does it give, ties included?
 
-What needs no linear program is settled first: labels without weights, labels with the same weights, and weights that
-are linearly independent. Scores that are equal are decided as the model decides them.
+Proofs are about scores strictly on one side of the threshold. At the threshold itself, and between equal scores, the
+rule of the layer decides. Labels without weights, labels with the same weights, and linearly independent weights need
+no search; the search gets what is left, reduced to the rank of the weights.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from longtail.arrays import Array
-from longtail.audit.auditing import verify
-from longtail.audit.draft import Draft
-from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE
-from longtail.audit.findings import Findings, LabelSets
-from longtail.audit.program import require_highspy
+from longtail.audit.finding import (
+    ARGMAXABLE,
+    CANCELLED,
+    NOT_KNOWN,
+    UNARGMAXABLE,
+    UNDETERMINED,
+    Audit,
+    Certificate,
+    Finding,
+    LabelSets,
+)
+from longtail.audit.proofs import certificate_residual, check_inputs
+from longtail.audit.search import Search
+from longtail.audit.system import unit_rows
 from longtail.audit.wide import WideLayer
-from longtail.errors import InvalidInput
-from longtail.estimator.output_layer import OutputLayer, row_lengths
+from longtail.estimator import OutputLayer
 from longtail.parallel import split
 from longtail.progress import task
 
 MOST_DIMENSIONS = 1_500  # beyond it a single linear program may take minutes
 _SETS_AT_ONCE = 100  # between two reports of progress
-_CANCELLED = 1e-10  # what rows of length 1 may leave of each other where they cancel but for rounding
+_MOST_KEPT = 2**24  # entries of witnesses
+_TIES = Finding(UNDETERMINED, "ties")
+_BELOW_ZERO = -1e-12  # the offsets of unit rows must sum to less than this to be negative beyond rounding
 
 
-def audit_layer(
-    layer: OutputLayer,
-    sets: LabelSets,
-    *,
-    exact_radii: bool = False,
-    n_jobs: int | None = None,
-    random_state: int = 0,
-) -> Findings:
-    """Find the label sets that no input gets from a layer.
+class Question:
+    """The label sets of a layer with a rule for ties, and the findings so far.
 
-    Parameters
+    Attributes
     ----------
-    layer : OutputLayer
-    sets : LabelSets
-    exact_radii : bool
-        Solve a linear program for every set, so that each radius is the largest there is.
-    n_jobs, random_state
-        As for `verify`.
-
-    Returns
-    -------
-    Findings
-
-    Raises
-    ------
-    InvalidInput
-        Where the sets are not of the labels of the layer.
-    NotEnoughMemory
-        Where the weights, made dense, do not fit.
-    Unavailable
-        Where exact radii are asked for and highspy is not installed.
-
-    Examples
-    --------
-    >>> from longtail.estimator.output_layer import OutputLayer
-    >>> W = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    >>> found = audit_layer(OutputLayer(W, np.zeros(3), "predict", ""), LabelSets.of([[1, 1, 0], [1, 0, 1]]))
-    >>> found.verdicts.tolist(), found.examples("ABC", 1)[0]["says"]
-    ([-1, 1], 'no input can have A and B without C')
+    kinds : int array
+        The first label of each kind; labels of one kind have the same weights and offset.
+    members : csr_array of shape (n_sets, n_kinds)
+        The kinds that are in each set with all their labels.
+    shared : int array of shape (n_sets,)
+        The kind that a ranked set has only in part, or -1.
     """
-    if sets.members.shape[1] != layer.n_labels:
-        raise InvalidInput(f"the label sets have {sets.members.shape[1]} labels, the layer has {layer.n_labels}")
-    if exact_radii:
-        require_highspy()
-    draft = Draft(layer, sets)
-    rank = _settle(draft, exact_radii, n_jobs, random_state)
-    draft.settle_origin()
-    return draft.finish(rank)
 
+    def __init__(self, layer: OutputLayer, sets: LabelSets, search: Search) -> None:
+        self.layer = layer
+        self.sets = sets
+        self.search = search
+        self.findings: list[Finding] = [NOT_KNOWN] * len(sets)
+        self.reasons: list[str] = []
+        self.kinds = np.arange(layer.n_labels)
+        self.members: Any = sets.members
+        self.shared = np.full(len(sets), -1, dtype=np.int64)
+        # For a ranked set that has a kind in part: the last label of that kind inside, and the first outside.
+        self._parted: dict[int, tuple[int, int]] = {}
+        self._keeps_witnesses = len(sets) * layer.n_inputs <= _MOST_KEPT
 
-def _settle(draft: Draft, exact_radii: bool, n_jobs: int | None, random_state: int) -> int | None:
-    """Settle what can be, and return the rank of what was looked at."""
-    layer = draft.layer
-    ranked = layer.rule == "topk"
-    draft.settle_twins(np.arange(layer.n_labels) if ranked else draft.settle_constant_labels())
-    n_kinds = len(draft.kinds)
-    if not n_kinds:
-        draft.verdicts[draft.open()] = ARGMAXABLE
-        return 0
-    chosen = replace(layer, weights=layer.weights[draft.kinds], offsets=layer.offsets[draft.kinds])
-    # No verdict depends on the lengths of rows, and short ones would be lost beside long ones.
-    part = chosen.with_cut() if ranked else chosen.unit()
-    width, rank = part.n_features, part.rank()
-    # The cut is a dimension of the system, but not one of the layer.
-    features, known_rank = width - ranked, None if rank is None else rank - ranked
-    if rank is None and width >= n_kinds:
-        draft.reasons.append(
-            f"There are {features:,} features for {n_kinds:,} labels, so the width is no limit; whether the weights of "
-            f"the labels are linearly independent would take long to find out, and is not known."
+    def answer(self) -> Audit:
+        """Decide every set that can be decided."""
+        rank = self._settle()
+        self._settle_origin()
+        tied = sum(finding is _TIES for finding in self.findings)
+        if tied:
+            self.reasons.append(
+                f"{tied:,} sets need inputs with scores that are equal or exactly at the threshold; they count as not "
+                f"known."
+            )
+        facts: dict[str, Any] = {"layer": self.layer, "rank": rank, "reasons": tuple(self.reasons)}
+        return Audit.of(self.sets, self.findings, self.layer.n_labels, self.layer.n_features, **facts)
+
+    def _open(self) -> Array:
+        """Sets that are not decided yet."""
+        return np.flatnonzero([finding is NOT_KNOWN for finding in self.findings])
+
+    def _accept(self, place: int, method: str, witness: Array | None = None, found: Finding = NOT_KNOWN) -> None:
+        """Note a set that some input gets."""
+        kept = witness if self._keeps_witnesses else None
+        self.findings[place] = replace(found, verdict=ARGMAXABLE, method=method, witness=kept)
+
+    def _refuse(self, place: int, labels: Array, weights: Array, method: str, residual: float = 0.0) -> None:
+        """Note a set that no input gets, and why."""
+        order = np.argsort(labels)
+        proof = Certificate(np.asarray(labels)[order], weights[order], residual)
+        self.findings[place] = Finding(UNARGMAXABLE, method, 0.0, True, certificate=proof)
+
+    def _settle(self) -> int | None:
+        """Decide what can be decided without looking at the input of zeros; return the rank of the weights."""
+        layer = self.layer
+        ranked = layer.rule == "topk"
+        self._settle_twins(np.arange(layer.n_labels) if ranked else self._settle_constant_labels())
+        n_kinds = len(self.kinds)
+        if not n_kinds:
+            for place in self._open().tolist():
+                self._accept(place, "constant", np.zeros(layer.n_inputs))
+            return 0
+        chosen = layer.part(self.kinds)
+        # No verdict depends on the lengths of rows, and short rows would be lost beside long ones.
+        part = chosen.with_cut(layer.cut) if ranked else chosen.unit()
+        width, rank = part.n_features, part.rank()
+        # The cut is a dimension of the system, but not of the layer.
+        features, known_rank = width - ranked, None if rank is None else rank - ranked
+        if rank is None and width >= n_kinds:
+            self.reasons.append(
+                f"There are {features:,} features for {n_kinds:,} labels, so the width is no limit. Whether the "
+                f"weights of the labels are linearly independent is not known: it would take too long to compute."
+            )
+            return None
+        about = f"The {'differences between the ' if ranked else ''}weights of {n_kinds:,} labels"
+        if rank == n_kinds:
+            outcome = (
+                "any order of scores is possible, so every set of these labels can come first"
+                if ranked
+                else "any scores are possible, so every set of these labels has an input"
+            )
+            self.reasons.append(
+                f"{about} are linearly independent (rank {known_rank:,}, over {features:,} features): {outcome}."
+            )
+            self._settle_by_algebra(part, rank)
+            return known_rank
+        dimensions = width if rank is None else min(width, rank)
+        self.reasons.append(
+            f"{about} have {'at most ' if rank is None else ''}rank {dimensions - ranked:,}: "
+            + ("not every label set can come first." if ranked else "not every label set has an input.")
         )
-        return None
-    about = f"The {'differences between the ' if ranked else ''}weights of {n_kinds:,} labels"
-    if rank == n_kinds:
-        outcome = (
-            "any order of scores can be had, so every set of these labels can come first"
-            if ranked
-            else "any scores can be had, so every set of these labels has an input"
-        )
-        draft.reasons.append(
-            f"{about} are linearly independent (rank {known_rank:,}, over {features:,} features): {outcome}."
-        )
-        _settle_by_algebra(draft, part, rank)
+        if dimensions <= MOST_DIMENSIONS:
+            self._settle_by_search(part, dimensions)
+            return known_rank
+        if rank is not None and width >= n_kinds:
+            self._settle_by_algebra(part, rank)
+        if len(self._open()):
+            self.reasons.append(
+                f"A linear program in {dimensions:,} dimensions takes too long; without one, {len(self._open()):,} "
+                f"sets remain not known."
+            )
         return known_rank
-    dimensions = width if rank is None else min(width, rank)
-    draft.reasons.append(
-        f"{about} have {'at most ' if rank is None else ''}rank {dimensions - ranked:,}: "
-        + ("not every label set can come first." if ranked else "not every label set can have an input.")
-    )
-    if dimensions <= MOST_DIMENSIONS:
-        weights = part.dense() if dimensions == width else part.truncations(dimensions)(dimensions)
-        settled = draft.open()
-        _settle_by_programs(draft, weights, part.offsets, exact_radii, n_jobs, random_state)
-        if dimensions < width:
-            _doubt_what_truncation_made(draft, settled, float(part.dense()[0, -1]) if ranked else 0.0)
-        return known_rank
-    if rank is not None and width >= n_kinds:
-        _settle_by_algebra(draft, part, rank)
-    if len(draft.open()):
-        draft.reasons.append(
-            f"A linear program in {dimensions:,} dimensions takes long, and without one {len(draft.open()):,} sets "
-            f"remain not known."
+
+    def _settle_constant_labels(self) -> Array:
+        """Refuse sets with a label that is never given, or without one that always is; return the other labels."""
+        constant = self.layer.constant_labels()
+        always = constant[self._gives(self.layer.offsets[constant])]
+        for place in range(len(self.sets)) if len(constant) else ():
+            wrong = np.setxor1d(np.intersect1d(self.sets.ids(place), constant), always)
+            if len(wrong):
+                self._refuse(place, wrong[:1], np.ones(1), "constant")
+        for count, when in ((len(constant) - len(always), "never"), (len(always), "always")):
+            if count:
+                have = "1 label has no weights and is" if count == 1 else f"{count:,} labels have no weights and are"
+                self.reasons.append(f"{have} {when} given.")
+        return np.setdiff1d(np.arange(self.layer.n_labels), constant)
+
+    def _gives(self, scores: Array) -> Array:
+        return np.asarray(scores >= 0 if self.layer.at_least else scores > 0)
+
+    def _settle_twins(self, rest: Array) -> None:
+        """Refuse sets that separate labels with the same weights as no input does; then one label stands for a kind.
+
+        Labels of one kind come together. In a ranking they come one after the other, lowest first, so the last place
+        may separate the labels of one kind, but not of two.
+        """
+        _, first, kind, sizes = np.unique(
+            self.layer.part(rest).first_twins(), return_index=True, return_inverse=True, return_counts=True
         )
-    return known_rank
+        self.kinds = np.asarray(rest[first])
+        members = self.sets.members[:, rest]
+        if len(first) == len(rest):
+            self.members = members
+            return
+        by_kind = sparse.csr_array((np.ones(len(rest)), (np.arange(len(rest)), kind)), shape=(len(rest), len(first)))
+        counts = sparse.coo_array(members @ by_kind)
+        whole = counts.data == sizes[counts.col]
+        self.members = sparse.csr_array(
+            (np.ones(np.count_nonzero(whole)), (counts.row[whole], counts.col[whole])), shape=counts.shape
+        )
+        labels_of = np.split(rest[np.argsort(kind, kind="stable")], np.cumsum(sizes)[:-1])
+        for place, which in zip(counts.row[~whole].tolist(), counts.col[~whole].tolist(), strict=True):
+            if self.findings[place].verdict == UNDETERMINED:
+                twins = labels_of[which]
+                self._part(place, which, twins, np.isin(twins, self.sets.ids(place)))
+        alike = len(rest) - int(np.count_nonzero(sizes == 1))
+        self.reasons.append(
+            f"{alike:,} labels have the same weights as another one: "
+            + ("no input tells these apart." if self.layer.rule == "predict" else "the lowest always comes first.")
+        )
 
+    def _part(self, place: int, kind: int, twins: Array, inside: Array) -> None:
+        """Note that a set has some of the labels of a kind, but not all."""
+        if self.layer.rule == "predict":
+            self._refuse(place, np.array([twins[inside][0], twins[~inside][0]]), np.full(2, 0.5), "twins")
+        elif inside.argmin() < (last := int(np.flatnonzero(inside)[-1])):
+            self._refuse(place, np.array([twins[last], twins[inside.argmin()]]), np.full(2, 0.5), "twins")
+        elif self.shared[place] >= 0:
+            # If any input gets the set, both kinds have the score of the cut.
+            pairs = np.array([*self._parted[place], twins[last], twins[last + 1]])
+            if self._may_tie(pairs, np.array([True, False, True, False])):
+                self.findings[place] = _TIES
+            else:
+                self._refuse(place, pairs, np.full(4, 0.25), "twins")
+        else:
+            self.shared[place] = kind
+            self._parted[place] = int(twins[last]), int(twins[last + 1])
 
-def _doubt_what_truncation_made(draft: Draft, places: Array, cut: float) -> None:
-    """Take back refusals whose rows cancel only without the directions that were taken for rounding.
+    def _may_tie(self, labels: Array, inside: Array) -> bool:
+        """Whether the layer's rule gives exactly the inside labels if all are at the threshold or have equal scores."""
+        if self.layer.rule == "topk":
+            return bool(labels[inside].max(initial=-1) < labels[~inside].min(initial=self.layer.n_labels))
+        return bool((inside == self.layer.at_least).all())
 
-    An input that is found needs no such check: the largest directions of the weights are directions of inputs.
-    """
-    layer, doubted = draft.layer, 0
-    for place in places[draft.verdicts[places] == UNARGMAXABLE].tolist():
-        found = draft.certificates[place]
+    def _wanted(self, places: Array) -> Array:
+        """The sign of each kind's score (n_kinds, n_sets): 0 for the kind that a ranked set has in part."""
+        wanted = 2.0 * self.members[places].toarray().T - 1
+        shared = np.flatnonzero(self.shared[places] >= 0)
+        wanted[self.shared[places][shared], shared] = 0
+        return wanted
+
+    def _settle_by_algebra(self, part: OutputLayer, rank: int) -> None:
+        """Look for inputs by solving for scores; the signs of the resulting scores are checked."""
+        try:
+            wide = WideLayer(part, rank)
+        except linalg.LinAlgError:
+            self.reasons.append("But only just: the inputs are too large to be checked in 64-bit floats.")
+            return
+        places = self._open()
+        with task("auditing label sets", total=len(places)) as advance:
+            for block in split(len(places), max(1, 2**24 // max(part.weights.shape))):
+                wanted = self._wanted(places[block])
+                inputs = wide.inputs(wanted)
+                right = check_inputs(part, wanted, inputs)
+                for place, x in zip(places[block][right].tolist(), inputs.T[right], strict=True):
+                    self._accept(place, "algebra", x[: self.layer.n_inputs])
+                advance(len(wanted.T))
+
+    def _settle_by_search(self, part: OutputLayer, dimensions: int) -> None:
+        """Search in the layer cut down to its rank, and check the proofs on the whole layer."""
+        used = part.used_features
+        if dimensions == len(used):
+            weights, directions = part.dense(), None
+        else:
+            truncations = part.truncations(dimensions)
+            weights, directions = truncations(dimensions), truncations.directions
+
+        def lift(points: Array) -> Array:
+            inputs = np.zeros((part.n_inputs, len(points)))
+            inputs[used] = points.T if directions is None else directions.T @ points.T
+            return inputs
+
+        reduced = OutputLayer(weights, part.offsets, "predict", "")
+        left = self._open()
+        doubted = 0
+        with task("auditing label sets", total=len(left)) as advance:
+            for kind in np.unique(self.shared[left]).tolist():
+                same = left[self.shared[left] == kind]
+                rows = np.arange(len(weights))
+                system = reduced
+                if kind >= 0:
+                    # The cut runs through the labels of one kind: the others are above or below their score.
+                    rows = np.delete(rows, kind)
+                    differences = weights[rows] - weights[kind], part.offsets[rows] - part.offsets[kind]
+                    system = OutputLayer(*differences, "predict", "")
+                for block in split(len(same), _SETS_AT_ONCE):
+                    doubted += self._search(same[block], system, rows, part, lift)
+                    advance(len(same[block]))
+        if doubted:
+            self.reasons.append(
+                f"The proofs of {doubted:,} sets hold only without directions so small that they were taken for "
+                f"rounding: they count as not known."
+            )
+
+    def _search(
+        self,
+        places: Array,
+        system: OutputLayer,
+        rows: Array,
+        part: OutputLayer,
+        lift: Callable[[Array], Array],
+    ) -> int:
+        """Search for proofs and check them on the whole layer; return how many do not hold there.
+
+        Parameters
+        ----------
+        places : int array
+            The sets.
+        system : OutputLayer
+            What to search in.
+        rows : int array
+            The kinds that its rows stand for.
+        part : OutputLayer
+            The layer of all kinds, not reduced to its rank.
+        lift : function
+            From inputs of `system`, one per row, to inputs of `part`, one per column.
+        """
+        if not len(rows):
+            for place in places.tolist():
+                self._accept(place, "twins", np.zeros(self.layer.n_inputs))
+            return 0
+        findings = self.search.decide(system, LabelSets.each(self.members[places][:, rows]))
+        reached = np.flatnonzero([finding.verdict == ARGMAXABLE for finding in findings])
+        inputs = lift(np.array([findings[i].witness for i in reached]).reshape(len(reached), system.n_inputs))
+        right = check_inputs(part, self._wanted(places[reached]), inputs)
+        doubted = int(np.count_nonzero(~right))
+        for i, x in zip(reached[right].tolist(), inputs.T[right], strict=True):
+            self._accept(int(places[i]), findings[i].method, x[: self.layer.n_inputs], findings[i])
+        for place, finding in zip(places.tolist(), findings, strict=True):
+            if finding.certificate is not None:
+                doubted += not self._take(place, finding, system, rows)
+        return doubted
+
+    def _take(self, place: int, finding: Finding, system: OutputLayer, rows: Array) -> bool:
+        """Note a certificate, if no tie gets around it; False if it does not hold on the whole layer."""
+        found = finding.certificate
         assert found is not None
-        some = replace(layer, weights=layer.weights[found.labels], offsets=layer.offsets[found.labels])
-        some = some if layer.rule == "topk" else some.unit()
-        rows = np.column_stack([some.dense(), np.full(len(found.labels), cut)])
-        lengths = np.hypot(row_lengths(rows), some.offsets)
-        signs = np.where(np.isin(found.labels, draft.ids(place)), 1.0, -1.0)
-        if np.abs((found.weights * signs / lengths) @ rows).sum() > _CANCELLED:
-            draft.reopen(place)
-            doubted += 1
-    if doubted:
-        draft.reasons.append(
-            f"For {doubted:,} sets the weights rule inputs out only without directions so small that they were taken "
-            f"for rounding: they count as not known."
-        )
+        labels, weights = self.kinds[rows[found.labels]], found.weights
+        inside = np.isin(labels, self.sets.ids(place))
+        parted = self._parted.get(place, ())
+        tied = np.array([*labels, *parted]), np.array([*inside, True, False][: len(labels) + len(parted)])
+        dimensions = system.n_inputs - bool(parted)
+        if self._may_tie(*tied) and _leaves_ties(system, found, inside, dimensions):
+            self.findings[place] = _TIES
+            return True
+        if parted:
+            raw = weights / unit_rows(system, found.labels)[1]
+            excess = float(raw[inside].sum() - raw[~inside].sum())
+            # The rows are differences to a kind's score: one of that kind's labels makes up for the excess.
+            labels, raw = np.append(labels, parted[excess > 0]), np.append(raw, abs(excess))
+            weights = raw * unit_rows(self.layer, labels)[1]
+            labels, weights = labels[weights > 0], weights[weights > 0]
+            weights = weights / weights.sum()
+        members = np.zeros(self.layer.n_labels, dtype=bool)
+        members[self.sets.ids(place)] = True
+        residual = certificate_residual(self.layer, members, labels, weights)
+        if residual > CANCELLED:
+            return False
+        self._refuse(place, labels, weights, finding.method, residual)
+        return True
 
-
-def _settle_by_algebra(draft: Draft, part: OutputLayer, rank: int) -> None:
-    """Sets that an input is found for by solving for scores; the signs that the input leads to are checked."""
-    try:
-        wide = WideLayer(part, rank)
-    except linalg.LinAlgError:
-        draft.reasons.append("But only just so: the inputs are too large to be checked in 64-bit floats.")
-        return
-    places = draft.open()
-    with task("auditing label sets", total=len(places)) as advance:
-        for block in split(len(places), max(1, 2**24 // max(part.weights.shape))):
-            some = places[block]
-            wanted = 2.0 * draft.members[some].toarray().T - 1
-            shared = np.flatnonzero(draft.shared[some] >= 0)
-            wanted[draft.shared[some][shared], shared] = 0
-            draft.verdicts[some[wide.reaches(wanted)]] = ARGMAXABLE
-            advance(len(some))
-
-
-def _settle_by_programs(
-    draft: Draft, weights: Array, offsets: Array, exact_radii: bool, n_jobs: int | None, random_state: int
-) -> None:
-    draft.radii_are_exact = True
-    left = draft.open()
-    lengths = np.hypot(row_lengths(weights), offsets)
-    with task("auditing label sets", total=len(left)) as advance:
-        for kind in np.unique(draft.shared[left]).tolist():
-            same = left[draft.shared[left] == kind]
-            rows = np.arange(len(weights))
-            system, added = weights, offsets
-            if kind >= 0:
-                # The cut runs through the labels of one kind: the others are above or below their score.
-                rows = np.delete(rows, kind)
-                system, added = weights[rows] - weights[kind], offsets[rows] - offsets[kind]
-            if not len(rows):
-                draft.verdicts[same] = ARGMAXABLE
-                draft.radii_are_exact = False
+    def _settle_origin(self) -> None:
+        """The set of the input of zeros: its scores are the offsets, and the rule decides between equal scores."""
+        offsets = self.layer.offsets
+        order = np.lexsort((np.arange(len(offsets)), -offsets))
+        count = int(np.count_nonzero(self._gives(offsets)))
+        for place, finding in enumerate(self.findings):
+            ids = self.sets.ids(place)
+            first = len(ids) if self.layer.rule == "topk" else count
+            if finding.verdict == ARGMAXABLE or len(ids) != first:
                 continue
-            for block in split(len(same), _SETS_AT_ONCE):
-                places = same[block]
-                audit = verify(
-                    system,
-                    draft.members[places][:, rows],
-                    added if added.any() else None,
-                    exact_radii=exact_radii,
-                    n_jobs=n_jobs,
-                    random_state=random_state,
-                )
-                draft.take(places, rows, audit, system.shape[1] - (kind >= 0), lengths)
-                advance(len(places))
+            if np.array_equal(np.sort(order[:first]), np.sort(ids)):
+                if finding is not NOT_KNOWN:
+                    self.reasons.append(
+                        f"The input of zeros gets the set of row {int(self.sets.first_row[place]) + 1}: its scores are "
+                        f"equal or at the threshold."
+                    )
+                self._accept(place, "origin", np.zeros(self.layer.n_inputs))
+
+
+def _leaves_ties(system: OutputLayer, found: Certificate, inside: Array, dimensions: int) -> bool:
+    """Whether inputs other than 0 may put the scores of all labels of the certificate exactly where it says.
+
+    Not if the offsets contradict it, nor if the rows span all dimensions, that of the offsets included.
+    """
+    if system.empty[found.labels].any():
+        return True
+    rows = unit_rows(system, found.labels)[0]
+    if system.has_offsets and (found.weights * np.where(inside, 1.0, -1.0)) @ rows[:, -1] < _BELOW_ZERO:
+        return False
+    dimensions += system.has_offsets
+    return len(found.labels) <= dimensions and bool(np.linalg.matrix_rank(rows) < dimensions)

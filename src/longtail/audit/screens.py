@@ -1,6 +1,6 @@
 """Cheap witnesses for many label sets at once, all by matrix products.
 
-Points given or drawn, reflections for sets of one label that is to come first, then a perceptron.
+Inputs that are given or drawn, reflections for single labels that are to come first, then a perceptron.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import math
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.audit.system import Layer
+from longtail.audit.system import System
+from longtail.estimator import OutputLayer
 
 _MOST_INPUTS = 512
 _CELLS = 2**23  # scores held at a time: 64 MiB
 
 
-def match_inputs(layer: Layer, members: Array, inputs: Array) -> Array:
-    """For each label set (a row of `members`) the first input that seems to give it, or -1.
+def match_inputs(layer: OutputLayer, members: Array, inputs: Array) -> Array:
+    """For each label set (a row of `members`) the first input that seems to get it, or -1.
 
-    Two sign vectors agree everywhere exactly when their product is their length, so one matrix product compares every
-    set with every input.
+    Two sign vectors are equal exactly when their product is their length, so one matrix product compares every set with
+    every input.
     """
     match = np.full(len(members), -1, dtype=np.intp)
     signs = np.where(members, np.float32(1), np.float32(-1))
@@ -29,8 +30,8 @@ def match_inputs(layer: Layer, members: Array, inputs: Array) -> Array:
     for begin in range(0, len(inputs), at_once):
         if (match >= 0).all():
             break
-        scores = inputs[begin : begin + at_once] @ layer.W.T + layer.offsets
-        if layer.semantics == "sign":
+        scores = inputs[begin : begin + at_once] @ layer.weights.T + layer.offsets
+        if layer.rule == "predict":
             _compare(signs, scores > 0, match, np.arange(len(members)), begin)
             continue
         order = np.argsort(-scores, axis=1, kind="stable")
@@ -49,9 +50,9 @@ def _compare(signs: Array, given: Array, match: Array, which: Array, begin: int)
     match[which[found]] = begin + agree[found].argmax(axis=1)
 
 
-def has_few_regions(layer: Layer, at_most: int = 100_000) -> bool:
-    """Whether the rows cut space into so few regions that drawing inputs meets a fair share of them (Cover, 1965)."""
-    n_rows, width = layer.rows.shape
+def has_few_regions(system: System, at_most: int = 100_000) -> bool:
+    """Whether the rows cut space into few enough regions for random inputs to hit many of them (Cover, 1965)."""
+    n_rows, width = system.rows.shape
     total = 0
     for dimension in range(min(width, n_rows)):
         total += 2 * math.comb(n_rows - 1, dimension)
@@ -60,34 +61,34 @@ def has_few_regions(layer: Layer, at_most: int = 100_000) -> bool:
     return True
 
 
-def sample_inputs(layer: Layer, count: int, rng: np.random.Generator) -> Array:
-    """Inputs in every direction alike; with a bias, its coordinate is one of the directions."""
-    points = rng.standard_normal((count, layer.rows.shape[1]))
-    if layer.has_offsets:
-        points[:, layer.n_features] = np.abs(points[:, layer.n_features])
-    return layer.to_inputs(points)
+def sample_inputs(system: System, count: int, rng: np.random.Generator) -> Array:
+    """Random inputs, equally likely in every direction; the coordinate of the offsets is one of the directions."""
+    points = rng.standard_normal((count, system.rows.shape[1]))
+    if system.layer.has_offsets:
+        points[:, -1] = np.abs(points[:, -1])
+    return system.to_inputs(points)
 
 
-def reflect(layer: Layer, classes: Array, patience: int = 100) -> tuple[Array, Array]:
-    """An input for each class that is to have the highest score of all, and whether it has.
+def reflect(layer: OutputLayer, classes: Array, patience: int = 100) -> tuple[Array, Array]:
+    """An input for each class that should have the highest score, and whether the class has it.
 
-    Begins at the class's own weights. While another class wins, the input is reflected in the plane on which the two
-    score alike, to where the class is as far above the other as it was below (Grivas et al., ACL 2022).
+    Starts at the class's own weights. While another class wins, reflects the input in the plane where the two have
+    equal scores, so that the class is as far above the other as it was below (Grivas et al., ACL 2022).
 
     Parameters
     ----------
-    layer : Layer
+    layer : OutputLayer
     classes : int array
     patience : int
-        Reflections before a class is given up.
+        Maximum number of reflections for a class.
     """
-    # Scores are only compared, so they may be scaled until squares of weights stay in the range of floats.
-    largest = float(np.abs(layer.W).max()) or 1.0
-    weights = layer.W / largest
+    # Scores are only compared, so scale them to keep squares of weights in the range of floats.
+    largest = float(np.abs(layer.weights).max()) or 1.0
+    weights = layer.weights / largest
     inputs = weights[classes]
     wins = np.zeros(len(classes), dtype=bool)
     at_once = max(1, _CELLS // layer.n_labels)
-    # Beside a class of nearly the same weights an input may go beyond the range of floats, and wins nothing there.
+    # Next to a class with nearly the same weights, an input may leave the range of floats; it wins nothing there.
     with np.errstate(over="ignore", invalid="ignore"):
         offsets = layer.offsets / largest
         for begin in range(0, len(classes), at_once):
@@ -102,7 +103,7 @@ def reflect(layer: Layer, classes: Array, patience: int = 100) -> tuple[Array, A
                 wins[left[behind < 0]] = True
                 across = weights[classes[left]] - weights[best]
                 lengths = np.einsum("ij,ij->i", across, across)
-                # Between two classes with the same weights there is no plane to be reflected in.
+                # Two classes with the same weights have no plane to reflect in.
                 losing = (behind >= 0) & (lengths > 0)
                 left, steps = left[losing], 2 * behind[losing] / lengths[losing]
                 if len(left) == 0:
@@ -114,8 +115,8 @@ def reflect(layer: Layer, classes: Array, patience: int = 100) -> tuple[Array, A
 def perceptron(rows: Array, signs: Array, rounds: int = 16) -> tuple[Array, Array]:
     """A point for each label set, and whether it is on the right side of every row.
 
-    Begins at the least-squares fit that gives the labels of the set and the others the same weight in all, and moves
-    past the plane of the worst row, a little further than needed, in each round (Motzkin and Schoenberg, 1954).
+    Starts at the least-squares fit in which the labels of the set weigh as much as the others together. Each round
+    moves the point across the plane of the worst row, a little further than needed (Motzkin and Schoenberg, 1954).
     """
     wanted = signs > 0
     share = np.where(wanted, 1 / np.maximum(1, wanted.sum(axis=1))[:, None], 0.0)

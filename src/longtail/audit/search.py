@@ -1,4 +1,8 @@
-"""One label set: the steps that may settle it, from the cheapest on, and the checks before anything is claimed."""
+"""Search for the proof of each verdict, cheapest steps first: an input that gets the set, or labels that rule it out.
+
+Many sets share the first steps: inputs that are given or drawn, reflections, a perceptron. Then each set is decided by
+itself: the nearest point, then linear programs. Every proof is checked before it becomes a finding.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Certificate
+from longtail.audit.finding import ARGMAXABLE, NOT_KNOWN, UNARGMAXABLE, Certificate, Finding, LabelSets
 from longtail.audit.nearest import ZERO, Nearest, nearest_point
 from longtail.audit.program import are_close, radius_of, solve_by_rows, solve_whole
 from longtail.audit.proofs import (
@@ -18,94 +22,181 @@ from longtail.audit.proofs import (
     check_witness_exactly,
     check_witnesses,
 )
-from longtail.audit.system import Layer
+from longtail.audit.screens import has_few_regions, match_inputs, perceptron, reflect, sample_inputs
+from longtail.audit.system import System
+from longtail.estimator import OutputLayer
+from longtail.parallel import blas_threads, map_blocks, resolve_jobs
 
-# Below this the linear program, whose solver works to an absolute tolerance, has nothing to add.
+_SAMPLES = 256
+# Fewer label sets than this share too little work.
+_FEW = 16
+# The linear program works to an absolute tolerance and adds nothing below this radius.
 _SOLVER_REACH = 1e-9
 # Weights this much smaller than the largest may be rounding.
 _DUST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Finding:
-    """The verdict on one label set with its proof, and the point of the system that a witness comes from."""
-
-    verdict: int
-    method: str
-    radius: float = float("nan")
-    radius_is_exact: bool = False
-    witness: Array | None = None
-    certificate: Certificate | None = None
-    point: Array | None = None
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What `decide` may do: how much a certificate may leave, and whether proofs and radii must be exact."""
-
-    tolerance: float
-    exact: bool
-    exact_radii: bool
-    alternating: bool
-
-
-def decide(layer: Layer, members: Array, known: Finding | None, guess: Array | None, settings: Settings) -> Finding:
-    """Settle one label set.
+class Search:
+    """How to search.
 
     Parameters
     ----------
-    layer : Layer
-    members : bool array of shape (n_labels,)
-    known : Finding or None
-        Where a witness is known already, only its exact radius is looked for.
-    guess : array of shape (width,) or None
-        A point of the system that is nearly a witness.
-    settings : Settings
+    candidates : array of shape (n, n_inputs) or None
+        Inputs to try first.
+    alternating : bool
+        Whether all maximal minors of the weights have one sign.
+    tolerance : float
+        What a certificate may leave of the unit rows it cancels.
+    exact, exact_radii : bool
+        Whether proofs, and radii, must be exact.
+    n_jobs : int or None
+    random_state : int
     """
-    signs = layer.signs(members[None, :])[0]
-    if known is not None:
-        return _with_exact_radius(layer, members, signs, known) if settings.exact_radii else known
-    if layer.semantics == "sign":
-        impossible = np.flatnonzero(layer.empty & members)
+
+    candidates: Array | None = None
+    alternating: bool = False
+    tolerance: float = 1e-12
+    exact: bool = False
+    exact_radii: bool = False
+    n_jobs: int | None = None
+    random_state: int = 0
+
+    def decide(self, layer: OutputLayer, sets: LabelSets) -> list[Finding]:
+        """A finding for each label set; scores must be strictly on one side, whatever the layer's rule for ties."""
+        system = System.of(replace(layer, at_least=None))
+        drawn = None
+        if has_few_regions(system):
+            drawn = sample_inputs(system, _SAMPLES, np.random.default_rng(self.random_state))
+        jobs = resolve_jobs(self.n_jobs)
+        findings: list[Finding] = []
+        for block in sets.blocks():
+            members = sets.dense(block)
+            shared = len(members) >= _FEW
+            known: list[Finding | None] = [None] * len(members)
+            # The matrices of one label set are small: threads of BLAS would wait for each other more than they work.
+            with blas_threads(jobs if shared else 1):
+                guesses = self._screen(system, members, drawn, known, shared) if len(system.rows) else None
+
+                def settle(case: tuple[Array, Finding | None, Array | None]) -> Finding:
+                    # The point of the system is as large as the witness, and is not needed any more.
+                    return replace(self._decide_one(system, *case), point=None)
+
+                cases = zip(members, known, [None] * len(known) if guesses is None else guesses, strict=True)
+                with blas_threads(1):
+                    findings.extend(map_blocks(settle, cases, jobs, blas=False))
+        return findings
+
+    def _screen(
+        self, system: System, members: Array, drawn: Array | None, known: list[Finding | None], shared: bool
+    ) -> Array | None:
+        """Note cheap witnesses in `known`, checked; the other sets may start from the points returned."""
+        signs = system.signs(members)
+
+        def note(places: Array, points: Array, method: str) -> None:
+            for place, point in zip(places.tolist(), points, strict=True):
+                known[place] = _as_witness(system, members[place], signs[place], point, method)
+
+        def left() -> Array:
+            return np.flatnonzero([finding is None for finding in known])
+
+        for method, inputs in (("candidates", self.candidates), ("samples", drawn)):
+            places = left()
+            if inputs is not None and len(places):
+                match = match_inputs(system.layer, members[places], inputs)
+                places, match = places[match >= 0], match[match >= 0]
+                note(places, system.to_points(inputs[match], members[places]), method)
+        places = left()
+        places = places[members[places].sum(axis=1) == 1]
+        if system.layer.rule == "topk" and len(places):
+            inputs, wins = reflect(system.layer, members[places].argmax(axis=1))
+            places = places[wins]
+            note(places, system.to_points(inputs[wins], members[places]), "reflection")
+        places = left()
+        # For a few sets, the nearest point takes no longer than the start of the perceptron.
+        if not shared or len(places) == 0:
+            return None
+        guesses = np.zeros((len(members), system.rows.shape[1]))
+        guesses[places], right = perceptron(system.rows, signs[places])
+        note(places[right], guesses[places[right]], "perceptron")
+        return guesses
+
+    def _decide_one(self, system: System, members: Array, known: Finding | None, guess: Array | None = None) -> Finding:
+        """Decide one label set.
+
+        Parameters
+        ----------
+        system : System
+        members : bool array of shape (n_labels,)
+        known : Finding or None
+            If a witness is known already, only its exact radius is missing.
+        guess : array of shape (width,) or None
+            A point of the system that is nearly a witness.
+        """
+        signs = system.signs(members[None, :])[0]
+        if known is not None:
+            return _with_exact_radius(system, members, signs, known) if self.exact_radii else known
+        impossible = np.flatnonzero(system.empty & members)
         if len(impossible):
             proof = Certificate(impossible[:1], np.ones(1), 0.0)
             return Finding(UNARGMAXABLE, "zero", 0.0, True, certificate=proof)
-        if len(layer.rows) == 0:
-            return Finding(ARGMAXABLE, "zero", witness=np.zeros(layer.n_features))
-    latest = None
-    for method in ("alternation", "nearest", "rows", "program"):
-        attempt = _attempt(method, layer.rows, signs, latest, guess, settings)
-        if attempt is None:
-            continue
-        finding = _judge(layer, members, signs, attempt, method, settings)
-        if finding is not None:
-            wanting = finding.verdict == ARGMAXABLE and settings.exact_radii
-            return _with_exact_radius(layer, members, signs, finding) if wanting else finding
-        latest = attempt
-    return Finding(UNDETERMINED, "none")
+        if len(system.rows) == 0:
+            return Finding(ARGMAXABLE, "zero", witness=np.zeros(system.layer.n_inputs))
+        latest = None
+        for method in ("alternation", "nearest", "rows", "program"):
+            attempt = self._attempt(method, system.rows, signs, latest, guess)
+            if attempt is None:
+                continue
+            finding = self._judge(system, members, signs, attempt, method)
+            if finding is not None:
+                missing = finding.verdict == ARGMAXABLE and self.exact_radii
+                return _with_exact_radius(system, members, signs, finding) if missing else finding
+            latest = attempt
+        return NOT_KNOWN
 
+    def _attempt(
+        self, method: str, rows: Array, signs: Array, latest: Nearest | None, guess: Array | None
+    ) -> Nearest | None:
+        """A point to try as a witness, and rows with weights to try as a certificate."""
+        if method == "alternation":
+            turns = _alternating_rows(signs, rows.shape[1] + 1) if self.alternating else None
+            return None if turns is None else _nearest_of(rows, signs, turns)
+        if method == "nearest":
+            return nearest_point(rows, signs, guess)
+        # The solver's tolerance is coarser than what the nearest point has reached already.
+        if latest is None or latest.length < _SOLVER_REACH:
+            return None
+        has_rows = find_spec("highspy") is not None
+        if has_rows != (method == "rows"):
+            return None
+        solution = solve_by_rows(rows, signs, latest.support, latest.point) if has_rows else solve_whole(rows, signs)
+        if solution is None:
+            return None
+        # Its weights are right only to that tolerance; the nearest point of the same rows is right to rounding.
+        clean = _nearest_of(rows, signs, solution.support)
+        return Nearest(solution.point, clean.support, clean.weights, solution.upper)
 
-def _attempt(
-    method: str, rows: Array, signs: Array, latest: Nearest | None, guess: Array | None, settings: Settings
-) -> Nearest | None:
-    """A point to try as a witness, and rows with weights to try as a certificate."""
-    if method == "alternation":
-        turns = alternating_rows(signs, rows.shape[1] + 1) if settings.alternating else None
-        return None if turns is None else _nearest_of(rows, signs, turns)
-    if method == "nearest":
-        return nearest_point(rows, signs, guess)
-    # A solver's tolerance is coarser than what the nearest point has met already.
-    if latest is None or latest.length < _SOLVER_REACH:
-        return None
-    has_rows = find_spec("highspy") is not None
-    if has_rows != (method == "rows"):
-        return None
-    solution = solve_by_rows(rows, signs, latest.support, latest.point) if has_rows else solve_whole(rows, signs)
-    if solution is None:
-        return None
-    # Its weights are right to that tolerance only; the nearest point of the rows they name is right to rounding.
-    clean = _nearest_of(rows, signs, solution.support)
-    return Nearest(solution.point, clean.support, clean.weights, solution.upper)
+    def _judge(self, system: System, members: Array, signs: Array, attempt: Nearest, method: str) -> Finding | None:
+        """The finding that the attempt proves, or None."""
+        if attempt.length > ZERO:
+            witness = _as_witness(system, members, signs, attempt.point, method, self.exact)
+            if witness is not None:
+                return witness
+        support, weights = _without_dust(system.rows, signs, attempt)
+        labels = system.labels[support]
+        kept = np.flatnonzero((labels >= 0) & (weights > 0))
+        if len(kept) == 0:
+            return None
+        kept = kept[np.argsort(labels[kept])]
+        labels, weights = labels[kept], weights[kept] / weights[kept].sum()
+        proof = (system.layer, members, labels, weights)
+        residual = certificate_residual(*proof)
+        if not residual <= self.tolerance:
+            return None
+        stands = certificate_exactly(*proof) is not None if self.exact else certificate_is_sure(*proof)
+        if not stands:
+            return None
+        return Finding(UNARGMAXABLE, method, 0.0, True, certificate=Certificate(labels, weights, residual))
 
 
 def _nearest_of(rows: Array, signs: Array, chosen: Array) -> Nearest:
@@ -113,8 +204,8 @@ def _nearest_of(rows: Array, signs: Array, chosen: Array) -> Nearest:
     return Nearest(found.point, chosen[found.support], found.weights, found.length)
 
 
-def alternating_rows(signs: Array, count: int) -> Array | None:
-    """Rows, one out of each run of equal signs, spread over all runs; None where the runs are fewer than `count`."""
+def _alternating_rows(signs: Array, count: int) -> Array | None:
+    """One row of each run of equal signs, spread over all runs; None if there are fewer than `count` runs."""
     borders = np.flatnonzero(np.diff(signs)) + 1
     runs = len(borders) + 1
     if runs < count:
@@ -122,45 +213,14 @@ def alternating_rows(signs: Array, count: int) -> Array | None:
     starts = np.concatenate([[0], borders])
     ends = np.concatenate([borders, [len(signs)]])
     middles = (starts + ends - 1) // 2
-    # Runs taken must alternate: one or any odd number further along each time.
+    # The chosen runs must alternate, so each is an odd number of runs after the one before.
     spare = (runs - count) // 2
     skips = 2 * (np.arange(count) * spare // max(1, count - 1))
     return np.asarray(middles[np.arange(count) + skips])
 
 
-def _judge(
-    layer: Layer,
-    members: Array,
-    signs: Array,
-    attempt: Nearest,
-    method: str,
-    settings: Settings,
-) -> Finding | None:
-    """The finding that the attempt proves, or None."""
-    if attempt.length > ZERO:
-        witness = as_witness(layer, members, signs, attempt.point, method, settings.exact)
-        if witness is not None:
-            return witness
-    support, weights = _without_dust(layer.rows, signs, attempt)
-    labels = layer.labels[support]
-    kept = np.flatnonzero((labels >= 0) & (weights > 0))
-    if len(kept) == 0:
-        return None
-    kept = kept[np.argsort(labels[kept])]
-    labels, weights = labels[kept], weights[kept] / weights[kept].sum()
-    residual = certificate_residual(layer, members, labels, weights)
-    if not residual <= settings.tolerance:
-        return None
-    if settings.exact:
-        if certificate_exactly(layer, members, labels, weights) is None:
-            return None
-    elif not certificate_is_sure(layer, members, labels, weights):
-        return None
-    return Finding(UNARGMAXABLE, method, 0.0, True, certificate=Certificate(labels, weights, residual))
-
-
 def _without_dust(rows: Array, signs: Array, attempt: Nearest) -> tuple[Array, Array]:
-    """Rows and weights less those whose weight is 0 but for rounding, where the others do without them."""
+    """Rows and weights without those whose weight is only rounding, if the others cancel without them."""
     heavy = attempt.weights > _DUST * attempt.weights.max(initial=0)
     if heavy.all():
         return attempt.support, attempt.weights
@@ -174,25 +234,27 @@ def _without_dust(rows: Array, signs: Array, attempt: Nearest) -> tuple[Array, A
     return attempt.support, attempt.weights
 
 
-def as_witness(layer: Layer, members: Array, signs: Array, point: Array, method: str, exact: bool) -> Finding | None:
-    """The finding that a point of the system proves, or None where it does not give the label set for certain."""
-    x = layer.to_inputs(point[None, :])
-    right = bool(check_witnesses(layer, members[None, :], x)[0])
+def _as_witness(
+    system: System, members: Array, signs: Array, point: Array, method: str, exact: bool = False
+) -> Finding | None:
+    """The finding that a point of the system proves, or None if it does not get the label set for certain."""
+    x = system.to_inputs(point[None, :])
+    right = bool(check_witnesses(system.layer, members[None, :], x)[0])
     if not right and exact:
-        right = check_witness_exactly(layer, members, x[0])
+        right = check_witness_exactly(system.layer, members, x[0])
     if not right:
         return None
-    radius = max(0.0, radius_of(layer.rows, signs, point))
+    radius = max(0.0, radius_of(system.rows, signs, point))
     return Finding(ARGMAXABLE, method, radius, witness=x[0], point=point)
 
 
-def _with_exact_radius(layer: Layer, members: Array, signs: Array, finding: Finding) -> Finding:
-    """The same verdict with the radius of the linear program, and its better witness, where that passes the checks."""
+def _with_exact_radius(system: System, members: Array, signs: Array, finding: Finding) -> Finding:
+    """The same verdict with the radius of the linear program, and its better witness if that passes the checks."""
     assert finding.point is not None
-    solution = solve_by_rows(layer.rows, signs, np.zeros(0, dtype=np.intp), finding.point)
+    solution = solve_by_rows(system.rows, signs, np.zeros(0, dtype=np.intp), finding.point)
     if solution is None:
         return finding
-    better = as_witness(layer, members, signs, solution.point, finding.method, exact=False)
+    better = _as_witness(system, members, signs, solution.point, finding.method)
     if better is None or better.radius < finding.radius:
         better = finding
     return replace(better, radius_is_exact=are_close(better.radius, solution.upper))

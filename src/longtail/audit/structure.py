@@ -1,14 +1,12 @@
-"""Weights whose predictable label sets are known from their structure alone.
+"""Weights whose argmaxable label sets are known from their structure alone.
 
-Where all maximal minors of the weights have one sign, a label set is predictable exactly if, read along the labels, it
-changes between active and inactive fewer than `d` times (Gantmacher and Krein; theorem 3 of Grivas et al., AAAI 2024).
+If all maximal minors of the weights have one sign, a label set is argmaxable exactly if it changes between active and
+inactive fewer than `d` times along the labels (Gantmacher and Krein; theorem 3 of Grivas et al., AAAI 2024).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -16,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
+from longtail.audit.exact import eliminate, whole_numbers
 from longtail.errors import InvalidInput
 from longtail.validation import as_labels, check_whole
 
@@ -23,7 +22,7 @@ MOST_MINORS = 200_000
 
 
 def alternations(y: Any) -> Any:
-    """How often a label set changes between active and inactive, read in the order of the labels.
+    """How often a label set changes between active and inactive, in the order of the labels.
 
     Parameters
     ----------
@@ -47,14 +46,14 @@ def alternations(y: Any) -> Any:
     if values.ndim not in (1, 2) or not np.isin(values, (-1, 0, 1)).all():
         raise InvalidInput("y must be one label set or a matrix of them, of 0 and 1 or of -1 and +1")
     if (values == -1).any() and (values == 0).any():
-        raise InvalidInput("y mixes -1 and 0; write an inactive label in one way")
+        raise InvalidInput("y mixes -1 and 0; use only one of them for inactive labels")
     active = values > 0
     counts = np.count_nonzero(active[..., 1:] != active[..., :-1], axis=-1)
     return int(counts) if values.ndim == 1 else np.asarray(counts, dtype=np.int64)
 
 
 def _sparse_alternations(sets: Any) -> Array:
-    """Two changes for each run of neighbouring active labels, less those at the ends that are not seen."""
+    """Two changes for each run of neighbouring active labels, minus those at the two ends."""
     n_sets, n_labels = sets.shape
     rows = np.repeat(np.arange(n_sets), np.diff(sets.indptr))
     labels = sets.indices
@@ -67,7 +66,7 @@ def _sparse_alternations(sets: Any) -> Array:
 
 
 def vandermonde_matrix(nodes: Any, d: int) -> Array:
-    """Powers 0 to d-1 of increasing nodes, one row for each: all its maximal minors are positive.
+    """Powers 0 to d-1 of increasing nodes, one row per node: all maximal minors are positive.
 
     Parameters
     ----------
@@ -90,11 +89,10 @@ def vandermonde_matrix(nodes: Any, d: int) -> Array:
 
 
 def add_slack(W: Any, slack: int, random_state: int | np.random.Generator = 0) -> Array:
-    """Append `slack` columns drawn evenly from -1 to 1, times the root mean square of the weights.
+    """Append `slack` columns drawn uniformly from -1 to 1, times the root mean square of the weights.
 
-    No label set is lost by it (the new inputs may stay 0), and small regions of label sets become larger. The draw is
-    symmetric on purpose: columns that lean to one side would flatter sets of few labels. It is on the scale of the
-    weights so that neither drowns the other.
+    No label set is lost, because the new inputs may stay 0, and small regions of label sets become larger. The draw is
+    symmetric on purpose: columns that lean to one side would favour sets of few labels.
 
     Parameters
     ----------
@@ -117,9 +115,9 @@ def add_slack(W: Any, slack: int, random_state: int | np.random.Generator = 0) -
 
 
 def has_one_sign_minors(W: Any) -> bool:
-    """Whether all maximal minors of `W` are non-zero and of one sign, in exact arithmetic on the numbers given.
+    """Whether all maximal minors of `W` are non-zero and of one sign, in exact arithmetic on the given floats.
 
-    Every choice of `d` of the `n` rows is looked at, so this is for small matrices.
+    Checks every choice of `d` of the `n` rows, so it is for small matrices.
 
     Parameters
     ----------
@@ -137,40 +135,17 @@ def has_one_sign_minors(W: Any) -> bool:
         raise InvalidInput("W must be a matrix of finite numbers")
     n, d = weights.shape
     if not 1 <= d <= n:
-        raise InvalidInput(f"W is {n} x {d}; maximal minors need at least as many rows as columns, and a column")
+        raise InvalidInput(f"W is {n} x {d}; maximal minors need a column, and at least as many rows as columns")
     if math.comb(n, d) > MOST_MINORS:
-        raise InvalidInput(f"W is {n} x {d} and has {math.comb(n, d):,} minors; this looks at {MOST_MINORS:,} at most")
-    rows = [_whole_numbers(row) for row in weights.tolist()]
+        raise InvalidInput(f"W is {n} x {d} and has {math.comb(n, d):,} minors; the maximum is {MOST_MINORS:,}")
+    rows = [whole_numbers(row) for row in weights.tolist()]
     signs = set()
     for chosen in combinations(rows, d):
-        signs.add(_sign_of_determinant(chosen))
-        if len(signs) > 1 or 0 in signs:
+        minor = [list(row) for row in chosen]
+        pivots, sign = eliminate(minor)
+        if len(pivots) < d:
+            return False
+        signs.add(sign * minor[-1][-1] > 0)
+        if len(signs) > 1:
             return False
     return True
-
-
-def _whole_numbers(row: list[float]) -> list[int]:
-    """A row as integers, exactly, but for a positive factor."""
-    exact = [Fraction(value) for value in row]
-    factor = math.lcm(*(value.denominator for value in exact))
-    return [int(value * factor) for value in exact]
-
-
-def _sign_of_determinant(rows: Sequence[Sequence[int]]) -> int:
-    """By Bareiss's elimination, whose divisions all come out even."""
-    matrix = [list(row) for row in rows]
-    sign, before = 1, 1
-    for step in range(len(matrix) - 1):
-        pivot = next((row for row in range(step, len(matrix)) if matrix[row][step]), None)
-        if pivot is None:
-            return 0
-        if pivot != step:
-            matrix[step], matrix[pivot] = matrix[pivot], matrix[step]
-            sign = -sign
-        top = matrix[step]
-        for row in matrix[step + 1 :]:
-            for column in range(step + 1, len(matrix)):
-                row[column] = (row[column] * top[step] - row[step] * top[column]) // before
-        before = top[step]
-    last = matrix[-1][-1]
-    return sign * ((last > 0) - (last < 0))

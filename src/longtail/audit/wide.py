@@ -1,7 +1,7 @@
-"""Wide layers: label sets settled by linear algebra alone, where features are many and linear programs too large.
+"""Wide layers: find inputs by linear algebra alone, because linear programs over many features are too large.
 
-An input is looked for that leads to scores of the right signs; scores in reach are a linear space, all of it where the
-weights are linearly independent.
+The scores that inputs lead to are a linear space, and all scores if the weights are linearly independent. So the search
+is for scores with the right signs in that space, and then for an input that leads to them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 from scipy import linalg, sparse
 
 from longtail.arrays import Array
-from longtail.estimator.output_layer import OutputLayer, row_lengths
+from longtail.estimator import OutputLayer
 
 _ROUNDS = 100
-_MARGIN = 0.1  # of the score of a label that counts as right while scores are moved; 1 is aimed at
+_MARGIN = 0.1  # scores above this count as right while they are moved towards 1
 
 
 class WideLayer:
@@ -25,7 +25,7 @@ class WideLayer:
     ----------
     layer : OutputLayer
     rank : int
-        Of its weights.
+        The rank of its weights.
     """
 
     def __init__(self, layer: OutputLayer, rank: int) -> None:
@@ -42,27 +42,15 @@ class WideLayer:
             self._out_of_reach = vectors[:, :out]
             self._values, self._vectors = values[out:], vectors[:, out:]
 
-    def reaches(self, wanted: Array) -> Array:
-        """Whether an input was found that gets each label set; checked on the scores of the input itself.
+    def inputs(self, wanted: Array) -> Array:
+        """Inputs, one per column, that should get the label sets; check them with `check_inputs`.
 
         Parameters
         ----------
         wanted : array of shape (n_labels, n_sets)
-            1 for labels in the set and -1 for the others. A 0, at most one in a set, is a label whose score the others
-            are compared with, instead of 0.
+            As for `check_inputs`.
         """
-        layer = self._layer
-        inputs = layer.weights.T @ self._weigh(self._scores(wanted))
-        scores = layer.weights @ inputs
-        rounding = (
-            (layer.n_features + 6)
-            * np.finfo(np.float64).eps
-            * np.outer(row_lengths(layer.weights), row_lengths(inputs.T))
-        )
-        scores = scores + layer.offsets[:, None]
-        pivot = wanted == 0
-        margins = wanted * (scores - np.where(pivot, scores, 0.0).sum(axis=0))
-        return np.asarray((pivot | (margins > rounding + np.where(pivot, rounding, 0.0).sum(axis=0))).all(axis=0))
+        return np.asarray(self._layer.weights.T @ self._weigh(self._scores(wanted)))
 
     def _scores(self, wanted: Array) -> Array:
         """Scores in reach, without offsets: moved to the right signs and back into reach, again and again."""

@@ -11,14 +11,12 @@ from longtail.cli.terminal import counted
 from longtail.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from longtail.audit import Findings
+    from longtail.audit import CorpusAudit
     from longtail.metrics import Report
 
 EVERY = "every"
-_EXAMPLES = 3
-_LABELS_OF_AN_EXAMPLE = 20
 _SHOWN = ("P@1", "P@5", "R@5", "nDCG@5")
 
 
@@ -60,19 +58,9 @@ def metrics_section(report: Report, data: str) -> dict[str, Any]:
     }
 
 
-def audit_section(found: Findings, names: Sequence[str], data: str, unknown_rows: int) -> dict[str, Any]:
-    """What an audit found, with a few examples."""
-    facts = found.to_dict(names, _EXAMPLES)
-    facts["examples"] = [
-        {
-            "row": example["row"],
-            "rows": example["rows"],
-            "labels": example["labels"][:_LABELS_OF_AN_EXAMPLE],
-            "says": example["says"],
-        }
-        for example in facts["examples"]
-    ]
-    return {"data": data, "at": now(), "rule": found.rule, **facts, "rows_with_unknown_labels": unknown_rows}
+def audit_section(found: CorpusAudit, data: str) -> dict[str, Any]:
+    """What an audit found, on which label sets and when."""
+    return {"data": data, "at": now(), **found.for_card()}
 
 
 def card_lines(card: Mapping[str, Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from longtail.audit.program import require_highspy
+from longtail.audit import require_highspy
 from longtail_papers.common.benchmarks import Benchmark, left_out, load_benchmarks
 from longtail_papers.common.tables import Results, Section
 from longtail_papers.sigmoid_bottleneck.checks import Proofs

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit
-from longtail.audit.nearest import nearest_point
+from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, System, nearest_point
 from longtail_papers.common.tables import Cell, Column, Section, Table
 
 PAPER_UNITS = 1e4
@@ -66,9 +65,9 @@ class Proofs:
 
 def largest_radius(audit: Audit, place: int) -> float:
     """A bound on the radius of a label set: the length of any mixture of its signed unit rows, entries added up."""
-    layer = audit.layer
-    members = audit.label_sets[[place]].toarray() > 0
-    signs = layer.signs(members)[0]
-    found = nearest_point(layer.rows, signs)
-    mixture = (found.weights / found.weights.sum()) @ (signs[found.support, None] * layer.rows[found.support])
+    assert audit.layer is not None
+    system = System.of(audit.layer)
+    signs = system.signs(audit.sets.dense([place]))[0]
+    found = nearest_point(system.rows, signs)
+    mixture = (found.weights / found.weights.sum()) @ (signs[found.support, None] * system.rows[found.support])
     return float(np.abs(mixture).sum())

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from longtail.arrays import Array
-from longtail.audit import UNARGMAXABLE, UNDETERMINED, Audit, dft_witness, verify
+from longtail.audit import UNARGMAXABLE, UNDETERMINED, Audit, audit, dft_witness
 from longtail.metrics import f1_at_k
 from longtail.neural import History, Network, Settings, predict_rows, train
 from longtail.neural.encoders import BagOfWords
@@ -166,18 +166,18 @@ def measured(split: Split, plan: Plan, head: str, width: int, rate: float, seed:
     def measure() -> Run:
         network, history = _trained(split, plan, head, width, rate, seed)
         top, _ = predict_rows(network, split.test[0], METRIC_K)
-        audit = _audited(split, network.head)
+        found = _audited(split, network.head)
         return Run(
             *(split.name, head, width, rate, seed),
             values=[100 * value for value in history.values],
             best_epoch=history.best_epoch,
             f1=100 * f1_at_k(split.test[1], top, METRIC_K),
-            columns=audit.layer.n_features,
+            columns=found.n_features,
             parameters=network.head.n_parameters(),
-            sets=len(audit),
-            unargmaxable=audit.count(UNARGMAXABLE),
-            undetermined=audit.count(UNDETERMINED),
-            failed=int(np.count_nonzero((audit.verdicts != UNDETERMINED) & ~audit.recheck())),
+            sets=len(found),
+            unargmaxable=found.count(UNARGMAXABLE),
+            undetermined=found.count(UNDETERMINED),
+            failed=int(np.count_nonzero((found.verdicts != UNDETERMINED) & ~found.recheck())),
         )
 
     # What other trainings the plan has does not matter.
@@ -220,4 +220,4 @@ def _audited(split: Split, head: Any) -> Audit:
     candidates = None
     if isinstance(head, DFT):
         candidates = np.pad(split.witnesses, ((0, 0), (0, head.slack)))
-    return verify(weights, split.sets, candidates=candidates)
+    return audit(weights, split.sets, candidates=candidates)

@@ -18,10 +18,9 @@ from longtail.audit import (
     UNARGMAXABLE,
     UNDETERMINED,
     OutputLayer,
+    audit,
     dft_matrix,
     dft_witness,
-    output_layer,
-    verify,
 )
 from longtail.pictures import Line, Panel, Picture
 from longtail.progress import task
@@ -69,7 +68,7 @@ def truncated_ridge(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool)
     )
     for benchmark in benchmarks:
         train, _ = benchmark.features("as published")
-        layer = output_layer(Ridge(_ALPHA).fit(train, benchmark.train.labels))
+        layer = Ridge(_ALPHA).fit(train, benchmark.train.labels).output_layer()
         sets = sampled_sets(benchmark, quick)
         earlier = EARLIER_UNARGMAXABLE[benchmark.name]
         ranks = [rank for rank in earlier if not quick or rank <= 40]
@@ -79,9 +78,9 @@ def truncated_ridge(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool)
             for rank in ranks:
                 weights = truncate(rank)
                 begin = time.perf_counter()
-                plain = verify(weights, sets)
+                plain = audit(weights, sets)
                 seconds = time.perf_counter() - begin
-                ruled = verify(weights, sets, layer.offsets)
+                ruled = audit(weights, sets, layer.offsets)
                 proofs.add(f"{benchmark.title}, ridge of rank {rank}, above 0", plain)
                 proofs.add(f"{benchmark.title}, ridge of rank {rank}, its own rule", ruled)
                 share, own = (100 * each.count(UNARGMAXABLE) / len(each) for each in (plain, ruled))
@@ -137,11 +136,11 @@ def fourier_layers(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool) 
             for slack in _SLACK:
                 weights = dft_matrix(benchmark.train.n_labels, most, slack)
                 begin = time.perf_counter()
-                audit = verify(weights, sets, candidates=_witnesses(sets, most, slack), exact_radii=True)
-                per_set = 1000 * (time.perf_counter() - begin) / len(audit)
-                proofs.add(f"{benchmark.title}, sines and cosines, {slack} slack columns", audit)
-                reached = audit.verdicts == ARGMAXABLE
-                known = PAPER_UNITS * audit.radii[reached]
+                found = audit(weights, sets, candidates=_witnesses(sets, most, slack), exact_radii=True)
+                per_set = 1000 * (time.perf_counter() - begin) / len(found)
+                proofs.add(f"{benchmark.title}, sines and cosines, {slack} slack columns", found)
+                reached = found.verdicts == ARGMAXABLE
+                known = PAPER_UNITS * found.radii[reached]
                 earlier, earlier_median = EARLIER_FOURIER[benchmark.name].get(slack, (None, None))
                 rows.append(
                     (
@@ -150,12 +149,12 @@ def fourier_layers(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool) 
                         slack,
                         weights.shape[1],
                         earlier,
-                        100 * (len(audit) - audit.count(ARGMAXABLE)) / len(audit),
-                        100 * audit.count(UNARGMAXABLE) / len(audit),
+                        100 * (len(found) - found.count(ARGMAXABLE)) / len(found),
+                        100 * found.count(UNARGMAXABLE) / len(found),
                         earlier_median,
                         float(np.median(known)) if len(known) else None,
                         float(known.min()) if len(known) else None,
-                        100 * float(np.mean(audit.radius_is_exact[reached])) if len(known) else None,
+                        100 * float(np.mean(found.radius_is_exact[reached])) if len(known) else None,
                         per_set,
                     )
                 )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from longtail.audit import ARGMAXABLE, dft_matrix, dft_product, verify
+from longtail.audit import ARGMAXABLE, audit, dft_matrix, dft_product
 from longtail.errors import InvalidInput
 from longtail.neural.heads import DFT, Head
 from longtail.neural.heads.dft import Form
@@ -97,7 +97,7 @@ def test_every_set_of_at_most_k_labels_can_be_had_in_any_order_and_with_slack() 
     head = DFT(5, 9, 2, slack=1, order=torch.randperm(9))
     weights, offsets = head.output_layer()
     assert weights.shape == (9, 6)
-    assert (verify(weights, sets, offsets).verdicts == ARGMAXABLE).all()
+    assert (audit(weights, sets, offsets).verdicts == ARGMAXABLE).all()
 
 
 def test_the_output_layer_is_the_fourier_matrix_in_the_order_of_labels() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import longtail_papers
-from longtail.audit import dft_matrix, verify
+from longtail.audit import audit, dft_matrix
 from longtail_papers.sigmoid_bottleneck.checks import Proofs, largest_radius
 from longtail_papers.sigmoid_bottleneck.counts import counts
 from longtail_papers.sigmoid_bottleneck.radii import radii, random_sets
@@ -65,16 +65,16 @@ def test_regions_shrink_with_labels_and_grow_with_slack() -> None:
 
 
 def test_the_bound_of_a_radius_is_above_it() -> None:
-    audit = verify(dft_matrix(40, 2), random_sets(40, 2, 10, seed=0), exact_radii=True)
+    found = audit(dft_matrix(40, 2), random_sets(40, 2, 10, seed=0), exact_radii=True)
     for place in range(10):
-        assert largest_radius(audit, place) >= audit.radii[place] * (1 - 1e-9) > 0
+        assert largest_radius(found, place) >= found.radii[place] * (1 - 1e-9) > 0
 
 
 def test_proofs_that_fail_are_counted_and_told() -> None:
-    audit = verify(dft_matrix(12, 1), random_sets(12, 1, 5, seed=0))
-    audit.witnesses[2] *= -1
+    found = audit(dft_matrix(12, 1), random_sets(12, 1, 5, seed=0))
+    found.witnesses[2] *= -1
     proofs = Proofs()
-    proofs.add("spoiled", audit)
+    proofs.add("spoiled", found)
     [section] = proofs.section()
     assert rows_of(section)[0]["proofs that fail"] == 1
     assert "1 proofs fail" in section.text
