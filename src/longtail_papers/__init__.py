@@ -1,51 +1,70 @@
-"""The papers' experiments, each by one name: what is published, or our own earlier runs, beside this run."""
+"""The papers' experiments, each run by its name: published figures, or our own earlier runs, beside this run."""
 
 from __future__ import annotations
 
-import logging
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from longtail.errors import InvalidInput, Unavailable
-from longtail_papers.common.benchmarks import why_missing
 
-_log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from longtail_papers.common import Experiment
 
-NAMES: dict[str, str] = {
-    "ridge": "closed-form ridge: accuracy, choice of alpha, sparsification, cost of the solvers",
-    "eagle": "labels known only for groups of rows: EAGLE on random and clustered groups, simulations, cost",
-    "miml": "labels of single images from labels of bags of images: deep MIML, with and without label vectors",
-    "label-subset": "a few labels that stand for all: tables, ablation, quality by size of the subset, cost",
-    "multi-head": "heads of a few digits for many labels: images, texts, label sets, cost of the last layer",
-    "argmaxable": "label sets that no input gets: counts, narrow layers on real label sets, radii, guarantees",
-    "dft": "narrow output layers, trained: bottleneck against sines and cosines, F1, label sets out of reach",
-}
 
-_HOMES = {
-    "ridge": "ridge.experiment",
-    "eagle": "eagle.experiment",
-    "miml": "eagle.miml",
-    "label-subset": "label_subset.experiment",
-    "multi-head": "multi_head.experiment",
-    "argmaxable": "sigmoid_bottleneck.argmaxable",
-    "dft": "sigmoid_bottleneck.dft",
+class Entry(NamedTuple):
+    """An experiment in one line, and the module that defines it as ``EXPERIMENT``."""
+
+    line: str
+    module: str
+
+
+EXPERIMENTS: dict[str, Entry] = {
+    "ridge": Entry(
+        "closed-form ridge: accuracy, choice of alpha, sparse weights, cost of the solvers",
+        "longtail_papers.ridge.experiment",
+    ),
+    "eagle": Entry(
+        "labels known only for groups of rows: EAGLE on random and clustered groups, simulations, cost",
+        "longtail_papers.eagle.experiment",
+    ),
+    "miml": Entry(
+        "labels of single images learned from bags of images: deep MIML with and without label vectors",
+        "longtail_papers.eagle.miml",
+    ),
+    "label-subset": Entry(
+        "a few labels that stand for all: tables, ablation, quality by subset size, cost",
+        "longtail_papers.label_subset.experiment",
+    ),
+    "multi-head": Entry(
+        "short output heads for many labels: images, texts, label sets, cost of the last layer",
+        "longtail_papers.multi_head.experiment",
+    ),
+    "argmaxable": Entry(
+        "label sets that no input can get: counts, narrow layers on real label sets, radii, guarantees",
+        "longtail_papers.sigmoid_bottleneck.argmaxable",
+    ),
+    "dft": Entry(
+        "trained narrow output layers: bottleneck against sines and cosines, F1, label sets out of reach",
+        "longtail_papers.sigmoid_bottleneck.dft",
+    ),
 }
 
 
 def run(name: str, out_directory: str | PathLike[str], *, quick: bool = False) -> list[Path]:
     """Run an experiment and write its tables and pictures.
 
-    Results are written as each part finishes, so what is done stays when the run is interrupted.
+    The results are written after each part, so an interrupted run keeps what is done.
 
     Parameters
     ----------
     name : str
-        One of `NAMES`.
+        One of `EXPERIMENTS`.
     out_directory : str or path-like
-        Made where it does not exist.
+        Created if it does not exist.
     quick : bool
-        A small version of everything, which shows that it works; its figures mean little.
+        Run a small version, which shows that everything works; its figures mean little.
 
     Returns
     -------
@@ -55,32 +74,33 @@ def run(name: str, out_directory: str | PathLike[str], *, quick: bool = False) -
     Raises
     ------
     Unavailable
-        If none of the data sets that the experiment measures on is here. What it measures without them, such as
-        simulations, is written before; without such parts nothing is written.
+        If none of the experiment's data sets is installed. Parts that need no data, such as simulations, are written
+        first.
 
     Examples
     --------
     >>> run("alchemy", "results")
     Traceback (most recent call last):
-    longtail.errors.InvalidInput: no experiment is called 'alchemy'; known are ridge, ...
+    longtail.errors.InvalidInput: there is no experiment 'alchemy'; choose from ridge, ...
     """
-    if name not in NAMES:
-        raise InvalidInput(f"no experiment is called {name!r}; known are {', '.join(NAMES)}")
+    return _load(name).run(Path(out_directory), quick=quick)
+
+
+def _load(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        known = ", ".join(EXPERIMENTS)
+        raise InvalidInput(
+            f"there is no experiment {name!r}; choose from {known}", code="unknown_experiment", name=name
+        )
     try:
-        module = import_module(f"longtail_papers.{_HOMES[name]}")
+        experiment: Experiment = import_module(EXPERIMENTS[name].module).EXPERIMENT
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise Unavailable(
             f"the experiment {name} trains networks and torch is not installed; install it with: "
-            "python -m pip install 'longtail[neural]'"
+            "python -m pip install 'longtail[neural]'",
+            code="missing_package",
+            name="torch",
         ) from None
-    names = module.data_sets(quick=quick)
-    missing = [why for why in map(why_missing, names) if why is not None]
-    for why in missing if len(missing) < len(names) else ():
-        _log.warning("left out: %s", why)
-    paths: list[Path] = module.run(Path(out_directory), quick=quick)
-    if len(missing) == len(names):
-        written = f"only what needs no data is in {paths[0]}" if paths else "nothing was measured or written"
-        raise Unavailable(f"no data set of the experiment {name} is here; {written}. {'. '.join(missing)}")
-    return paths
+    return experiment

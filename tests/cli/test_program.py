@@ -23,6 +23,7 @@ from longtail.cli.program import COMMANDS
 from longtail.cli.terminal import guarded_streams
 from longtail.printable import json_text
 from longtail.store import inspect_model
+from longtail_papers import Entry
 
 PROGRAM = [sys.executable, "-m", "longtail"]
 
@@ -266,16 +267,13 @@ def test_reproduce_lists_and_runs(longtail: Callable, monkeypatch: pytest.Monkey
         calls.append((name, str(out), quick))
         return [Path(out) / "table.md"]
 
-    monkeypatch.setattr("longtail_papers.NAMES", {"table-1": "Ridge on four data sets"}, raising=False)
-    monkeypatch.setattr("longtail_papers.run", run, raising=False)
+    monkeypatch.setattr("longtail_papers.EXPERIMENTS", {"table-1": Entry("Ridge on four data sets", "")})
+    wrong = longtail("reproduce", "table-9")
+    assert (wrong.code, wrong.err) == (1, "error: there is no experiment 'table-9'; choose from table-1\n")
+    monkeypatch.setattr("longtail_papers.run", run)
     assert "table-1  Ridge on four data sets" in longtail("reproduce").out
     assert longtail("reproduce", "table-1", "--out", "there", "--quick").out == f"{Path('there') / 'table.md'}\n"
     assert calls == [("table-1", "there", True)]
-    wrong = longtail("reproduce", "table-9")
-    assert (wrong.code, wrong.err) == (
-        1,
-        "error: there is nothing called 'table-9' to reproduce; known are table-1\n",
-    )
 
 
 FULL = Path("/dev/full")

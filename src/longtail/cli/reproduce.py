@@ -1,4 +1,4 @@
-"""`longtail reproduce`: the experiments of papers, measured here beside what is published."""
+"""`longtail reproduce`: run the papers' experiments and put the figures beside the published ones."""
 
 from __future__ import annotations
 
@@ -13,24 +13,22 @@ from longtail.errors import InvalidInput
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("-o", "--out", default=".", metavar="DIR", help="Where to write.  [default: here]")
-@click.option("--quick", is_flag=True, help="Smaller settings, to see that it works.")
+@click.option("-o", "--out", default=".", metavar="DIR", help="Folder for the results.  [default: here]")
+@click.option("--quick", is_flag=True, help="Run a small version, to see that it works.")
 def command(name: str | None, out: str, quick: bool) -> None:
-    """Repeat the experiments called NAME; without NAME, list what there is.
+    """Run the experiment NAME; without NAME, list the experiments.
 
-    Tables and pictures are written to DIR: what was measured here beside what is published or, where that is not
-    available to us, beside our own earlier runs. Data sets that are not here are left out and named; without any of
-    them the command fails.
+    Tables and pictures are written to DIR. They show the measured figures beside the published ones or, where those
+    are not available to us, beside our own earlier runs. Data sets that are not installed are left out and named; if
+    none is installed, the command fails.
     """
-    recipes: Any = import_module("longtail_papers")
+    papers: Any = import_module("longtail_papers")
     if name is None:
         from longtail.cli.tables import show, simple_table
 
-        show(simple_table(["name", "what"], [[key, what] for key, what in recipes.NAMES.items()]))
+        show(simple_table(["name", "what"], [[key, entry.line] for key, entry in papers.EXPERIMENTS.items()]))
         return
-    if name not in recipes.NAMES:
-        raise InvalidInput(f"there is nothing called {name!r} to reproduce; known are {', '.join(recipes.NAMES)}")
     if Path(out).exists() and not Path(out).is_dir():
-        raise InvalidInput(f"{out} is a file; give a folder to write to")
-    for path in recipes.run(name, out, quick=quick):
+        raise InvalidInput(f"{out} is a file; give a folder to write to", path=out)
+    for path in papers.run(name, out, quick=quick):
         click.echo(str(path))

@@ -1,4 +1,4 @@
-"""The benchmark data sets as experiments use them: both parts, scaled, and judged by one set of metrics."""
+"""The benchmark data sets as experiments use them: both parts, scaled, and judged by the same metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from longtail.metrics import inverse_propensity, precision_at_k, propensity_cons
 from longtail.text import RowScaling
 
 KS = (1, 3, 5)
-METRICS = (*(f"P@{k}" for k in KS), *(f"PSP@{k}" for k in KS))
+PRECISIONS = tuple(f"P@{k}" for k in KS)
+METRICS = (*PRECISIONS, *(f"PSP@{k}" for k in KS))
 SCALINGS = {
     "as published": RowScaling(log=False, unit=False),
     "rows normalised": RowScaling(log=False, unit=True),
@@ -26,7 +27,7 @@ SCALINGS = {
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A data set with features, both parts."""
+    """The training and test rows of a data set with features."""
 
     name: str
     train: Corpus
@@ -42,12 +43,12 @@ class Benchmark:
         return inverse_propensity(self.train.label_counts, self.train.n_rows, a=a, b=b)
 
     def features(self, scaling: str) -> tuple[Any, Any]:
-        """The training and the test rows, scaled as `SCALINGS` says."""
+        """The training and test rows, scaled as `SCALINGS` says."""
         scale = SCALINGS[scaling]
         return scale.fit_transform(self.train.features), scale.transform(self.test.features)
 
     def with_frequent_labels(self, most: int) -> Benchmark:
-        """The same rows with only the `most` labels of the most training rows, in training and test."""
+        """The same rows with only the `most` labels that have the most training rows."""
         if self.train.n_labels <= most:
             return self
         chosen = np.sort(np.argsort(-self.train.label_counts, kind="stable")[:most])
@@ -56,13 +57,17 @@ class Benchmark:
 
     def judge(self, top_labels: Array) -> dict[str, float]:
         """The metrics of rankings of the test rows, in percent."""
-        truth = self.test.labels
-        precision = {f"P@{k}": 100 * precision_at_k(truth, top_labels, k) for k in KS}
-        return precision | {f"PSP@{k}": 100 * psp_at_k(truth, top_labels, k, self.inverse_propensity) for k in KS}
+        truth, weights = self.test.labels, self.inverse_propensity
+        return precisions(truth, top_labels) | {f"PSP@{k}": 100 * psp_at_k(truth, top_labels, k, weights) for k in KS}
+
+
+def precisions(truth: Any, top_labels: Array) -> dict[str, float]:
+    """P@k of rankings, in percent."""
+    return {f"P@{k}": 100 * precision_at_k(truth, top_labels, k) for k in KS}
 
 
 def load_benchmarks(names: tuple[str, ...]) -> list[Benchmark]:
-    """Those of the data sets that are here."""
+    """Load the data sets that are installed."""
     return [
         Benchmark(name, load_data_set(name, "train"), load_data_set(name, "test"))
         for name in names
@@ -71,16 +76,10 @@ def load_benchmarks(names: tuple[str, ...]) -> list[Benchmark]:
 
 
 def why_missing(name: str) -> str | None:
-    """None where both parts of a data set are here; else where they were looked for and how to get them."""
+    """None if both parts of a data set are installed; otherwise where they were looked for and how to get them."""
     try:
         part_files(name, "train")
         part_files(name, "test")
     except Unavailable as error:
         return str(error)
     return None
-
-
-def left_out(names: tuple[str, ...]) -> str:
-    """A sentence for a report on those of the data sets that are not here; nothing where all are."""
-    missing = ", ".join(data_set(name).title for name in names if why_missing(name) is not None)
-    return f" Left out, because not found in `$LONGTAIL_DATA`, the cache or the system: {missing}." if missing else ""

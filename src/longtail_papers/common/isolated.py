@@ -1,6 +1,6 @@
-"""Calls in a process of their own, where time and peak memory belong to the call alone.
+"""Calls in their own process, so that time and peak memory belong to the call alone.
 
-The measured function lives in a module of the package, takes and returns plain JSON values, and measures with `Peak`.
+The called function lives in a module of a package, takes and returns plain JSON values, and measures with `Peak`.
 """
 
 from __future__ import annotations
@@ -11,19 +11,23 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Self
 
 from longtail.errors import Unavailable
+from longtail.parallel import count_cores
 from longtail.processes import isolated_python
+from longtail.progress import task
 
-# A process starts with the peak of the one that started it (on Linux), so a bare interpreter stands in between.
+# On Linux a process starts with the peak memory of its parent, so a bare interpreter stands in between.
 _LAUNCHER = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
 _CHILD = "from longtail_papers.common.isolated import main; main()"
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 def call_isolated(function: str, *, environment: Mapping[str, str] | None = None, **arguments: Any) -> Any:
-    """Call ``package.module:function`` in a fresh interpreter, with these variables of the environment set.
+    """Call ``package.module:function`` in a fresh interpreter, with additional environment variables.
 
     Examples
     --------
@@ -39,17 +43,41 @@ def call_isolated(function: str, *, environment: Mapping[str, str] | None = None
         env={**os.environ, **(environment or {})},
     )
     if done.returncode:
-        raise Unavailable(
-            f"{function} failed in a process of its own (status {done.returncode}): {done.stderr.strip()}"
-        )
+        raise Unavailable(f"{function} failed in its own process (status {done.returncode}): {done.stderr.strip()}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def call_side_by_side(function: str, arguments: Sequence[Mapping[str, Any]], description: str) -> None:
+    """Make several isolated calls at once, as many as there are cores, each with one thread.
+
+    Several threads slow small networks down. Calls with one thread each keep every core busy, and their results do
+    not depend on the number of cores. The calls leave their results in files.
+
+    Parameters
+    ----------
+    function : str
+        ``package.module:function``.
+    arguments : sequence of mappings
+        The arguments of each call; put the longest calls first.
+    description : str
+        Shown with the progress.
+    """
+    with task(description, total=len(arguments)) as advance:
+        pool = ThreadPoolExecutor(min(len(arguments), count_cores()))
+        try:
+            calls = [pool.submit(call_isolated, function, environment=_ONE_THREAD, **each) for each in arguments]
+            for call in as_completed(calls):
+                call.result()
+                advance(1)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 class Peak:
     """Time and growth of resident memory inside a ``with`` block.
 
-    The growth is from what the process holds at the start of the block to the largest it has held by its end, as the
-    system counts it. Where the process had held more before the block, the growth is only a bound from above.
+    The growth is the difference between the resident memory at the start of the block and the peak of the process at
+    its end. If the process had used more memory before the block, the growth is an upper bound.
     """
 
     seconds: float
@@ -83,6 +111,6 @@ def _peak_resident() -> int:
 
 
 def main() -> None:
-    """Be the child: call what the arguments name and print the answer."""
+    """The child process: call the function that the arguments name and print its result."""
     module, _, name = sys.argv[1].partition(":")
     print(json.dumps(getattr(importlib.import_module(module), name)(**json.loads(sys.argv[2]))))

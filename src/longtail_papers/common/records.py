@@ -1,6 +1,6 @@
-"""What trainings of an experiment led to, in a file beside its results.
+"""Records of an experiment's trainings, in a file beside its results.
 
-A record is measured once for its settings, so that a run that was interrupted goes on where it stopped.
+A record is measured once for its settings, so an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -8,12 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import longtail
 from longtail.data.sets.cache import written_whole
 from longtail.errors import InvalidInput
 from longtail.progress import stage
@@ -24,21 +21,21 @@ Figures = dict[str, float]
 
 
 class Records(Generic[Record]):
-    """Records of one kind by the settings they were measured with.
-
-    What was measured with other settings or by other code is measured anew.
+    """Records of one kind, by the settings they were measured with.
 
     Parameters
     ----------
     path : path
         Need not exist.
     kind : callable
-        Makes a record from its parts as named arguments: a dataclass of plain values, or `dict`.
+        Makes a record from its fields as named arguments: a dataclass of plain values, or `dict`.
+    code : str
+        A digest of the code that measures. Records of other code are forgotten.
 
     Attributes
     ----------
     kept : int
-        Records that the file had before.
+        The number of records that the file already had.
 
     Examples
     --------
@@ -51,39 +48,34 @@ class Records(Generic[Record]):
     True
     """
 
-    def __init__(self, path: Path, kind: Callable[..., Record]) -> None:
+    def __init__(self, path: Path, kind: Callable[..., Record], code: str = "") -> None:
         self.path = path
+        self._code = code
         self._known: dict[str, Record] = {}
         if path.is_file():
             try:
                 content = json.loads(path.read_text(encoding="utf-8"))
-                if content["code"] == code_digest():
+                if content["code"] == code:
                     self._known = {_key(each["settings"]): kind(**each["found"]) for each in content["records"]}
             except (ValueError, KeyError, TypeError) as error:
                 raise InvalidInput(
-                    f"{path} does not hold records of an experiment as this version keeps them: {error!r}; remove it "
-                    "to measure anew"
+                    f"{path} does not hold records of an experiment in this version's format: {error!r}; delete it to "
+                    "measure again",
+                    path=path,
                 ) from None
         self.kept = len(self._known)
 
-    @classmethod
-    def of(cls, directory: Path, name: str, kind: Callable[..., Record], *, quick: bool) -> Records[Record]:
-        """The records of the experiment `name`.
-
-        The small version has a file of its own: its figures must never stand in for those of the full one.
-        """
-        return cls(directory / f"{name}-{'quick' if quick else 'runs'}.json", kind)
-
     def measured(self, settings: Mapping[str, Any], measure: Callable[[], Record], title: str = "") -> Record:
-        """The record of these settings, or what `measure` finds now.
+        """Return the record of these settings; measure it if there is none.
 
         Parameters
         ----------
         settings : mapping
-            All that the record depends on, as plain values; their order does not matter.
+            Everything the record depends on, as plain values, in any order.
         measure : callable
+            Returns the record.
         title : str
-            Of the progress while it is measured; the settings unless told.
+            Shown with the progress while it is measured; by default the settings.
         """
         key = _key(settings)
         if key not in self._known:
@@ -95,31 +87,22 @@ class Records(Generic[Record]):
 
     def _write(self) -> None:
         records = [{"settings": json.loads(key), "found": _parts(record)} for key, record in self._known.items()]
-        text = json.dumps({"code": code_digest(), "records": records}, indent=1)
+        text = json.dumps({"code": self._code, "records": records}, indent=1)
         with written_whole(self.path) as file:
             file.write(f"{text}\n".encode())
 
 
 def about(records: Sequence[Records[Any]]) -> str:
-    """What readers of the results have to know of the files, in two sentences or three."""
+    """What readers of the results need to know about the record files; empty if there are none."""
+    if not records:
+        return ""
     names = ", ".join(f"`{each.path.name}`" for each in records)
     text = (
-        f"Trainings are kept in {names}: a run that was interrupted goes on where it stopped, and removing what is "
-        "kept measures everything anew."
+        f"Trainings are recorded in {names}: an interrupted run continues where it stopped. Delete them to measure "
+        "everything again."
     )
     kept = sum(each.kept for each in records)
-    return f"{text} Trainings kept there from before this run: {kept}." if kept else text
-
-
-@cache
-def code_digest() -> str:
-    """A digest of the package's code: a figure is only as old as the code that measured it."""
-    root = Path(longtail.__file__).parent
-    digest = blake2b(digest_size=8)
-    for path in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".cpp", ".h")):
-        digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return f"{text} Trainings recorded before this run: {kept}." if kept else text
 
 
 def _key(settings: Mapping[str, Any]) -> str:

@@ -1,7 +1,6 @@
-"""What an experiment found, as Markdown for people and JSON for programs.
+"""The results of an experiment, as Markdown for people and JSON for programs.
 
-`Results` holds the sections of one experiment and rewrites its files whenever a section is put, so that they are
-whole at any moment.
+`Results` rewrites both files whenever a section is added, so they are complete at any moment.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; `format` is how Python writes its numbers, as ".2f"."""
+    """A column of a table; `format` is a Python format for its numbers, such as ".2f"."""
 
     name: str
     format: str = ""
@@ -35,7 +34,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under named columns; None is a cell without a value.
+    """Rows of cells under named columns; None is an empty cell.
 
     Examples
     --------
@@ -55,11 +54,11 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise InvalidInput(
-                    f"table {self.title!r}: a row of {len(row)} cells under {len(self.columns)} columns: {row}"
+                    f"table {self.title!r}: a row has {len(row)} cells for {len(self.columns)} columns: {row}"
                 )
 
     def to_markdown(self) -> str:
-        """The table as aligned Markdown, numbers to the right."""
+        """The table as aligned Markdown, with numbers on the right."""
         cells = [[_write(cell, column) for cell, column in zip(row, self.columns, strict=True)] for row in self.rows]
         widths = [
             max([3, len(column.name), *(len(row[place]) for row in cells)]) for place, column in enumerate(self.columns)
@@ -93,7 +92,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 @dataclass(frozen=True)
 class Section:
-    """A part of an experiment: what was done in a few sentences, then its tables and pictures."""
+    """A part of the results: a few sentences on what was measured, then tables and pictures."""
 
     title: str
     text: str
@@ -114,12 +113,12 @@ class Results:
     Parameters
     ----------
     directory : path
-        Made where it does not exist.
+        Created if it does not exist.
     name : str
         The files are ``name.md``, ``name.json`` and the pictures.
     title, introduction : str
     quick : bool
-        Whether this is the small version, which the files then say.
+        Whether this is the small version; the files then say so.
     """
 
     def __init__(self, directory: Path, name: str, title: str, introduction: str, *, quick: bool = False) -> None:
@@ -132,7 +131,7 @@ class Results:
         self._sections: dict[str, Section] = {}
 
     def put(self, section: Section) -> None:
-        """Add a section, or replace the one of the same title by a fuller one, and write all to disk."""
+        """Add a section, or replace the one with the same title, and write everything to disk."""
         self._sections[section.title] = section
         for picture in section.pictures if can_draw() else ():
             with written_whole(self._directory / picture.file_name) as file:
@@ -140,7 +139,7 @@ class Results:
         self._flush()
 
     def finish(self) -> list[Path]:
-        """Mark the results as complete; the paths of all files, of which there are none where nothing was measured."""
+        """Mark the results as complete and return the paths of all files; without sections there are none."""
         if not self._sections:
             return []
         self._finished = True
@@ -157,7 +156,7 @@ class Results:
     def _to_markdown(self) -> str:
         lines = [f"# {self._title}", "", self._introduction, "", _environment_line()]
         if self._quick:
-            lines += ["", "This is the quick version: it shows that everything works; its figures mean little."]
+            lines += ["", "This is the quick version: it shows that everything works, but its figures mean little."]
         if not self._finished:
             lines += ["", "The run has not finished: parts are missing."]
         if not can_draw():

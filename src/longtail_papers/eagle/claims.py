@@ -1,17 +1,15 @@
-"""What the paper claims of EAGLE on EURLex-4K and what is asked of this implementation, held against a run."""
+"""What the paper claims for EAGLE on EURLex-4K, and our own aims, checked against a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from longtail_papers.common.claims import Claim, statements
-from longtail_papers.common.tables import Section
-from longtail_papers.eagle.findings import Findings, Summary
-from longtail_papers.eagle.runs import Grouping
+from longtail_papers.common import Claim, Section, statements
+from longtail_papers.eagle.runs import Findings, Grouping, Summary
 
 Triple = tuple[float, float, float]
 
-# P@1, P@3 and P@5 as published, by the way that follows the paper to the letter.
+# Published P@1, P@3 and P@5, under the way that follows the paper exactly.
 PAPER_ORACLE: Triple = (82.71, 69.42, 58.14)
 _PUBLISHED_WAYS = ("all", "EAGLE-0, argmax", "EAGLE, argmax")
 _PUBLISHED: dict[Grouping, tuple[Triple, Triple, Triple]] = {
@@ -36,14 +34,14 @@ _AUTO_WITHIN = 1.0
 
 
 def claims(findings: Findings) -> Iterator[Section]:
-    """A section that says which claims hold, by means over the seeds that are done."""
+    """A section that says which claims hold, by means over the seeds so far."""
     made = [
         claim
         for grouping, ways in findings.ways.items()
         for claim in _claims_of(grouping, ways, PAPER[grouping]["EAGLE, argmax"][0])
     ]
     if made:
-        note = "A best way is the best on the test rows, which flatters it; auto does not look at them."
+        note = "The best way is the best on the test rows, which flatters it; auto does not use them."
         yield statements(made, f"By mean P@1 over {_seeds_of(findings)}", note)
 
 
@@ -54,7 +52,7 @@ def _seeds_of(findings: Findings) -> str:
 
 
 def _claims_of(grouping: Grouping, ways: dict[str, Summary], published: float) -> Iterator[Claim]:
-    score = {name: summary.means["P@1"] for name, summary in ways.items()}
+    score = {name: summary.mean("P@1") for name, summary in ways.items()}
     if grouping.kind == "random":
         bar = published - _WITHIN
         statement = f"{grouping.name}: EAGLE, argmax is at least {bar:.2f} (paper {published:.2f} less {_WITHIN:g})"

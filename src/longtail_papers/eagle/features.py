@@ -1,4 +1,4 @@
-"""EAGLE on the same groups with plain features and with features weighted by idf: similarities are only as good."""
+"""EAGLE on the same groups with plain features and with features weighted by idf."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from longtail.text import RowScaling
-from longtail_papers.common.benchmarks import Benchmark
-from longtail_papers.common.records import Records
-from longtail_papers.common.tables import Cell, Column, Section, Table
-from longtail_papers.eagle.findings import Findings
-from longtail_papers.eagle.runs import ORACLE, PRECISIONS, WAYS, Grouping, Run, measure
+from longtail_papers.common import PRECISIONS, Benchmark, Cell, Column, Records, Section, Table
+from longtail_papers.eagle.runs import ORACLE, WAYS, Findings, Grouping, Run, measure
 
 _GROUPING = Grouping("random", 10)
 _SEED = 0
@@ -36,30 +33,31 @@ def features_matter(benchmarks: list[Benchmark], runs: Records[Run], *, n_trees:
         }
         rows: list[tuple[Cell, ...]] = []
         for name, features in variants.items():
-            suffix = "" if name == "plain" else name
-            measured = measure(
-                *(benchmark, features, [_GROUPING], [_SEED], runs), ways=_WAYS, n_trees=n_trees, feature_name=suffix
+            [done] = measure(
+                *(benchmark, features, [_GROUPING], [_SEED], runs),
+                ways=_WAYS,
+                n_trees=n_trees,
+                feature_name="" if name == "plain" else name,
             )
-            [done] = measured
             findings = Findings.of(done, [_GROUPING])
             ways = {ORACLE: findings.oracle, **findings.ways[_GROUPING]}
             for way, summary in ways.items():
-                rows.append((name, way, *(summary.means[metric] for metric in PRECISIONS), summary.placed))
-            gain = ways["EAGLE, argmax"].means["P@1"] - ways["EAGLE-0, argmax"].means["P@1"]
+                rows.append((name, way, *map(summary.mean, PRECISIONS), summary.placed))
+            gain = ways["EAGLE, argmax"].mean("P@1") - ways["EAGLE-0, argmax"].mean("P@1")
             gains.append(f"{gain:+.2f} on {benchmark.title} with {name} features")
         tables.append(Table(f"{benchmark.title}, {_GROUPING.name}", columns, rows))
         yield Section(
             "Features",
-            "EAGLE compares rows with label vectors, so what it finds depends on the features. The same groups with "
-            "rows of length 1 as published (plain), and with every feature first multiplied by ln(rows / (1 + those "
-            f"with it)) of the training rows. EAGLE against EAGLE-0, points of P@1: {'; '.join(gains)}. One seed: "
-            "differences of half a point may be chance.",
+            "EAGLE compares rows with label vectors, so its result depends on the features. The same groups are used "
+            "with rows of length 1 as published (plain), and with every feature first multiplied by ln(training rows / "
+            f"(1 + those that have it)). Points of P@1 that EAGLE gains over EAGLE-0: {'; '.join(gains)}. With one "
+            "seed, differences of half a point may be chance.",
             list(tables),
         )
 
 
 def weighted_by_idf(train: Any, test: Any) -> tuple[Any, Any]:
-    """Both parts with features multiplied by ln(n / (1 + rows that have it)), at least 0, and rows of length 1.
+    """Multiply each feature by ln(n / (1 + rows that have it)), at least 0, and scale rows to length 1.
 
     Examples
     --------

@@ -1,11 +1,10 @@
-"""`reproduce miml`: labels of single images, learned from those of bags of images (Shen et al., ICML 2020, table 3)."""
+"""`reproduce miml`: labels of single images, learned from bags of images (Shen et al., ICML 2020, table 3)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -30,11 +29,19 @@ from longtail.neural import (
 from longtail.neural.encoders import Dense
 from longtail.pictures import Line, Panel, Picture
 from longtail.progress import task
-from longtail_papers.common.benchmarks import left_out, why_missing
-from longtail_papers.common.claims import Claim, Spread, statements
-from longtail_papers.common.records import Figures, Records, about
-from longtail_papers.common.side_by_side import measure_parts
-from longtail_papers.common.tables import Cell, Column, Results, Section, Table
+from longtail_papers.common import (
+    Cell,
+    Claim,
+    Column,
+    Context,
+    Experiment,
+    Figures,
+    Records,
+    Section,
+    Spread,
+    Table,
+    why_missing,
+)
 
 _NAMES = ("mnist", "fashion-mnist")
 _HIDDEN, _CONCEPTS = 256, 5
@@ -51,22 +58,11 @@ _PAPER = {
     ("fashion-mnist", 4): (84.70, 84.89, 85.09),
     ("fashion-mnist", 50): (19.00, 27.62, 28.65),
 }
-_INTRODUCTION = (
-    "Images are put into bags at random, and only the labels of a bag are known; the network is then asked for the "
-    "label of single test images (Shen et al., ICML 2020, table 3). Features are the 784 pixels less the mean of the "
-    "training images. The network is one layer of 256, then five concepts for each label, of which the best "
-    "counts, and the best instance of the bag. EAGLE-0 and EAGLE multiply the scores of a bag with the soft "
-    "assignments of its instances to label vectors, plain means or group-robust ones. The paper leaves open how labels "
-    "that occur several times in a bag enter the loss: `set` trains on whether a bag has a label, `proportion` on the "
-    "share of its images that have it, both by binary cross-entropy. Scores are rectified, as in the paper, for `set` "
-    "alone: a rectified score is at least an even chance, which hardly any share of a bag is. Single images do not "
-    "see the mask: what it changes, it changes in training."
-)
 
 
 @dataclass(frozen=True)
 class Images:
-    """Centred pixels and classes of a data set, the training images without those that settings are chosen by."""
+    """Centred pixels and classes of a data set: training, validation and test images."""
 
     name: str
     pixels: Array
@@ -92,7 +88,7 @@ class Images:
 
 @dataclass(frozen=True)
 class Bagged:
-    """Training images in bags, and what is known of the bags."""
+    """Training images in bags, and the label counts of the bags."""
 
     images: Images
     groups: Any
@@ -107,7 +103,7 @@ class Bagged:
 
     @cached_property
     def vectors(self) -> dict[str, Array]:
-        """Label vectors of each mask."""
+        """The label vectors of each mask."""
         found = {}
         for way, n_iter in (("EAGLE-0", 0), ("EAGLE", 20)):
             vectors = GroupRobustLabelVectors(n_iter).fit(self.images.pixels, self.groups, self.counts).label_vectors_
@@ -122,7 +118,7 @@ class Bagged:
 
 @dataclass(frozen=True)
 class Training:
-    """How a network is trained; a seed serves for the bags and for the network."""
+    """How a network is trained; the seed is used for the bags and the network."""
 
     targets: str
     way: str
@@ -133,71 +129,46 @@ class Training:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is chosen by the validation images: the learning rate for all ways, the hardness for each mask."""
+    """The settings chosen on the validation images: one learning rate, and the hardness of each mask."""
 
     learning_rate: float
     taus: dict[str, float]
 
 
-def data_sets(*, quick: bool) -> tuple[str, ...]:
-    """The data sets that are measured on, where they are here."""
-    return _NAMES
-
-
-def run(out_directory: Path, *, quick: bool = False) -> list[Path]:
-    """Write ``miml.md``, ``miml.json``, records of trainings and pictures; see `longtail_papers.run`."""
-    here = [name for name in _NAMES if why_missing(name) is None]
-    introduction = f"{_INTRODUCTION} {about([_records(out_directory, name, quick) for name in _NAMES])}"
-    introduction += left_out(_NAMES)
-    results = Results(out_directory, "miml", "Labels of bags of images", introduction, quick=quick)
-    if not quick and here:
-        measure_parts("longtail_papers.eagle.miml:measure", here, out_directory)
-    claims: list[Claim] = []
-    for name in here:
-        for section in _sections(name, _records(out_directory, name, quick), claims, quick):
-            results.put(section)
-    if claims:
-        results.put(statements(claims))
-    return [*results.finish(), *(_records(out_directory, name, quick).path for name in here)]
-
-
-def measure(part: str, directory: str) -> None:
-    """Train all networks on the images called `part`."""
-    for _ in _sections(part, _records(Path(directory), part, quick=False), [], quick=False):
-        pass
-
-
-def _records(directory: Path, name: str, quick: bool) -> Records[Figures]:
-    return Records.of(directory, f"miml-{name}", dict, quick=quick)
-
-
-def _sections(name: str, records: Records[Figures], claims: list[Claim], quick: bool) -> Iterator[Section]:
-    images = Images.load(name, 4_000 if quick else None)
-    seeds = _SEEDS[:1] if quick else _SEEDS
+def image_sections(name: str, context: Context) -> Iterator[Section]:
+    """The section of a data set, growing with the bag sizes and targets."""
+    if why_missing(name) is not None:
+        return
+    images = Images.load(name, 4_000 if context.quick else None)
+    records, seeds = context.records(name), _SEEDS[:1] if context.quick else _SEEDS
     found: dict[tuple[int, str], tuple[Choice, dict[str, list[float]]]] = {}
     title = data_set(images.name).title
     n_trainings = len(_SIZES) * len(_TARGETS) * (len(_LEARNING_RATES) + 2 * len(_TAUS) + len(_WAYS) * len(seeds))
     with task(f"bags of {title}", total=n_trainings) as advance:
+
+        def one(bagged: Bagged, training: Training) -> Figures:
+            figures = _measured(bagged, training, records, context.quick)
+            advance(1)
+            return figures
+
         for size in _SIZES:
             bagged = {seed: Bagged.of(images, size, seed) for seed in seeds}
             for targets in _TARGETS:
-                choice = _chosen(bagged[0], targets, records, quick, advance)
+                choice = _chosen(bagged[0], targets, one)
                 accuracies: dict[str, list[float]] = {way: [] for way in _WAYS}
                 for seed in seeds:
                     for way in _WAYS:
-                        tau = choice.taus.get(way, 0.0)
-                        training = Training(targets, way, tau, choice.learning_rate, seed)
-                        accuracies[way].append(_measured(bagged[seed], training, records, quick)["accuracy"])
-                        advance(1)
+                        training = Training(targets, way, choice.taus.get(way, 0.0), choice.learning_rate, seed)
+                        accuracies[way].append(one(bagged[seed], training)["accuracy"])
                 found[size, targets] = choice, accuracies
                 yield _section(images, found, len(seeds))
-    claims += [
+    context.claims += [
         _claim(f"{title}, bags of {size}, {targets}", accuracies) for (size, targets), (_, accuracies) in found.items()
     ]
 
 
 def _claim(where: str, accuracies: dict[str, list[float]]) -> Claim:
-    """The order of the paper's table, where EAGLE-0 and EAGLE may be alike."""
+    """The order of the paper's table, where EAGLE-0 and EAGLE may tie."""
     plain, vectors, robust = (Spread.of(accuracies[way]).mean for way in _WAYS)
     return Claim(
         f"{where}: EAGLE is above Deep-MIML, and not below EAGLE-0",
@@ -206,25 +177,18 @@ def _claim(where: str, accuracies: dict[str, list[float]]) -> Claim:
     )
 
 
-def _chosen(bagged: Bagged, targets: str, records: Records[Figures], quick: bool, advance: Any) -> Choice:
-    """The learning rate by the plain network, as in the paper, then the hardness of each mask with that rate."""
+def _chosen(bagged: Bagged, targets: str, measure: Callable[[Bagged, Training], Figures]) -> Choice:
+    """Choose the learning rate by the plain network, as in the paper, then the hardness of each mask at that rate."""
 
     def validated(way: str, tau: float, rate: float) -> float:
-        found = _measured(bagged, Training(targets, way, tau, rate, 0), records, quick)
-        advance(1)
-        return found["validation"]
+        return measure(bagged, Training(targets, way, tau, rate, 0))["validation"]
 
-    rates = {rate: validated("Deep-MIML", 0.0, rate) for rate in _LEARNING_RATES}
-    rate = max(rates, key=lambda each: rates[each])
-    taus = {}
-    for way in _WAYS[1:]:
-        judged = {tau: validated(way, tau, rate) for tau in _TAUS}
-        taus[way] = max(judged, key=lambda each: judged[each])
-    return Choice(rate, taus)
+    rate = max(_LEARNING_RATES, key=lambda rate: validated("Deep-MIML", 0.0, rate))
+    return Choice(rate, {way: max(_TAUS, key=lambda tau: validated(way, tau, rate)) for way in _WAYS[1:]})
 
 
 def _measured(bagged: Bagged, training: Training, records: Records[Figures], quick: bool) -> Figures:
-    """How good the weights of the best epoch are on validation and test images, in percent."""
+    """Accuracy of the weights of the best epoch on validation and test images, in percent."""
     images = bagged.images
     epochs = 2 if quick else _epochs(bagged.size)
 
@@ -290,10 +254,10 @@ def _section(images: Images, found: dict[tuple[int, str], tuple[Choice, dict[str
             cells: tuple[Cell, ...] = (size, targets, way, paper, mean, deviation, mean - plain)
             rows.append((*cells, choice.learning_rate, choice.taus.get(way)))
     text = (
-        f"{len(images.pixels):,} training images in bags; {_VALIDATION:,} others choose the learning rate (by "
-        "Deep-MIML, for all), the hardness tau of each mask and the epoch. Accuracy on "
-        f"{len(images.test[0]):,} single test images in percent, mean of {n} seeds, ± their standard deviation; "
-        "a seed serves for the bags and for the network."
+        f"{len(images.pixels):,} training images in bags. {_VALIDATION:,} validation images choose the learning rate "
+        "(by Deep-MIML, for all networks), the hardness tau of each mask and the epoch. Accuracy on "
+        f"{len(images.test[0]):,} single test images in percent, mean of {n} seeds, ± the standard deviation; a seed "
+        "is used for the bags and for the network."
     )
     panels = []
     for targets in _TARGETS:
@@ -307,3 +271,24 @@ def _section(images: Images, found: dict[tuple[int, str], tuple[Choice, dict[str
         panels.append(Panel(f"{title}, {targets}", "images in a bag", "accuracy, percent", lines, x_ticks=_SIZES))
     picture = Picture(f"miml-{images.name}.png", f"Accuracy on single images of {title}", [panels])
     return Section(title, text, [Table(f"{title}: accuracy", columns, rows)], [picture])
+
+
+EXPERIMENT = Experiment(
+    name="miml",
+    module=__name__,
+    title="Labels of bags of images",
+    introduction=(
+        "Images are put into bags at random, and only the labels of a bag are known. The network then predicts the "
+        "label of single test images (Shen et al., ICML 2020, table 3). Features are the 784 pixels minus the mean of "
+        "the training images. The network has one layer of 256 and five concepts for each label; the best concept and "
+        "the best instance of the bag count. EAGLE-0 and EAGLE multiply the scores of a bag by the soft assignments "
+        "of its instances to label vectors, plain means or group-robust ones. The paper does not say how labels that "
+        "occur several times in a bag enter the loss: `set` trains on whether a bag has a label, `proportion` on the "
+        "share of its images that have it, both by binary cross-entropy. Scores are rectified, as in the paper, for "
+        "`set` only: a rectified score is a probability of at least one half, and few labels have such a share of a "
+        "bag. The mask is used in training only, not for single images."
+    ),
+    data_sets=_NAMES,
+    sections=tuple(partial(image_sections, name) for name in _NAMES),
+    parts={name: partial(image_sections, name) for name in _NAMES},
+)

@@ -1,9 +1,10 @@
-"""Learning from labels of groups, measured: one record for each grouping, seed and way to place labels."""
+"""Trainings on labels of groups: one record for each grouping, seed and strategy, and their means over seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Literal, Self
@@ -13,15 +14,12 @@ import numpy as np
 from longtail.aggregated import AggregatedClassifier, aggregate_labels, clustered_groups, random_groups
 from longtail.progress import task
 from longtail.trees import LabelTree
-from longtail_papers.common.benchmarks import KS, Benchmark
-from longtail_papers.common.records import Records
-
-PRECISIONS = tuple(f"P@{k}" for k in KS)
+from longtail_papers.common import PRECISIONS, Benchmark, Records, Spread
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """How rows are put into groups: at random by the size of a group, or by clustering by its depth."""
+    """How rows are grouped: at random with a group size, or by clustering to a depth."""
 
     kind: Literal["random", "clustered"]
     amount: int
@@ -38,12 +36,12 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to learn from labels of groups, as `AggregatedClassifier` knows it."""
+    """Parameters of `AggregatedClassifier`."""
 
     name: str
     strategy: str
     rule: str = "joint"
-    once: bool = False  # measured with the first seed only: it trains all others
+    once: bool = False  # measured with the first seed only, because it trains all the others
 
 
 ORACLE = "oracle"
@@ -61,18 +59,18 @@ WAYS = (
 
 @dataclass(frozen=True)
 class Run:
-    """What one training led to.
+    """The result of one training.
 
     Parameters
     ----------
     data_set, grouping, seed, way
-        What was measured; the oracle has no grouping.
+        What was trained; the oracle has no grouping.
     precision : dict
         P@k on the test rows, in percent.
     placed : float
         Share of the labels trained on that are true, in percent.
     chosen : str
-        The strategy that was followed.
+        The strategy that was used.
     """
 
     data_set: str
@@ -85,7 +83,7 @@ class Run:
 
 
 class TreeTrainedOnce(LabelTree):
-    """A label tree that gives back the model it has where it is trained on the same rows and labels again."""
+    """A label tree that returns its earlier model when it is trained on the same rows and labels again."""
 
     _trained: dict[bytes, LabelTree]
 
@@ -93,7 +91,7 @@ class TreeTrainedOnce(LabelTree):
         return self
 
     def fit(self, X: Any, Y: Any) -> LabelTree:
-        """A trained tree, which is not this one."""
+        """Return a trained `LabelTree`, which is another object."""
         digest = blake2b(repr((X.shape, Y.shape)).encode(), digest_size=16)
         for part in (X.indptr, X.indices, X.data, Y.indptr, Y.indices):
             digest.update(np.ascontiguousarray(part).view(np.uint8).data)
@@ -116,9 +114,9 @@ def measure(
     n_trees: int = 3,
     feature_name: str = "",
 ) -> Iterator[list[Run]]:
-    """Train in every way on every grouping; all records so far after each grouping.
+    """Train in every way on every grouping; yield all records so far after each grouping.
 
-    Seeds come one after the other, so that an early end leaves every grouping measured rather than few of them well.
+    Seeds come one after the other, so an interrupted run has measured every grouping rather than a few of them well.
 
     Parameters
     ----------
@@ -126,12 +124,12 @@ def measure(
     features : pair of csr_array
         Scaled training and test rows.
     groupings, seeds, ways
-        A seed serves for the grouping, the tree and the division of groups alike.
+        A seed is used for the grouping, the tree and the division of groups.
     runs : Records
-        Where records are kept and found again.
+        The records kept so far.
     n_trees : int
     feature_name : str
-        Told apart in the records where other features of the same data set are measured.
+        Distinguishes other features of the same data set in the records.
     """
     groupings, seeds, ways = list(groupings), list(seeds), list(ways)
     title = f"{benchmark.name} {feature_name}".strip()
@@ -155,10 +153,7 @@ def _amount(n_seeds: int, n_groupings: int, ways: list[Way]) -> int:
 
 
 class _Aggregated:
-    """Rows in groups of one seed, made when they are first wanted.
-
-    The models that were trained are kept while they may be wanted again, which ends with the grouping.
-    """
+    """Rows grouped with one seed, and the trees trained on them; groups are made on first use."""
 
     def __init__(
         self, benchmark: Benchmark, features: tuple[Any, Any], title: str, grouping: Grouping, seed: int, n_trees: int
@@ -203,7 +198,7 @@ def _judged(benchmark: Benchmark, test: Any, model: Any, labels: Any) -> tuple[d
 
 
 def true_share(labels: Any, truth: Any) -> float:
-    """The share of pairs of row and label that are true, in percent.
+    """The percentage of row-label pairs that are true.
 
     Examples
     --------
@@ -215,9 +210,54 @@ def true_share(labels: Any, truth: Any) -> float:
 
 
 def _settings(title: str, grouping: str, seed: int, way: str, *estimators: Any) -> dict[str, Any]:
-    """All that a record depends on: what was measured, and every parameter besides the number of processes."""
+    """Everything a record depends on: what was trained, and every parameter except the number of processes."""
     parameters = [
         {name: value for name, value in estimator.get_params(deep=False).items() if name not in ("estimator", "n_jobs")}
         for estimator in estimators
     ]
     return {"data": title, "grouping": grouping, "seed": seed, "way": way, "parameters": parameters}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The runs of one way on one grouping, summarised over seeds."""
+
+    seeds: int
+    precision: dict[str, Spread]
+    placed: float
+    chosen: str
+
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> Summary:
+        counts = Counter(run.chosen for run in runs)
+        return cls(
+            len(runs),
+            {name: Spread.of(run.precision[name] for run in runs) for name in PRECISIONS},
+            Spread.of(run.placed for run in runs).mean,
+            ", ".join(f"{name} ({count})" if len(counts) > 1 else name for name, count in counts.most_common()),
+        )
+
+    def mean(self, metric: str) -> float:
+        return self.precision[metric].mean
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Summaries of the oracle, and of each grouping and way."""
+
+    oracle: Summary
+    ways: dict[Grouping, dict[str, Summary]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, runs: Sequence[Run], groupings: Sequence[Grouping]) -> Findings:
+        found: dict[tuple[str, str], list[Run]] = {}
+        for run in runs:
+            found.setdefault((run.grouping, run.way), []).append(run)
+        ways = {
+            grouping: {way.name: Summary.of(found[key]) for way in WAYS if (key := (grouping.name, way.name)) in found}
+            for grouping in groupings
+        }
+        return cls(Summary.of(found["", ORACLE]), {grouping: each for grouping, each in ways.items() if each})
+
+    def of_kind(self, kind: str) -> dict[Grouping, dict[str, Summary]]:
+        return {grouping: each for grouping, each in self.ways.items() if grouping.kind == kind}

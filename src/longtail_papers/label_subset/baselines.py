@@ -1,7 +1,7 @@
-"""Earlier ways to learn fewer targets than there are labels, as the paper compares them, each in its plainest form.
+"""Earlier methods that learn fewer targets than labels, which the paper compares with, each in its simplest form.
 
-All regress by ridge on centred features and labels through one eigendecomposition (`Regression`), which serves every
-method and every alpha; what differs is the few targets they regress on and how these become scores of all labels.
+All of them fit ridge to centred features and labels through one eigendecomposition (`Regression`), which serves every
+method and every alpha. They differ in the targets and in how these are decoded to scores of all labels.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from longtail.ridge import Problem, Spectral, column_sums
 from longtail.validation import as_features, as_labels
 
 _ROWS = 1024
-_FEW_OF = 8  # a share of all eigenvectors below which they are found one by one
-_LEAST = 1e-10  # of a matrix of counts, relative to its largest eigenvalue: what is rounding
+_FEW_OF = 8  # Lanczos is used for fewer than an eighth of the eigenvectors
+_LEAST = 1e-10  # relative to the largest eigenvalue; smaller ones are rounding errors
 
 
 class Ranker(Protocol):
@@ -34,7 +34,7 @@ class Regression:
     Parameters
     ----------
     X : sparse matrix or array of shape (n_rows, n_features)
-        Wants few features.
+        Should have few features.
     Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
 
     Examples
@@ -50,7 +50,7 @@ class Regression:
         problem = Problem.build(self.X, self.Y, fit_intercept=True)
         self.mean, self.label_mean = (column_sums(matrix) / problem.n_rows for matrix in (self.X, self.Y))
         self._spectral = Spectral(problem, "primal", None)
-        # X'Y of the centred matrices, of which every target below is a combination: targets are Y times something.
+        # X'Y of the centred matrices. All targets below are linear in Y, so they need nothing else.
         self.cross = problem.right("primal", slice(0, self.Y.shape[1]), np.float64).T
 
     def weights(self, cross: Array, alpha: float | Array) -> Array:
@@ -92,8 +92,8 @@ class LowRank:
 def cplst(regression: Regression, n_targets: int, alpha: float) -> LowRank:
     """Conditional principal label space transformation (Chen & Lin, NIPS 2012).
 
-    Labels are projected on the leading eigenvectors V of Y'HY, with H = X(X'X + alpha I)^-1 X': the directions that
-    vary most and that the features can predict. Scores are projected back with V'.
+    Labels are projected on the leading eigenvectors V of Y'HY, with H = X(X'X + alpha I)^-1 X': the directions of
+    large variance that the features can predict. Scores are projected back with V'.
     """
     full = regression.weights(regression.cross, alpha)
     directions = _leading(regression.cross.T @ full, n_targets)
@@ -111,7 +111,7 @@ def ml_cssp(regression: Regression, n_targets: int, alpha: float, seed: int = 0)
     leverage = (_leading(gram, n_targets) ** 2).sum(axis=1)
     drawable = np.flatnonzero(np.diagonal(gram) > 0)
     chances = np.maximum(leverage[drawable], _LEAST)
-    # Drawing again what was drawn before changes nothing, so labels may as well be drawn without replacement.
+    # Drawing a label again changes nothing, so labels can be drawn without replacement.
     count = min(n_targets, len(drawable))
     chosen = np.random.default_rng(seed).choice(drawable, count, replace=False, p=chances / chances.sum())
     centred = gram - Y.shape[0] * np.outer(regression.label_mean, regression.label_mean)
@@ -122,9 +122,9 @@ def ml_cssp(regression: Regression, n_targets: int, alpha: float, seed: int = 0)
 def leml(regression: Regression, n_targets: int, alpha: float, sweeps: int = 15, seed: int = 0) -> LowRank:
     """Low-rank empirical risk minimisation with squared loss (Yu et al., ICML 2014).
 
-    Minimises ||Y - X W H'||^2 + alpha (||W||^2 + ||H||^2) in turns. For H that is ridge on n_targets columns. For W,
-    with H'H = Q diag(s) Q', each column of WQ is ridge of its own with penalty alpha / s: exact, where the original
-    takes steps of conjugate gradients.
+    Minimises ||Y - X W H'||^2 + alpha (||W||^2 + ||H||^2) alternately. H is ridge on n_targets columns. For W, with
+    H'H = Q diag(s) Q', each column of WQ is a ridge problem with penalty alpha / s. It is solved exactly, where the
+    original takes steps of conjugate gradients.
     """
     directions = np.random.default_rng(seed).normal(size=(regression.Y.shape[1], n_targets))
     directions /= np.sqrt(len(directions))
@@ -151,7 +151,7 @@ class Compressed:
     sparsity: int
 
     def predict_topk(self, X: Any, k: int = 5) -> tuple[Array, Array]:
-        """The k labels of each row with the largest decoded values, and these; -1 beyond the decoded labels."""
+        """The k labels of each row with the largest decoded values, and the values; -1 beyond the decoded labels."""
         X = as_features(X, n_features=len(self.mean), owner="Compressed")
         labels = np.full((X.shape[0], k), -1, dtype=np.int64)
         scores = np.full((X.shape[0], k), -np.inf, dtype=np.float32)
@@ -168,7 +168,7 @@ class Compressed:
 def compressed_sensing(
     regression: Regression, n_targets: int, alpha: float, sparsity: int = 10, seed: int = 0
 ) -> Compressed:
-    """Compressed sensing (Hsu et al., NIPS 2009): regress on Y A' for a random A, recover sparse labels from it.
+    """Compressed sensing (Hsu et al., NIPS 2009): regress on Y A' for a random A and recover sparse labels.
 
     Recovery is orthogonal matching pursuit with `sparsity` labels for every row.
     """
@@ -183,7 +183,7 @@ def compressed_sensing(
 def matching_pursuit(projection: Array, targets: Array, sparsity: int) -> tuple[Array, Array]:
     """Labels and values with projection[:, labels] values ~ targets, for all rows of targets at once.
 
-    Label after label, the one whose column fits best what is left; then the values of all are fitted anew.
+    Each step adds the label whose column fits the residual best and refits the values of all chosen labels.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def _leading(matrix: Array, count: int) -> Array:
     count = min(count, size)
     symmetric = (matrix + matrix.T) / 2
     if size > _FEW_OF * count:
-        # Lanczos begins with the same vector each time, so that the same data give the same directions.
+        # A fixed start vector makes Lanczos deterministic.
         values, vectors = eigsh(symmetric, count, which="LA", v0=np.ones(size))
         return np.asarray(vectors[:, np.argsort(-values)])
     _, vectors = linalg.eigh(symmetric, subset_by_index=[size - count, size - 1])

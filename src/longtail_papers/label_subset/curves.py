@@ -1,4 +1,4 @@
-"""How many labels it takes: quality against the size of the subset, and what training costs beside other learners."""
+"""Quality against the size of the subset, and the training cost beside other learners."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from longtail.pictures import Line, Panel, Picture
-from longtail.progress import task
 from longtail.subset import LabelSubsetClassifier
 from longtail.trees import LabelTree
-from longtail_papers.common.tables import Cell, Column, Section, Table
+from longtail_papers.common import Cell, Column, Section, Table, tracked
 from longtail_papers.label_subset.settings import Choice, Labels
 from longtail_papers.label_subset.tables import Prepared
 
@@ -21,7 +20,7 @@ _EQUAL = 0.5  # points of nDCG@5
 
 
 def quality_by_size(prepared: list[Prepared], choices: dict[str, Choice], *, quick: bool) -> Iterator[Section]:
-    """nDCG@5 against the number of labels learned, from 10 to all."""
+    """nDCG@5 against the number of learned labels, from 10 to all."""
     panels: list[Panel] = []
     rows: list[tuple[Cell, ...]] = []
     for data in prepared:
@@ -36,15 +35,11 @@ def quality_by_size(prepared: list[Prepared], choices: dict[str, Choice], *, qui
             "random": Choice("random"),
         }
         lines: dict[str, list[float]] = {name: [] for name in (*ways, "predictable cut, 10 % outliers")}
-        with task(f"quality against size on {data.benchmark.title}", total=len(sizes)) as advance:
-            for size in sizes:
-                for name, choice in ways.items():
-                    lines[name].append(_quality(data, labels, choice, size, 0))
-                lines["predictable cut, 10 % outliers"].append(
-                    _quality(data, labels, ways["predictable cut"], size, 0.1)
-                )
-                rows.append((data.benchmark.title, size, *(values[-1] for values in lines.values())))
-                advance(1)
+        for size in tracked(f"quality against size on {data.benchmark.title}", sizes):
+            for name, choice in ways.items():
+                lines[name].append(_quality(data, labels, choice, size, 0))
+            lines["predictable cut, 10 % outliers"].append(_quality(data, labels, ways["predictable cut"], size, 0.1))
+            rows.append((data.benchmark.title, size, *(values[-1] for values in lines.values())))
         ridge = data.judge(data.ridge().fit(X, Y))[2]
         drawn = [Line(name, sizes, values, style=style) for style, (name, values) in enumerate(lines.items())]
         drawn.append(Line("plain ridge", sizes, [ridge] * len(sizes), style=6, dash="dashed", marked=False))
@@ -52,8 +47,8 @@ def quality_by_size(prepared: list[Prepared], choices: dict[str, Choice], *, qui
         columns = (Column("data set"), Column("labels", ",d"), *(Column(name, ".2f") for name in lines))
         yield Section(
             "Quality against the size of the subset",
-            "nDCG@5 in percent on the test set, ridge with one alpha for all labels that are learned, the others "
-            "decoded by least squares. With all labels in the subset every way is plain ridge.",
+            "nDCG@5 in percent on the test set. Ridge learns the subset with one alpha, and the other labels are "
+            "decoded by least squares. With all labels in the subset every way equals plain ridge.",
             [Table("nDCG@5", columns, list(rows))],
             [Picture("label-subset-size.png", "nDCG@5 against the number of labels learned", [list(panels)])],
         )
@@ -86,29 +81,23 @@ def cost(data: Prepared, *, quick: bool) -> Iterator[Section]:
         tree = LabelSubsetClassifier(ridge, size, "all", LabelTree(), affinity="conditional")
         learners.append((f"subset of {size}, a tree for the outliers", tree))
     measured: list[tuple[str, float, float]] = []
-    with task(f"cost on {data.benchmark.title}", total=len(learners)) as advance:
-        for name, learner in learners:
-            start = time.process_time()
-            learner.fit(X, Y)
-            measured.append((name, time.process_time() - start, data.judge(learner)[2]))
-            advance(1)
+    for name, learner in tracked(f"cost on {data.benchmark.title}", learners):
+        start = time.process_time()
+        learner.fit(X, Y)
+        measured.append((name, time.process_time() - start, data.judge(learner)[2]))
     yield _cost_section(data, measured)
 
 
 def _cost_section(data: Prepared, measured: list[tuple[str, float, float]]) -> Section:
     (_, ridge_time, ridge), (_, tree_time, tree), *subsets = measured
-    columns = (
-        Column("learner"),
-        Column("training, s", ".2f"),
-        Column("of plain ridge", ".2f"),
-        Column("nDCG@5, %", ".2f"),
-    )
+    numbers = ("training, s", "of plain ridge", "nDCG@5, %")
+    columns = (Column("learner"), *(Column(name, ".2f") for name in numbers))
     rows: list[tuple[Cell, ...]] = [
         (name, seconds, seconds / ridge_time, quality) for name, seconds, quality in measured
     ]
     text = (
-        f"Processor time of training over all threads on {data.benchmark.title}, with the "
-        "choice of the subset (conditional affinity, predictability) and the decoder. "
+        f"Processor time of training over all threads on {data.benchmark.title}, including the choice of the subset "
+        "(conditional affinity, predictability) and the decoder. "
     )
     for name, bar, seconds in (("plain ridge", ridge, ridge_time), ("the label tree", tree, tree_time)):
         equal = [(cost, who) for who, cost, quality in subsets if quality >= bar - _EQUAL]
@@ -116,8 +105,8 @@ def _cost_section(data: Prepared, measured: list[tuple[str, float, float]]) -> S
             best, who = min(equal)
             text += (
                 f"The cheapest within {_EQUAL:g} points of {name} is the {who}: {best:.2f} s against {seconds:.2f} s, "
-                f"{best / seconds:.2f} times. "
+                f"a ratio of {best / seconds:.2f}. "
             )
         else:
-            text += f"None comes within {_EQUAL:g} points of {name}. "
+            text += f"No subset comes within {_EQUAL:g} points of {name}. "
     return Section("Training cost", text.rstrip(), [Table(data.benchmark.title, columns, rows)])

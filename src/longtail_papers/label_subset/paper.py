@@ -1,10 +1,10 @@
-"""What the paper reports (Barezi et al., NAACL 2019, supplement), and statements to hold against a run."""
+"""The figures of the paper (Barezi et al., NAACL 2019, supplement), and claims to check against a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from longtail_papers.common.claims import Claim
+from longtail_papers.common import Claim
 
 Triple = tuple[float, float, float]  # nDCG@1, @3 and @5, in percent
 
@@ -12,7 +12,7 @@ ABLATION = ("f_pen", "f_score", "f_pen + a f_score", "+Outliers")
 BASELINES = ("CPLST", "CS", "ML-CSSP", "LEML")
 QUOTED = ("PD-Sparse", "SLEEC", "FastXML")
 
-# Tables 5 and 6: the paper's method is that of "+Outliers" in Table 7, which repeats it with roundings of its own.
+# Tables 5 and 6: the paper's method is "+Outliers" of Table 7, which repeats it with other rounding.
 PROPOSED: dict[str, Triple] = {
     "bibtex": (64.56, 60.11, 62.18),
     "delicious": (65.13, 60.51, 57.12),
@@ -57,7 +57,7 @@ OTHERS: dict[str, dict[str, Triple]] = {
         "FastXML": (71.36, 62.87, 58.06),
     },
 }
-# Table 7. On Delicious the paper gives the same figures for the first two, on EURLex for the first and the third.
+# Table 7. The paper gives the same figures for the first two on Delicious, and for the first and third on EURLex.
 STEPS: dict[str, tuple[Triple, Triple, Triple, Triple]] = {
     "bibtex": ((60.98, 54.15, 56.45), (63.27, 57.16, 58.86), (63.29, 57.49, 59.66), (64.55, 60.11, 62.18)),
     "delicious": ((62.71, 58.31, 55.04), (62.71, 58.31, 55.04), (64.33, 59.71, 56.16), (65.14, 60.54, 57.15)),
@@ -70,7 +70,7 @@ _SAME = 1e-3
 
 
 def bar_claims(title: str, name: str, outliers: Triple) -> Iterator[Claim]:
-    """That "+Outliers" is not more than a point below the paper's."""
+    """Claim that "+Outliers" is at most a point below the paper."""
     paper = PROPOSED[name]
     yield Claim(
         f"{title}: +Outliers is within {WITHIN:g} point of {_written(paper)}, or above",
@@ -80,15 +80,15 @@ def bar_claims(title: str, name: str, outliers: Triple) -> Iterator[Claim]:
 
 
 def order_claims(title: str, measured: Mapping[str, Triple], difference: float) -> Iterator[Claim]:
-    """That each step of the ablation improves on the last, and that all outliers make plain ridge."""
+    """Claim that each step of the ablation improves on the last, and that all outliers give plain ridge."""
     order = [measured[step][2] for step in ("f_pen", "f_pen + a f_score", "+Outliers")]
     yield Claim(
-        f"{title}: f_pen < f_pen + a f_score < +Outliers by nDCG@5",
+        f"{title}: f_pen < f_pen + a f_score < +Outliers in nDCG@5",
         " / ".join(f"{value:.2f}" for value in order),
         order[0] < order[1] < order[2],
     )
     yield Claim(
-        f"{title}: +Outliers with one ridge for all is plain ridge, whatever the subset",
+        f"{title}: +Outliers with one ridge for all is plain ridge, for any subset",
         f"scores differ by at most {difference:.1e}",
         difference < _SAME,
     )

@@ -1,4 +1,4 @@
-"""Settings of every row, chosen on a part of the training rows; the test rows have no part in it.
+"""The settings of each method, chosen on a part of the training rows, never on test rows.
 
 Ridge is solved label by label, so one fit on the other training rows gives the scores of every subset.
 """
@@ -17,18 +17,17 @@ from sklearn.kernel_approximation import RBFSampler
 from longtail.arrays import Array
 from longtail.metrics import ndcg_at_k
 from longtail.native import kernels
-from longtail.ridge import RidgeCV
-from longtail.ridge.predictability import label_predictability
+from longtail.ridge import RidgeCV, label_predictability
 from longtail.subset import label_affinity, select_labels, sparse_decoder
 from longtail.subset.decoding import Decoding, ridge_decoding, sparse_decoding
 from longtail.validation import as_labels
-from longtail_papers.common.benchmarks import SCALINGS, Benchmark
+from longtail_papers.common import SCALINGS, Benchmark
 
 HELD = 0.2
 _SEED = 0
 PLACES = 5
 
-# What is tried. The affinity of more labels is computed for one alpha only: it takes long.
+# The candidates. With many labels the affinity is computed for one alpha only, because it takes long.
 _AFFINITY_ALPHAS = (5.0, 20.0)
 _ONE_AFFINITY_ALPHA = (10.0,)
 _MANY_LABELS = 1000
@@ -36,14 +35,14 @@ _PENALTIES = (0.1, 1.0)
 _SCORE_WEIGHTS = (None, 1.0, 3.0, 10.0)
 _RIDGE_DECODERS = (1.0, 10.0, 100.0)
 _SPARSE_DECODERS = (10.0, 30.0)
-# Gaussian kernels of dense features, by the exponent at the mean squared distance of two rows.
+# Gaussian kernels of dense features: the exponent at the mean squared distance of two rows.
 _COSINES = {"cosines, wide kernel": 0.25, "cosines, narrow kernel": 1.0}
 _N_COSINES = 500
 
 
 @dataclass(frozen=True)
 class Choice:
-    """How a subset is chosen and decoded, beside the alpha of ridge."""
+    """How a subset is chosen and decoded."""
 
     criterion: str
     affinity_alpha: float | None = None
@@ -53,7 +52,7 @@ class Choice:
     decoder_alpha: float = 1.0
 
     def describe(self) -> str:
-        """The settings that count for the criterion, for a table."""
+        """The settings that matter for the criterion, for a table."""
         parts = []
         if self.affinity_alpha is not None:
             parts += [f"affinity alpha {self.affinity_alpha:g}", f"penalty {self.penalty:g}"]
@@ -63,11 +62,11 @@ class Choice:
 
 
 class Labels:
-    """Labels with what subsets are chosen by, each computed once.
+    """Labels with the predictabilities and affinities that subsets are chosen by, each computed once.
 
     Parameters
     ----------
-    X, Y : features and labels of the rows to learn from
+    X, Y : features and labels of the training rows
     """
 
     def __init__(self, X: Any, Y: Any) -> None:
@@ -108,9 +107,9 @@ class Labels:
 
 @dataclass(frozen=True)
 class Held:
-    """A part of the training rows to choose by, and ridge fitted to the others.
+    """Held-out training rows, and ridge fitted to the others.
 
-    `scores` are those of every label for the rows held out.
+    `scores` are those of every label for the held-out rows.
     """
 
     scaling: str
@@ -121,7 +120,7 @@ class Held:
     scores: Array
 
     def quality(self, scores: Array) -> float:
-        """nDCG@5 of scores of the rows held out."""
+        """nDCG@5 of scores of the held-out rows."""
         return self.judge(lambda k: rank(scores, k))
 
     def judge(self, ranking: Callable[[int], Array]) -> float:
@@ -134,7 +133,7 @@ class Held:
 
 
 def hold_out(benchmark: Benchmark, *, quick: bool) -> Held:
-    """Hold a part of the training rows out, and choose the scaling by it; alpha by leave-one-out on the other rows."""
+    """Hold out a part of the training rows and choose the scaling on it; alpha by leave-one-out on the other rows."""
     rows = benchmark.train.n_rows
     held = np.zeros(rows, dtype=bool)
     held[np.random.default_rng(_SEED).permutation(rows)[: round(HELD * rows)]] = True
@@ -151,7 +150,7 @@ def hold_out(benchmark: Benchmark, *, quick: bool) -> Held:
 
 
 def features(benchmark: Benchmark, scaling: str) -> tuple[Any, Any]:
-    """The training and the test rows, scaled, or in cosines whose products are a Gaussian kernel of the rows."""
+    """The training and test rows, scaled, or as random cosines whose products approximate a Gaussian kernel."""
     if scaling in SCALINGS:
         return benchmark.features(scaling)
     train, test = benchmark.features("as published")
@@ -166,12 +165,12 @@ def _scalings(benchmark: Benchmark, quick: bool) -> Iterable[str]:
     names = [name for name in SCALINGS if not name.startswith("log") or not rows.data.size or rows.data.min() >= 0]
     if quick:
         return names[1:2]
-    # Few features, all of them in every row, hold more than a linear map can use.
+    # Few dense features hold more than a linear map can use.
     return [*names, *_COSINES] if rows.nnz == rows.shape[0] * rows.shape[1] else names
 
 
 def choose(held: Held, criterion: str, n_labels: int, *, quick: bool) -> Choice:
-    """The settings of a criterion, without outliers, that rank the rows held out best; then those of the decoder."""
+    """The settings of a criterion that rank the held-out rows best without outliers; then those of the decoder."""
     best = max(
         _candidates(criterion, held.labels.Y.shape[1], quick), key=lambda choice: _quality(held, choice, n_labels)
     )

@@ -1,4 +1,4 @@
-"""The rows of Tables 5 and 7: the subset, its ablation and the baselines, measured beside what the paper reports."""
+"""Tables 5 and 7: the subset, its ablation and the baselines, beside the figures of the paper."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from longtail.metrics import ndcg_at_k
 from longtail.progress import stage, task
 from longtail.ridge import Ridge
 from longtail.subset import LabelSubsetClassifier
-from longtail_papers.common.benchmarks import KS, Benchmark
-from longtail_papers.common.claims import Claim
-from longtail_papers.common.tables import Cell, Column, Section, Table
+from longtail_papers.common import KS, Benchmark, Cell, Claim, Column, Context, Section, Table
 from longtail_papers.label_subset.baselines import Ranker, Regression, compressed_sensing, cplst, leml, ml_cssp
 from longtail_papers.label_subset.paper import (
     ABLATION,
@@ -39,7 +37,7 @@ _CRITERIA = dict(zip(ABLATION, ("penalised cut", "score", "predictable cut"), st
 
 @dataclass(frozen=True)
 class Prepared:
-    """A data set with everything that was chosen on a part of its training rows."""
+    """A data set with the settings chosen on a part of its training rows."""
 
     benchmark: Benchmark
     held: Held
@@ -55,7 +53,7 @@ class Prepared:
         return features(self.benchmark, self.held.scaling)
 
     def ridge(self) -> Ridge:
-        """Ridge with the alpha that was chosen, solved exactly for few labels and for many."""
+        """Ridge with the chosen alpha, solved exactly for any number of labels."""
         return Ridge(self.held.alpha, fit_intercept=True, solver="primal")
 
     def judge(self, model: Any) -> Triple:
@@ -66,17 +64,16 @@ class Prepared:
 
 
 class Tables:
-    """Measures data set after data set, and keeps what the statements are about."""
+    """Measures one data set after the other and collects claims and choices."""
 
-    def __init__(self, *, quick: bool) -> None:
-        self._quick = quick
-        self.claims: list[Claim] = []
+    def __init__(self, context: Context) -> None:
+        self._quick, self._claims = context.quick, context.claims
         self.choices: dict[str, Choice] = {}
         self._steps: list[tuple[Cell, ...]] = []
         self._methods: list[Table] = []
 
     def measure(self, prepared: Prepared) -> Iterator[Section]:
-        """The ablation and then the comparison on one data set, each with the data sets before."""
+        """The ablation, then the comparison, each with the data sets so far."""
         name, title = prepared.benchmark.name, prepared.benchmark.title
         X, test = prepared.features()
         Y = prepared.benchmark.train.labels
@@ -98,17 +95,17 @@ class Tables:
             rows.append((title, "+Outliers", *_pairs(STEPS[name][3], measured["+Outliers"]), "as above"))
             advance(1)
         difference = _largest_difference(everything, plain, test[:1000])
-        self.claims += bar_claims(title, name, measured["+Outliers"])
-        self.claims += order_claims(title, measured, difference)
+        self._claims += bar_claims(title, name, measured["+Outliers"])
+        self._claims += order_claims(title, measured, difference)
         rows.append((title, "plain ridge", *_pairs(None, ridge), f"{prepared.held.scaling}, alpha {plain.alpha:.3g}"))
         self._steps += rows
         yield self._ablation()
         chosen = subset_classifier(prepared, labels, choice, "auto", default=True).fit(X, Y)
         ours = {"+Outliers": measured["+Outliers"], "budget chosen": prepared.judge(chosen), "plain ridge": ridge}
         count, best = len(chosen.outlier_labels_), measured["+Outliers"][2]
-        self.claims.append(
+        self._claims.append(
             Claim(
-                f"{title}: a budget chosen on training rows is at most 1 point below all outliers, by nDCG@5",
+                f"{title}: a budget chosen on training rows is at most 1 point below all outliers, in nDCG@5",
                 f"{ours['budget chosen'][2]:.2f} with {count:,} of {Y.shape[1] - prepared.n_labels:,}, all {best:.2f}",
                 ours["budget chosen"][2] >= best - 1,
             )
@@ -118,14 +115,14 @@ class Tables:
     def _ablation(self) -> Section:
         return Section(
             "Ablation",
-            f"Table 7 of the paper: {N_LABELS} labels (all where there are fewer) chosen by f_pen, f_score or both, "
-            "learned by ridge with an intercept, the others decoded; then with all outliers. nDCG in percent on the "
-            "test set. The scaling of the features (for dense ones also 500 random Fourier features of a Gaussian "
-            "kernel, made by scikit-learn) and the settings in the last column were chosen by nDCG@5 on a fifth of the "
-            "training rows, alpha of ridge by leave-one-out on the other four fifths. In the paper f_pen "
-            "and f_score are the same on Delicious, and f_pen and f_pen + a f_score on EURLex-4K. As one ridge learns "
-            "the subset and the outliers here, +Outliers is plain ridge whatever the subset; the largest difference of "
-            "scores is among the statements below.",
+            f"Table 7 of the paper: {N_LABELS} labels (all if there are fewer) chosen by f_pen, f_score or both are "
+            "learned by ridge with an intercept, and the others are decoded; the last step adds all outliers. nDCG in "
+            "percent on the test set. The scaling of the features (for dense ones also 500 random Fourier features of "
+            "a Gaussian kernel, made by scikit-learn) and the settings in the last column were chosen by nDCG@5 on a "
+            "fifth of the training rows, alpha of ridge by leave-one-out on the other four fifths. The paper has the "
+            "same figures for f_pen and f_score on Delicious, and for f_pen and f_pen + a f_score on EURLex-4K. Here "
+            "the same ridge learns the subset and the outliers, so +Outliers equals plain ridge for any subset; the "
+            "statements below include the largest difference of scores.",
             [
                 Table(
                     "nDCG, paper and measured",
@@ -150,10 +147,10 @@ class Tables:
             "Paper and measured",
             f"Table 5 of the paper: nDCG in percent on the test set, {N_LABELS} targets for every method. CPLST, CS "
             "(with orthogonal matching pursuit), ML-CSSP and LEML (squared loss) are this project's own short "
-            "versions, with alpha (and the number of labels that CS decodes) chosen on a fifth of the training rows; "
-            "PD-Sparse, SLEEC and FastXML are only quoted. Of ML-CSSP, CS and LEML, which draw at random, one seed. "
-            "`budget chosen` is `LabelSubsetClassifier` as it comes, with this subset: ridge with an alpha of its own "
-            "for the outliers, as many as rank rows held out of the training well.",
+            "versions, with alpha (and the number of labels that CS decodes) chosen on a fifth of the training rows. "
+            "PD-Sparse, SLEEC and FastXML are only quoted. ML-CSSP, CS and LEML draw at random and ran with one seed. "
+            "`budget chosen` is `LabelSubsetClassifier` with its defaults and this subset: a separate ridge learns the "
+            "outliers, and held-out training rows decide how many there are.",
             list(self._methods),
         )
 
@@ -162,14 +159,14 @@ _COLUMNS = tuple(Column(f"{who}@{k}", ".2f") for k in KS for who in ("paper ", "
 
 
 def _pairs(paper: Triple | None, measured: Triple | None) -> tuple[float | None, ...]:
-    """Paper and measured in turns."""
+    """Paper and measured figures in turn."""
     return tuple(value for pair in zip(paper or (None,) * 3, measured or (None,) * 3, strict=True) for value in pair)
 
 
 def subset_classifier(
     prepared: Prepared, labels: Labels, choice: Choice, outliers: str | int, *, default: bool = False
 ) -> LabelSubsetClassifier:
-    """The estimator with the settings of a choice; with the `default` learners, or one ridge for all."""
+    """The classifier with the settings of a choice, and its `default` learners or one ridge for all labels."""
     ridge = None if default else prepared.ridge()
     return LabelSubsetClassifier(
         ridge,
@@ -186,7 +183,7 @@ def _largest_difference(one: Any, other: Any, X: Any) -> float:
 
 
 def baselines(prepared: Prepared) -> dict[str, Triple]:
-    """The methods the paper compares with, each with settings chosen on a part of the training rows."""
+    """The methods that the paper compares with; their settings are chosen on a part of the training rows."""
     title, k = prepared.benchmark.title, prepared.n_labels
     held = prepared.held
     alphas = [factor * held.alpha for factor in _RELATIVE_ALPHAS]

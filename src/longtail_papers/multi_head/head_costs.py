@@ -1,8 +1,8 @@
-"""What the last layer costs: each head against `OneHot` in the same run, forward and backward, without an optimiser.
+"""The cost of the last layer: each head against `OneHot` in the same run, forward and backward, without an optimiser.
 
-Features have width 512, batches 128 rows. Labels are drawn evenly, the hardest case for heads that gain from labels in
-common. Every (head, size) is a process of its own, so that its memory is its own, and the heads take turns, round after
-round: a ratio is the median over rounds of one-hot's time by the head's time of the same round and task.
+Features have width 512, batches 128 rows. Labels are drawn uniformly, the hardest case for heads that gain from labels
+that rows share. Every head and size runs in its own process, so its memory is its own. The heads take turns in each
+round; a ratio is the median over rounds of one-hot's time divided by the head's time in the same round and task.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from torch.overrides import TorchFunctionMode
 
 from longtail.neural import LabelRows
 from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling, draw_distinct
-from longtail.progress import task
-from longtail_papers.common.isolated import Peak, call_isolated
+from longtail_papers.common import Figures, Peak, call_isolated, tracked
 
 SIZES = (10_000, 100_000, 1_000_000)
 WIDTH, BATCH = 512, 128
 BAR_AT = 1_000_000
 _LABELS_PER_ROW = 5  # of multi-label rows
 _WEIGHT = 0.01
-_LONG_ENOUGH = 3.0  # seconds, after which no further pass is timed
+_LONG_ENOUGH = 3.0  # seconds after which no further pass is timed
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,9 @@ class Contestant:
     head : type of Head
     task : str
     options : callable
-        From the number of labels to the further arguments of the head.
+        Maps the number of labels to further arguments of the head.
     at_least : float or None
-        How many times as fast as one-hot it has to be with a million labels: the paper's factors, of a GPU.
+        The required speed-up over one-hot with a million labels: the paper's factor, measured on a GPU.
     """
 
     head: type[Head]
@@ -51,7 +50,7 @@ class Contestant:
 
 
 def square(n_labels: int) -> list[int]:
-    """Two lengths of nearly the same size whose product holds all labels.
+    """Two nearly equal lengths whose product covers all labels.
 
     Examples
     --------
@@ -65,9 +64,10 @@ def square(n_labels: int) -> list[int]:
 
 
 def short_blocks(n_labels: int) -> list[int]:
-    """Many blocks of as many labels as the cube root.
+    """Many blocks, each as long as the cube root of the number of labels.
 
-    A batch of 128 rows then touches at most 12,800 rows of the table. The paper's own plans have blocks of 12 to 43.
+    With a million labels, a batch of 128 rows then touches at most 12,800 rows of the table. The paper's own plans
+    have blocks of 12 to 43.
 
     Examples
     --------
@@ -105,7 +105,7 @@ CONTESTANTS = {
 
 
 class _NothingDrawn(TorchFunctionMode):
-    """First weights are one number: a pass takes as long, and to draw them would take longer than the passes."""
+    """Fill all initial weights with one number: drawing them would take longer than the passes that are timed."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_):
@@ -114,10 +114,10 @@ class _NothingDrawn(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def measure(name: str, n_labels: int, passes: int, threads: int, seed: int = 0) -> dict[str, float]:
-    """Median seconds of a pass forward and backward, bytes of the parameters, and what the first pass takes besides.
+def measure(name: str, n_labels: int, passes: int, threads: int, seed: int = 0) -> Figures:
+    """Median seconds of a forward and backward pass, bytes of the parameters, and memory growth of the first pass.
 
-    There are at most `passes` after the first, and fewer where they take long.
+    At most `passes` are timed after the first, and fewer if they take long.
     """
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
@@ -151,15 +151,12 @@ def measure(name: str, n_labels: int, passes: int, threads: int, seed: int = 0) 
     }
 
 
-def compare(n_labels: int, names: Sequence[str], rounds: int, passes: int, threads: int) -> dict[str, dict[str, float]]:
-    """Medians over rounds of what `measure` finds, with the ratio to the one-hot head of the same task."""
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
-    with task(f"heads of {n_labels:,} labels", total=rounds * len(names)) as advance:
-        for _ in range(rounds):
-            for name in names:
-                arguments: dict[str, Any] = {"name": name, "n_labels": n_labels, "passes": passes, "threads": threads}
-                found[name].append(call_isolated(f"{__name__}:measure", **arguments))
-                advance(1)
+def compare(n_labels: int, names: Sequence[str], rounds: int, passes: int, threads: int) -> dict[str, Figures]:
+    """Medians over rounds of the figures of `measure`, with the ratio to the one-hot head of the same task."""
+    found: dict[str, list[Figures]] = {name: [] for name in names}
+    arguments: dict[str, Any] = {"n_labels": n_labels, "passes": passes, "threads": threads}
+    for name in tracked(f"heads of {n_labels:,} labels", rounds * list(names)):
+        found[name].append(call_isolated(f"{__name__}:measure", name=name, **arguments))
     result = {}
     for name in names:
         baseline = found["one-hot, " + name.rpartition(", ")[2]]

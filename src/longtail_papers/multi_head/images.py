@@ -1,4 +1,4 @@
-"""Images of one class each: digits, clothes, and three digits side by side, with every head on the same network."""
+"""Images with one class each: digits, clothes, and three digits side by side; every head on the same network."""
 
 from __future__ import annotations
 
@@ -13,16 +13,25 @@ from torch import Tensor, nn
 
 from longtail.arrays import Array
 from longtail.data import data_set, load_data_set
-from longtail.errors import Unavailable
 from longtail.labels import label_order
 from longtail.metrics import precision_at_k
 from longtail.neural import DenseRows, Rows, Settings, predict_rows, train
 from longtail.neural.encoders import Dense
 from longtail.neural.heads import Cascade, Head, OneHot, Product, Sampling
-from longtail_papers.common.claims import Claim, Spread
-from longtail_papers.common.records import Figures, Records
-from longtail_papers.common.tables import Cell, Column, Section, Table
-from longtail_papers.multi_head.runs import SEEDS, lengths, seeded_network
+from longtail_papers.common import (
+    Cell,
+    Claim,
+    Column,
+    Context,
+    Figures,
+    Records,
+    Section,
+    Spread,
+    Table,
+    means,
+    why_missing,
+)
+from longtail_papers.multi_head.runs import SEEDS, lengths, recorded, seeded_network
 
 Part = tuple[Rows, Any]
 
@@ -30,10 +39,10 @@ _VALIDATION = 5_000
 _WIDTH, _DIGIT_WIDTH, _EMBEDDING = 256, 64, 64
 _LEARNING_RATES = (3e-3, 1e-2)
 _BATCH, _EPOCHS, _SINGLE_EPOCHS = 256, 6, 12
-_SINGLE = 20_000  # images of one thing to train on
-_MOSAICS = 12_000, 5_000, 10_000  # to train on, to choose by, to test on
+_SINGLE = 20_000  # training images of single things
+_MOSAICS = 12_000, 5_000, 10_000  # training, validation, test
 _SIDE = 28
-_BLOCKS = 4  # of each row of few classes in MHS, as the authors' code has for CIFAR
+_BLOCKS = 4  # blocks for each row in MHS with few classes, as in the authors' code for CIFAR
 _FEW = 100
 _ORDER_ROWS = 8_000
 _MOSAIC_TITLE = "Mosaics of three MNIST digits"
@@ -46,7 +55,7 @@ _PAPER = {
 
 @dataclass(frozen=True)
 class Images:
-    """Images with a class each: to train on, to choose settings by, and to test on."""
+    """Training, validation and test images with one class each."""
 
     title: str
     n_classes: int
@@ -58,7 +67,7 @@ class Images:
 
 @dataclass(frozen=True)
 class Variant:
-    """A head of some lengths, with classes in some order."""
+    """A head with its lengths and the order of the classes."""
 
     head: str
     radices: tuple[int, ...] = ()
@@ -78,7 +87,7 @@ _ORDERS = tuple(Variant(head, (40, 25), order) for order in ("clustered", "rando
 
 
 class Mosaics:
-    """Images side by side, put together as they are asked for.
+    """Images side by side, put together batch by batch.
 
     Parameters
     ----------
@@ -99,7 +108,7 @@ class Mosaics:
 
 
 class SideBySide(nn.Module):
-    """One layer that reads each square of a row of squares, and one that reads what it found in all of them."""
+    """One layer that reads each square of a row of squares, and one that reads the features of all of them."""
 
     def __init__(self, side: int, n_squares: int, square_width: int, width: int) -> None:
         super().__init__()
@@ -115,7 +124,7 @@ class SideBySide(nn.Module):
 
 
 def single_images(name: str, n_train: int | None = None) -> Images:
-    """A data set of images as it is."""
+    """A data set of images, unchanged."""
     training, test = load_data_set(name, "train"), load_data_set(name, "test")
     pixels = training.features.toarray()
     held, kept = _split(len(pixels))
@@ -131,7 +140,7 @@ def single_images(name: str, n_train: int | None = None) -> Images:
 
 
 def mosaics(name: str = "mnist", sizes: tuple[int, int, int] = _MOSAICS) -> Images:
-    """Three digits side by side, drawn at random: the class is the number they make, 0 to 999."""
+    """Three random digits side by side; the class is the number they form, 0 to 999."""
     training, test = load_data_set(name, "train"), load_data_set(name, "test")
     held, kept = _split(training.n_rows)
     generator = np.random.default_rng(0)
@@ -156,49 +165,38 @@ def _one_each(classes: Array, n_classes: int) -> Any:
     return sparse.csr_array((ones, classes, np.arange(len(classes) + 1)), shape=(len(classes), n_classes))
 
 
-def image_sections(name: str, records: Records[Figures], claims: list[Claim], *, quick: bool) -> Iterator[Section]:
-    """The section of mnist, fashion-mnist or mosaics, growing with the heads that are done."""
-    try:
-        if name == "mosaics":
-            images = mosaics(sizes=(2_000, 500, 500) if quick else _MOSAICS)
-            variants = (_ONE_HOT, *_LONG, *_DIGITS, *_LENGTHS, *_ORDERS)
-        else:
-            images = single_images(name, 2_000 if quick else _SINGLE)
-            variants = (_ONE_HOT, *_PAIR)
-    except Unavailable:  # which the introduction says
+def image_sections(part: str, context: Context) -> Iterator[Section]:
+    """The section of mnist, fashion-mnist or mosaics, growing with the heads."""
+    name = "mnist" if part == "mosaics" else part
+    if why_missing(name) is not None:
         return
-    yield from compared(images, variants[:4] if quick else variants, records, claims, quick=quick)
+    if part == "mosaics":
+        images = mosaics(name, (2_000, 500, 500) if context.quick else _MOSAICS)
+        variants = (_ONE_HOT, *_LONG, *_DIGITS, *_LENGTHS, *_ORDERS)
+    else:
+        images = single_images(name, 2_000 if context.quick else _SINGLE)
+        variants = (_ONE_HOT, *_PAIR)
+    yield from compared(images, variants[:4] if context.quick else variants, context.records(part), context)
 
 
 def compared(
-    images: Images, variants: tuple[Variant, ...], records: Records[Figures], claims: list[Claim], *, quick: bool
+    images: Images, variants: tuple[Variant, ...], records: Records[Figures], context: Context
 ) -> Iterator[Section]:
-    """The table of a set of images after each variant; the one-hot head comes first, and chooses the learning rate."""
-    seeds = SEEDS[:1] if quick else SEEDS
-    tried = {rate: _measured(images, _ONE_HOT, rate, SEEDS[0], records, quick) for rate in _LEARNING_RATES}
-    rate = max(tried, key=lambda each: tried[each]["validation"])
+    """The table after each variant; the one-hot head comes first and chooses the learning rate."""
+    seeds = SEEDS[:1] if context.quick else SEEDS
+    epochs = 2 if context.quick else _SINGLE_EPOCHS if images.n_classes <= _FEW else _EPOCHS
+
+    def measured(variant: Variant, rate: float, seed: int) -> Figures:
+        settings = Settings(epochs=epochs, batch_size=_BATCH, learning_rate=rate, seed=seed)
+        what = {"images": images.title, "head": variant.name, "order": variant.order}
+        return recorded(records, what, len(images.train[0]), settings, lambda: _trained(images, variant, settings))
+
+    rate = max(_LEARNING_RATES, key=lambda rate: measured(_ONE_HOT, rate, SEEDS[0])["validation"])
     found: dict[Variant, list[Figures]] = {}
     for variant in variants:
-        found[variant] = [_measured(images, variant, rate, seed, records, quick) for seed in seeds]
+        found[variant] = [measured(variant, rate, seed) for seed in seeds]
         yield _section(images, found, rate, len(seeds))
-    claims += _claims(images, found)
-
-
-def _measured(
-    images: Images, variant: Variant, rate: float, seed: int, records: Records[Figures], quick: bool
-) -> Figures:
-    epochs = 2 if quick else _SINGLE_EPOCHS if images.n_classes <= _FEW else _EPOCHS
-    settings = Settings(epochs=epochs, batch_size=_BATCH, learning_rate=rate, seed=seed)
-    key = {
-        "images": images.title,
-        "head": variant.name,
-        "order": variant.order,
-        "learning rate": rate,
-        "seed": seed,
-        "rows": len(images.train[0]),
-        "epochs": settings.epochs,
-    }
-    return records.measured(key, lambda: _trained(images, variant, settings))
+    context.claims += _claims(images, found)
 
 
 def _trained(images: Images, variant: Variant, settings: Settings) -> Figures:
@@ -231,7 +229,7 @@ def _head(variant: Variant, width: int, n_classes: int, order: Array | None) -> 
     if variant.head == "MHC":
         return Cascade(width, n_classes, variant.radices, _EMBEDDING, task="single-label", order=order)
     if variant.head == "MHS":
-        # Candidates of each row's own are gathered row by row, which for many classes takes longer than all logits.
+        # Separate candidates for each row are gathered row by row, which is slower than all logits for many classes.
         own: dict[str, Any] = {"sampled": _BLOCKS, "fast": False} if n_classes <= _FEW else {}
         return Sampling(width, n_classes, variant.radices[0], task="single-label", **own)
     return OneHot(width, n_classes, task="single-label")
@@ -242,7 +240,7 @@ def _section(images: Images, found: dict[Variant, list[Figures]], rate: float, n
         *(Column("head"), Column("order"), Column("accuracy", ".2f"), Column("±", ".2f"), Column("- one-hot", "+.2f")),
         *(Column("weights of the head", ",d"), Column("paper, other images", ".2f"), Column("- its one-hot", "+.2f")),
     )
-    plain = Spread.of(run["accuracy"] for run in found[_ONE_HOT]).mean
+    plain = means(found, "accuracy")[_ONE_HOT]
     reference = _PAPER.get((5, 2) if images.n_classes == 10 else (40, 25), {})
     rows: list[tuple[Cell, ...]] = []
     for variant, runs in found.items():
@@ -256,39 +254,39 @@ def _section(images: Images, found: dict[Variant, list[Figures]], rate: float, n
     sampled = (
         f"{_BLOCKS} blocks for each row"
         if images.n_classes <= _FEW
-        else (f"the blocks of a batch of {_BATCH}, which are nearly all: that is close to one-hot")
+        else f"the blocks of a batch of {_BATCH}, which are nearly all, so it is close to one-hot"
     )
     text = (
-        f"{len(images.train[0]):,} images to train on, {len(images.validation[0]):,} others that choose the learning "
-        f"rate (by the one-hot head, for all: {rate:g}) and the epoch, {len(images.test[0]):,} of the test part. "
-        f"Accuracy in percent, mean of {n_seeds} seeds, ± their standard deviation. MHS trains {sampled}. "
-        f"The paper's figures (table 7) are of {other}, and stand here for their differences alone."
+        f"{len(images.train[0]):,} training images, {len(images.validation[0]):,} validation images that choose the "
+        f"learning rate (by the one-hot head, for all heads: {rate:g}) and the epoch, {len(images.test[0]):,} test "
+        f"images. Accuracy in percent, mean of {n_seeds} seeds, ± the standard deviation. MHS trains {sampled}. "
+        f"The paper's figures (table 7) are for {other}; only their differences can be compared."
     )
     return Section(images.title, text, [Table(f"{images.title}: accuracy", columns, rows)])
 
 
 def _claims(images: Images, found: dict[Variant, list[Figures]]) -> Iterator[Claim]:
-    means = {variant: Spread.of(run["accuracy"] for run in runs).mean for variant, runs in found.items()}
-    plain = means[_ONE_HOT]
+    accuracy = means(found, "accuracy")
+    plain = accuracy[_ONE_HOT]
     for variant in (*_PAIR, *_LONG, *_DIGITS):
-        if variant in means:
+        if variant in accuracy:
             yield Claim(
                 f"{images.title}: {variant.name} is at most 1 point below one-hot",
-                f"{means[variant]:.2f}, one-hot {plain:.2f}",
-                means[variant] >= plain - 1,
+                f"{accuracy[variant]:.2f}, one-hot {plain:.2f}",
+                accuracy[variant] >= plain - 1,
             )
     descending, equal = Variant("MHC", (40, 25)), Variant("MHC", (32, 32))
-    if equal in means:
+    if equal in accuracy:
         yield Claim(
             f"{images.title}: {descending.name} is above {equal.name}",
-            f"{means[descending]:.2f}, {means[equal]:.2f}",
-            means[descending] > means[equal],
+            f"{accuracy[descending]:.2f}, {accuracy[equal]:.2f}",
+            accuracy[descending] > accuracy[equal],
         )
     for head in ("MHP", "MHC"):
-        clustered, drawn = (means.get(Variant(head, (40, 25), order)) for order in ("clustered", "random"))
+        clustered, drawn = (accuracy.get(Variant(head, (40, 25), order)) for order in ("clustered", "random"))
         if clustered is not None and drawn is not None:
             yield Claim(
-                f"{images.title}: {head} {lengths((40, 25))} with clustered and with random classes, at most 0.6 apart",
+                f"{images.title}: {head} {lengths((40, 25))} with clustered and random classes differ by at most 0.6",
                 f"{clustered:.2f}, {drawn:.2f}",
                 abs(clustered - drawn) <= 0.6,
             )

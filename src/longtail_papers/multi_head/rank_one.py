@@ -1,4 +1,4 @@
-"""Figure 5: as many classes as inputs through one number, with cross-entropy and with squared error."""
+"""Figure 5: a network with one hidden unit and as many classes as inputs, by cross-entropy and squared error."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from torch.nn import functional
 from longtail.arrays import Array
 from longtail.pictures import Line, Panel, Picture
 from longtail.progress import task
-from longtail_papers.common.claims import Claim, Spread
-from longtail_papers.common.tables import Cell, Column, Section, Table
+from longtail_papers.common import Cell, Claim, Column, Context, Section, Spread, Table
 from longtail_papers.multi_head.runs import SEEDS
 
 Loss = Literal["cross-entropy", "squared error"]
@@ -29,7 +28,7 @@ _ASKED = 95.0
 
 @dataclass(frozen=True)
 class Course:
-    """How trainings went: after some epochs, the accuracies in percent and the ranks of the probabilities, by seed."""
+    """Accuracies in percent and ranks of the probabilities after some epochs, by seed."""
 
     epochs: list[int]
     accuracies: Array
@@ -37,10 +36,10 @@ class Course:
 
 
 def courses(seeds: Sequence[int], n: int = _N, n_epochs: int = _EPOCHS) -> dict[Loss, Course]:
-    """Train linear networks of one hidden unit, one for each loss and seed, to tell n Gaussian inputs apart.
+    """Train linear networks with one hidden unit, one for each loss and seed, to classify n Gaussian inputs.
 
-    Inputs are n numbers each and classes of their own, and all of them are one batch. The probabilities are the softmax
-    of the outputs. The networks share nothing; they are trained side by side, too small to fill a processor one by one.
+    Each input has n numbers and its own class; all inputs form one batch. The probabilities are the softmax of the
+    outputs. The networks are independent but too small to fill a processor, so they are trained as one stack.
 
     Examples
     --------
@@ -76,17 +75,16 @@ def courses(seeds: Sequence[int], n: int = _N, n_epochs: int = _EPOCHS) -> dict[
 
 
 def _drawn(seed: int, n: int) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
-    """Inputs, and the first weights of a network with offsets at its outputs alone."""
+    """Inputs, and the initial weights of a network with biases at the outputs only."""
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.randn(n, n, generator=generator)
     hidden = torch.randn(n, 1, generator=generator) / n**0.5
     return inputs, (hidden, torch.randn(1, n, generator=generator), torch.zeros(1, n))
 
 
-def rank_one(claims: list[Claim], *, quick: bool) -> Iterator[Section]:
+def rank_one(context: Context) -> Iterator[Section]:
     """A section with the picture of both losses."""
-    seeds = SEEDS[:1] if quick else SEEDS
-    n_epochs = 300 if quick else _EPOCHS
+    seeds, n_epochs = (SEEDS[:1], 300) if context.quick else (SEEDS, _EPOCHS)
     columns = (
         *(Column("loss"), Column("paper"), Column("accuracy", ".1f"), Column("±", ".1f")),
         *(Column("epochs", ",d"), Column("rank of the probabilities", ".0f")),
@@ -103,7 +101,7 @@ def rank_one(claims: list[Claim], *, quick: bool) -> Iterator[Section]:
         accuracy_lines.append(Line(loss, found.epochs, accuracies.tolist(), style=style, marked=False))
         rank_lines.append(Line(loss, found.epochs, ranks.tolist(), style=style, marked=False))
     reached, squared = last
-    claims.append(
+    context.claims.append(
         Claim(
             f"{_N} classes, one hidden unit: cross-entropy reaches {_ASKED:g} percent, squared error less than half",
             f"{reached:.1f}, {squared:.1f}",
@@ -111,8 +109,8 @@ def rank_one(claims: list[Claim], *, quick: bool) -> Iterator[Section]:
         )
     )
     text = (
-        f"{_N} inputs of {_N} Gaussian numbers, each a class of its own, and a linear network of one hidden unit with "
-        f"offsets at the outputs (figure 5 of the paper, which prints no numbers). Accuracy on the {_N} inputs "
+        f"{_N} inputs of {_N} Gaussian numbers, each with its own class, and a linear network with one hidden unit and "
+        f"biases at the outputs (figure 5 of the paper, which prints no numbers). Accuracy on the {_N} inputs "
         f"themselves, in percent, mean of {len(seeds)} seeds; the rank is that of the softmax of the outputs. Adam "
         f"with a learning rate of {_LEARNING_RATE:g} that falls to 0, all inputs in one batch."
     )
@@ -121,4 +119,4 @@ def rank_one(claims: list[Claim], *, quick: bool) -> Iterator[Section]:
         Panel("rank of the probabilities", "epoch", "rank", rank_lines, log_x=True),
     ]
     picture = Picture("multi-head-rank-one.png", f"{_N} classes through one hidden unit", [panels])
-    yield Section("Many classes through one number", text, [Table("One hidden unit", columns, rows)], [picture])
+    yield Section("Many classes through one hidden unit", text, [Table("One hidden unit", columns, rows)], [picture])

@@ -1,7 +1,7 @@
-"""Time and memory of the ridge solvers as rows and features grow, on made-up sparse data.
+"""Time and memory of the ridge solvers as rows and features grow, on synthetic sparse data.
 
-Every point is a process of its own, so that the peak belongs to the fit alone; the announced memory plan stands
-beside what was measured.
+Every point runs in its own process, so the peak belongs to the fit alone. The memory plan stands beside the
+measurement.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ from scipy import sparse
 from longtail.errors import NotEnoughMemory
 from longtail.parallel import split
 from longtail.pictures import Line, Panel, Picture
-from longtail.progress import task
 from longtail.ridge import Ridge
-from longtail_papers.common.isolated import Peak, call_isolated
-from longtail_papers.common.tables import Cell, Column, Section, Table
+from longtail_papers.common import Cell, Column, Context, Peak, Section, Table, call_isolated, tracked
 
 _SIZES = (1_000, 2_000, 4_000, 8_000, 16_000)
 _FIXED = 4_000
@@ -70,9 +68,9 @@ def planted(n_rows: int, n_features: int, n_labels: int, seed: int = 0) -> tuple
 
 
 def fit_once(folder: str, solver: str) -> dict[str, Any]:
-    """Fit the data in `folder` and say what it took; runs in a process of its own."""
-    X, Y = (_load(Path(folder), name) for name in ("X", "Y"))
-    # Whatever is loaded or started on first use should not count for the fit.
+    """Fit the data in `folder` and measure time and memory; runs in its own process."""
+    X, Y = (sparse.csr_array(sparse.load_npz(Path(folder, f"{name}.npz"))) for name in ("X", "Y"))
+    # Anything loaded or started on first use should not count for the fit.
     Ridge(_ALPHA, solver=solver).fit(X[:64, :64], Y[:64, :8])
     model = Ridge(_ALPHA, solver=solver)
     try:
@@ -80,7 +78,7 @@ def fit_once(folder: str, solver: str) -> dict[str, Any]:
             model.fit(X, Y)
     except NotEnoughMemory as error:
         return {"refused": str(error)}
-    # Whatever else runs on the machine can only slow a fit down, so the fastest of a few counts.
+    # Other work on the machine can only slow a fit down, so the fastest of a few counts.
     seconds = [peak.seconds]
     while len(seconds) < _MOST_FITS and sum(seconds) < _REPEAT_BELOW:
         with Peak() as again:
@@ -96,49 +94,26 @@ def fit_once(folder: str, solver: str) -> dict[str, Any]:
     }
 
 
-def _save(folder: Path, name: str, matrix: Any) -> None:
-    for part in ("data", "indices", "indptr"):
-        np.save(folder / f"{name}-{part}.npy", getattr(matrix, part))
-    np.save(folder / f"{name}-shape.npy", np.array(matrix.shape))
-
-
-def _load(folder: Path, name: str) -> Any:
-    data, indices, indptr, shape = (
-        np.load(folder / f"{name}-{part}.npy") for part in ("data", "indices", "indptr", "shape")
-    )
-    return sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-
-
-def scaling(*, quick: bool) -> Iterator[Section]:
+def scaling(context: Context) -> Iterator[Section]:
     """Grow the rows at a fixed number of features, then the features at a fixed number of rows."""
-    sizes, fixed = (_QUICK_SIZES, _QUICK_FIXED) if quick else (_SIZES, _FIXED)
-    curves = {
-        f"Rows grow, {fixed:,} features": ("rows", [(size, fixed) for size in sizes]),
-        f"Features grow, {fixed:,} rows": ("features", [(fixed, size) for size in sizes]),
-    }
-    if quick:
-        curves.popitem()
+    sizes, fixed = (_QUICK_SIZES, _QUICK_FIXED) if context.quick else (_SIZES, _FIXED)
+    curves = {f"Rows grow, {fixed:,} features": ("rows", [(size, fixed) for size in sizes])}
+    if not context.quick:
+        curves[f"Features grow, {fixed:,} rows"] = "features", [(fixed, size) for size in sizes]
     columns = (
-        Column("rows", ",d"),
-        Column("features", ",d"),
-        Column("solver"),
-        Column("seconds", ".2f"),
-        Column("peak memory, MiB", ".1f"),
-        Column("planned memory, MiB", ".1f"),
-        Column("peak / planned", ".2f"),
+        *(Column("rows", ",d"), Column("features", ",d"), Column("solver"), Column("seconds", ".2f")),
+        *(Column("peak memory, MiB", ".1f"), Column("planned memory, MiB", ".1f"), Column("peak / planned", ".2f")),
     )
     tables: list[Table] = []
     panels: list[list[Panel]] = [[], []]
     for title, (growing, points) in curves.items():
         measured: dict[str, list[dict[str, Any]]] = {solver: [] for solver in _SOLVERS}
         rows: list[tuple[Cell, ...]] = []
-        with task(f"cost of the solvers: {title}", total=len(points) * len(_SOLVERS)) as advance:
-            for n_rows, n_features in points:
-                for solver, found in _measure_point(n_rows, n_features):
-                    rows.append((n_rows, n_features, *_cells(solver, found)))
-                    if "refused" not in found:
-                        measured[solver].append({"size": n_rows if growing == "rows" else n_features, **found})
-                    advance(1)
+        for n_rows, n_features in tracked(f"cost of the solvers: {title}", points):
+            for solver, found in _measure_point(n_rows, n_features):
+                rows.append((n_rows, n_features, *_cells(solver, found)))
+                if "refused" not in found:
+                    measured[solver].append({"size": n_rows if growing == "rows" else n_features, **found})
         tables.append(Table(f"{title}, {_LABELS} labels", columns, rows))
         seconds = _lines(measured, "seconds", 1)
         panels[0].append(Panel(title, growing, "seconds", seconds, True, True, sizes))
@@ -146,11 +121,11 @@ def scaling(*, quick: bool) -> Iterator[Section]:
         panels[1].append(Panel(title, growing, "peak memory, MiB (dashed: planned)", memory, True, True, sizes))
         yield Section(
             "Cost of the solvers",
-            "The paper leaves open how ridge scales. Made-up data: about 50 non-zeros per row with power-law features, "
-            f"{_LABELS} planted labels, alpha {_ALPHA:g}. Each point is a fresh process. Time is the fastest of "
-            f"up to {_MOST_FITS} fits; short ones are repeated. Memory is the growth of resident memory over the data "
-            "during the first fit, beside the plan that `fit` announces and checks before it allocates; the plan "
-            "should be the larger of the two. `auto` includes the time it takes to choose.",
+            "The paper does not say how ridge scales. Synthetic data: about 50 non-zeros per row with power-law "
+            f"features, {_LABELS} planted labels, alpha {_ALPHA:g}. Each point runs in a fresh process. Time is the "
+            f"fastest of up to {_MOST_FITS} fits; only short fits are repeated. Memory is the growth of resident "
+            "memory during the first fit, beside the plan that `fit` checks before it allocates; the plan should be "
+            "the larger of the two. `auto` includes the time it takes to choose.",
             list(tables),
             [Picture("ridge-scaling.png", "Time and memory of the solvers", [list(row) for row in panels])],
         )
@@ -158,11 +133,10 @@ def scaling(*, quick: bool) -> Iterator[Section]:
 
 def _measure_point(n_rows: int, n_features: int) -> Iterator[tuple[str, dict[str, Any]]]:
     with tempfile.TemporaryDirectory() as folder:
-        X, Y = planted(n_rows, n_features, _LABELS)
-        _save(Path(folder), "X", X)
-        _save(Path(folder), "Y", Y)
+        for name, matrix in zip(("X", "Y"), planted(n_rows, n_features, _LABELS), strict=True):
+            sparse.save_npz(Path(folder, f"{name}.npz"), matrix, compressed=False)
         for solver in _SOLVERS:
-            yield solver, call_isolated("longtail_papers.ridge.scaling:fit_once", folder=folder, solver=solver)
+            yield solver, call_isolated(f"{__name__}:fit_once", folder=folder, solver=solver)
 
 
 def _cells(solver: str, found: dict[str, Any]) -> tuple[Cell, ...]:

@@ -1,19 +1,17 @@
-"""Ridge at fixed settings beside our own earlier runs of it, and with alpha chosen without the test set."""
+"""Ridge at fixed settings beside our own earlier runs, and with alpha chosen without the test set."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from longtail.progress import task
 from longtail.ridge import Ridge, RidgeCV
-from longtail_papers.common.benchmarks import METRICS, Benchmark
-from longtail_papers.common.tables import Cell, Column, Section, Table
+from longtail_papers.common import METRICS, Benchmark, Cell, Column, Context, Section, Table, tracked
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A way to fit ridge, and the metrics of an earlier run in the order of `METRICS` (or only the first of them)."""
+    """Parameters of ridge, and the metrics of an earlier run in the order of `METRICS` (or only the first of them)."""
 
     scaling: str
     alpha: float
@@ -32,8 +30,8 @@ class Setting:
 
 _PUBLISHED, _UNIT, _LOG = "as published", "rows normalised", "log(1+v), rows normalised"
 
-# What our own earlier runs of another implementation gave at these settings (propensities with A = 0.55 and B = 1.5).
-# The paper's own tables of P@k are not available. At alpha 0.877 the values of 0.88 are met.
+# Our own earlier runs of another implementation at these settings (propensities with A = 0.55 and B = 1.5). The
+# paper's own tables of P@k are not available. Alpha 0.877 gives the values listed for 0.88.
 EARLIER: dict[str, tuple[Setting, ...]] = {
     "bibtex": (
         Setting(_PUBLISHED, 92, (63.10, 39.76, 29.15, 48.28, 53.28, 58.97)),
@@ -71,36 +69,28 @@ _CHOSEN = (
 )
 
 
-def earlier_and_measured(benchmarks: list[Benchmark]) -> Iterator[Section]:
+def earlier_and_measured(context: Context) -> Iterator[Section]:
     """Every setting of `EARLIER`; the section grows by one data set at a time."""
     tables: list[Table] = []
     differences: list[float] = []
     columns = (
-        Column("features"),
-        Column("alpha", "g"),
-        Column("metric"),
-        *(Column(name, ".2f") for name in ("earlier run", "measured")),
-        Column("difference", "+.2f"),
+        *(Column("features"), Column("alpha", "g"), Column("metric")),
+        *(Column("earlier run", ".2f"), Column("measured", ".2f"), Column("difference", "+.2f")),
     )
-    for benchmark in benchmarks:
-        settings = EARLIER[benchmark.name]
+    for benchmark in context.benchmarks:
         rows: list[tuple[Cell, ...]] = []
-        with task(f"ridge at fixed settings on {benchmark.title}", total=len(settings)) as advance:
-            for setting in settings:
-                measured = _measure(benchmark, setting)
-                for metric, earlier in zip(METRICS, setting.earlier, strict=False):
-                    difference = round(measured[metric], 2) - earlier
-                    differences.append(abs(difference))
-                    row = (setting.describe(), setting.alpha, metric, earlier, measured[metric], difference)
-                    rows.append(row)
-                advance(1)
+        for setting in tracked(f"ridge at fixed settings on {benchmark.title}", EARLIER[benchmark.name]):
+            measured = _measure(benchmark, setting)
+            for metric, earlier in zip(METRICS, setting.earlier, strict=False):
+                difference = round(measured[metric], 2) - earlier
+                differences.append(abs(difference))
+                rows.append((setting.describe(), setting.alpha, metric, earlier, measured[metric], difference))
         tables.append(Table(benchmark.title, columns, rows))
         yield Section(
             "Earlier runs and this one",
-            "Percent on the test set. Beside it stand our own earlier runs of another implementation at these "
-            "settings; the paper's own tables of P@k are not available. Ridge is deterministic: there are no seeds "
-            "and there is no spread. The alpha 0.88 may be rounded in its source, which would explain the differences "
-            "there. "
+            "Percent on the test set, beside our own earlier runs of another implementation at the same settings; the "
+            "paper's own tables of P@k are not available. Ridge is deterministic, so there are no seeds and no spread. "
+            "The alpha 0.88 may be rounded in its source, which would explain the differences there. "
             f"The largest difference over {len(differences)} values is {max(differences):.2f} points.",
             list(tables),
         )
@@ -112,30 +102,25 @@ def _measure(benchmark: Benchmark, setting: Setting) -> dict[str, float]:
     return benchmark.judge(model.fit(train, benchmark.train.labels).predict_topk(test)[0])
 
 
-def chosen_alpha(benchmarks: list[Benchmark], *, quick: bool) -> Iterator[Section]:
+def chosen_alpha(context: Context) -> Iterator[Section]:
     """Ridge with alpha from leave-one-out on the training rows."""
     rows: list[tuple[Cell, ...]] = []
-    present = {benchmark.name: benchmark for benchmark in benchmarks}
+    present = {benchmark.name: benchmark for benchmark in context.benchmarks}
     chosen = [choice for choice in _CHOSEN if choice[0] in present]
-    chosen = chosen[:1] if quick else chosen
     columns = (
-        Column("data set"),
-        Column("features"),
-        Column("chosen alpha", ".4g"),
+        *(Column("data set"), Column("features"), Column("chosen alpha", ".4g")),
         *(Column(metric, ".2f") for metric in METRICS),
     )
-    with task("choosing alpha", total=len(chosen)) as advance:
-        for name, scaling, fit_intercept in chosen:
-            benchmark = present[name]
-            train, test = benchmark.features(scaling)
-            model = RidgeCV(fit_intercept=fit_intercept).fit(train, benchmark.train.labels)
-            measured = benchmark.judge(model.predict_topk(test)[0])
-            features = f"{scaling}, intercept" if fit_intercept else scaling
-            rows.append((benchmark.title, features, model.alpha_, *(measured[metric] for metric in METRICS)))
-            advance(1)
-            yield Section(
-                "Alpha chosen without the test set",
-                "`RidgeCV` with its own path of seven alphas, chosen by the exact leave-one-out nDCG@5 of at most "
-                "2,000 training rows. Percent on the test set, which has no part in the choice.",
-                [Table("Measured", columns, list(rows))],
-            )
+    for name, scaling, fit_intercept in tracked("choosing alpha", chosen[:1] if context.quick else chosen):
+        benchmark = present[name]
+        train, test = benchmark.features(scaling)
+        model = RidgeCV(fit_intercept=fit_intercept).fit(train, benchmark.train.labels)
+        measured = benchmark.judge(model.predict_topk(test)[0])
+        features = f"{scaling}, intercept" if fit_intercept else scaling
+        rows.append((benchmark.title, features, model.alpha_, *(measured[metric] for metric in METRICS)))
+        yield Section(
+            "Alpha chosen without the test set",
+            "`RidgeCV` with its default path of seven alphas, chosen by the exact leave-one-out nDCG@5 of at most "
+            "2,000 training rows. Percent on the test set, which plays no part in the choice.",
+            [Table("Measured", columns, list(rows))],
+        )

@@ -1,4 +1,4 @@
-"""What stands behind the verdicts of a run: each witness and certificate checked anew, and what was left open."""
+"""The proofs behind the verdicts of a run: each witness and certificate is checked again."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, System, nearest_point
-from longtail_papers.common.tables import Cell, Column, Section, Table
+from longtail_papers.common import Cell, Column, Section, Table
 
 PAPER_UNITS = 1e4
-# No label set whose region is larger than this may be left undetermined, in the paper's units.
+# The aim, in the paper's units: no label set with a larger region stays undetermined.
 RESOLUTION = 1e-8
 
 
@@ -21,7 +21,7 @@ class Proofs:
         self._rows: list[tuple[Cell, ...]] = []
 
     def add(self, name: str, audit: Audit) -> None:
-        """Check the proofs of an audit again, from the weights."""
+        """Check the proofs of an audit again, using only the weights."""
         stands = audit.recheck()
         left = np.flatnonzero(audit.verdicts == UNDETERMINED)
         bounds = [PAPER_UNITS * largest_radius(audit, int(place)) for place in left]
@@ -39,7 +39,7 @@ class Proofs:
         )
 
     def section(self) -> Iterator[Section]:
-        """One row for each audit; made when it is asked for, after the other parts."""
+        """One row for each audit so far."""
         columns = (
             Column("part"),
             *(Column(name, ",d") for name in ("label sets", "argmaxable", "unargmaxable")),
@@ -52,19 +52,15 @@ class Proofs:
         text = (
             "Every verdict carries a proof that was checked again from the weights, without the solver: an input that "
             "gets the label set, or labels whose signed weights add up to 0. "
-            + (f"{failed} proofs fail. " if failed else "All proofs stand. ")
-            + "Where neither was found the set is undetermined, and a mixture of signed weights bounds its radius: "
-            + (
-                f"in {above} parts above the resolution of {RESOLUTION:g} that is aimed at."
-                if above
-                else f"none is above {RESOLUTION:g}."
-            )
+            + (f"{failed} proofs fail. " if failed else "All proofs hold. ")
+            + "A set without either proof is undetermined, and a mixture of signed weights bounds its radius. "
+            + f"The bound is above the target of {RESOLUTION:g} in {above or 'no'} parts."
         )
         yield Section("Proofs", text, [Table("Verdicts and their proofs", columns, self._rows)])
 
 
 def largest_radius(audit: Audit, place: int) -> float:
-    """A bound on the radius of a label set: the length of any mixture of its signed unit rows, entries added up."""
+    """An upper bound on the radius of a label set: the L1 length of a mixture of its signed unit rows."""
     assert audit.layer is not None
     system = System.of(audit.layer)
     signs = system.signs(audit.sets.dense([place]))[0]

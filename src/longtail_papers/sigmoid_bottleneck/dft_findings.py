@@ -1,4 +1,4 @@
-"""Trainings of both output layers summed up: means over seeds, pictures, and what they say about the paper's claims."""
+"""The trainings of both output layers on a data set: means over seeds, pictures, and the paper's claims."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from longtail.pictures import Line, Panel, Picture
-from longtail_papers.common.claims import Spread
-from longtail_papers.common.tables import Cell, Column, Section, Table
+from longtail_papers.common import Cell, Column, Section, Spread, Table
 from longtail_papers.sigmoid_bottleneck.dft_runs import HEADS, METRIC_K, Plan, Run, Split
 
-# An epoch with this share of the best validation F1 is near enough to the end of a training.
+# An epoch with this share of the best validation F1 counts as the end of a training.
 NEAR = 0.95
+
+
+def epochs_near_the_best(run: Run) -> float:
+    """The first epoch whose validation F1 is near the best."""
+    return next(epoch for epoch, value in enumerate(run.values, start=1) if value >= NEAR * run.validated)
+
+
+def _unargmaxable(run: Run) -> float:
+    return 100 * run.unargmaxable / run.sets
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What trainings of one head and width with several seeds led to."""
+    """The trainings of one head and width, with several seeds."""
 
     runs: Sequence[Run]
 
@@ -31,8 +39,13 @@ class Summary:
 
     @property
     def unargmaxable(self) -> float:
-        """Percent of the label sets audited."""
+        """Percent of the audited label sets."""
         return self.spread(_unargmaxable).mean
+
+    @property
+    def epochs(self) -> float:
+        """The epochs until the validation F1 is near its best."""
+        return self.spread(epochs_near_the_best).mean
 
     @property
     def parameters(self) -> int:
@@ -45,13 +58,13 @@ class Summary:
             *self.spread(lambda run: run.f1),
             *self.spread(_unargmaxable),
             self.spread(lambda run: 100 * run.undetermined / run.sets).mean,
-            *(self.spread(lambda run: run.best_epoch).mean, self.spread(epochs_near_the_best).mean),
+            *(self.spread(lambda run: run.best_epoch).mean, self.epochs),
         )
 
 
 @dataclass(frozen=True)
 class Findings:
-    """All that was found on one data set.
+    """Everything measured on one data set.
 
     Parameters
     ----------
@@ -60,7 +73,7 @@ class Findings:
     choices : sequence of Run
         The trainings that chose learning rates.
     runs : sequence of Run
-        The trainings at the rates chosen.
+        The trainings at the chosen rates.
     """
 
     split: Split
@@ -69,7 +82,7 @@ class Findings:
     runs: Sequence[Run]
 
     def summaries(self, head: str) -> dict[int, Summary]:
-        """By width, those that there are."""
+        """The summaries of a head by width."""
         by_width = {
             width: [run for run in self.runs if (run.head, run.width) == (head, width)] for width in self.plan.widths
         }
@@ -81,14 +94,14 @@ class Findings:
         failed = sum(run.failed for run in self.runs)
         larger = int(np.count_nonzero(np.diff(split.test[1].indptr) > split.k))
         text = (
-            f"{split.train[0].shape[0]:,} rows to train on, {split.validation[0].shape[0]:,} others to choose the "
-            f"learning rate and the epoch by, {split.test[0].shape[0]:,} test rows; {split.n_labels:,} labels. Rows "
-            f"for training and validation have at most k = {split.k} labels, so that the DFT has {2 * split.k + 1} "
-            f"fixed columns beside the trained ones; {larger or 'no'} test rows have more labels. Trainings had at "
-            f"most {self.plan.epochs} epochs and ended after {self.plan.patience} that were no better. Means over "
-            f"{seeds} seeds, ± their standard deviation. {split.sets.shape[0]} label sets of random test rows were "
-            "audited, of labels that training rows have; "
-            + (f"{failed} proofs fail when checked again." if failed else "all proofs stand when checked again.")
+            f"{split.train[0].shape[0]:,} training rows, {split.validation[0].shape[0]:,} validation rows to choose "
+            f"the learning rate and the epoch, {split.test[0].shape[0]:,} test rows; {split.n_labels:,} labels. "
+            f"Training and validation rows have at most k = {split.k} labels, so the DFT has {2 * split.k + 1} fixed "
+            f"columns beside the trained ones; {larger or 'no'} test rows have more labels. Training ran for at most "
+            f"{self.plan.epochs} epochs and stopped after {self.plan.patience} without improvement. Means over "
+            f"{seeds} seeds, ± the standard deviation. {split.sets.shape[0]} label sets of random test rows were "
+            "audited; all their labels have training rows. "
+            + (f"{failed} proofs fail when checked again." if failed else "All proofs hold when checked again.")
         )
         return Section(split.title, text, [self._results(), self._rates()], [self._picture()])
 
@@ -136,7 +149,7 @@ class Findings:
         return Picture(f"dft-{self.split.name}.png", caption, panels)
 
     def claims(self) -> list[tuple[Cell, ...]]:
-        """What the paper says of its own data, and what was found on these."""
+        """What the paper says about its data, and what was found on these."""
         narrow, fixed = (self.summaries(head) for head in HEADS)
         both = [width for width in narrow if width in fixed]
         of_fixed = [run for each in fixed.values() for run in each.runs]
@@ -145,55 +158,40 @@ class Findings:
         best = max(narrow.values(), key=lambda each: each.f1)
         enough = next((each for each in fixed.values() if each.f1 >= best.f1), None)
         better, comparable = self._at_equal_size(narrow, fixed)
-        sooner = {width: _epochs(narrow[width]) - _epochs(fixed[width]) for width in both}
-        title = self.split.title
-        return [
+        sooner = {width: narrow[width].epochs - fixed[width].epochs for width in both}
+        told = [
             (
-                *(title, "test label sets out of reach of the DFT", "none, but a handful at width 25"),
+                *("test label sets out of reach of the DFT", "none, except for a handful at width 25"),
                 f"{without[0]} unargmaxable, {without[1]} undetermined, of {sum(run.sets for run in of_fixed):,}",
             ),
             (
-                *(title, "test label sets out of reach of the bottleneck", "the more the narrower, none above 200"),
+                *("test label sets out of reach of the bottleneck", "more if it is narrower, none above 200"),
                 ", ".join(f"{each.unargmaxable:.1f}% at {width}" for width, each in narrow.items()),
             ),
             (
-                *(title, f"F1@{METRIC_K} of the DFT less that of the bottleneck", "above 0 below width 200"),
+                *(f"F1@{METRIC_K} of the DFT minus that of the bottleneck", "above 0 below width 200"),
                 ", ".join(f"{gap:+.2f} at {width}" for width, gap in gaps.items()),
             ),
             (
-                *(title, "parameters of the DFT that is as good as the best bottleneck", "about half, on BioASQ"),
+                *("parameters of the DFT that is as good as the best bottleneck", "about half, on BioASQ"),
                 f"{enough.parameters / best.parameters:.0%} (width {enough.runs[0].width} for {best.runs[0].width})"
                 if enough
                 else "no width is as good",
             ),
             (
-                *(title, "DFT better than a bottleneck of as many parameters", "mostly"),
+                *("DFT better than a bottleneck with as many parameters", "mostly"),
                 f"at {better} of {comparable} widths",
             ),
             (
-                *(title, f"epochs to {100 * NEAR:.0f}% of the best that the DFT saves", "above 0"),
+                *(f"epochs to {100 * NEAR:.0f}% of the best that the DFT saves", "above 0"),
                 ", ".join(f"{saved:+.1f} at {width}" for width, saved in sooner.items()),
             ),
         ]
+        return [(self.split.title, *each) for each in told]
 
     def _at_equal_size(self, narrow: dict[int, Summary], fixed: dict[int, Summary]) -> tuple[int, int]:
-        """How many DFTs are above the line between bottlenecks, out of those that are not larger than all of them."""
+        """How many DFTs are above the line between the bottlenecks, out of those within its range of parameters."""
         sizes = [each.parameters for each in narrow.values()]
         means = [each.f1 for each in narrow.values()]
         within = [each for each in fixed.values() if min(sizes) <= each.parameters <= max(sizes)]
         return sum(each.f1 > float(np.interp(each.parameters, sizes, means)) for each in within), len(within)
-
-
-def epochs_near_the_best(run: Run) -> float:
-    """The first epoch with most of the best validation F1."""
-    found = run.epochs_to(NEAR * run.validated)
-    assert found is not None
-    return found
-
-
-def _unargmaxable(run: Run) -> float:
-    return 100 * run.unargmaxable / run.sets
-
-
-def _epochs(summary: Summary) -> float:
-    return summary.spread(epochs_near_the_best).mean

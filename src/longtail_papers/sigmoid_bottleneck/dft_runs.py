@@ -1,4 +1,4 @@
-"""A narrow output layer and one of sines and cosines, trained and audited: one record for each training."""
+"""Trains and audits a narrow output layer or one of sines and cosines; one record for each training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from longtail.metrics import f1_at_k
 from longtail.neural import History, Network, Settings, predict_rows, train
 from longtail.neural.encoders import BagOfWords
 from longtail.neural.heads import DFT, Bottleneck, DenseHead
-from longtail_papers.common.records import Records
+from longtail_papers.common import Records
 
 HEADS = ("Bottleneck", "DFT")
 METRIC_K = 5
@@ -24,21 +24,21 @@ METRIC_K = 5
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained on a data set.
+    """The trainings on a data set.
 
     Parameters
     ----------
     widths : tuple of int
         Trained columns of the output layer.
     chosen_at : int
-        The width whose validation F1 chooses the learning rate of a head for all of them.
+        The width at which the learning rate of a head is chosen, by validation F1.
     learning_rates : tuple of float
     seeds : tuple of int
         The first one chooses the learning rate.
     epochs, patience, batch_size, features : int
-        Of every training; features are the outputs of the encoder.
+        Used in every training; features are the outputs of the encoder.
     n_sets : int
-        Label sets of test rows that are audited.
+        The number of audited label sets of test rows.
     """
 
     widths: tuple[int, ...]
@@ -65,12 +65,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Run:
-    """What one training led to.
+    """The result of one training.
 
     Parameters
     ----------
     data_set, head, width, rate, seed
-        What was trained; the width is that of the trained columns of the output layer.
+        What was trained; the width is the number of trained columns of the output layer.
     values : list of float
         F1 on the validation rows after each epoch, in percent.
     best_epoch : int
@@ -78,10 +78,10 @@ class Run:
     f1 : float
         On the test rows, in percent.
     columns, parameters : int
-        All columns of the output layer, and the trained numbers from the encoder's features on.
+        All columns of the output layer, and the trained parameters after the encoder.
     sets, unargmaxable, undetermined, failed : int
-        Label sets audited, those with a proof that no input gets them, those without any, and proofs that did not
-        stand when they were checked again.
+        The audited label sets, those with a proof that no input gets them, those without any proof, and the proofs
+        that failed when they were checked again.
     """
 
     data_set: str
@@ -104,14 +104,10 @@ class Run:
         """The best F1 on the validation rows."""
         return self.values[self.best_epoch - 1]
 
-    def epochs_to(self, level: float) -> int | None:
-        """The first epoch with a validation F1 of at least `level`."""
-        return next((epoch for epoch, value in enumerate(self.values, start=1) if value >= level), None)
-
 
 @dataclass(frozen=True)
 class Split:
-    """Rows and labels to train on, to choose by and to test on, and the label sets to audit.
+    """Training, validation and test rows, and the label sets to audit.
 
     Parameters
     ----------
@@ -119,7 +115,7 @@ class Split:
     train, validation, test : pair of csr_array
         Features and labels.
     sets : csr_array
-        Label sets of random test rows, of labels that training rows have.
+        Label sets of random test rows; all their labels have training rows.
     """
 
     name: str
@@ -148,12 +144,12 @@ class Split:
 
     @cached_property
     def k(self) -> int:
-        """The most labels that a row for training or validation has."""
+        """The largest number of labels of a training or validation row."""
         return int(max(np.diff(labels.indptr).max() for _, labels in (self.train, self.validation)))
 
     @cached_property
     def witnesses(self) -> Array:
-        """Inputs in closed form that get the label sets from sines and cosines alone, for those that have one."""
+        """Closed-form inputs that get the label sets from sines and cosines alone, for the sets that have one."""
         few = self.sets[np.diff(self.sets.indptr) <= self.k]
         found = [dft_witness(few[[place]].toarray()[0], self.k) for place in range(few.shape[0])]
         known = [x for x in found if x is not None]
@@ -161,7 +157,7 @@ class Split:
 
 
 def measured(split: Split, plan: Plan, head: str, width: int, rate: float, seed: int, runs: Records[Run]) -> Run:
-    """Train and audit, or find the record of it."""
+    """Return the record of a training; train and audit if there is none."""
 
     def measure() -> Run:
         network, history = _trained(split, plan, head, width, rate, seed)
@@ -180,7 +176,7 @@ def measured(split: Split, plan: Plan, head: str, width: int, rate: float, seed:
             failed=int(np.count_nonzero((found.verdicts != UNDETERMINED) & ~found.recheck())),
         )
 
-    # What other trainings the plan has does not matter.
+    # The other trainings of the plan do not matter.
     settings = {
         "data": split.name,
         "head": head,
@@ -195,7 +191,7 @@ def measured(split: Split, plan: Plan, head: str, width: int, rate: float, seed:
 
 
 def chosen_rate(candidates: Sequence[Run]) -> float:
-    """The learning rate of the training that did best on the validation rows, the lower one of equals."""
+    """The learning rate of the training with the best validation F1; the lowest if several are equal."""
     return min(candidates, key=lambda run: (-run.validated, run.rate)).rate
 
 
@@ -215,7 +211,7 @@ def _output_layer(split: Split, n_features: int, head: str, width: int) -> Dense
 
 
 def _audited(split: Split, head: Any) -> Audit:
-    """The verdicts on the label sets; neither head has offsets, so a label is given where its score is above 0."""
+    """The verdicts on the label sets. Neither head has biases, so a label is given if its score is above 0."""
     weights, _ = head.output_layer()
     candidates = None
     if isinstance(head, DFT):

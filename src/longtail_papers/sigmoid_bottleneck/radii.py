@@ -1,4 +1,4 @@
-"""Figure 4: how small the regions of label sets become as labels grow in number, and what slack columns do about it."""
+"""Figure 4: the regions of label sets shrink as the number of labels grows, and slack columns enlarge them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import sparse
 from longtail.audit import ARGMAXABLE, audit, dft_matrix
 from longtail.pictures import Line, Panel, Picture
 from longtail.progress import task
-from longtail_papers.common.tables import Cell, Column, Section, Table
+from longtail_papers.common import Cell, Column, Section, Table
 from longtail_papers.sigmoid_bottleneck.checks import PAPER_UNITS, Proofs
 
 _SIZES = (50, 100, 300, 1_000, 3_000, 10_000)
@@ -23,7 +23,7 @@ _COLUMNS = (("1st percentile", ".2e"), ("median", ".2e"), ("exact, %", ".0f"), (
 
 
 def radii(proofs: Proofs, *, quick: bool) -> Iterator[Section]:
-    """The radius that one label set in a hundred stays below, against n, for layers of 2k + 1 columns."""
+    """The first percentile of the radius against n, for layers of 2k + 1 columns."""
     sizes, active, samples = (_SIZES, _ACTIVE, _SAMPLES) if not quick else (_SIZES[:2], _ACTIVE[:2], 20)
     rows: list[tuple[Cell, ...]] = []
     lines: dict[int, list[Line]] = {0: [], _SLACK: []}
@@ -59,32 +59,23 @@ def radii(proofs: Proofs, *, quick: bool) -> Iterator[Section]:
 def _section(
     columns: tuple[Column, ...], rows: list[tuple[Cell, ...]], lines: dict[int, list[Line]], samples: int
 ) -> Section:
-    panels = [
-        Panel(
-            f"{slack or 'No'} slack columns",
-            "labels n",
-            "1st percentile of the radius",
-            list(some),
-            log_x=True,
-            log_y=True,
-        )
-        for slack, some in lines.items()
-    ]
+    axes = "labels n", "1st percentile of the radius"
+    panels = [Panel(f"{slack or 'No'} slack columns", *axes, list(some), True, True) for slack, some in lines.items()]
     return Section(
         "How large the regions are",
-        f"Figure 4 of the paper, for layers of sines and cosines with 2k + 1 columns: the radius that one in a hundred "
-        f"random sets of k labels stays below, without and with {_SLACK} symmetric random slack columns. "
-        f"{samples} sets at each point (the paper has {_PAPER_SAMPLES:,}), so the first percentile is close to the "
-        f"smallest of them. A radius is exact where the linear program confirms it; else it is that of the "
-        f"witness found, a lower bound: mostly radii below a millionth of the box, where the solver's tolerance ends. "
-        f"Sets without a witness count as radius 0; a percentile of 0 is not drawn.",
+        f"Figure 4 of the paper, for layers of sines and cosines with 2k + 1 columns: the first percentile of the "
+        f"radius of random sets of k labels, without and with {_SLACK} symmetric random slack columns. Each point has "
+        f"{samples} sets (the paper has {_PAPER_SAMPLES:,}), so the first percentile is close to the minimum. A radius "
+        "is exact if the linear program confirms it; otherwise it is the radius of the witness, a lower bound. That "
+        "is mostly the case below a millionth of the box, where the solver's tolerance ends. Sets without a witness "
+        "count as radius 0; a percentile of 0 is not drawn.",
         [Table(f"Radii ({samples} random sets of k labels each)", columns, list(rows))],
         [Picture("argmaxable-radii.png", "1st percentile of the radius against the number of labels", [panels])],
     )
 
 
 def random_sets(n: int, k: int, samples: int, seed: int) -> Any:
-    """Sets of exactly `k` of `n` labels.
+    """Random sets of exactly `k` of `n` labels.
 
     Examples
     --------

@@ -28,7 +28,7 @@ def test_a_markdown_row_has_one_cell_per_column() -> None:
 
 
 def test_a_row_of_the_wrong_length_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="1 cells under 2 columns"):
+    with pytest.raises(InvalidInput, match="1 cells for 2 columns"):
         Table("T", (Column("a"), Column("b")), [("x",)])
 
 

@@ -13,14 +13,10 @@ import longtail_papers
 from longtail import LabelTree
 from longtail.aggregated import AggregatedClassifier
 from longtail.data import Corpus
-from longtail_papers.common.benchmarks import Benchmark
-from longtail_papers.common.records import Records
-from longtail_papers.common.tables import Section
-from longtail_papers.eagle import experiment as eagle
+from longtail_papers.common import Benchmark, Records
 from longtail_papers.eagle.claims import PAPER, claims
-from longtail_papers.eagle.findings import Findings
 from longtail_papers.eagle.groups import labels_of_groups
-from longtail_papers.eagle.runs import ORACLE, WAYS, Grouping, Run, TreeTrainedOnce, measure
+from longtail_papers.eagle.runs import ORACLE, WAYS, Findings, Grouping, Run, TreeTrainedOnce, measure
 from longtail_papers.ridge.scaling import planted
 
 SMALL = [Grouping("random", 4), Grouping("clustered", 4)]
@@ -64,14 +60,6 @@ def test_a_second_run_finds_everything_again(small: Benchmark, tmp_path: Path, m
     again = Records(tmp_path / "runs.json", Run)
     assert records(small, again) == first
     assert again.kept == len(first)
-
-
-def test_the_page_says_what_was_kept_from_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = Records.of(tmp_path, "eagle", Run, quick=True)
-    runs.measured({"seed": 0}, lambda: run_of(SMALL[0], "all", 0, 50.0))
-    monkeypatch.setattr(eagle, "_sections", lambda *_: iter([Section("Done", "All.")]))
-    eagle.run(tmp_path, quick=True)
-    assert "kept there from before this run: 1." in (tmp_path / "eagle.md").read_text(encoding="utf-8")
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(
@@ -152,9 +140,9 @@ def test_summaries_have_the_mean_the_spread_and_what_was_chosen() -> None:
     runs = [run_of(grouping, ORACLE, 0, 80.0)] + [run_of(grouping, "auto", seed, 50.0 + seed) for seed in (0, 1, 2)]
     found = Findings.of(runs, [grouping])
     summary = found.ways[grouping]["auto"]
-    assert (summary.seeds, summary.means["P@1"], summary.spreads["P@1"]) == (3, 51.0, 1.0)
+    assert (summary.seeds, *summary.precision["P@1"]) == (3, 51.0, 1.0)
     assert summary.chosen == "eagle (2), all (1)"
-    assert found.oracle.spreads["P@1"] is None
+    assert found.oracle.precision["P@1"].deviation is None
 
 
 def test_figures_of_the_paper_fall_with_size_and_rise_with_depth() -> None:
@@ -196,14 +184,3 @@ def test_the_quick_version_runs_on_bibtex(tmp_path: Path, benchmark_data: Callab
     features = {(row["features"], row["labels"]): row for row in sections["Features"]["tables"][0]["rows"]}
     assert features["idf", "EAGLE, argmax"]["P@1"] > features["plain", "EAGLE, argmax"]["P@1"] + 5
     assert all(row["EAGLE, s"] > 0 for row in sections["Cost"]["tables"][0]["rows"])
-
-
-def test_an_interrupted_run_keeps_the_parts_that_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any) -> Any:
-        yield Section("Done", "kept")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(eagle, "_sections", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        longtail_papers.run("eagle", tmp_path, quick=True)
-    assert "kept" in (tmp_path / "eagle.md").read_text(encoding="utf-8")

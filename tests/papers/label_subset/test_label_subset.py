@@ -13,10 +13,10 @@ from scipy import sparse
 
 import longtail_papers
 from longtail.data import Corpus
-from longtail_papers.common.benchmarks import Benchmark
-from longtail_papers.label_subset import experiment as label_subset
+from longtail_papers.common import Benchmark, experiment
 from longtail_papers.label_subset import settings as label_subset_settings
 from longtail_papers.label_subset import tables as label_subset_tables
+from longtail_papers.label_subset.experiment import EXPERIMENT
 from longtail_papers.label_subset.paper import ABLATION, OTHERS, PROPOSED, QUOTED, STEPS, bar_claims, order_claims
 from longtail_papers.label_subset.settings import Choice, choose, hold_out
 from longtail_papers.label_subset.tables import Prepared
@@ -47,9 +47,10 @@ def sections(folder: Path) -> dict[str, Any]:
 def test_every_section_is_measured_on_a_small_data_set(
     tmp_path: Path, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(label_subset, "load_benchmarks", lambda names: [benchmark])
+    monkeypatch.setattr(experiment, "load_benchmarks", lambda names: [benchmark])
+    monkeypatch.setattr(experiment, "why_missing", lambda name: None)
     monkeypatch.setattr(label_subset_tables, "N_LABELS", 6)
-    paths = label_subset.run(tmp_path, quick=True)
+    paths = EXPERIMENT.run(tmp_path, quick=True)
     assert sorted(paths) == sorted(tmp_path.iterdir())
     found = sections(tmp_path)
     assert list(found) == [

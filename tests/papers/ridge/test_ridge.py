@@ -3,14 +3,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import longtail_papers
-from longtail_papers.common.tables import Section
-from longtail_papers.ridge import experiment as ridge
 from longtail_papers.ridge.scaling import planted
 
 
@@ -45,18 +42,6 @@ def test_the_quick_version_meets_what_is_expected_on_bibtex(
     exact, rough, close = sections["Tolerance of conjugate gradients"]["tables"][0]["rows"]
     assert exact["same five labels, %"] == 100
     assert rough["in the same order, %"] < close["in the same order, %"]
-
-
-def test_an_interrupted_run_keeps_the_parts_that_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any) -> Any:
-        yield Section("Done", "kept")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ridge, "_sections", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        longtail_papers.run("ridge", tmp_path, quick=True)
-    assert "kept" in (tmp_path / "ridge.md").read_text(encoding="utf-8")
-    assert json.loads((tmp_path / "ridge.json").read_text(encoding="utf-8"))["finished"] is False
 
 
 def test_planted_rows_have_unit_length_and_power_law_features(seed: int) -> None:

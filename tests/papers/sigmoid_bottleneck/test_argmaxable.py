@@ -10,8 +10,9 @@ import pytest
 
 import longtail_papers
 from longtail.audit import audit, dft_matrix
+from longtail_papers.common import Context
+from longtail_papers.sigmoid_bottleneck.argmaxable import EXPERIMENT, counts
 from longtail_papers.sigmoid_bottleneck.checks import Proofs, largest_radius
-from longtail_papers.sigmoid_bottleneck.counts import counts
 from longtail_papers.sigmoid_bottleneck.radii import radii, random_sets
 
 pytest.importorskip("highspy")
@@ -46,8 +47,8 @@ def test_the_quick_version_meets_what_is_expected_on_bibtex(
         assert row["proofs that fail"] == row["undetermined"] == 0
 
 
-def test_half_of_all_sets_are_in_reach_at_half_the_dimensions() -> None:
-    [section] = counts()
+def test_half_of_all_sets_are_in_reach_at_half_the_dimensions(tmp_path: Path) -> None:
+    [section] = counts(Context(EXPERIMENT, tmp_path, True))
     by_width = {row["d"]: row for row in rows_of(section)}
     assert by_width[500]["percent"] == 50
     assert by_width[475]["percent"] + by_width[525]["percent"] == pytest.approx(100)
