@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from longtail.cli.program import run as program
-
-from .conftest import WAIT, Service, post_bytes, read_answer
+from tests.serve.conftest import WAIT, Service, post_bytes, read_answer
 
 pytestmark = pytest.mark.slow
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are sent otherwise elsewhere")

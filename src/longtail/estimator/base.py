@@ -79,7 +79,8 @@ class Estimator(BaseEstimator, Persistent):
         """Why `label` has its score for the one row."""
         raise InvalidInput(
             f"{type(self).__name__} is not linear, or does not say what each feature adds to a score; explain a "
-            "LabelTree, OneVsRest or Ridge model"
+            "LabelTree, OneVsRest or Ridge model",
+            code="cannot_explain",
         )
 
     def _rows_at_once(self) -> int:

@@ -1,4 +1,4 @@
-"""`Limits`: how much the service takes on, in one place; everything beyond is refused with a status that says so."""
+"""`Limits`: how much the service accepts, in one place. `Occupancy` counts the requests in progress against them."""
 
 from __future__ import annotations
 
@@ -6,50 +6,51 @@ import math
 from dataclasses import dataclass, fields
 
 from longtail.errors import InvalidInput
+from longtail.serve.refusal import Refusal
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a request may ask for and what the service holds at once.
+    """The limits of a service. A request beyond one of them is refused.
 
     Parameters
     ----------
     body_bytes : int
-        Of a request's body, counted while it arrives.
+        Size of a body, counted while it arrives.
     body_seconds : float
-        Until the whole body must have arrived, and how long a client may read nothing of its answer.
+        Time for a body to arrive, and time that a client may read nothing of its answer.
     texts : int
-        In one request.
+        Texts in a request.
     characters : int
-        Of one text, in code points.
+        Length of a text, in code points.
     k : int
         Labels for each text.
     filter_labels : int
-        Names in ``allow`` and in ``deny``, each.
+        Labels in ``allow``, and in ``deny``.
     explained_labels : int
-        In one request for explanations.
+        Labels in a request for explanations.
     words : int
-        Named in one explanation; the segments of the text show all of them.
+        Reasons in each list of an explanation. Its segments show all of them.
     found_labels : int
-        In one answer of the label search.
+        Labels in an answer of the label search.
     queued_texts : int
-        Texts that wait to be scored; more are refused.
+        Texts waiting to be scored.
     batch_texts : int
         Texts scored together.
     requests : int
-        In progress at once, counted from their body's arrival; more are refused. About what is answered in a quarter
-        of a second: those that wait longer are better told to come back.
+        Requests in progress whose body has arrived. About as many as are answered in a quarter of a second: clients
+        that would wait longer should rather come back.
     held_bytes : int
-        Bodies of all requests in progress together.
+        Size of the bodies of all requests in progress together.
     seconds : float
-        From the body's arrival to the answer.
+        Time from the arrival of the body to the answer.
     header_bytes : int
-        Of a request's line and headers.
+        Size of the request line and headers.
     header_seconds : float
-        Until they must have arrived, and how long an idle connection is kept.
+        Time for the headers to arrive, and time that an idle connection stays open.
     connections : int
-        Open at once; the longest idle one makes room for another. `run` takes fewer where the process may not open as
-        many files.
+        Open connections; the longest idle one is closed for a new one. `run` allows fewer where the process may not
+        open as many files.
 
     Examples
     --------
@@ -80,5 +81,44 @@ class Limits:
             value, whole = getattr(self, field.name), field.type == "int"
             fits = isinstance(value, int) if whole else isinstance(value, int | float) and math.isfinite(value)
             if isinstance(value, bool) or not fits or value <= 0:
-                kind = "a whole number of at least 1" if whole else "a number of seconds above 0"
+                kind = "a whole number of at least 1" if whole else "a number of seconds greater than 0"
                 raise InvalidInput(f"the limit {field.name} is {value!r}; expected {kind}")
+
+
+class Occupancy:
+    """Counts the requests in progress against a maximum; shared by the guard and the connections.
+
+    Parameters
+    ----------
+    most : int
+
+    Examples
+    --------
+    >>> occupancy = Occupancy(1)
+    >>> occupancy.enter()
+    >>> occupancy.full(arriving=0)
+    True
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.in_progress = 0
+
+    def full(self, arriving: int) -> bool:
+        """Whether there is no place for one more request besides `arriving` ones that are not counted yet."""
+        return self.in_progress + arriving >= self.most
+
+    def enter(self) -> None:
+        """Count a request, or raise a `Refusal`."""
+        if self.full(arriving=0):
+            raise self.refusal()
+        self.in_progress += 1
+
+    def leave(self) -> None:
+        """Stop counting a request that has entered."""
+        self.in_progress -= 1
+
+    def refusal(self) -> Refusal:
+        """The answer to a request that has no place."""
+        message = f"{self.most} requests are in progress, which is the maximum; try again"
+        return Refusal("too_many_requests", message, {"retry-after": "1"})

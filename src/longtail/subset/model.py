@@ -99,7 +99,8 @@ class SubsetModel:
                 return _relabelled(parts[0][0], label)
             raise InvalidInput(
                 f"label {label} is decoded from scores of a {type(self.estimator).__name__}, which are not linear in "
-                f"the features; only labels of the subset and outliers can be explained"
+                f"the features; only labels of the subset and outliers can be explained",
+                code="cannot_explain",
             )
         if own and self.outliers is not None:
             parts.append((self.outliers.explain(x, label), 1.0))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .stage import LONG, SUBJECTS
+from tests.serve.browser.stage import LONG, SUBJECTS
 
 expect = pytest.importorskip("playwright.sync_api").expect
 

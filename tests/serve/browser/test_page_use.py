@@ -10,8 +10,7 @@ import pytest
 
 from longtail import Tagger
 from longtail.cli import cards, demo
-
-from .stage import EMOJI, IMAGE, LONG, RIGHT_TO_LEFT, SCRIPT, SUBJECTS
+from tests.serve.browser.stage import EMOJI, IMAGE, LONG, RIGHT_TO_LEFT, SCRIPT, SUBJECTS
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
