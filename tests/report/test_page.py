@@ -14,11 +14,10 @@ import pytest
 from longtail import LabelTree, Ridge, Tagger, TextFeatures
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
-from longtail.metrics import Band
+from longtail.metrics import Band, Judgement
 from longtail.report import Heading, ReportOptions, gather, is_report, make_report, render
 from longtail.report.charts import band_chart
 from longtail.report.examples import PARTLY, RIGHT, WRONG, choose_rows
-from longtail.report.facts import Judgement
 from longtail.report.markup import element, escape, join, name, shortened
 from longtail.report.text import percent
 

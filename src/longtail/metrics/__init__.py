@@ -11,9 +11,10 @@ from longtail.metrics.at_k import (
     psp_at_k,
     recall_at_k,
 )
-from longtail.metrics.confusion import ConfusedPair, confused_pairs
+from longtail.metrics.confusion import ConfusedPair, Mistakes, confused_pairs
 from longtail.metrics.frequency import frequency_groups
-from longtail.metrics.intervals import Interval, intervals_at_k
+from longtail.metrics.intervals import Interval, intervals_at_k, intervals_of
+from longtail.metrics.judgement import Judgement
 from longtail.metrics.label_scores import Band, LabelScores, frequency_bands
 from longtail.metrics.propensities import PROPENSITY_CONSTANTS, inverse_propensity, propensity, propensity_constants
 from longtail.metrics.reliability import Bin, Reliability, reliability
@@ -26,7 +27,9 @@ __all__ = [
     "ConfusedPair",
     "GroupReport",
     "Interval",
+    "Judgement",
     "LabelScores",
+    "Mistakes",
     "Reliability",
     "Report",
     "confused_pairs",
@@ -36,6 +39,7 @@ __all__ = [
     "frequency_bands",
     "frequency_groups",
     "intervals_at_k",
+    "intervals_of",
     "inverse_propensity",
     "macro_precision_at_k",
     "macro_recall_at_k",

@@ -10,7 +10,7 @@ import numpy as np
 from longtail.arrays import Array
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
-from longtail.metrics.judgement import Judgement
+from longtail.metrics import Judgement
 from longtail.tagger import Reason, Tagger
 
 RIGHT, PARTLY, WRONG = "right", "partly right", "wrong"

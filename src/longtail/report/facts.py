@@ -15,17 +15,17 @@ from longtail.metrics import (
     Band,
     ConfusedPair,
     Interval,
+    Judgement,
     LabelScores,
+    Mistakes,
     Reliability,
     Report,
     evaluate,
     frequency_bands,
+    intervals_of,
     inverse_propensity,
     reliability,
 )
-from longtail.metrics.confusion import Mistakes
-from longtail.metrics.intervals import intervals_of
-from longtail.metrics.judgement import Judgement
 from longtail.report.examples import Example, choose_examples, kinds_of_rows
 from longtail.tagger import Tagger
 
