@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import webbrowser
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,33 +16,17 @@ import click
 from longtail.cli.inputs import FiniteRange
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
+from longtail.serve import Limits
 
 _TOKEN = "LONGTAIL_TOKEN"
-_LIMITS = {
-    "body_bytes": "Bytes in a body.",
-    "body_seconds": "Seconds for a body to arrive.",
-    "texts": "Texts in a request.",
-    "characters": "Characters in a text.",
-    "k": "Labels for a text.",
-    "filter_labels": "Labels in allow, and in deny.",
-    "explained_labels": "Labels in a request for explanations.",
-    "words": "Reasons in an explanation.",
-    "found_labels": "Labels in an answer of the label search.",
-    "queued_texts": "Texts waiting.",
-    "batch_texts": "Texts scored together.",
-    "requests": "Requests in progress.",
-    "held_bytes": "Bytes in the bodies of all requests in progress.",
-    "seconds": "Seconds until a request is answered.",
-    "header_bytes": "Bytes in the headers of a request.",
-    "header_seconds": "Seconds for the headers to arrive.",
-    "connections": "Open connections.",
-}
 
 
 def _limit_options(function: Any) -> Any:
-    for name, about in reversed(_LIMITS.items()):
-        kind = FiniteRange(min=0, min_open=True) if name.endswith("seconds") else click.IntRange(min=1)
-        function = click.option(f"--max-{name.replace('_', '-')}", name, type=kind, metavar="N", help=about)(function)
+    for limit in reversed(fields(Limits)):
+        kind = FiniteRange(min=0, min_open=True) if limit.name.endswith("seconds") else click.IntRange(min=1)
+        settings = {"type": kind, "metavar": "N", "default": limit.default, "help": limit.metadata["about"]}
+        flag = f"--max-{limit.name.replace('_', '-')}"
+        function = click.option(flag, limit.name, show_default=True, **settings)(function)
     return function
 
 
@@ -80,7 +65,7 @@ def command(
     MODEL is a directory that `longtail train` wrote, or NAME=DIRECTORY. The first of several models is the default. The
     documentation lists routes, limits and examples, and the running service describes itself at /openapi.json.
     """
-    from longtail.serve import Limits, is_loopback, run
+    from longtail.serve import is_loopback, run
 
     directories = _directories(models)
     token = _token(token_file)
@@ -102,7 +87,7 @@ def command(
         directories,
         host=host,
         port=port,
-        limits=Limits(**{name: value for name, value in limits.items() if value is not None}),
+        limits=Limits(**limits),
         token=token,
         hosts=hosts,
         access_log=access_log,

@@ -21,7 +21,7 @@ from longtail.serve.limits import Limits, Occupancy
 from longtail.serve.measures import Measures
 from longtail.serve.refusal import Refusal
 from longtail.serve.routes import Service, call_each, make_router, tag_group
-from longtail.serve.served import ServedModels
+from longtail.serve.served import ServedModel, load_models
 from longtail.version import __version__
 
 _COUNTED = ("/", "/v1/tag", "/v1/explain", "/v1/models", "/v1/labels", "/health/live", "/health/ready", "/metrics")
@@ -60,11 +60,9 @@ def create_app(
     ['/v1/models', '/v1/tag']
     """
     limits = limits or Limits()
-    served = ServedModels(models)
-    for model in served:
-        model.warm()
+    served = load_models(models)
     measures, occupancy = Measures(), Occupancy(limits.requests)
-    measures.models((model.name, model.kind, model.n_labels) for model in served)
+    measures.models((model.name, model.kind, model.n_labels) for model in served.values())
     shared = {"queued": limits.queued_texts, "seconds": limits.seconds}
     scoring = Batcher(tag_group, batch=limits.batch_texts, observe=measures.batch, **shared)  # type: ignore[arg-type]
     looking = Batcher(call_each, batch=1, name="longtail-looking", **shared)  # type: ignore[arg-type]
@@ -124,7 +122,7 @@ async def _invalid_query(request: Request, error: Exception) -> Response:
     raise messages.invalid(first["loc"][1:], first["msg"])
 
 
-def _describe(app: FastAPI, limits: Limits, served: ServedModels, guarded: bool) -> None:
+def _describe(app: FastAPI, limits: Limits, served: dict[str, ServedModel], guarded: bool) -> None:
     """Describe in `/openapi.json` the requests that the routes parse themselves, and the limits of this service."""
 
     def openapi() -> dict[str, Any]:
@@ -133,10 +131,10 @@ def _describe(app: FastAPI, limits: Limits, served: ServedModels, guarded: bool)
             schemas = schema["components"]["schemas"]
             for kind in (messages.TagRequest, messages.ExplainRequest):
                 schemas[kind.__name__] = kind.model_json_schema()
-            names = served.names
+            names = list(served)
             _bound(schemas["TagRequest"]["properties"], schemas["ExplainRequest"]["properties"], limits, names)
             # The example can be sent as it is, so it needs an existing label.
-            labels = [found.label for found in served.get(None).labels(limit=1)]
+            labels = [found.label for found in served[names[0]].tagger.find_labels(limit=1)]
             schemas["ExplainRequest"]["examples"] = [{"text": _EXAMPLE, "labels": labels}]
             for parameter in schema["paths"]["/v1/labels"]["get"]["parameters"]:
                 if parameter["name"] == "model":

@@ -3,54 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from longtail.errors import InvalidInput
 from longtail.serve.refusal import Refusal
 
 
+def _limit(default: float, about: str) -> Any:
+    return field(default=default, metadata={"about": about})
+
+
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a service. A request beyond one of them is refused.
-
-    Parameters
-    ----------
-    body_bytes : int
-        Size of a body, counted while it arrives.
-    body_seconds : float
-        Time for a body to arrive, and time that a client may read nothing of its answer.
-    texts : int
-        Texts in a request.
-    characters : int
-        Length of a text, in code points.
-    k : int
-        Labels for each text.
-    filter_labels : int
-        Labels in ``allow``, and in ``deny``.
-    explained_labels : int
-        Labels in a request for explanations.
-    words : int
-        Reasons in each list of an explanation. Its segments show all of them.
-    found_labels : int
-        Labels in an answer of the label search.
-    queued_texts : int
-        Texts waiting to be scored.
-    batch_texts : int
-        Texts scored together.
-    requests : int
-        Requests in progress whose body has arrived. About as many as are answered in a quarter of a second: clients
-        that would wait longer should rather come back.
-    held_bytes : int
-        Size of the bodies of all requests in progress together.
-    seconds : float
-        Time from the arrival of the body to the answer.
-    header_bytes : int
-        Size of the request line and headers.
-    header_seconds : float
-        Time for the headers to arrive, and time that an idle connection stays open.
-    connections : int
-        Open connections; the longest idle one is closed for a new one. `run` allows fewer where the process may not
-        open as many files.
+    """The limits of a service. The metadata of each field says what it limits, for the help of the command line.
 
     Examples
     --------
@@ -58,31 +24,35 @@ class Limits:
     10
     """
 
-    body_bytes: int = 1 << 20
-    body_seconds: float = 10.0
-    texts: int = 100
-    characters: int = 100_000
-    k: int = 100
-    filter_labels: int = 10_000
-    explained_labels: int = 5
-    words: int = 100
-    found_labels: int = 1_000
-    queued_texts: int = 1_000
-    batch_texts: int = 256
-    requests: int = 256
-    held_bytes: int = 1 << 26
-    seconds: float = 10.0
-    header_bytes: int = 1 << 14
-    header_seconds: float = 10.0
-    connections: int = 800
+    body_bytes: int = _limit(1 << 20, "Bytes in a body.")
+    # Also how long a client may read nothing of its answer.
+    body_seconds: float = _limit(10.0, "Seconds for a body to arrive.")
+    texts: int = _limit(100, "Texts in a request.")
+    characters: int = _limit(100_000, "Characters (code points) in a text.")
+    k: int = _limit(100, "Labels for a text.")
+    filter_labels: int = _limit(10_000, "Labels in allow, and in deny.")
+    explained_labels: int = _limit(5, "Labels in a request for explanations.")
+    words: int = _limit(100, "Reasons in each list of an explanation.")
+    found_labels: int = _limit(1_000, "Labels in an answer of the label search.")
+    queued_texts: int = _limit(1_000, "Texts waiting to be scored.")
+    batch_texts: int = _limit(256, "Texts scored together.")
+    # As many as are answered in about a quarter of a second: clients that would wait longer should rather come back.
+    requests: int = _limit(256, "Requests in progress.")
+    held_bytes: int = _limit(1 << 26, "Bytes in the bodies of all requests in progress.")
+    seconds: float = _limit(10.0, "Seconds from the arrival of the body to the answer.")
+    header_bytes: int = _limit(1 << 14, "Bytes in the request line and headers.")
+    # Also how long an idle connection stays open.
+    header_seconds: float = _limit(10.0, "Seconds for the headers to arrive.")
+    # The longest idle one is closed for a new one; `run` allows fewer if the process may not open as many files.
+    connections: int = _limit(800, "Open connections.")
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value, whole = getattr(self, field.name), field.type == "int"
+        for each in fields(self):
+            value, whole = getattr(self, each.name), each.type == "int"
             fits = isinstance(value, int) if whole else isinstance(value, int | float) and math.isfinite(value)
             if isinstance(value, bool) or not fits or value <= 0:
                 kind = "a whole number of at least 1" if whole else "a number of seconds greater than 0"
-                raise InvalidInput(f"the limit {field.name} is {value!r}; expected {kind}")
+                raise InvalidInput(f"the limit {each.name} is {value!r}; expected {kind}")
 
 
 class Occupancy:

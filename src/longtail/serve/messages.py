@@ -169,7 +169,7 @@ class ErrorDescription(BaseModel):
     """A code for programs and a message for people."""
 
     code: str = Field(examples=["too_many_texts"])
-    message: str = Field(examples=["the request has 101 texts; the maximum is 100. Send several requests"])
+    message: str = Field(examples=["the request has 101 texts; the maximum is 100"])
 
 
 class ErrorAnswer(BaseModel):

@@ -17,8 +17,10 @@ from longtail.serve.limits import Limits
 from longtail.serve.measures import Measures
 from longtail.serve.messages import ExplainRequest, TagRequest, invalid, parse
 from longtail.serve.refusal import ERRORS, Refusal, as_json, shortened
-from longtail.serve.served import Names, ServedModel, ServedModels
+from longtail.serve.served import ServedModel, find_model
 from longtail.tagger import Tag
+
+Names = tuple[str, ...] | None
 
 BODY = "longtail.body"
 _INDEX = "index.html"
@@ -34,7 +36,7 @@ _FILE_TYPES = {
 class Service:
     """What the routes share: `scoring` tags texts, `looking` does everything else that takes time."""
 
-    models: ServedModels
+    models: dict[str, ServedModel]
     limits: Limits
     measures: Measures
     scoring: Batcher
@@ -53,7 +55,8 @@ class TagOptions(NamedTuple):
 
 def tag_group(options: TagOptions, texts: list[str]) -> list[list[Tag]]:
     """The work of the scoring thread: tag the texts of several requests with the same options."""
-    return options.model.tag(texts, *options[1:])
+    model, k, allow, deny, threshold = options
+    return model.tagger.tag(texts, k, allow, deny, threshold=threshold)
 
 
 def call_each(call: Callable[[], Any], items: list[Any]) -> list[Any]:
@@ -77,10 +80,9 @@ def make_router(service: Service) -> APIRouter:
         """Return the best labels of one or more texts."""
         asked = parse(TagRequest, request.scope[BODY])
         texts = _texts(asked, limits)
-        model = models.get(asked.model)
+        model = find_model(models, asked.model)
         model.check_takes_texts()
-        if asked.k > limits.k:
-            raise Refusal("k_too_large", f"k is {_number(asked.k)}; the maximum is {limits.k}")
+        _at_most(limits.k, asked.k, "k_too_large", f"k is {asked.k if asked.k < 10**12 else 'larger than 10^12'}")
         allow, deny = _filter("allow", asked.allow, limits), _filter("deny", asked.deny, limits)
         options = TagOptions(model, asked.k, allow, deny, asked.threshold)
         found = await service.scoring.run(options, texts, _hang_up(request))
@@ -97,13 +99,9 @@ def make_router(service: Service) -> APIRouter:
         """Return what each word of a text contributes to the scores of labels."""
         asked = parse(ExplainRequest, request.scope[BODY])
         _check_length(asked.text, limits)
-        if len(asked.labels) > limits.explained_labels:
-            raise Refusal(
-                "too_many_labels",
-                f"the request has {len(asked.labels)} labels; the maximum is {limits.explained_labels}. Send several "
-                f"requests",
-            )
-        model = models.get(asked.model)
+        count = len(asked.labels)
+        _at_most(limits.explained_labels, count, "too_many_labels", f"the request has {count} labels")
+        model = find_model(models, asked.model)
         model.check_takes_texts()
         call = partial(model.explain, asked.text, asked.labels, limits.words)
         [found] = await service.looking.run(call, (None,), _hang_up(request))
@@ -117,7 +115,7 @@ def make_router(service: Service) -> APIRouter:
     )
     async def list_models() -> Response:
         """Return the models and their cards, the default model first."""
-        [found] = await service.looking.run(lambda: [model.describe() for model in models], (None,))
+        [found] = await service.looking.run(lambda: [model.describe() for model in models.values()], (None,))
         return _json({"models": found})
 
     @router.get(
@@ -135,8 +133,8 @@ def make_router(service: Service) -> APIRouter:
     ) -> Response:
         """Return the labels whose names match, ignoring ASCII case, most frequent first."""
         _check_query(request, ("prefix", "contains", "model", "limit"))
-        served = models.get(model)
-        [found] = await service.looking.run(partial(served.labels, prefix, contains, limit), (None,))
+        served = find_model(models, model)
+        [found] = await service.looking.run(partial(served.tagger.find_labels, prefix, contains, limit), (None,))
         return _json({"model": served.name, "labels": [asdict(label) for label in found]})
 
     @router.get("/health/live", responses=_responses(messages.HealthAnswer, 500), response_class=Response)
@@ -205,8 +203,9 @@ def _json(content: Any) -> Response:
     return Response(as_json(content), media_type="application/json")
 
 
-def _number(value: int) -> str:
-    return str(value) if abs(value) < 10**12 else "larger than 10^12"
+def _at_most(most: int, count: int, code: str, what: str) -> None:
+    if count > most:
+        raise Refusal(code, f"{what}; the maximum is {most}")
 
 
 def _texts(asked: TagRequest, limits: Limits) -> list[str]:
@@ -215,22 +214,15 @@ def _texts(asked: TagRequest, limits: Limits) -> list[str]:
         found = "both" if given else "neither"
         raise Refusal("text_or_texts", f"the request has {found} of text and texts; give exactly one of them")
     texts = asked.texts if "texts" in given else [asked.text]
-    if len(texts) > limits.texts:
-        raise Refusal(
-            "too_many_texts",
-            f"the request has {len(texts)} texts; the maximum is {limits.texts}. Send several requests",
-        )
+    _at_most(limits.texts, len(texts), "too_many_texts", f"the request has {len(texts)} texts")
     for text in texts:
         _check_length(text, limits)
     return texts
 
 
 def _check_length(text: str, limits: Limits) -> None:
-    if len(text) > limits.characters:
-        raise Refusal(
-            "text_too_long",
-            f"the text {shortened(text, 20)} has {len(text)} characters; the maximum is {limits.characters}. Split it",
-        )
+    about = f"the text {shortened(text, 20)} has {len(text)} characters"
+    _at_most(limits.characters, len(text), "text_too_long", about)
 
 
 def _check_query(request: Request, known: tuple[str, ...]) -> None:
@@ -247,8 +239,7 @@ def _check_query(request: Request, known: tuple[str, ...]) -> None:
 def _filter(field: str, names: list[str] | None, limits: Limits) -> Names:
     if names is None:
         return None
-    if len(names) > limits.filter_labels:
-        raise Refusal("filter_too_long", f"{field} has {len(names)} labels; the maximum is {limits.filter_labels}")
+    _at_most(limits.filter_labels, len(names), "filter_too_long", f"{field} has {len(names)} labels")
     return tuple(names)
 
 

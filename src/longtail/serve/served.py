@@ -1,9 +1,9 @@
-"""`ServedModel`: a loaded model under the name that requests use. Its methods are single calls of the `Tagger`."""
+"""`ServedModel`: a loaded `Tagger` under the name that requests use."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,8 @@ from typing import Any
 from longtail.errors import InvalidInput
 from longtail.serve.refusal import Refusal, shortened
 from longtail.store import inspect_model, load, read_card
-from longtail.tagger import LabelCount, Tag, Tagger
+from longtail.tagger import Tagger
 from longtail.text import segments
-
-Names = tuple[str, ...] | None
 
 
 class ServedModel:
@@ -63,10 +61,6 @@ class ServedModel:
                 f"the model {shortened(self.name)} takes feature vectors, not texts; choose another model",
             )
 
-    def tag(self, texts: Sequence[str], k: int, allow: Names, deny: Names, threshold: float | None) -> list[list[Tag]]:
-        """The labels of each text."""
-        return self.tagger.tag(texts, k, allow, deny, threshold=threshold)
-
     def explain(self, text: str, labels: Sequence[str], words: int) -> list[dict[str, Any]]:
         """Why each of `labels` has its score for `text`, with at most `words` reasons in each list."""
         min_length = self.tagger.features_.min_length
@@ -77,10 +71,6 @@ class ServedModel:
             }
             for found in self.tagger.explain_each(text, labels)
         ]
-
-    def labels(self, prefix: str = "", contains: str = "", limit: int = 20) -> list[LabelCount]:
-        """The most frequent labels whose names match."""
-        return self.tagger.find_labels(prefix, contains, limit)
 
     def describe(self) -> dict[str, Any]:
         """The entry of the model in the answer of `/v1/models`."""
@@ -95,27 +85,21 @@ class ServedModel:
         }
 
 
-class ServedModels:
-    """Models by name. The first is the default."""
+def load_models(directories: Mapping[str, str | os.PathLike[str]]) -> dict[str, ServedModel]:
+    """Load models by name, and build what their first requests would otherwise wait for."""
+    if not directories:
+        raise InvalidInput("no model to serve; give the directory of at least one")
+    models = {name: ServedModel(name, directory) for name, directory in directories.items()}
+    for model in models.values():
+        model.warm()
+    return models
 
-    def __init__(self, directories: Mapping[str, str | os.PathLike[str]]) -> None:
-        if not directories:
-            raise InvalidInput("no model to serve; give the directory of at least one")
-        self._models = {name: ServedModel(name, directory) for name, directory in directories.items()}
 
-    def __iter__(self) -> Iterator[ServedModel]:
-        return iter(self._models.values())
-
-    @property
-    def names(self) -> list[str]:
-        """The names, the default first."""
-        return list(self._models)
-
-    def get(self, name: str | None) -> ServedModel:
-        """The model of that name, or the default for None."""
-        if name is None:
-            return next(iter(self))
-        if name not in self._models:
-            known = ", ".join(map(shortened, self.names[:10]))
-            raise Refusal("unknown_model", f"there is no model {shortened(name)}; the models are {known}")
-        return self._models[name]
+def find_model(models: Mapping[str, ServedModel], name: str | None) -> ServedModel:
+    """The model of that name, or the first for None."""
+    if name is None:
+        return next(iter(models.values()))
+    if name not in models:
+        known = ", ".join(map(shortened, list(models)[:10]))
+        raise Refusal("unknown_model", f"there is no model {shortened(name)}; the models are {known}")
+    return models[name]
