@@ -258,7 +258,8 @@ def finite(scores: Any) -> Any:
     if not np.isfinite(scores).all():
         raise InvalidInput(
             "a score is not a finite number: the weights of the model are damaged, or values of the features are too "
-            "large; `longtail info MODEL --verify` finds damage"
+            "large; `longtail info MODEL --verify` finds damage",
+            code="not_finite",
         )
     return scores
 

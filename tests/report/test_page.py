@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +14,10 @@ import pytest
 from longtail import LabelTree, Ridge, Tagger, TextFeatures
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
-from longtail.metrics import Band
-from longtail.report import Heading, gather, render
+from longtail.metrics import Band, Judgement
+from longtail.report import Heading, ReportOptions, gather, is_report, make_report, render
 from longtail.report.charts import band_chart
 from longtail.report.examples import PARTLY, RIGHT, WRONG, choose_rows
-from longtail.report.facts import Judgement
 from longtail.report.markup import element, escape, join, name, shortened
 from longtail.report.text import percent
 
@@ -101,7 +101,7 @@ class Checker(HTMLParser):
 
 TEXTS = ["red apples and pears", "green apples", "clear blue sky", "grey sky and rain", "rain on red roses", "xyzzy"]
 LABELS = [["fruit", HOSTILE], ["fruit"], ["weather"], ["weather", "grey"], ["weather", HOSTILE], ["fruit", QUOTES]]
-HEADING = Heading("model", "notes.jsonl", "2026-01-02T03:04:05+00:00", None, {"k": "1, 2"})
+HEADING = Heading("model", "notes.jsonl", "2026-01-02T03:04:05+00:00")
 
 
 def corpus() -> Corpus:
@@ -121,7 +121,7 @@ def test_hostile_names_and_texts_are_shown_as_text(tagger: Tagger) -> None:
         [*TEXTS, "rain </p></main><script>alert(2)</script>"], [*LABELS, ["fruit"]], row_names=[HOSTILE] * 7
     )
     card = {"data": {"source": HOSTILE}, "trained": {"reason": QUOTES, "at": HOSTILE, "seconds": 3}}
-    page = render(gather(tagger, rows, ks=(1, 2)), Heading(HOSTILE, QUOTES, HOSTILE, card, {HOSTILE: QUOTES}))
+    page = render(gather(tagger, rows, ReportOptions(ks=(1, 2))), Heading(HOSTILE, QUOTES, HOSTILE, card, QUOTES))
     page.encode("utf-8")
     checked = Checker(page)
     assert "<script" not in page
@@ -140,11 +140,24 @@ def test_the_page_needs_nothing_else(tagger: Tagger) -> None:
 
 
 def test_the_same_model_and_rows_give_the_same_page(tagger: Tagger) -> None:
-    assert render(gather(tagger, corpus()), HEADING) == render(gather(tagger, corpus()), HEADING)
+    assert render(gather(tagger, corpus()), HEADING) == make_report(tagger, corpus(), HEADING)
+
+
+def test_a_report_is_told_from_other_files(tagger: Tagger, tmp_path: Path) -> None:
+    for content, expected in ((make_report(tagger, corpus(), HEADING), True), ("<!doctype html>", False), ("", False)):
+        (tmp_path / "report.html").write_text(content, encoding="utf-8")
+        assert is_report(tmp_path / "report.html") is expected
+
+
+def test_the_page_names_its_options(tagger: Tagger) -> None:
+    options = ReportOptions(ks=(1, 2), worst=3, pairs=4, examples=5)
+    assert "Options: k: 1, 2; worst labels: 3; pairs: 4; documents: 5." in make_report(
+        tagger, corpus(), HEADING, options
+    )
 
 
 def test_the_figures_are_those_of_evaluate(tagger: Tagger) -> None:
-    facts = gather(tagger, corpus(), ks=(1, 2))
+    facts = gather(tagger, corpus(), ReportOptions(ks=(1, 2)))
     expected = tagger.evaluate(corpus(), ks=(1, 2))
     assert facts.report == expected
     text = Checker(render(facts, HEADING)).text
@@ -155,12 +168,12 @@ def test_the_figures_are_those_of_evaluate(tagger: Tagger) -> None:
 
 
 def test_labels_and_words_that_training_never_saw_are_counted(tagger: Tagger) -> None:
-    facts = gather(tagger, corpus(), ks=(1, 2))
+    facts = gather(tagger, corpus(), ReportOptions(ks=(1, 2)))
     assert (facts.unknown.n_labels, facts.unknown.n_pairs, facts.unknown.n_rows) == (1, 1, 0)
     assert [facts.label_names[label] for label, _ in facts.unknown.frequent] == [QUOTES]
     assert facts.n_rows_without_features == 1
     text = Checker(render(facts, HEADING)).text
-    assert "1 label of these rows was never seen in training and cannot be found: 10% of all true labels" in text
+    assert "1 label of these rows is not in the training set and cannot be found: 10% of all true labels" in text
     assert "1 row (17%) has no known word" in text
 
 
@@ -174,7 +187,7 @@ def test_ridge_is_said_to_give_no_probabilities() -> None:
 
 def test_rows_of_features_are_shown_by_their_features() -> None:
     rows = Corpus(labels=np.eye(4), label_names=list("abcd"), features=np.eye(4) + 0.5)
-    facts = gather(Tagger(estimator=Ridge(0.1)).fit_corpus(rows), rows, ks=(1, 2))
+    facts = gather(Tagger(estimator=Ridge(0.1)).fit_corpus(rows), rows, ReportOptions(ks=(1, 2)))
     text = Checker(render(facts, HEADING)).text
     assert re.search(r"right row \d", text)
     assert "features 0: " in text
@@ -186,20 +199,18 @@ def test_rows_of_features_are_shown_by_their_features() -> None:
 def test_rows_without_labels_are_counted_and_a_model_of_one_label_makes_a_page() -> None:
     rows = Corpus.from_lists(["apples", "pears", "sky"], [["fruit"], ["fruit"], []])
     tagger = Tagger(TextFeatures(min_df=1), Ridge(0.1)).fit_corpus(rows)
-    text = Checker(render(gather(tagger, rows, ks=(1, 5)), HEADING)).text
-    assert "The first label is right for 67% of the rows" in text
-    assert (
-        "1 of the 3 rows has no true label and counts as 0 in all means over rows: P@1 of the others is 100.0%" in text
-    )
-    assert "3 rows with 0.7 labels on average, 1 of them without any" in text
+    text = Checker(render(gather(tagger, rows, ReportOptions(ks=(1, 5))), HEADING)).text
+    assert "The first label is correct for 67% (±" in text
+    assert "1 of the 3 rows has no label and counts as 0 in all means over rows; without it, P@1 is 100.0%" in text
+    assert "3 rows with 0.7 labels on average, 1 of them without labels" in text
     for none in (Corpus.from_lists(["sky"], [[]], label_names=["fruit"]), rows.select([])):
-        with pytest.raises(InvalidInput, match="no row has a label; a report needs rows whose labels are known"):
+        with pytest.raises(InvalidInput, match="no row has a label; a report needs rows with known labels"):
             gather(tagger, none)
 
 
 def test_only_labels_that_the_model_knows_are_confused(tagger: Tagger) -> None:
     rows = Corpus.from_lists([*TEXTS[:5] * 3, "grey sky"], [["unheard", "of"]] * 15 + [["fruit"]])
-    facts = gather(tagger, rows, ks=(1,))
+    facts = gather(tagger, rows, ReportOptions(ks=(1,)))
     assert [(facts.label_names[pair.missed], pair.count) for pair in facts.pairs] == [("fruit", 1)]
     assert [facts.label_names[each.label] for each in facts.worst] == ["fruit"]
     assert sum(band.true for band in facts.bands) == 1
@@ -213,7 +224,9 @@ def test_nothing_given_where_a_label_was_missed_says_why() -> None:
     rows = Corpus.from_lists(["apples", "apples and pears"], [["fruit"], ["fruit", "pears"]])
     tagger = Tagger(TextFeatures(min_df=1), Ridge(0.1)).fit_corpus(rows)
     missed = Corpus.from_lists(["apples"], [["fruit", "pears"]])
-    cells = re.findall(r'<span class="soft">(\w[\w ]+)</span>', render(gather(tagger, missed, ks=(1,)), HEADING))
+    cells = re.findall(
+        r'<span class="soft">(\w[\w ]+)</span>', render(gather(tagger, missed, ReportOptions(ks=(1,))), HEADING)
+    )
     assert cells == ["no wrong label", "never missed"]
 
 
@@ -262,7 +275,7 @@ ODD = {
 @pytest.mark.parametrize("ks", [(1,), (2,), (1, 3)])
 @pytest.mark.parametrize("case", ODD)
 def test_sentences_read_well_whatever_the_rows(tagger: Tagger, case: str, ks: tuple[int, ...]) -> None:
-    page = render(gather(tagger, Corpus.from_lists(*ODD[case]), ks=ks), HEADING)
+    page = render(gather(tagger, Corpus.from_lists(*ODD[case]), ReportOptions(ks=ks)), HEADING)
     text = "\n".join(re.findall(r"<(?:p|dd|title)[^>]*>(.*?)</(?:p|dd|title)>", page))
     assert not re.search(
         r"(?<![\d.,])1 (rows|labels|places|times|are|have)\b|\b0 rows\b|1 time\b|first 1 |\bNone\b", text
@@ -273,25 +286,28 @@ def test_sentences_read_well_whatever_the_rows(tagger: Tagger, case: str, ks: tu
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        ("one row, right", "One known label occurs in these rows; it is found at least once. label"),
-        ("one row, wrong", "No label is taken for the same other one twice. One such case: “fruit” was missed"),
+        ("one row, right", "1 known label occurs in these rows; it is found at least once. label"),
+        ("one row, wrong", "No pair of labels is confused twice. One example: “fruit” was missed"),
         ("one row, unknown label", "100% of all true labels. 1 row has no other label."),
-        ("one row, unknown label", "No label that training saw occurs in these rows, so there is nothing to compare."),
-        ("one row, unknown word", "1 row (100%) has no known word: whatever it gets is a guess."),
-        ("one row of two without labels", "1 of the 2 rows has no true label and counts as 0"),
+        (
+            "one row, unknown label",
+            "No label of these rows is in the training set, so there is nothing to compare.",
+        ),
+        ("one row, unknown word", "1 row (100%) has no known word: its labels are a guess."),
+        ("one row of two without labels", "1 of the 2 rows has no label and counts as 0"),
         ("nothing right", "Of 6 rows with labels, none is right (the true labels come first), none is partly right, "),
         ("nothing right", "6 are wrong (no true label in the first place)."),
-        ("nothing right", "One known label occurs in at least 5 of these rows; it is never found."),
-        ("nothing right", "Most often “fruit” is missed and “weather” given instead: in 6 rows, 100% of those"),
-        ("everything right", "No label that the model knows was missed while another was given wrongly."),
-        ("everything right", "Training saw every label of these rows. Every row has a known word."),
-        ("everything right", "The first place holds 100% of a row's true labels on average."),
+        ("nothing right", "1 known label occurs in at least 5 of these rows; it is never found."),
+        ("nothing right", "“fruit” is missed and “weather” is predicted instead, in 6 rows, 100% of the rows with"),
+        ("everything right", "No known label was missed while a wrong one was predicted."),
+        ("everything right", "All labels of these rows are in the training set. Every row has a known word."),
+        ("everything right", "The first label covers 100% of a row's true labels on average."),
     ],
 )
 def test_what_is_said_of_odd_rows(case: str, said: str) -> None:
     learnt = Corpus.from_lists(TEXTS[:5], [["fruit"], ["fruit"], ["weather"], ["weather"], ["weather"]])
     tagger = Tagger(TextFeatures(min_df=1), Ridge(0.1)).fit_corpus(learnt)
-    facts = gather(tagger, Corpus.from_lists(*ODD[case]), ks=(1,))
+    facts = gather(tagger, Corpus.from_lists(*ODD[case]), ReportOptions(ks=(1,)))
     assert said in Checker(render(facts, HEADING)).text
 
 
@@ -310,13 +326,13 @@ def test_shares_are_rounded_to_all_or_nothing_only_where_they_are() -> None:
 
 def test_nothing_asked_for_is_nothing_shown(tagger: Tagger) -> None:
     rows = Corpus.from_lists(["clear blue sky"], [["fruit"]])
-    facts = gather(tagger, rows, ks=(1,), worst=0, pairs=0, examples=0)
+    facts = gather(tagger, rows, ReportOptions(ks=(1,), worst=0, pairs=0, examples=0))
     assert (facts.worst, facts.pairs, facts.examples) == ((), (), ())
     page = render(facts, HEADING)
     Checker(page)
-    assert "so there is none to look at" not in page
-    assert "none of these pairs was asked for" in page
-    assert "the least sure" not in page
+    assert "is known to the model" not in page
+    assert "the options of this report show no such pairs" in page
+    assert "the lowest scores" not in page
 
 
 def test_documents_are_the_surest_and_the_least_sure_of_each_kind() -> None:
@@ -338,12 +354,12 @@ def test_places_that_one_kind_cannot_fill_go_to_the_others() -> None:
 
 def test_wrong_labels_come_with_words_that_speak_for_them(tagger: Tagger) -> None:
     rows = Corpus.from_lists(["rain and grey sky"], [["fruit"]])
-    [example] = gather(tagger, rows, ks=(2,), examples=10).examples
+    [example] = gather(tagger, rows, ReportOptions(ks=(2,), examples=10)).examples
     assert example.kind == WRONG
     assert not any(each.right for each in example.given)
-    words = {word for each in example.given for word, _ in each.words}
+    words = {reason.feature for each in example.given for reason in each.reasons}
     assert words & {"rain", "grey", "sky"}
-    assert all(adds > 0 for each in example.given for _, adds in each.words)
+    assert all(reason.contribution > 0 for each in example.given for reason in each.reasons)
 
 
 def test_texts_are_escaped_and_markup_is_not_escaped_twice() -> None:

@@ -29,7 +29,7 @@ def test_an_unexpected_error_while_accepting_ends_the_service_and_is_told(
             program.run({"topics": model_directory}, port=0)
     finally:
         late.cancel()
-    assert "no more connections are taken, and the service ends: KeyError: 'unforeseen'" in caplog.text
+    assert "cannot accept connections any more, ending the service: KeyError: 'unforeseen'" in caplog.text
 
 
 def test_files_are_counted_where_the_system_does_not_list_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 import longtail
 from longtail.serve.batching import Batcher, Gone
 from longtail.serve.refusal import Refusal
-from longtail.serve.routes import tag_group
+from longtail.serve.routes import TagOptions, tag_group
 from longtail.serve.served import ServedModel
 
 
@@ -210,7 +210,7 @@ def test_results_of_concurrent_requests_are_bit_for_bit_those_of_one_alone(model
     batcher = Batcher(tag_group, queued=10_000, batch=64, seconds=60.0, observe=sizes.append)
 
     async def ask() -> list[Any]:
-        asked = [batcher.run((model, k, allow, deny), texts) for texts, k, allow, deny in questions]
+        asked = [batcher.run(TagOptions(model, k, allow, deny, None), texts) for texts, k, allow, deny in questions]
         try:
             return await asyncio.gather(*asked)
         finally:

@@ -11,10 +11,9 @@ from uvicorn.server import ServerState
 
 from longtail.serve import Limits
 from longtail.serve.connections import connection_class
+from longtail.serve.limits import Occupancy
 from longtail.serve.measures import Measures
-from longtail.serve.occupancy import Occupancy
-
-from .conftest import post_bytes
+from tests.serve.conftest import post_bytes
 
 WAIT = 30.0
 Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from longtail.serve import Limits, create_app
 from longtail.serve.served import ServedModel
+from longtail.tagger import Tagger
 
 JSON = [(b"content-type", b"application/json")]
 BODY = b'{"text": "an apple"}'
@@ -135,11 +136,11 @@ def test_a_service_with_all_it_can_take_still_tells_its_health(
     model_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released = threading.Event()
-    tag = ServedModel.tag
+    tag = Tagger.tag
 
-    def slow(self: ServedModel, *given: Any) -> Any:
+    def slow(self: Tagger, *given: Any, **options: Any) -> Any:
         released.wait(30)
-        return tag(self, *given)
+        return tag(self, *given, **options)
 
     async def tell() -> tuple[dict[str, int], int]:
         app = create_app({"topics": model_directory}, limits=Limits(requests=1))
@@ -154,7 +155,7 @@ def test_a_service_with_all_it_can_take_still_tells_its_health(
             released.set()
             return statuses, (await busy).status_code
 
-    monkeypatch.setattr(ServedModel, "tag", slow)
+    monkeypatch.setattr(Tagger, "tag", slow)
     statuses, busy = asyncio.run(asyncio.wait_for(tell(), 60))
     assert statuses == {"/health/live": 200, "/health/ready": 200, "/metrics": 200, "/v1/models": 429}
     assert busy == 200
@@ -182,8 +183,9 @@ def test_what_fails_inside_is_not_told(model_directory: Path, monkeypatch: pytes
         raise OSError(2, "No such file", str(model_directory / "secret.npy"))
 
     app = create_app({"topics": model_directory})
-    for method in ("tag", "explain", "labels", "describe"):
-        monkeypatch.setattr(ServedModel, method, fail)
+    for method in ("tag", "explain_each", "find_labels"):
+        monkeypatch.setattr(Tagger, method, fail)
+    monkeypatch.setattr(ServedModel, "describe", fail)
     with TestClient(app, raise_server_exceptions=False) as client:
         content = {"text": "x"} if path == "/v1/tag" else {"text": "x", "labels": ["fruit"]}
         answer = client.post(path, json=content) if path in ("/v1/tag", "/v1/explain") else client.get(path)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import WAIT, Answer, Service, post_bytes, read_answer, running
+from tests.serve.conftest import WAIT, Answer, Service, post_bytes, read_answer, running
 
 BODY_BYTES = 2_000_000
 MEGABYTE = 1 << 20

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from longtail.serve import Limits, create_app
-
-from .conftest import TOPICS
+from tests.serve.conftest import TOPICS
 
 schemathesis = pytest.importorskip("schemathesis")
 pytest.importorskip("schemathesis.engine.events")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import PROGRAM, WAIT, Answer, Service, post_bytes, read_answer
+from tests.serve.conftest import PROGRAM, WAIT, Answer, Service, post_bytes, read_answer
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="limits and signals differ elsewhere")]
 

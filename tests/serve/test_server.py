@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from longtail.cli.program import run as program
-
-from .conftest import WAIT, Service, post_bytes, read_answer
+from tests.serve.conftest import WAIT, Service, post_bytes, read_answer
 
 pytestmark = pytest.mark.slow
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are sent otherwise elsewhere")
@@ -170,7 +169,7 @@ def test_on_loopback_the_service_goes_by_the_names_of_the_machine_alone(serve: C
     ("arguments", "code", "words"),
     [
         ([], 2, "MODEL"),
-        (["a/model", "b/model"], 2, "two models would be called 'model'"),
+        (["a/model", "b/model"], 2, "two models have the name 'model'"),
         (["=here"], 2, "NAME=DIRECTORY"),
         (["nothing"], 1, "no model here"),
         (["nothing", "--host", "192.0.2.1"], 1, "cannot listen on 192.0.2.1, port 0"),

@@ -61,6 +61,52 @@ def test_names_can_be_allowed_and_denied(tagger):
         tagger.predict(["rain"], allow="fruit")
 
 
+def test_tags_have_a_score_of_at_least_the_threshold(tagger):
+    [found] = tagger.predict(["red apples"], k=3)
+    assert tagger.tag(["red apples"], k=3) == [[tag for tag in found if tag.score]]
+    assert tagger.tag(["red apples"], k=3, threshold=found[1].score) == [found[:2]]
+    assert tagger.tag(["red apples"], k=3, deny=[found[0].label])[0][0].label == found[1].label
+
+
+def test_a_label_that_the_model_does_not_know_has_its_own_code(tagger):
+    with pytest.raises(InvalidInput) as raised:
+        tagger.predict(["red apples"], allow=["vegetable"])
+    assert (raised.value.code, raised.value.name) == ("unknown_label", "vegetable")
+
+
+def test_labels_are_found_by_name_in_a_fitted_and_in_a_loaded_tagger(tagger, tmp_path):
+    tagger.save(tmp_path / "model")
+    for model in (tagger, longtail.load(tmp_path / "model")):
+        found = model.find_labels()
+        assert [each.label for each in found] == [
+            model.label_names_[label] for label in model.most_frequent(np.arange(len(model.label_names_)), 20)
+        ]
+        name = found[0].label
+        assert found[0].count == model.label_counts_[list(model.label_names_).index(name)]
+        assert model.find_labels(prefix=name.upper()) == model.find_labels(contains=name) == found[:1]
+        assert model.find_labels(prefix="zzz") == model.find_labels(prefix="zzz", contains=name) == []
+        assert model.find_labels(limit=1) == found[:1]
+
+
+def test_an_explanation_has_the_same_keys_for_a_label_and_a_step():
+    texts, labels = ["red apples", "green apples", "blue sky", "grey sky"], [["a"], ["b"], ["c"], ["d"]]
+    tagger = Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=2, random_state=0)).fit(texts, labels)
+    found = tagger.explain("red apples", "a").to_dict()
+    assert list(found) == ["label", "score", "margin", "intercept", "reasons", "steps"]
+    assert list(found["steps"][0]) == [
+        "tree",
+        "name",
+        "n_labels",
+        "frequent",
+        "probability",
+        "margin",
+        "intercept",
+        "reasons",
+    ]
+    assert set(found["reasons"][0]) == set(found["steps"][0]["reasons"][0]) == {"feature", "contribution"}
+    assert [len(step["reasons"]) for step in tagger.explain("red apples", "a").to_dict(1)["steps"]] == [1, 1]
+
+
 def test_a_text_without_a_known_word_still_gets_an_answer(tagger):
     [tags] = tagger.predict(["zebra"], k=2)
     assert [tag.score for tag in tags] == [0, 0]

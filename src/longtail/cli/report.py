@@ -1,4 +1,4 @@
-"""`longtail report`: one HTML file that says how good a model is, where it errs, and why."""
+"""`longtail report`: write a one-page HTML report on a model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,15 @@ from longtail.errors import InvalidInput
 @out_option("The file to write, or - for standard output.", default="report.html", show_default=True)
 @click.option("--force", is_flag=True, help="Replace FILE even if it is not a report.")
 @measuring_options
-@click.option("--worst", type=click.IntRange(0, 1000), default=20, show_default=True, help="Labels that fare worst.")
-@click.option("--pairs", type=click.IntRange(0, 1000), default=20, show_default=True, help="Pairs of confused labels.")
-@click.option("--examples", type=click.IntRange(0, 200), default=10, show_default=True, help="Documents to show.")
+@click.option(
+    "--worst", type=click.IntRange(0, 1000), default=20, show_default=True, help="Maximum number of worst labels."
+)
+@click.option(
+    "--pairs", type=click.IntRange(0, 1000), default=20, show_default=True, help="Maximum number of confused pairs."
+)
+@click.option(
+    "--examples", type=click.IntRange(0, 200), default=10, show_default=True, help="Maximum number of documents."
+)
 @reader_options
 @click.pass_obj
 def command(
@@ -38,52 +44,46 @@ def command(
     worst: int,
     pairs: int,
     examples: int,
-    **given: Any,
+    **reader: Any,
 ) -> None:
-    """Write a report on MODEL, measured on DATA, as one HTML file.
+    """Write a one-page HTML report on MODEL, measured on DATA.
 
-    The file needs nothing else, runs no script and asks no other host: send it to a colleague. DATA is as for `longtail
-    evaluate`. Note that the report shows parts of some texts of DATA.
+    The file runs no script and needs no other file, so you can send it to a colleague. DATA is as for `longtail
+    evaluate`. The report shows excerpts of some texts of DATA.
     """
     from longtail.metrics import propensity_constants
-    from longtail.report import Heading, gather, render
+    from longtail.report import Heading, ReportOptions, make_report
     from longtail.store import read_card
 
     wrote = check_out(out, data)
     if out is not None and not force:
         _check_is_report(out)
     tagger = load_tagger(model)
+    corpus = read_measured(data, reader)
     card = read_card(model, tagger.fingerprint_)
-    corpus = read_measured(data, given)
     warning = learnt_from(card, data)
     if warning:
         terminal.say(f"note: {warning}")
-    constants = propensity or propensity_constants(data)
-    facts = gather(tagger, corpus, ks=ks, propensity=constants, worst=worst, pairs=pairs, examples=examples)
-    options = {
-        "k": ", ".join(map(str, ks)),
-        "worst labels": str(worst),
-        "pairs": str(pairs),
-        "documents": str(examples),
-    }
-    heading = Heading(Path(model).absolute().name, source(data, "test"), now(), card, options, warning)
-    page = render(facts, heading).encode("utf-8")
+    page = make_report(
+        tagger,
+        corpus,
+        Heading(Path(model).absolute().name, source(data, "test"), now(), card, warning),
+        ReportOptions(ks, propensity or propensity_constants(data), worst, pairs, examples),
+    )
     with output(out) as write:
-        write(page)
+        write(page.encode("utf-8"))
     if out is not None:
         terminal.say(f"{wrote} {out}; open it in a browser")
 
 
 def _check_is_report(out: str) -> None:
-    from longtail.report.page import BEGINNING
+    from longtail.report import is_report
 
-    path = Path(out)
-    if not path.exists():
+    if not Path(out).exists():
         return
     try:
-        with path.open("rb") as file:
-            beginning = file.read(len(BEGINNING))
+        replaceable = is_report(out)
     except OSError as error:
-        raise InvalidInput(f"{out} cannot be read: {error.strerror or error}") from None
-    if beginning != BEGINNING.encode():
-        raise InvalidInput(f"{out} is there and is not a report; choose another name, or say --force to replace it")
+        raise InvalidInput(f"cannot read {out}: {error.strerror or error}") from None
+    if not replaceable:
+        raise InvalidInput(f"{out} exists and is not a report; choose another name, or replace it with --force")

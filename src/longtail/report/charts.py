@@ -1,4 +1,4 @@
-"""The drawings of a report as inline SVG: no script, and colours from the style sheet, which knows dark and light."""
+"""The charts of a report as inline SVG. The style sheet sets their colours, for light and dark."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from longtail.report.text import counted, span
 
 _SIDE = 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 14, 44
-# How wide a character of a tick is, and the least distance between two ticks.
+# Width of a character of a tick label, and minimum distance between two of them.
 _CHARACTER, _APART = 7.0, 2.0
 
 
 def metric_bar(interval: Interval) -> Markup:
-    """A bar from 0 to 1 with a whisker for the interval."""
+    """A bar from 0 to 1, with a whisker for the interval."""
     width, height = 140.0, 14.0
     middle = height / 2
     return element(
@@ -36,7 +36,7 @@ def metric_bar(interval: Interval) -> Markup:
 
 
 def reliability_diagram(found: Reliability) -> Markup:
-    """Mean score against share right, a dot for each bin; on the diagonal scores mean what they say."""
+    """The share of correct labels against the mean score, a dot for each bin."""
     low = min(0.0, *(each.mean_score for each in found.bins))
     high = max(1.0, *(each.mean_score for each in found.bins))
     inner = _SIDE - _LEFT - _RIGHT
@@ -54,24 +54,24 @@ def reliability_diagram(found: Reliability) -> Markup:
     points = [(x(each.mean_score), y(each.share_right)) for each in found.bins]
     parts.append(_line(points, "accent"))
     for each, (across, down) in zip(found.bins, points, strict=True):
-        scores = f"scores {each.low:.3f} to {each.high:.3f}: mean {each.mean_score:.3f}, {each.share_right:.1%} right"
+        scores = f"scores {each.low:.3f} to {each.high:.3f}: mean {each.mean_score:.3f}, {each.share_right:.1%} correct"
         title = f"{counted(each.count, 'label')} with {scores}"
         parts.append(element("circle", element("title", title), cx=across, cy=down, r=4.5, class_="dot accent"))
     parts.append(element("text", "score", x=_LEFT + inner / 2, y=_SIDE - 8, class_="axis middle"))
-    parts.append(_upright("share that was right", 12.0, _TOP + (_SIDE - _TOP - _BOTTOM) / 2))
+    parts.append(_upright("share of correct labels", 12.0, _TOP + (_SIDE - _TOP - _BOTTOM) / 2))
     return _picture(_SIDE, _SIDE, f"Reliability diagram of {len(found.bins)} bins", parts)
 
 
 def band_chart(bands: Sequence[Band]) -> Markup:
-    """Precision and recall over bands of label frequency, with the number of labels of each as grey bars.
+    """Precision and recall by label frequency, with the number of labels of each band as a grey bar.
 
-    Where there is no room for both ends of every band there are the lower ends only, or every other one.
+    If the ranges of the bands are too long for the axis, it shows their lower ends, or every other one.
     """
     width, height = 720, 320
     step = (width - _LEFT - _RIGHT) / len(bands)
     bottom = height - _BOTTOM - 4
     names = [span(band.low, band.high) for band in bands]
-    ticks, axis = names, "rows of a label in training"
+    ticks, axis = names, "training rows of a label"
     if not _fit(ticks, step):
         ticks = [_brief(band.low) for band in bands]
         axis += f" ({ticks[-1]} stands for {names[-1]})"
@@ -122,7 +122,7 @@ def _brief(count: int) -> str:
 
 
 def legend(*entries: tuple[str, str]) -> Markup:
-    """What the colours mean: pairs of class and text."""
+    """The meaning of the colours: pairs of class and text."""
     return element("p", *(element("span", text, class_=f"key {kind}") for kind, text in entries), class_="legend")
 
 

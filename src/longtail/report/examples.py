@@ -1,4 +1,4 @@
-"""Documents to read: some that are right, some partly, some wrong, chosen by their scores and never at random."""
+"""Example documents: right, partly right and wrong ones, chosen by score, not at random."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ import numpy as np
 
 from longtail.arrays import Array
 from longtail.data import Corpus
-from longtail.errors import LongtailError
+from longtail.errors import InvalidInput
 from longtail.metrics import Judgement
-from longtail.tagger import Tagger
+from longtail.tagger import Reason, Tagger
 
 RIGHT, PARTLY, WRONG = "right", "partly right", "wrong"
 _TRUE_NAMED = 12
 _FEATURES_NAMED = 12
 _EXPLAINED = 3
-_WORDS = 5
+_REASONS = 5
 _TEXT_READ = 4000
 
 
 class Given(NamedTuple):
-    """A label that was given, and of a wrong one the words that speak for it."""
+    """A predicted label and, if it is wrong, the words that count for it."""
 
     label: int
     score: float
     right: bool
-    words: tuple[tuple[str, float], ...] = ()
+    reasons: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True)
 class Example:
-    """A document, its true labels and those it was given.
+    """A document, its true labels and its predicted labels.
 
     Parameters
     ----------
     kind : str
-        "right": its true labels, or as many as there are places, come first; "wrong": none of them is among the k best.
+        "right": the true labels come first, as many as fit into k places. "wrong": none of them is among the k best.
     name : str
     text : str
-        Its text, the beginning of a long one, or its features.
+        The text, cut if it is long, or the features.
     true : tuple of int
-        Label ids, at most a dozen.
+        Label ids, at most twelve.
     n_true : int
     given : tuple of Given
         Best first.
@@ -59,13 +59,13 @@ class Example:
 def choose_examples(
     tagger: Tagger, corpus: Corpus, X: Any, judgement: Judgement, scores: Array, most: int
 ) -> tuple[Example, ...]:
-    """Documents of each kind, those with the highest and the lowest best score, `most` in all where there are."""
+    """Choose at most `most` documents: of each kind, those with the highest and the lowest best score."""
     chosen = choose_rows(judgement, scores[:, 0], most)
     return tuple(_example(tagger, corpus, X, judgement, scores, row, kind) for kind, row in chosen)
 
 
 def kinds_of_rows(judgement: Judgement) -> dict[str, Array]:
-    """Which rows are right, partly right and wrong, as masks; a row without labels is none of them."""
+    """Masks of the rows that are right, partly right and wrong. A row without labels is none of them."""
     k = judgement.hits.shape[1]
     sizes, hits = judgement.row_sizes, judgement.hits
     wanted = np.minimum(sizes, k)
@@ -77,9 +77,9 @@ def kinds_of_rows(judgement: Judgement) -> dict[str, Array]:
 
 
 def choose_rows(judgement: Judgement, best_scores: Array, most: int) -> list[tuple[str, int]]:
-    """The kind and the number of each row to show: a third of each kind, the surest first, ties to the first row.
+    """The kind and number of each row to show: a third of each kind, the highest score first, ties to the first row.
 
-    What one kind has not enough rows for goes to the others, the wrong ones first.
+    Where one kind has too few rows, the others get its places, the wrong rows first.
     """
     rows = {kind: np.flatnonzero(mask) for kind, mask in kinds_of_rows(judgement).items()}
     wanted = {RIGHT: most // 3, PARTLY: most - 2 * (most // 3), WRONG: most // 3}
@@ -105,33 +105,29 @@ def _example(
     for label, score, hit in zip(top.tolist(), scores[row].tolist(), hits.tolist(), strict=True):
         if label < 0:
             break
-        words: tuple[tuple[str, float], ...] = ()
+        reasons: tuple[Reason, ...] = ()
         if not hit and explained < _EXPLAINED:
-            words, explained = _words(tagger, X[[row]], label), explained + 1
-        given.append(Given(label, score, hit, words))
+            reasons, explained = _reasons(tagger, corpus, row, label), explained + 1
+        given.append(Given(label, score, hit, reasons))
     name = f"row {row + 1}" if corpus.row_names is None else corpus.row_names[row]
     text = _features(X[[row]]) if corpus.texts is None else corpus.texts[row][:_TEXT_READ]
     return Example(kind, name, text, tuple(true[:_TRUE_NAMED].tolist()), len(true), tuple(given))
 
 
-def _words(tagger: Tagger, x: Any, label: int) -> tuple[tuple[str, float], ...]:
+def _reasons(tagger: Tagger, corpus: Corpus, row: int, label: int) -> tuple[Reason, ...]:
+    rows: Any = corpus.texts if tagger.takes_texts else corpus.features
     try:
-        found = tagger.estimator_.explain(x, label)
-    except LongtailError:
-        # A network has no words to its scores.
+        found = tagger.explain(rows[row] if tagger.takes_texts else rows[[row]], tagger.label_names_[label])
+    except InvalidInput as error:
+        if error.code != "cannot_explain":
+            raise
         return ()
-    names = tagger.features_.feature_names_ if tagger.takes_texts else None
-    return tuple(
-        (f"feature {feature}" if names is None else names[feature], contribution)
-        for feature, contribution in zip(
-            found.features[:_WORDS].tolist(), found.contributions[:_WORDS].tolist(), strict=True
-        )
-        if contribution > 0
-    )
+    kind = "" if tagger.takes_texts else "feature "
+    return tuple(Reason(kind + feature, adds) for feature, adds in found.reasons[:_REASONS] if adds > 0)
 
 
 def _features(x: Any) -> str:
-    """The largest features of a row, by number."""
+    """The largest features of a row, by id."""
     order = np.argsort(-np.abs(x.data), kind="stable")[:_FEATURES_NAMED]
     shown = ", ".join(f"{feature}: {value:.3g}" for feature, value in zip(x.indices[order], x.data[order], strict=True))
     others = f" and {x.nnz - len(order):,} others" if x.nnz > len(order) else ""

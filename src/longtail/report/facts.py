@@ -1,4 +1,4 @@
-"""Everything a report says, computed from a model and rows whose labels are known; nothing is rendered here."""
+"""`gather`: the facts of a report, computed from a model and rows with known labels. `page` renders them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,35 @@ from longtail.metrics import (
 from longtail.report.examples import Example, choose_examples, kinds_of_rows
 from longtail.tagger import Tagger
 
-_LEAST_TRUE = 5
+_MIN_TRUE = 5
 _INSTEAD = 3
 _UNKNOWN_NAMED = 10
 
 
 @dataclass(frozen=True)
+class ReportOptions:
+    """What a report shows.
+
+    Parameters
+    ----------
+    ks : tuple of int
+        Evaluate the top k labels. All but the table of metrics use the largest k.
+    propensity : tuple of float
+        Constants of the propensity model.
+    worst, pairs, examples : int
+        Maximum number of worst labels, of confused pairs, and of example documents.
+    """
+
+    ks: tuple[int, ...] = (1, 3, 5)
+    propensity: tuple[float, float] = (0.55, 1.5)
+    worst: int = 20
+    pairs: int = 20
+    examples: int = 10
+
+
+@dataclass(frozen=True)
 class WorstLabel:
-    """A label that fares badly: its counts, and what was given where it was missed."""
+    """A label with a low F1: its counts, and the wrong labels predicted where it was missed."""
 
     label: int
     train_count: int
@@ -49,15 +70,15 @@ class WorstLabel:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Labels of the test rows that training never saw.
+    """Labels of the test set that are not in the training set.
 
     Parameters
     ----------
     n_labels, n_pairs : int
-        How many such labels, and how many true pairs of row and label they make.
+        The number of such labels, and of true (row, label) pairs with them.
     n_rows : int
-        Rows all of whose labels are unknown.
-    frequent : tuple of (label id, true rows)
+        Rows with no other labels.
+    frequent : tuple of (label id, number of true rows)
     """
 
     n_labels: int
@@ -68,7 +89,9 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a report is made of; label ids are positions in `label_names`."""
+    """The content of a report. Label ids are positions in `label_names`."""
+
+    options: ReportOptions
 
     label_names: Sequence[str]
     learner: str
@@ -82,7 +105,7 @@ class Facts:
     reliability: Reliability
     bands: tuple[Band, ...]
     worst: tuple[WorstLabel, ...]
-    least_true: int
+    min_true: int
     n_candidates: int
     n_never_found: int
     pairs: tuple[ConfusedPair, ...]
@@ -91,50 +114,28 @@ class Facts:
     n_rows_without_features: int
     kinds: dict[str, int]
     examples: tuple[Example, ...]
-    propensity: tuple[float, float]
 
     @property
     def k(self) -> int:
-        """The places that all but the table of metrics look at."""
+        """The largest k."""
         return self.report.ks[-1]
 
 
-def gather(
-    tagger: Tagger,
-    corpus: Corpus,
-    *,
-    ks: tuple[int, ...] = (1, 3, 5),
-    propensity: tuple[float, float] = (0.55, 1.5),
-    worst: int = 20,
-    pairs: int = 20,
-    examples: int = 10,
-) -> Facts:
-    """Rank the labels of every row and hold the ranking against the truth.
-
-    Parameters
-    ----------
-    tagger : Tagger
-    corpus : Corpus
-        Rows with labels; those that training never saw count as missed.
-    ks : cutoffs
-        The largest is what single labels and documents are judged at.
-    propensity : tuple of float
-        The constants of the propensity model.
-    worst, pairs, examples : int
-        How many labels, pairs of labels and documents to show.
-    """
+def gather(tagger: Tagger, corpus: Corpus, options: ReportOptions | None = None) -> Facts:
+    """Rank the labels of every row and compare the ranking with the truth; the arguments are those of `make_report`."""
     if corpus.labels.nnz == 0:
-        raise InvalidInput("no row has a label; a report needs rows whose labels are known")
+        raise InvalidInput("no row has a label; a report needs rows with known labels")
+    options = options or ReportOptions()
     X, truth, names, counts = tagger.align(corpus)
-    k = max(ks)
+    k = max(options.ks)
     top, scores = tagger.estimator_.predict_topk(X, k)
     n_known = len(tagger.label_names_)
-    weights = inverse_propensity(counts, tagger.n_rows_, *propensity)
+    weights = inverse_propensity(counts, tagger.n_rows_, *options.propensity)
     judgement = Judgement.of(truth, top, weights)
-    # All there is to say of labels that the model cannot give is how many there are.
+    # Labels that the model does not know are only counted.
     known = Judgement(judgement.truth[:, :n_known], judgement.top_labels, judgement.hits)
     with progress.task("judging", total=4) as advance:
-        report = evaluate(truth, top, ks=ks, inverse_propensity=weights, train_label_counts=counts)
+        report = evaluate(truth, top, ks=options.ks, inverse_propensity=weights, train_label_counts=counts)
         intervals = {each: intervals_of(judgement, each) for each in report.ks}
         advance(1)
         places = top >= 0
@@ -142,9 +143,9 @@ def gather(
         by_label = LabelScores.of(known, k)
         advance(1)
         mistakes = Mistakes(known, k)
-        confused = mistakes.pairs(max(1, pairs))
+        confused = mistakes.pairs(max(1, options.pairs))
         advance(1)
-        least_true = _least_true(by_label.true)
+        min_true = _min_true(by_label.true)
         worst_labels = tuple(
             WorstLabel(
                 label,
@@ -155,11 +156,12 @@ def gather(
                 float(by_label.f1[label]),
                 tuple(mistakes.of(label, _INSTEAD)),
             )
-            for label in by_label.worst(worst, least_true).tolist()
+            for label in by_label.worst(options.worst, min_true).tolist()
         )
         advance(1)
-    candidates = by_label.true >= least_true
+    candidates = by_label.true >= min_true
     return Facts(
+        options=options,
         label_names=names,
         learner=type(tagger.estimator_).__name__,
         takes_texts=tagger.takes_texts,
@@ -172,22 +174,21 @@ def gather(
         reliability=calibration,
         bands=frequency_bands(by_label, tagger.label_counts_),
         worst=worst_labels,
-        least_true=least_true,
+        min_true=min_true,
         n_candidates=int(candidates.sum()),
         n_never_found=int(np.count_nonzero(candidates & (by_label.found == 0))),
-        pairs=tuple(confused[:pairs]),
+        pairs=tuple(confused[: options.pairs]),
         any_confused=bool(confused),
         unknown=_unknown(judgement, n_known),
         n_rows_without_features=int(np.count_nonzero(np.diff(X.indptr) == 0)),
         kinds={kind: int(mask.sum()) for kind, mask in kinds_of_rows(judgement).items()},
-        examples=choose_examples(tagger, corpus, X, judgement, scores, examples),
-        propensity=propensity,
+        examples=choose_examples(tagger, corpus, X, judgement, scores, options.examples),
     )
 
 
-def _least_true(true: Array) -> int:
-    """How many true rows a label needs before its scores say something; one where no label has so many."""
-    return _LEAST_TRUE if true.max(initial=0) >= _LEAST_TRUE else 1
+def _min_true(true: Array) -> int:
+    """The number of true rows from which a label is judged; 1 if no label has enough."""
+    return _MIN_TRUE if true.max(initial=0) >= _MIN_TRUE else 1
 
 
 def _unknown(judgement: Judgement, n_known: int) -> Unknown:

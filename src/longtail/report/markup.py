@@ -1,6 +1,6 @@
-"""HTML put together from elements: every text is escaped unless it is markup already.
+"""HTML elements, in which every text is escaped unless it is `Markup`.
 
-Names of labels and texts of documents come from anywhere, so nothing but this module writes angle brackets.
+Label names and texts are untrusted, so only this module writes angle brackets.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ import html
 import re
 from collections.abc import Iterable
 
-# Lone surrogates cannot be encoded, and control characters are not allowed in HTML.
+# Lone surrogates cannot be encoded, and HTML allows no control characters.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-# Where a long word may break: after a sign between letters or digits.
+# Where a long word may break: after punctuation between letters or digits.
 _JOINTS = re.compile(r"(?<=\w[./:_-])(?=\w)")
 _LONG, _OVERLONG = 18, 30
 _VOID = {"meta", "br", "line", "rect", "circle", "path", "polyline"}
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is HTML."""
 
     __slots__ = ()
 
 
 def escape(text: str) -> Markup:
-    """Any text as HTML that shows it.
+    """A text as HTML.
 
     >>> escape("<script>")
     '&lt;script&gt;'
@@ -35,7 +35,7 @@ def escape(text: str) -> Markup:
 
 
 def join(*children: object) -> Markup:
-    """Texts and markup, in iterables or not, one after the other; None is left out."""
+    """Texts, markup and iterables of them, joined; None is left out."""
     parts = []
     for child in children:
         if child is None:
@@ -45,7 +45,7 @@ def join(*children: object) -> Markup:
 
 
 def element(tag: str, *children: object, **attributes: str | float | None) -> Markup:
-    """An element; an attribute is written without its trailing underscore, with dashes, and left out where None.
+    """An element. In names of attributes, dashes replace underscores; an attribute that is None is left out.
 
     >>> element("p", "1 < 2", class_="note")
     '<p class="note">1 &lt; 2</p>'
@@ -65,7 +65,7 @@ def _value(value: str | float) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """The text on one line, cut after a word.
+    """The text on one line, cut after a word if it is too long.
 
     >>> shortened("a  long\\nline of words", 12)
     'a long line…'
@@ -79,7 +79,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """Text that breaks between words, within a long word after its dots and such, and only what is overlong anywhere.
+    """Text that breaks between words, in a long word after punctuation, and in an overlong part anywhere.
 
     >>> breakable("a short.name")
     'a short.name'
@@ -97,6 +97,6 @@ def _parts(word: str) -> Markup:
 
 
 def name(text: str, most: int = 100) -> Markup:
-    """A label's or a row's name; one written from right to left stays within its place."""
+    """The name of a label or row, isolated from the direction of the text around it."""
     shown = shortened(text, most)
     return element("bdi", breakable(shown or "(empty)"), title=text[:1000] if shown != text else None)

@@ -1,4 +1,4 @@
-"""The style sheet of a report: light and dark by the reader's choice, light on paper."""
+"""The style sheet of a report: light or dark as the reader's system, light on paper."""
 
 STYLE = """\
 :root{color-scheme:light dark;--paper:#fff;--ink:#1c2430;--soft:#5b6675;--line:#dfe4ea;--wash:#f5f7fa;--accent:#1a6fb0;

@@ -1,8 +1,8 @@
-"""What the figures of a report mean, in plain sentences that are computed from them."""
+"""The sentences of a report, which say what its figures mean, and how numbers are written."""
 
 from __future__ import annotations
 
-from longtail.metrics import Band, GroupReport
+from longtail.metrics import GroupReport
 from longtail.report.examples import PARTLY, RIGHT, WRONG
 from longtail.report.facts import Facts, WorstLabel
 from longtail.report.markup import shortened
@@ -13,7 +13,7 @@ _FEW = 200
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """A share as people write it; what is not quite all, or not quite nothing, is not rounded to it.
+    """A share in percent; 0% and 100% are exact, never rounded.
 
     >>> percent(0.834), percent(0.9999), percent(0.0001), percent(1.0), percent(0.9996, 1)
     ('83%', '>99%', '<1%', '100%', '>99.9%')
@@ -27,7 +27,7 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def counted(count: int, singular: str, plural: str = "") -> str:
-    """A number of things in words.
+    """A number and its noun.
 
     >>> counted(1, "row"), counted(2000, "row")
     ('1 row', '2,000 rows')
@@ -36,7 +36,7 @@ def counted(count: int, singular: str, plural: str = "") -> str:
 
 
 def score(value: float, digits: int = 3) -> str:
-    """A score, without a sign on what is rounded to 0.
+    """A score; what rounds to 0 has no sign.
 
     >>> score(-0.0001), score(-0.5)
     ('0.000', '-0.500')
@@ -45,7 +45,7 @@ def score(value: float, digits: int = 3) -> str:
 
 
 def span(low: int, high: int) -> str:
-    """From one number to another.
+    """A range of numbers.
 
     >>> span(1, 1), span(1024, 2047)
     ('1', '1,024-2,047')
@@ -53,8 +53,13 @@ def span(low: int, high: int) -> str:
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 
 
+def share(value: float | None) -> str:
+    """A share in percent, or a dash."""
+    return "-" if value is None else percent(value, 1)
+
+
 def first_places(k: int) -> str:
-    """The places that are looked at.
+    """The places of the ranking that are evaluated.
 
     >>> first_places(1), first_places(5)
     ('the first place', 'the first 5 places')
@@ -63,180 +68,174 @@ def first_places(k: int) -> str:
 
 
 def about_rows(facts: Facts) -> str:
-    """How many rows there are, and how many labels they have."""
+    """The number of rows and of their labels."""
     rows, bare = facts.report.n_rows, facts.report.n_rows_without_labels
     if rows == 1:
         return f"1 row with {counted(facts.n_pairs, 'label')}"
     mean = f"{rows:,} rows with {facts.n_pairs / rows:.1f} labels on average"
-    return f"{mean}, {bare:,} of them without any" if bare else mean
+    return f"{mean}, {bare:,} of them without labels" if bare else mean
 
 
 def about_metrics(facts: Facts) -> str:
     report, k = facts.report, facts.k
     first = report.ks[0]
     found = facts.intervals[first]["P"]
-    said = (
-        f"The first label is right for {percent(found.value)} of the rows"
+    margin = 100 * (found.high - found.low) / 2
+    sample = f" (±{margin:.1f} points)" if report.n_rows > 1 and margin >= 0.05 else ""
+    correct = (
+        f"The first label is correct for {percent(found.value)}{sample} of the rows."
         if first == 1
-        else f"Of the first {first} labels {percent(found.value)} are right"
+        else f"{percent(found.value)}{sample} of the first {first} labels are correct."
     )
-    reach = 100 * (found.high - found.low) / 2
-    sample = ""
-    if report.n_rows > 1 and reach >= 0.05:
-        sample = f", give or take {reach:.1f} points for the choice of rows"
-    places = first_places(k)
-    held = f"{places[0].upper()}{places[1:]} hold{'s' * (k == 1)}"
-    few = " With so few rows, look at the intervals before comparing models." if report.n_rows < _FEW else ""
+    cover = "The first label covers" if k == 1 else f"The first {k:,} labels cover"
+    few = " With so few rows, compare the intervals, not only the values." if report.n_rows < _FEW else ""
     return (
-        f"{said}{sample}. {held} {percent(report.metrics['R'][k])} of a row's true labels on average."
+        f"{correct} {cover} {percent(report.metrics['R'][k])} of a row's true labels on average."
         f"{_without_labels(facts)}{few}"
     )
 
 
 def _without_labels(facts: Facts) -> str:
     report = facts.report
-    bare, rows = report.n_rows_without_labels, report.n_rows
+    bare, rows, first = report.n_rows_without_labels, report.n_rows, report.ks[0]
     if not bare:
         return ""
-    first = report.ks[0]
-    # They add nothing to the sum over rows.
+    # They contribute 0 to the sum over rows.
     without = report.metrics["P"][first] * rows / (rows - bare)
-    verb = "has no true label and counts" if bare == 1 else "have no true label and count"
+    verb = "has no label and counts" if bare == 1 else "have no label and count"
     return (
-        f" {bare:,} of the {rows:,} rows {verb} as 0 in all means over rows: P@{first} of the others is "
-        f"{percent(without, 1)}."
+        f" {bare:,} of the {rows:,} rows {verb} as 0 in all means over rows; without {'it' if bare == 1 else 'them'}, "
+        f"P@{first} is {percent(without, 1)}."
     )
 
 
 def about_reliability(facts: Facts) -> str:
     found = facts.reliability
     if not found.bins:
-        return "No label was given to any row, so there are no scores to look at."
+        return "The model predicts no label for any row, so there are no scores."
     low, high = found.bins[0], found.bins[-1]
     ends = (
-        f"Of the labels with the highest scores ({score(high.low, 2)} and more) {percent(high.share_right)} are right, "
-        f"of those with the lowest (up to {score(low.high, 2)}) {percent(low.share_right)}."
+        f"Of the labels with the highest scores ({score(high.low, 2)} and more), {percent(high.share_right)} are "
+        f"correct; of those with the lowest (up to {score(low.high, 2)}), {percent(low.share_right)}."
         if len(found.bins) > 1
-        else f"Of the labels given {percent(found.share_right)} are right."
+        else f"{percent(found.share_right)} of the predicted labels are correct."
     )
     if not facts.gives_probabilities:
         return (
-            f"The scores of {facts.learner} are not probabilities: they order labels, and may lie outside 0 and 1. "
-            f"{ends} To choose a threshold, read the share off the diagram."
+            f"The scores of {facts.learner} are not probabilities: they rank labels, and can be below 0 or above 1. "
+            f"{ends} To choose a threshold, read the share of correct labels off the diagram."
         )
     if found.count < _FEW:
-        given = counted(found.count, "label")
-        return f"With only {given} given, one cannot tell whether scores can be read as probabilities. {ends}"
+        given = counted(found.count, "predicted label")
+        return f"{given} {'is' if found.count == 1 else 'are'} too few to tell whether scores are probabilities. {ends}"
     off = 100 * found.error
     if found.error <= _CALIBRATED:
-        return f"Scores can be read as probabilities: on average they are off by {off:.1f} points. {ends}"
-    means = f"scores say {percent(found.mean_score)} on average, and {percent(found.share_right)} are right"
-    bins = f"bin by bin they are off by {off:.1f} points"
+        return f"The scores are good estimates of probabilities: on average they are off by {off:.1f} points. {ends}"
+    means = f"the mean score is {percent(found.mean_score)}, and {percent(found.share_right)} of the labels are correct"
+    bins = f"the scores of a bin are off by {off:.1f} points on average"
     if abs(found.mean_score - found.share_right) <= _CALIBRATED:
         return f"Some scores are too high and some too low: {means}, but {bins}. {ends}"
-    kind = "sure" if found.mean_score > found.share_right else "modest"
-    return f"The model is too {kind}: its {means}; {bins}. {ends}"
+    kind = "high" if found.mean_score > found.share_right else "low"
+    return f"The scores are too {kind}: {means}; {bins}. {ends}"
 
 
 def about_frequency(facts: Facts) -> str:
     with_truth = [group for group in facts.report.groups if group.n_true_labels and group.name != "unseen"]
     if not with_truth:
-        return "No label that training saw occurs in these rows, so there is nothing to compare."
+        return "No label of these rows is in the training set, so there is nothing to compare."
     if len(with_truth) == 1:
-        return (
-            f"All labels of these rows that training saw belong to the {with_truth[0].name}, so frequency explains "
-            "nothing here."
-        )
+        return f"All known labels of these rows belong to the {with_truth[0].name}, so there is nothing to compare."
     frequent, rare = with_truth[0], with_truth[-1]
     much, little = (group.metrics["R"][facts.k] for group in (frequent, rare))
     comparison = (
         "it finds neither"
         if not much and not little
-        else "the model serves both alike"
+        else "both are found about equally often"
         if abs(much - little) < _ALIKE
-        else "rare labels are the harder ones"
+        else "rare labels are harder"
         if much > little
-        else "rare labels are even the easier ones"
+        else "rare labels are easier"
     )
     return (
-        f"Of the {_group(frequent)} {percent(much)} of all true occurrences are found, of the {_group(rare)} "
-        f"{percent(little)}: {comparison}."
+        f"The model finds {percent(much)} of the true occurrences of the {_group(frequent)} and {percent(little)} of "
+        f"those of the {_group(rare)}: {comparison}."
     )
 
 
 def _group(group: GroupReport) -> str:
     low, high = group.train_counts
-    rows = counted(low, "row") if low == high else f"{low:,} to {high:,} rows"
-    return f"{group.name} ({counted(group.n_labels, 'label')} with {rows} in training{' each' * (group.n_labels > 1)})"
+    rows = counted(low, "training row") if low == high else f"{low:,} to {high:,} training rows"
+    return f"{group.name} ({counted(group.n_labels, 'label')} with {rows}{' each' * (group.n_labels > 1)})"
 
 
 def about_worst(facts: Facts) -> str:
     labels, never = facts.n_candidates, facts.n_never_found
     if not labels:
-        return "No label that the model knows occurs in these rows, so there is none to look at."
-    occur = "in these rows" if facts.least_true == 1 else f"in at least {facts.least_true} of these rows"
+        return "No label of these rows is known to the model."
+    occur = "in these rows" if facts.min_true == 1 else f"in at least {facts.min_true} of these rows"
     if labels == 1:
-        said = f"One known label occurs {occur}; it is {'never found' if never else 'found at least once'}."
+        said = f"1 known label occurs {occur}; it is {'never found' if never else 'found at least once'}."
     elif not never:
         said = f"{labels:,} known labels occur {occur}; all of them are found at least once."
     elif never == labels:
         said = f"{labels:,} known labels occur {occur}; none of them is ever found."
     else:
-        share = percent(never / labels)
         verb = "is" if never == 1 else "are"
-        said = f"{labels:,} known labels occur {occur}; {never:,} of them ({share}) {verb} never found."
+        said = (
+            f"{labels:,} known labels occur {occur}; {never:,} of them ({percent(never / labels)}) {verb} never found."
+        )
     advice = (
-        " A label that is often true and never found deserves a look at its training rows, or at whether it can be "
-        "told from the text at all."
+        " If a label is often true and never found, look at its training rows, or ask whether the text can show it at "
+        "all."
     )
     return said + advice * bool(never)
 
 
 def about_pairs(facts: Facts) -> str:
     if facts.any_confused and not facts.pairs:
-        return "Some labels were missed while others were given wrongly; none of these pairs was asked for."
+        return "Some labels were missed while wrong ones were predicted; the options of this report show no such pairs."
     if not facts.pairs:
-        return "No label that the model knows was missed while another was given wrongly."
+        return "No known label was missed while a wrong one was predicted."
     pair = facts.pairs[0]
     missed, given = (f"“{shortened(facts.label_names[label], 100)}”" for label in (pair.missed, pair.given))
     if pair.count == 1:
-        return f"No label is taken for the same other one twice. One such case: {missed} was missed and {given} given."
+        return f"No pair of labels is confused twice. One example: {missed} was missed and {given} was predicted."
     return (
-        f"Most often {missed} is missed and {given} given instead: in {pair.count:,} rows, {percent(pair.share)} of "
-        "those that have the first. Where both mean the same, merge them; where a row lacks a label that applies, the "
-        "model may be right."
+        f"The most frequent confusion: {missed} is missed and {given} is predicted instead, in {pair.count:,} rows, "
+        f"{percent(pair.share)} of the rows with the first label. If both mean the same, merge them. If a row lacks a "
+        "label that applies, the model may be right."
     )
 
 
 def nothing_instead(label: WorstLabel) -> str:
-    """Why nothing is said to be given where a label was missed."""
+    """Why no wrong label was predicted in place of a label."""
     return "never missed" if label.found == label.true else "no wrong label"
 
 
 def about_unknown(facts: Facts) -> str:
     unknown, known = facts.unknown, "known word" if facts.takes_texts else "known feature"
-    said = "Training saw every label of these rows."
+    said = "All labels of these rows are in the training set."
     if unknown.n_labels:
+        verb = "is" if unknown.n_labels == 1 else "are"
         said = (
-            f"{counted(unknown.n_labels, 'label')} of these rows {'was' if unknown.n_labels == 1 else 'were'} never "
-            f"seen in training and cannot be found: {percent(unknown.n_pairs / facts.n_pairs)} of all true labels."
+            f"{counted(unknown.n_labels, 'label')} of these rows {verb} not in the training set and cannot be found: "
+            f"{percent(unknown.n_pairs / facts.n_pairs)} of all true labels."
         )
         if unknown.n_rows:
             said += f" {counted(unknown.n_rows, 'row has', 'rows have')} no other label."
     blank = facts.n_rows_without_features
     if not blank:
         return f"{said} Every row has a {known}."
-    share = percent(blank / facts.report.n_rows)
+    verb, labels = ("has", "its labels are") if blank == 1 else ("have", "their labels are")
     return (
-        f"{said} {counted(blank, 'row')} ({share}) {'has' if blank == 1 else 'have'} no {known}: whatever "
-        f"{'it gets' if blank == 1 else 'they get'} is a guess."
+        f"{said} {counted(blank, 'row')} ({percent(blank / facts.report.n_rows)}) {verb} no {known}: {labels} a guess."
     )
 
 
 def about_examples(facts: Facts) -> str:
     right, partly, wrong = (facts.kinds[kind] for kind in (RIGHT, PARTLY, WRONG))
     rows = counted(right + partly + wrong, "row with labels", "rows with labels")
-    shown = " Of each kind the surest and the least sure are shown." if facts.examples else ""
+    shown = " The examples of each kind have the highest and the lowest scores." if facts.examples else ""
     return (
         f"Of {rows}, {_are(right)} right (the true labels come first), {_are(partly)} partly right, and {_are(wrong)} "
         f"wrong (no true label in {first_places(facts.k)}).{shown}"
@@ -245,11 +244,3 @@ def about_examples(facts: Facts) -> str:
 
 def _are(count: int) -> str:
     return f"{count:,} are" if count > 1 else "1 is" if count else "none is"
-
-
-def precision_of(band: Band) -> str:
-    return "-" if band.precision is None else percent(band.precision, 1)
-
-
-def recall_of(band: Band) -> str:
-    return "-" if band.recall is None else percent(band.recall, 1)

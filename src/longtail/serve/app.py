@@ -1,4 +1,4 @@
-"""`create_app`: the service as an ASGI application, ready for any server."""
+"""`create_app`: the service as an ASGI application for any server."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from starlette.exceptions import HTTPException
 from longtail.serve import messages
 from longtail.serve.batching import Batcher
 from longtail.serve.guard import Guard
-from longtail.serve.limits import Limits
+from longtail.serve.limits import Limits, Occupancy
 from longtail.serve.measures import Measures
-from longtail.serve.occupancy import Occupancy
 from longtail.serve.refusal import Refusal
 from longtail.serve.routes import Service, call_each, make_router, tag_group
-from longtail.serve.served import ServedModels
+from longtail.serve.served import ServedModel, load_models
 from longtail.version import __version__
 
 _COUNTED = ("/", "/v1/tag", "/v1/explain", "/v1/models", "/v1/labels", "/health/live", "/health/ready", "/metrics")
@@ -37,18 +36,18 @@ def create_app(
     token: str | None = None,
     hosts: Collection[str] | None = None,
 ) -> FastAPI:
-    """An application that serves models.
+    """Create an application that serves models.
 
     Parameters
     ----------
     models : mapping
-        The directories of models by the names that requests call them; the first is the default.
+        Model directories by the names that requests use. The first is the default.
     limits : Limits or None
-        How much is taken on; None is ``Limits()``.
+        None is ``Limits()``.
     token : str or None
-        What requests must bear, except for the page, /openapi.json and the health of the service.
+        The bearer token that requests must send, except for the page, /openapi.json and /health.
     hosts : collection of str or None
-        Names by which requests may call the service in their `Host` header; None allows any.
+        Allowed values of the `Host` header; None allows any.
 
     Examples
     --------
@@ -61,16 +60,14 @@ def create_app(
     ['/v1/models', '/v1/tag']
     """
     limits = limits or Limits()
-    served = ServedModels(models)
-    for model in served:
-        model.warm()
+    served = load_models(models)
     measures, occupancy = Measures(), Occupancy(limits.requests)
-    measures.models((model.name, model.kind, model.n_labels) for model in served)
+    measures.models((model.name, model.kind, model.n_labels) for model in served.values())
     shared = {"queued": limits.queued_texts, "seconds": limits.seconds}
     scoring = Batcher(tag_group, batch=limits.batch_texts, observe=measures.batch, **shared)  # type: ignore[arg-type]
     looking = Batcher(call_each, batch=1, name="longtail-looking", **shared)  # type: ignore[arg-type]
-    measures.watch("longtail_queued_texts", "Texts that wait to be scored.", lambda: scoring.waiting)
-    measures.watch("longtail_queued_lookups", "Other requests that wait.", lambda: looking.waiting)
+    measures.watch("longtail_queued_texts", "Texts waiting to be scored.", lambda: scoring.waiting)
+    measures.watch("longtail_queued_lookups", "Other requests waiting.", lambda: looking.waiting)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -80,7 +77,7 @@ def create_app(
     app = FastAPI(
         title="longtail",
         version=__version__,
-        description="Tags texts with labels out of a very large vocabulary.",
+        description="Tags texts with labels from a very large vocabulary.",
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -102,7 +99,7 @@ def create_app(
     )
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_query)
-    # For a server's connections, which can refuse for less than a request costs to get here.
+    # Shared with the connections of the server, which refuse requests at less cost.
     app.state.measures, app.state.occupancy = measures, occupancy
     _describe(app, limits, served, token is not None)
     return app
@@ -110,13 +107,13 @@ def create_app(
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    known = {404: "not_found", 405: "method_not_allowed"}
-    words = {
-        404: "there is nothing here",
-        405: f"{request.method} is not possible here, {(error.headers or {}).get('Allow')} is",
-    }
-    message = f"{words.get(error.status_code, error.detail)}; /openapi.json lists what there is"
-    raise Refusal(error.status_code, known.get(error.status_code, "refused"), message, dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code == 404:
+        raise Refusal("not_found", "this path does not exist; /openapi.json lists all paths", headers)
+    if error.status_code == 405:
+        message = f"{request.method} is not allowed here; use {headers.get('Allow')}"
+        raise Refusal("method_not_allowed", message, headers)
+    raise error
 
 
 async def _invalid_query(request: Request, error: Exception) -> Response:
@@ -125,8 +122,8 @@ async def _invalid_query(request: Request, error: Exception) -> Response:
     raise messages.invalid(first["loc"][1:], first["msg"])
 
 
-def _describe(app: FastAPI, limits: Limits, served: ServedModels, guarded: bool) -> None:
-    """Make `/openapi.json` tell the requests that the routes parse themselves, with this service's limits."""
+def _describe(app: FastAPI, limits: Limits, served: dict[str, ServedModel], guarded: bool) -> None:
+    """Describe in `/openapi.json` the requests that the routes parse themselves, and the limits of this service."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -134,10 +131,10 @@ def _describe(app: FastAPI, limits: Limits, served: ServedModels, guarded: bool)
             schemas = schema["components"]["schemas"]
             for kind in (messages.TagRequest, messages.ExplainRequest):
                 schemas[kind.__name__] = kind.model_json_schema()
-            names = served.names
+            names = list(served)
             _bound(schemas["TagRequest"]["properties"], schemas["ExplainRequest"]["properties"], limits, names)
-            # An example that can be sent names a label there is.
-            labels = [found["label"] for found in served.get(None).labels("", 1)]
+            # The example can be sent as it is, so it needs an existing label.
+            labels = [found.label for found in served[names[0]].tagger.find_labels(limit=1)]
             schemas["ExplainRequest"]["examples"] = [{"text": _EXAMPLE, "labels": labels}]
             for parameter in schema["paths"]["/v1/labels"]["get"]["parameters"]:
                 if parameter["name"] == "model":

@@ -1,7 +1,7 @@
-"""`Batcher`: a queue and one thread; what waits while the thread works is scored together when it is free again.
+"""`Batcher`: a queue and one thread. Requests that arrive while the thread works are then scored together.
 
-There is no delay to make batches larger: with nothing to do a request is scored at once, and the busier the service
-the larger the batches. What belongs together (same model, k and filters) is a group; each group is one call.
+No request is delayed to make batches larger: an idle service scores a request at once, and a busy one makes larger
+batches. Requests with the same options (model, k, filters, threshold) form a group; each group is one call.
 """
 
 from __future__ import annotations
@@ -22,35 +22,21 @@ from longtail.serve.refusal import Refusal
 
 _log = logging.getLogger(__name__)
 
-# A client that hung up is looked for only when its request waits longer than this: looking costs more than scoring.
+# Seconds before checking whether the client has hung up: the check costs more than scoring.
 _PATIENCE = 0.5
 _LONGEST_RETRY = 60
-# For a thread that was told to stop to end: kernels look more often, what is not ours may never.
+# Seconds for the thread to stop; our kernels check more often, other code may never.
 _LAST_SECONDS = 1.0
-_MEMORY = 0.8  # share of the earlier rate in its running mean
+_MEMORY = 0.8  # weight of the past in the running mean of the rate
 
 
 class Gone(Exception):
-    """The client hung up; there is nobody to answer."""
+    """The client has hung up."""
 
 
-class Closed(Refusal):
-    """The service is shutting down."""
-
-    def __init__(self) -> None:
-        super().__init__(503, "shutting_down", "the service is shutting down; try again later", {"retry-after": "5"})
-
-
-class _Late(Refusal):
-    def __init__(self, seconds: float, retry: int) -> None:
-        message = f"the request was not answered within {seconds:g} s; try again, with fewer or shorter texts"
-        super().__init__(503, "deadline_passed", message, {"retry-after": str(retry)})
-
-
-class _Full(Refusal):
-    def __init__(self, waiting: int, limit: int, retry: int) -> None:
-        message = f"{waiting} texts wait already and at most {limit} may; try again in {retry} s"
-        super().__init__(429, "queue_full", message, {"retry-after": str(retry)})
+def shutting_down() -> Refusal:
+    """The answer once the service has begun to shut down."""
+    return Refusal("shutting_down", "the service is shutting down; try again later", {"retry-after": "5"})
 
 
 @dataclass(eq=False, slots=True)
@@ -64,21 +50,21 @@ class _Job:
 
 
 class Batcher:
-    """Runs `work` in one thread of its own.
+    """Runs `work` in a thread of its own.
 
     Parameters
     ----------
     work : callable
-        ``work(group, items)`` gives one result per item. When it raises for a group of several requests, each of
-        them is tried alone, so that none fails for another's sake.
+        ``work(group, items)`` returns one result per item. When it raises for several requests, each of them is tried
+        alone, so that no request fails because of another.
     queued, batch : int
-        The most items that may wait, and that are handed out together.
+        Maximum number of items that wait, and of items in a batch.
     seconds : float
-        From a request's arrival in the queue until it is given up.
+        Maximum time from entering the queue to the result.
     observe : callable or None
-        Told the number of items of each batch.
+        Called with the number of items of each batch.
     name : str
-        Of the thread.
+        The name of the thread.
     """
 
     def __init__(
@@ -113,16 +99,18 @@ class Batcher:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more is taken."""
+        """Whether new requests are refused."""
         return self._closed
 
     def refuse_if_full(self, items: int = 1) -> None:
-        """Raise what `run` would raise for so many items now."""
+        """Raise the `Refusal` that `run` would raise now for this number of items."""
         if self._closed:
-            raise Closed
-        # What is larger than the queue itself is let into an empty one: it could never come otherwise.
+            raise shutting_down()
+        # An empty queue accepts a request that is larger than the queue; it would never fit otherwise.
         if self._waiting and self._waiting + items > self._queued:
-            raise _Full(self._waiting, self._queued, self._retry())
+            retry = self._retry()
+            message = f"{self._waiting} texts are waiting; the maximum is {self._queued}. Try again in {retry} s"
+            raise Refusal("queue_full", message, {"retry-after": str(retry)})
 
     def _retry(self) -> int:
         if not self._rate:
@@ -132,7 +120,7 @@ class Batcher:
     async def run(
         self, group: Hashable, items: Sequence[Any], gone: Callable[[], Awaitable[Any]] | None = None
     ) -> list[Any]:
-        """The results of `items`, or what `work` raised; `gone` returns when nobody waits for them any more."""
+        """Return the results of `items`, or raise what `work` raised; `gone` returns when the client hangs up."""
         loop = asyncio.get_running_loop()
         job = _Job(group, items, loop.create_future(), loop, time.monotonic() + self._seconds)
         self._enter(job)
@@ -152,7 +140,8 @@ class Batcher:
                 return job.future.result()
             if watcher is not None and watcher.done():
                 raise Gone
-            raise _Late(self._seconds, self._retry())
+            message = f"the request was not answered within {self._seconds:g} s; try again with fewer or shorter texts"
+            raise Refusal("deadline_passed", message, {"retry-after": str(self._retry())})
         finally:
             self._asking -= 1
             if watcher is not None:
@@ -171,7 +160,7 @@ class Batcher:
             self._changed.notify()
 
     def _leave(self, job: _Job) -> None:
-        """Forget a job; what waits stays in the queue as an empty shell that the thread throws away."""
+        """Drop a job; one that waits stays in the queue, emptied, until the thread discards it."""
         job.future.cancel()
         with self._changed:
             if job.waits:
@@ -185,7 +174,7 @@ class Batcher:
                 self._score(jobs)
 
     def _wait_for_jobs(self) -> list[_Job]:
-        """What to do next; nothing when the queue is closed and empty."""
+        """The next jobs; none when the queue is closed and empty."""
         with self._changed:
             while True:
                 while not self._jobs and not self._closed:
@@ -238,7 +227,7 @@ class Batcher:
         return results
 
     async def close(self) -> None:
-        """Take nothing more, finish what requests wait for, end the thread, or leave it where it does not stop."""
+        """Refuse new requests, finish those that wait, and end the thread; abandon it if it does not stop."""
         with self._changed:
             self._closed = True
             self._changed.notify()

@@ -1,55 +1,45 @@
-"""`Connection`: uvicorn's HTTP protocol with bounds on what comes before a request is one.
+"""`connection_class`: uvicorn's HTTP protocol with limits on headers, time and connections.
 
-uvicorn waits for headers as long as a client likes, takes them at any length and any number of connections. Here each
-of the three has a limit, and a client that does not read its answer is let go in the end. While the service has all the
-requests that it takes, more are refused right here: on the way to the guard a refusal would cost half as much as an
-answer, and a service that is asked for twice of what it can do would do nothing else.
+uvicorn waits for headers without a time limit, and limits neither their size nor the number of connections. This
+protocol limits all three, and drops clients that do not read their answers. A busy service refuses further requests
+here: in the guard, a refusal would cost half as much as an answer, and an overloaded service would do little else.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from longtail.serve.guard import SAFETY
-from longtail.serve.limits import Limits
+from longtail.serve.limits import Limits, Occupancy
 from longtail.serve.measures import Measures
-from longtail.serve.occupancy import Occupancy
 from longtail.serve.refusal import Refusal
 
-_REASONS = {
-    400: "Bad Request",
-    408: "Request Timeout",
-    429: "Too Many Requests",
-    431: "Request Header Fields Too Large",
-    503: "Service Unavailable",
-}
 _SAFETY = [f"{name.decode()}: {value.decode()}" for name, value in SAFETY]
-
-
 _READ_BYTES = 1 << 14
-# Paths whose requests are refused before they are taken; others cost little, or must be answered.
+# Paths whose requests are refused before the guard sees them; others cost little, or must be answered.
 _REFUSED_EARLY = (b"/v1/tag", b"/v1/explain")
 
 
 def connection_class(limits: Limits, occupancy: Occupancy, measures: Measures) -> type[asyncio.Protocol]:
-    """The protocol with the limits of one service, for ``uvicorn.Config(http=...)``."""
+    """The protocol class of one service, for ``uvicorn.Config(http=...)``."""
     shared = {"limits": limits, "occupancy": occupancy, "measures": measures, "arrivals": _Arrivals(), "idle": {}}
     return type("Connection", (_Connection,), shared)
 
 
 class _Arrivals:
-    """Requests that came in this turn of the event loop, which are not in progress before the next."""
+    """Counts the requests of this turn of the event loop, which are in progress only from the next turn on."""
 
     def __init__(self) -> None:
         self.count = 0
 
     def add(self, loop: asyncio.AbstractEventLoop) -> None:
         if not self.count:
-            # Runs before the requests of this turn do, as it is scheduled before them.
+            # Scheduled before the requests of this turn, so it runs before them.
             loop.call_soon(self._end_turn)
         self.count += 1
 
@@ -62,27 +52,27 @@ class _Connection(HttpToolsProtocol):
     occupancy: Occupancy
     measures: Measures
     arrivals: _Arrivals
-    idle: dict[_Connection, None]  # those without a request in progress, longest idle first
+    idle: dict[_Connection, None]  # without a request in progress, the longest idle first
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._in_headers = True
         self._header_bytes = 0  # received since the last request
-        self._field_bytes = 0  # of the line and the fields of this request
-        self._other_bytes = 0  # after the headers, since the last piece of the body: sizes of chunks, trailers
-        self._refused_bytes: int | None = None  # of the body of a request that is refused, while it arrives
-        self._timer: asyncio.TimerHandle | None = None  # until which a client must have sent something
-        self._write_timer: asyncio.TimerHandle | None = None  # until which it must have read something
+        self._field_bytes = 0  # of the request line and headers of this request
+        self._other_bytes = 0  # chunk sizes and trailers since the last piece of the body
+        self._refused_bytes: int | None = None  # received of the body of a refused request
+        self._timer: asyncio.TimerHandle | None = None  # deadline for the client to send
+        self._write_timer: asyncio.TimerHandle | None = None  # deadline for the client to read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if hasattr(transport, "max_size"):
-            # asyncio reads into a new buffer of 256 KiB and cuts it down to what came. Cut-off ends of all lengths make
-            # memory grow by 15 bytes with each request.
+            # asyncio allocates a buffer of 256 KiB for each read and shrinks it to the data received. The fragmentation
+            # makes memory grow by 15 bytes per request.
             transport.max_size = _READ_BYTES
         if len(self.connections) > self.limits.connections and not self._make_room():
-            message = f"{self.limits.connections} connections are busy, which is all that are taken; try again"
-            self._refuse(Refusal(503, "too_many_connections", message, {"retry-after": "1"}))
+            message = f"{self.limits.connections} connections are busy, which is the maximum; try again"
+            self._refuse(Refusal("too_many_connections", message, {"retry-after": "1"}))
             return
         self.idle[self] = None
         self._wait(self._too_slow, self.limits.header_seconds)
@@ -113,7 +103,7 @@ class _Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._other_bytes > self.limits.header_bytes:
-            self.transport.abort()  # it belongs to a request that may be answered already
+            self.transport.abort()  # the request may be answered already
         elif self._in_headers and self._header_bytes > self.limits.header_bytes:
             self._refuse(self._headers_too_large())
         elif self._in_headers and self._header_bytes and self._timer is None:
@@ -148,8 +138,7 @@ class _Connection(HttpToolsProtocol):
     def _is_too_much(self) -> bool:
         if not self.occupancy.full(self.arrivals.count) or self.url not in _REFUSED_EARLY:
             return False
-        # What is not plain goes the long way: a request behind another, one that waits to be asked for its body, and
-        # one of a client that does not read its answers.
+        # Special cases go on to the guard: pipelined requests, `Expect: 100-continue`, and clients that do not read.
         plain = not (self._is_busy() or self.expect_100_continue or self.flow.write_paused)
         plain = plain and self.parser.get_http_version() == "1.1" and not self.parser.should_upgrade()
         return plain and self.parser.get_method() == b"POST" and self.parser.should_keep_alive()
@@ -210,7 +199,7 @@ class _Connection(HttpToolsProtocol):
             self._timer = None
 
     def _watch(self) -> None:
-        """Abort unless the client reads; one that reads slowly is waited for."""
+        """Abort the connection if the client reads nothing; wait for one that reads slowly."""
         self._stop_watching()
         left = self.transport.get_write_buffer_size()
         self._write_timer = self.loop.call_later(self.limits.body_seconds, self._check_progress, left)
@@ -227,26 +216,26 @@ class _Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def _close(self) -> None:
-        """Close once the rest of the answer is sent, or when the client does not read it."""
+        """Close once the rest of the answer is sent; abort if the client does not read it."""
         self.transport.close()
         self._watch()
 
     def _too_slow(self) -> None:
         self._timer = None
         if self._is_busy() or not self._header_bytes:
-            self.transport.abort()  # there is no request that an answer could belong to
+            self.transport.abort()  # there is no request to answer
             return
-        message = f"the request's headers did not arrive within {self.limits.header_seconds:g} s; send them faster"
-        self._refuse(Refusal(408, "headers_too_slow", message))
+        message = f"the headers did not arrive within {self.limits.header_seconds:g} s; send them faster"
+        self._refuse(Refusal("headers_too_slow", message))
 
     def _headers_too_large(self) -> Refusal:
-        message = f"the request's line and headers are longer than {self.limits.header_bytes} bytes; send fewer"
-        return Refusal(431, "headers_too_large", message)
+        message = f"the request line and headers are larger than {self.limits.header_bytes} bytes; send fewer"
+        return Refusal("headers_too_large", message)
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer without a request, as there may be none yet, and close."""
+        """Answer, even before there is a whole request, and close."""
         if self._is_busy():
-            self.transport.abort()  # the client would take it for the answer to what came before
+            self.transport.abort()  # the client would take this for the answer to its previous request
             return
         self._tell(refusal, "connection: close")
         self._close()
@@ -254,7 +243,7 @@ class _Connection(HttpToolsProtocol):
     def _tell(self, refusal: Refusal, *lines: str) -> None:
         body = refusal.body()
         head = [
-            f"HTTP/1.1 {refusal.status} {_REASONS[refusal.status]}",
+            f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}",
             *_SAFETY,
             "content-type: application/json",
             f"content-length: {len(body)}",
@@ -264,4 +253,4 @@ class _Connection(HttpToolsProtocol):
         self.transport.write("\r\n".join([*head, "", ""]).encode("ascii") + body)
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(Refusal(400, "not_http", "this is no HTTP/1.1 request"))
+        self._refuse(Refusal("not_http", "this is not an HTTP/1.1 request"))

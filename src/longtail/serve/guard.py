@@ -1,7 +1,7 @@
-"""`Guard`: what stands before the routes. It refuses what need not be parsed, and no error gets out but through it.
+"""`Guard`: the ASGI middleware in front of the routes. Every request and every error passes through it.
 
-Plain ASGI: bodies are counted while they arrive, within a time; headers that keep a browser safe go with every answer;
-what goes wrong inside is logged here and never told to a client.
+It checks host, token and content type, limits the size and time of a body while it arrives, adds the headers that keep
+a browser safe, and turns errors into answers. Failures of the service are logged, and clients learn no details.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from longtail.serve.batching import Batcher, Gone
-from longtail.serve.limits import Limits
+from longtail.serve.limits import Limits, Occupancy
 from longtail.serve.measures import Measures
-from longtail.serve.occupancy import Occupancy
-from longtail.serve.refusal import Refusal, shortened
+from longtail.serve.refusal import Refusal, refusal_of, shortened
 from longtail.serve.routes import BODY
 
 _log = logging.getLogger(__name__)
@@ -43,11 +42,11 @@ SAFETY = [
 _CLOSE = (b"connection", b"close")
 _OTHER = "other"
 _HUNG_UP = 499  # counted, never sent
-_DIGITS = 18  # of a Content-Length that is worth reading as a number
+_DIGITS = 18  # a Content-Length with more is too large
 
 
 class Guard:
-    """Wraps the application.
+    """The middleware around the application.
 
     Parameters
     ----------
@@ -56,14 +55,14 @@ class Guard:
     measures : Measures
     occupancy : Occupancy
     endpoints : mapping
-        Of the paths that take a body: what answers it, and the queue that it will wait in. They are called from here:
-        the way through the routing of FastAPI costs more than all the rest of a request.
+        For each path that takes a body, the endpoint and the queue that it uses. The guard calls these endpoints
+        itself, because the routing of FastAPI costs more than the rest of a request.
     routes : collection of str
         Paths that are counted by name; all others are counted together.
     token : str or None
-        What requests must bear; the page, /openapi.json and the health of the service are open to all.
+        The bearer token that requests must send, except for the page, /openapi.json and /health.
     hosts : collection of str or None
-        Names by which the service may be called, without a port; None allows any.
+        Allowed values of the `Host` header, without port; None allows any.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class Guard:
         self._hosts = None if hosts is None else frozenset(_without_port(host).lower() for host in hosts)
         self._occupancy = occupancy
         self._held = 0
-        measures.watch("longtail_requests_in_progress", "Requests being worked on.", lambda: occupancy.in_progress)
+        measures.watch("longtail_requests_in_progress", "Requests in progress.", lambda: occupancy.in_progress)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -102,7 +101,7 @@ class _Exchange:
     def __init__(self, guard: Guard, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         self._guard = guard
         self._is_head = scope["method"] == "HEAD"
-        # What a GET would be told, but for the body. A copy, as the server looks at its own.
+        # A HEAD is handled as a GET without a body. In a copy, because the server uses its own scope.
         self._scope = {**scope, "method": "GET"} if self._is_head else scope
         self._receive = receive
         self._send = send
@@ -118,16 +117,17 @@ class _Exchange:
         guard, begun = self._guard, time.perf_counter()
         try:
             await self._answer()
-        except Refusal as refusal:
-            await self._refuse(refusal)
         except Gone:
             self._status = _HUNG_UP
-        except Exception:
-            # As text, as the command line shows a record's message alone.
-            _log.error("a request for %s failed\n%s", self._route(), traceback.format_exc())
+        except Exception as error:
+            refusal = refusal_of(error)
+            if refusal is None:
+                # As text, because the command line shows only the message of a log record.
+                _log.error("a request for %s failed\n%s", self._route(), traceback.format_exc())
+                refusal = Refusal("internal_error", "the service failed; its log has the details")
             if self._status:
                 raise
-            await self._refuse(Refusal(500, "internal_error", "the service failed at this request; its log says why"))
+            await self._refuse(refusal)
         finally:
             if self._entered:
                 guard._occupancy.leave()
@@ -157,7 +157,7 @@ class _Exchange:
         await response(self._scope, self._receive, self._told)
 
     def _begin(self) -> None:
-        """Count the request, once its body is there: the connection of one that is refused can be used again."""
+        """Count the request. Its body has arrived by now, so that its connection can be reused after a refusal."""
         self._guard._occupancy.enter()
         self._entered = True
 
@@ -165,11 +165,11 @@ class _Exchange:
         hosts = self._guard._hosts
         if hosts is None:
             return
-        # A request without the header is of no browser, and one with several has to be right in all of them.
+        # Browsers always send the header; where there are several, all must be allowed.
         for called in (value.decode("latin-1") for name, value in self._scope["headers"] if name == b"host"):
             if _without_port(called).lower() not in hosts:
-                message = f"the service does not go by the name {shortened(_without_port(called))}"
-                raise Refusal(421, "wrong_host", f"{message}; call it by its address, or start it with --allow-host")
+                message = f"the host {shortened(_without_port(called))} is not allowed"
+                raise Refusal("wrong_host", f"{message}; use the address of the service, or start it with --allow-host")
 
     def _check_token(self, path: str) -> None:
         bearer = self._guard._bearer
@@ -177,20 +177,15 @@ class _Exchange:
             return
         scheme, _, given = self._headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer" or not hmac.compare_digest(given, bearer):
-            raise Refusal(
-                401,
-                "no_token",
-                "the service asks for a token; send it as: Authorization: Bearer TOKEN",
-                {"www-authenticate": "Bearer"},
-            )
+            message = "the service requires a token; send the header Authorization: Bearer TOKEN"
+            raise Refusal("no_token", message, {"www-authenticate": "Bearer"})
 
     def _check_type(self) -> None:
         kind, _, parameter = self._headers.get(b"content-type", b"").partition(b";")
         charset = parameter.strip().lower().replace(b'"', b"")
         if kind.strip().lower() != b"application/json" or charset not in (b"", b"charset=utf-8"):
-            raise Refusal(
-                415, "not_declared_json", "the body must be JSON in UTF-8; send Content-Type: application/json"
-            )
+            message = "the body must be JSON in UTF-8; send the header Content-Type: application/json"
+            raise Refusal("not_declared_json", message)
 
     async def _body(self) -> bytes:
         limits = self._guard._limits
@@ -210,8 +205,8 @@ class _Exchange:
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
-            message_text = f"the body did not arrive within {limits.body_seconds:g} s; send it faster, or less of it"
-            raise Refusal(408, "body_too_slow", message_text) from None
+            late = f"the body did not arrive within {limits.body_seconds:g} s; send it faster, or send less"
+            raise Refusal("body_too_slow", late) from None
         self._body_read = True
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -222,12 +217,12 @@ class _Exchange:
         if self._held > guard._limits.body_bytes:
             raise self._too_large()
         if guard._held > guard._limits.held_bytes:
-            message = "the requests in progress hold all the memory that is set aside for them; try again"
-            raise Refusal(429, "too_many_bytes", message, {"retry-after": "1"})
+            message = f"requests in progress hold {guard._limits.held_bytes} bytes, which is the maximum; try again"
+            raise Refusal("too_many_bytes", message, {"retry-after": "1"})
 
     def _too_large(self) -> Refusal:
         limit = self._guard._limits.body_bytes
-        return Refusal(413, "body_too_large", f"the body is larger than {limit} bytes; send fewer texts at a time")
+        return Refusal("body_too_large", f"the body is larger than {limit} bytes; send fewer texts at a time")
 
     async def _refuse(self, refusal: Refusal) -> None:
         body = refusal.body()
@@ -241,7 +236,7 @@ class _Exchange:
             self._status = message["status"]
             message["headers"] = [*message.get("headers", ()), *SAFETY]
             if not self._body_read:
-                # What is still on its way is not read; the connection cannot be used again.
+                # The rest of the body stays unread, so the connection cannot be reused.
                 message["headers"].append(_CLOSE)
         elif self._is_head and message["type"] == "http.response.body":
             message["body"] = b""
@@ -250,7 +245,7 @@ class _Exchange:
 
 _HEALTH = ("/health/live", "/health/ready")
 _OPEN = frozenset(["/", *_HEALTH, "/openapi.json"])
-# A busy service must not look like a dead one to what watches it.
+# Always answered: a busy service must not look dead to monitoring.
 _ALWAYS = frozenset([*_HEALTH, "/metrics"])
 
 
@@ -264,5 +259,5 @@ def _without_port(host: str) -> str:
 
 
 def _headers(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
-    """Headers by name; of those that stand several times the last."""
+    """Headers by name; the last one where a name repeats."""
     return dict(scope["headers"])

@@ -1,4 +1,4 @@
-"""`Measures`: what `/metrics` tells Prometheus, in a registry of its own."""
+"""`Measures`: the metrics of `/metrics`, in a Prometheus registry of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 class Measures:
-    """Counters of requests, histograms of their time and of batch sizes, gauges of what waits.
+    """Counts requests, and records their times, batch sizes and queue lengths.
 
     Examples
     --------
@@ -32,7 +32,7 @@ class Measures:
         )
         self._seconds = Histogram(
             "longtail_request_seconds",
-            "From the headers to the answer.",
+            "Seconds from the headers to the answer.",
             ["route"],
             buckets=_SECONDS,
             registry=self._registry,
@@ -43,13 +43,13 @@ class Measures:
         self._children: dict[tuple[str, int], tuple[Any, Any]] = {}
 
     def request(self, route: str, status: int, seconds: float) -> None:
-        """Count an answer; `route` must be one of a few, never what a client sent."""
+        """Count an answer; `route` must be one of a fixed set, never text from a client."""
         count, times = self._of(route, status)
         count.inc()
         times.observe(seconds)
 
     def refused(self, route: str, status: int) -> None:
-        """Count an answer to a request that was never begun."""
+        """Count a request that a connection refused."""
         self._of(route, status)[0].inc()
 
     def _of(self, route: str, status: int) -> tuple[Any, Any]:
@@ -64,15 +64,15 @@ class Measures:
         self._batches.observe(texts)
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
-        """Show what `value` gives whenever the measures are read."""
+        """Add a gauge that calls `value` when the metrics are read."""
         Gauge(name, about, registry=self._registry).set_function(value)
 
     def models(self, models: Iterable[tuple[str, str, int]]) -> None:
-        """Name the models that are served: name, kind and number of labels of each."""
+        """Add the models: name, kind and number of labels of each."""
         labels = Gauge("longtail_model_labels", "Labels of a model.", ["model", "kind"], registry=self._registry)
         for name, kind, n_labels in models:
             labels.labels(name, kind).set(n_labels)
 
     def text(self) -> bytes:
-        """The exposition format."""
+        """The metrics in the exposition format."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""What requests and answers look like: read with these models, and described by them in `/openapi.json`."""
+"""The requests and answers as pydantic models, which parse requests and describe both in `/openapi.json`."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ _Message = TypeVar("_Message", bound=BaseModel)
 
 
 def _whole(value: Any) -> Any:
-    """In JSON 3.0 is the whole number 3."""
+    """Accept 3.0 for 3, as JSON does not tell them apart."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Whole = Annotated[int, BeforeValidator(_whole)]
 Label = Annotated[str, Field(json_schema_extra={"format": "label"})]
-# One wrong item is enough to know; a list of a million must not become a million errors.
+# Stop at the first wrong item: a list of a million must not produce a million errors.
 Labels = Annotated[list[Label], Field(fail_fast=True)]
 Texts = Annotated[list[str], Field(fail_fast=True)]
 
 
 class _Request(BaseModel):
-    # Unknown fields are let in and refused by `parse`: pydantic would describe each of a hundred thousand.
+    # `parse` refuses unknown fields; pydantic would report each one of a hundred thousand.
     model_config = ConfigDict(extra="allow", strict=True)
 
 
 class TagRequest(_Request):
-    """A text, or several, to tag; exactly one of `text` and `texts` is given."""
+    """Texts to tag. Exactly one of `text` and `texts` is required."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -44,21 +44,21 @@ class TagRequest(_Request):
 
     text: str = Field("", description="One text.")
     texts: Texts = Field([], description="Several texts.", min_length=1)
-    model: str | None = Field(None, description="Which of the models; the first unless given.")
-    k: Whole = Field(5, ge=1, description="The most labels for each text.")
-    allow: Labels | None = Field(None, description="Give only these labels.")
-    deny: Labels | None = Field(None, description="Never give these labels.")
+    model: str | None = Field(None, description="The model; by default the first.")
+    k: Whole = Field(5, ge=1, description="Maximum number of labels for each text.")
+    allow: Labels | None = Field(None, description="Consider only these labels.")
+    deny: Labels | None = Field(None, description="Leave out these labels.")
     threshold: float | None = Field(None, allow_inf_nan=False, description="Leave out labels with a lower score.")
 
 
 class ExplainRequest(_Request):
-    """A text and the labels whose scores are to be explained."""
+    """A text, and the labels whose scores to explain."""
 
     model_config = ConfigDict(json_schema_extra={"additionalProperties": False})
 
     text: str = Field(description="The text.")
-    labels: Labels = Field(min_length=1, description="Labels of the model.")
-    model: str | None = Field(None, description="Which of the models; the first unless given.")
+    labels: Labels = Field(min_length=1, description="Names of labels.")
+    model: str | None = Field(None, description="The model; by default the first.")
 
 
 class ScoredLabel(BaseModel):
@@ -75,56 +75,60 @@ class TagResult(BaseModel):
 
 
 class TagAnswer(BaseModel):
-    """One result for each text, in their order."""
+    """One result for each text, in the order of the request."""
 
     model: str = Field(examples=["demo-model"])
     results: list[TagResult]
 
 
-class WordShare(BaseModel):
-    """A feature and what it adds to the margin."""
+class ScoreReason(BaseModel):
+    """A word, or a run of words, and what it contributes to the margin."""
 
-    word: str = Field(examples=["straight line"])
-    adds: float = Field(examples=[0.31])
+    feature: str = Field(examples=["straight line"])
+    contribution: float = Field(examples=[0.31])
 
 
 class TextSegment(BaseModel):
-    """A piece of the text and what its words add; all pieces together are the text."""
+    """A piece of the text and its contribution; the pieces joined are the text."""
 
     text: str = Field(examples=["straight"])
-    adds: float = Field(examples=[0.31])
+    contribution: float = Field(examples=[0.31])
 
 
 class TreeStep(BaseModel):
     """A step on the path to the label in a label tree."""
 
-    tree: int = Field(description="Which of the trees, counted from 1.", examples=[1])
-    to: str = Field(examples=["node 3"])
-    n_labels: int = Field(examples=[12])
+    tree: int = Field(description="The tree, counted from 1.", examples=[1])
+    name: str = Field(description="The node, or at the end the label, that the step leads to.", examples=["node 3"])
+    n_labels: int = Field(description="Number of labels below it.", examples=[12])
+    frequent: list[str] = Field(description="The most frequent of these labels.", examples=[["numpy.polyfit"]])
     probability: float = Field(examples=[0.97])
+    margin: float = Field(examples=[3.5])
+    intercept: float = Field(examples=[-0.2])
+    reasons: list[ScoreReason]
 
 
 class LabelExplanation(BaseModel):
-    """Why a label has its score; all that its words add, and the intercept, is the margin."""
+    """Why a label has its score: all contributions and the intercept add up to the margin."""
 
     label: str = Field(examples=["numpy.polyfit"])
     score: float = Field(examples=[0.93])
     margin: float = Field(examples=[1.84])
     intercept: float = Field(examples=[-0.2])
-    words: list[WordShare]
+    reasons: list[ScoreReason] = Field(description="The largest contributions, the largest first.")
+    steps: list[TreeStep] = Field(description="The path in a label tree; empty for ridge.")
     segments: list[TextSegment]
-    steps: list[TreeStep]
 
 
 class ExplainAnswer(BaseModel):
-    """An explanation for each label, in their order."""
+    """One explanation for each label, in the order of the request."""
 
     model: str = Field(examples=["demo-model"])
     explanations: list[LabelExplanation]
 
 
 class ModelDescription(BaseModel):
-    """A model that is served."""
+    """A model of the service."""
 
     name: str = Field(examples=["demo-model"])
     kind: str = Field(examples=["LabelTree"])
@@ -136,27 +140,27 @@ class ModelDescription(BaseModel):
 
 
 class ModelsAnswer(BaseModel):
-    """The models, the default first."""
+    """All models, the default first."""
 
     models: list[ModelDescription]
 
 
 class LabelCount(BaseModel):
-    """A label and the number of texts it was learnt from."""
+    """A label and its number of training texts."""
 
     label: str = Field(examples=["numpy.polyfit"])
     count: int = Field(examples=[42])
 
 
 class LabelsAnswer(BaseModel):
-    """Labels whose names are as asked, most frequent first."""
+    """The labels found, most frequent first."""
 
     model: str = Field(examples=["demo-model"])
     labels: list[LabelCount]
 
 
 class HealthAnswer(BaseModel):
-    """How the service is."""
+    """The state of the service."""
 
     status: str = Field(examples=["ready"])
 
@@ -165,7 +169,7 @@ class ErrorDescription(BaseModel):
     """A code for programs and a message for people."""
 
     code: str = Field(examples=["too_many_texts"])
-    message: str = Field(examples=["the request holds 101 texts; at most 100 are taken. Send several requests"])
+    message: str = Field(examples=["the request has 101 texts; the maximum is 100"])
 
 
 class ErrorAnswer(BaseModel):
@@ -175,7 +179,7 @@ class ErrorAnswer(BaseModel):
 
 
 def parse(kind: type[_Message], body: bytes) -> _Message:
-    """Read a request, or raise the `Refusal` that says what is wrong with it.
+    """Parse a request, or raise a `Refusal` that says what is wrong.
 
     Examples
     --------
@@ -190,17 +194,17 @@ def parse(kind: type[_Message], body: bytes) -> _Message:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "json_invalid":
-            raise Refusal(400, "not_json", f"the body is not JSON in UTF-8: {first['msg']}") from None
+            raise Refusal("not_json", f"the body is not JSON in UTF-8: {first['msg']}") from None
         raise invalid(first["loc"], first["msg"]) from None
     for unknown in message.model_extra or ():
-        raise invalid((unknown,), f"there is no such field; expected {', '.join(kind.model_fields)}")
+        raise invalid((unknown,), f"unknown field; expected {', '.join(kind.model_fields)}")
     return message
 
 
 def invalid(place: tuple[int | str, ...], reason: str) -> Refusal:
     """The refusal of one wrong field."""
     where = ".".join(part if part in _FIELDS else shortened(str(part), 40) for part in map(str, place)) or "the body"
-    return Refusal(422, "invalid_request", f"{where}: {reason}")
+    return Refusal("invalid_request", f"{where}: {reason}")
 
 
 _FIELDS = {*TagRequest.model_fields, *ExplainRequest.model_fields, "prefix", "limit", "query"}

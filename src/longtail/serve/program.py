@@ -1,4 +1,4 @@
-"""`run`: the application behind uvicorn on one socket, until a signal ends it."""
+"""`run`: serve the application with uvicorn on one socket until a signal arrives."""
 
 from __future__ import annotations
 
@@ -41,32 +41,32 @@ def run(
     access_log: bool = False,
     started: Callable[[str], None] | None = None,
 ) -> int:
-    """Serve `models` until SIGTERM or SIGINT; what is in progress then is finished first.
+    """Serve `models` until SIGTERM or SIGINT, then finish the requests in progress.
 
     Parameters
     ----------
     models, limits, token
-        Those of `create_app`.
+        As for `create_app`.
     host, port
-        Where to listen; port 0 takes a free one.
+        The address to listen on; port 0 chooses a free port.
     hosts : collection of str
-        Names of the service other than those of the machine itself. They matter to one that listens on loopback and
-        asks for no token: called by any other name it refuses, since a web page from elsewhere may have that name point
-        at this machine to read along.
+        Further allowed values of the `Host` header. A service on loopback without a token allows only these and the
+        names of the machine itself, because a foreign web page can point its own name at this machine to read the
+        answers. Other services allow every name.
     access_log : bool
         Log a line for each request.
     started : callable or None
-        Told the address once requests are taken.
+        Called with the address once the service accepts requests.
 
     Returns
     -------
     int
-        The number of the signal that ended it.
+        The number of the signal that ended the service.
 
     Raises
     ------
     Unavailable
-        If the address is in use or not of this machine, or if the process may open too few files.
+        If the address is in use or does not belong to this machine, or if the process may open too few files.
     """
     limits = limits or Limits()
     allow_files(limits.connections)
@@ -101,7 +101,7 @@ def run(
 
 
 class _Server(uvicorn.Server):
-    """Takes connections itself, tells when it is up, and by which signal it ended instead of raising it again."""
+    """Accepts connections itself, calls `tell` when it is up, and records the signal instead of raising it again."""
 
     def __init__(self, config: uvicorn.Config, at_once: int, tell: Callable[[], None]) -> None:
         super().__init__(config)
@@ -121,9 +121,9 @@ class _Server(uvicorn.Server):
         self._tell()
 
     def _end_if_failed(self, accepting: asyncio.Task[None]) -> None:
-        """End a service that can take no more connections, so that whoever watches over it can start it again."""
+        """End a service that cannot accept connections any more, so that a supervisor can restart it."""
         if not accepting.cancelled() and (error := accepting.exception()) is not None:
-            _log.error("no more connections are taken, and the service ends: %s: %s", type(error).__name__, error)
+            _log.error("cannot accept connections any more, ending the service: %s: %s", type(error).__name__, error)
             self.failure = error
             self.should_exit = True
 
@@ -153,7 +153,7 @@ class _Server(uvicorn.Server):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens on `host`.
+    """Whether only this machine can reach `host`.
 
     >>> is_loopback("127.0.0.1"), is_loopback("LOCALHOST"), is_loopback("127.1"), is_loopback("0.0.0.0")
     (True, True, True, False)
@@ -170,7 +170,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def _resolve(host: str, port: int) -> Any:
-    """What to listen on: family, kind, protocol, canonical name and address."""
+    """Family, type, protocol, canonical name and address of the socket to listen on."""
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
 
 
@@ -187,16 +187,16 @@ def _listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = _resolve(host, port)
         listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "this is no name of a host"
+        reason = error.strerror if isinstance(error, OSError) else "not a valid host name"
         raise Unavailable(f"cannot listen on {host}: {reason}; give an address of this machine") from None
     try:
-        if os.name == "posix":  # elsewhere it would let two services share a port
+        if os.name == "posix":  # on Windows it would let two services share a port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        advice = "choose another with --port, or --port 0 for any"
+        advice = "choose another port with --port, or any free one with --port 0"
         if error.errno == errno.EADDRNOTAVAIL:
             advice = "give an address of this machine with --host"
         raise Unavailable(f"cannot listen on {host}, port {port}: {error.strerror}; {advice}") from None

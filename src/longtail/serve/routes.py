@@ -1,58 +1,66 @@
-"""The routes under `/v1`, the health of the service and its measures, as functions on a `Service`."""
+"""The routes: those under `/v1`, health, metrics, and the page. Each checks its limits and makes one call."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request, Response
 
 from longtail.serve import messages
-from longtail.serve.batching import Batcher, Closed
-from longtail.serve.files import FIRST, page_files
+from longtail.serve.batching import Batcher, shutting_down
 from longtail.serve.limits import Limits
 from longtail.serve.measures import Measures
 from longtail.serve.messages import ExplainRequest, TagRequest, invalid, parse
-from longtail.serve.refusal import Refusal, as_json, shortened
-from longtail.serve.served import Names, ServedModel, ServedModels
+from longtail.serve.refusal import ERRORS, Refusal, as_json, shortened
+from longtail.serve.served import ServedModel, find_model
 from longtail.tagger import Tag
 
+Names = tuple[str, ...] | None
+
 BODY = "longtail.body"
-_ERRORS: dict[int, str] = {
-    400: "The body is not JSON.",
-    401: "The bearer token is missing or wrong.",
-    404: "There is no such model.",
-    408: "The body did not arrive in time.",
-    413: "The body is too large.",
-    415: "The body is not declared as application/json.",
-    422: "The request asks for something that cannot be given.",
-    429: "Too much is waiting already; Retry-After says when to come back.",
-    500: "The service failed.",
-    503: "The service is shutting down, or the request took too long.",
+_INDEX = "index.html"
+_FILE_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
 }
 
 
 @dataclass(frozen=True)
 class Service:
-    """What the routes share."""
+    """What the routes share: `scoring` tags texts, `looking` does everything else that takes time."""
 
-    models: ServedModels
+    models: dict[str, ServedModel]
     limits: Limits
     measures: Measures
     scoring: Batcher
     looking: Batcher
 
 
-def tag_group(group: tuple[ServedModel, int, Names, Names], texts: list[str]) -> list[list[Tag]]:
-    """What the scoring thread does with the texts of requests that ask for the same."""
-    model, k, allow, deny = group
-    return model.tag(texts, k, allow, deny)
+class TagOptions(NamedTuple):
+    """What requests must have in common to be scored together."""
+
+    model: ServedModel
+    k: int
+    allow: Names
+    deny: Names
+    threshold: float | None
+
+
+def tag_group(options: TagOptions, texts: list[str]) -> list[list[Tag]]:
+    """The work of the scoring thread: tag the texts of several requests with the same options."""
+    model, k, allow, deny, threshold = options
+    return model.tagger.tag(texts, k, allow, deny, threshold=threshold)
 
 
 def call_each(call: Callable[[], Any], items: list[Any]) -> list[Any]:
-    """What the second thread does: each request is a call of its own."""
+    """The work of the second thread: each request is a call of its own."""
     return [call() for _ in items]
 
 
@@ -69,21 +77,16 @@ def make_router(service: Service) -> APIRouter:
         summary="Tag texts",
     )
     async def tag(request: Request) -> Response:
-        """The best labels of a text, or of several."""
+        """Return the best labels of one or more texts."""
         asked = parse(TagRequest, request.scope[BODY])
         texts = _texts(asked, limits)
-        model = models.get(asked.model)
+        model = find_model(models, asked.model)
         model.check_takes_texts()
-        if asked.k > limits.k:
-            raise Refusal(422, "k_too_large", f"k is {_number(asked.k)}; at most {limits.k} labels are given")
+        _at_most(limits.k, asked.k, "k_too_large", f"k is {asked.k if asked.k < 10**12 else 'larger than 10^12'}")
         allow, deny = _filter("allow", asked.allow, limits), _filter("deny", asked.deny, limits)
-        found = await service.scoring.run((model, asked.k, allow, deny), texts, _hang_up(request))
-        least = asked.threshold
-        results = [
-            {"tags": [{"label": label, "score": score} for label, score in tags if least is None or score >= least]}
-            for tags in found
-        ]
-        return _json({"model": model.name, "results": results})
+        options = TagOptions(model, asked.k, allow, deny, asked.threshold)
+        found = await service.scoring.run(options, texts, _hang_up(request))
+        return _json({"model": model.name, "results": [{"tags": [tag._asdict() for tag in tags]} for tags in found]})
 
     @router.post(
         "/v1/explain",
@@ -93,17 +96,12 @@ def make_router(service: Service) -> APIRouter:
         summary="Explain scores",
     )
     async def explain(request: Request) -> Response:
-        """Which words of a text gave labels their scores."""
+        """Return what each word of a text contributes to the scores of labels."""
         asked = parse(ExplainRequest, request.scope[BODY])
         _check_length(asked.text, limits)
-        if len(asked.labels) > limits.explained_labels:
-            raise Refusal(
-                422,
-                "too_many_labels",
-                f"the request names {len(asked.labels)} labels; at most {limits.explained_labels} are explained "
-                f"together. Send several requests",
-            )
-        model = models.get(asked.model)
+        count = len(asked.labels)
+        _at_most(limits.explained_labels, count, "too_many_labels", f"the request has {count} labels")
+        model = find_model(models, asked.model)
         model.check_takes_texts()
         call = partial(model.explain, asked.text, asked.labels, limits.words)
         [found] = await service.looking.run(call, (None,), _hang_up(request))
@@ -116,8 +114,8 @@ def make_router(service: Service) -> APIRouter:
         summary="List models",
     )
     async def list_models() -> Response:
-        """The models, the default first, each with its card where it has one."""
-        [found] = await service.looking.run(lambda: [model.describe() for model in models], (None,))
+        """Return the models and their cards, the default model first."""
+        [found] = await service.looking.run(lambda: [model.describe() for model in models.values()], (None,))
         return _json({"models": found})
 
     @router.get(
@@ -128,27 +126,27 @@ def make_router(service: Service) -> APIRouter:
     )
     async def labels(
         request: Request,
-        prefix: str = Query("", max_length=200, description="What the name begins with."),
-        contains: str = Query("", max_length=200, description="What stands anywhere in the name."),
-        model: str | None = Query(None, description="Which of the models; the first unless given."),
-        limit: int = Query(20, ge=1, le=limits.found_labels, description="The most labels."),
+        prefix: str = Query("", max_length=200, description="The beginning of the name."),
+        contains: str = Query("", max_length=200, description="Any part of the name."),
+        model: str | None = Query(None, description="The model; by default the first."),
+        limit: int = Query(20, ge=1, le=limits.found_labels, description="Maximum number of labels."),
     ) -> Response:
-        """Labels whose names are as asked, in capital or small ASCII letters, most frequent first."""
+        """Return the labels whose names match, ignoring ASCII case, most frequent first."""
         _check_query(request, ("prefix", "contains", "model", "limit"))
-        served = models.get(model)
-        [found] = await service.looking.run(partial(served.labels, prefix, limit, contains), (None,))
-        return _json({"model": served.name, "labels": found})
+        served = find_model(models, model)
+        [found] = await service.looking.run(partial(served.tagger.find_labels, prefix, contains, limit), (None,))
+        return _json({"model": served.name, "labels": [asdict(label) for label in found]})
 
     @router.get("/health/live", responses=_responses(messages.HealthAnswer, 500), response_class=Response)
     async def live() -> Response:
-        """Whether the process answers."""
+        """Tell that the process responds."""
         return _json({"status": "live"})
 
     @router.get("/health/ready", responses=_responses(messages.HealthAnswer, 500, 503), response_class=Response)
     async def ready() -> Response:
-        """Whether requests are taken."""
+        """Tell whether the service accepts requests."""
         if service.scoring.closed:
-            raise Closed
+            raise shutting_down()
         return _json({"status": "ready"})
 
     @router.get(
@@ -157,15 +155,15 @@ def make_router(service: Service) -> APIRouter:
         response_class=Response,
     )
     async def metrics() -> Response:
-        """Measures for Prometheus."""
+        """Return metrics for Prometheus."""
         return Response(service.measures.text(), headers={"content-type": service.measures.content_type})
 
     pages = page_files()
 
     async def page(request: Request) -> Response:
-        file = pages.get(request.path_params.get("name", FIRST))
+        file = pages.get(request.path_params.get("name", _INDEX))
         if file is None:
-            raise Refusal(404, "not_found", "there is no such file of the page")
+            raise Refusal("not_found", "the page has no such file")
         headers = {"etag": file.etag, "cache-control": "no-cache", "content-type": file.type}
         if file.etag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
@@ -176,47 +174,63 @@ def make_router(service: Service) -> APIRouter:
     return router
 
 
+class PageFile(NamedTuple):
+    """A file of the page as it is sent."""
+
+    content: bytes
+    type: str
+    etag: str
+
+
+def page_files() -> dict[str, PageFile]:
+    """The files of the page by name, read once; files of other types are not served.
+
+    Examples
+    --------
+    >>> page_files()["index.html"].type
+    'text/html; charset=utf-8'
+    """
+    found = {}
+    for entry in files("longtail.serve").joinpath("page").iterdir():
+        kind = _FILE_TYPES.get(entry.name.rpartition(".")[2])
+        if kind is not None and entry.is_file():
+            content = entry.read_bytes()
+            found[entry.name] = PageFile(content, kind, f'"{sha256(content).hexdigest()[:32]}"')
+    return found
+
+
 def _json(content: Any) -> Response:
     return Response(as_json(content), media_type="application/json")
 
 
-def _number(value: int) -> str:
-    return str(value) if abs(value) < 10**12 else "larger than 10^12"
+def _at_most(most: int, count: int, code: str, what: str) -> None:
+    if count > most:
+        raise Refusal(code, f"{what}; the maximum is {most}")
 
 
 def _texts(asked: TagRequest, limits: Limits) -> list[str]:
     given = asked.model_fields_set & {"text", "texts"}
     if len(given) != 1:
         found = "both" if given else "neither"
-        raise Refusal(422, "text_or_texts", f"the request has {found} of text and texts; give exactly one of them")
+        raise Refusal("text_or_texts", f"the request has {found} of text and texts; give exactly one of them")
     texts = asked.texts if "texts" in given else [asked.text]
-    if len(texts) > limits.texts:
-        raise Refusal(
-            422,
-            "too_many_texts",
-            f"the request holds {len(texts)} texts; at most {limits.texts} are taken. Send several requests",
-        )
+    _at_most(limits.texts, len(texts), "too_many_texts", f"the request has {len(texts)} texts")
     for text in texts:
         _check_length(text, limits)
     return texts
 
 
 def _check_length(text: str, limits: Limits) -> None:
-    if len(text) > limits.characters:
-        raise Refusal(
-            422,
-            "text_too_long",
-            f"the text {shortened(text, 20)} has {len(text)} characters; at most {limits.characters} are taken. "
-            f"Cut it into parts",
-        )
+    about = f"the text {shortened(text, 20)} has {len(text)} characters"
+    _at_most(limits.characters, len(text), "text_too_long", about)
 
 
 def _check_query(request: Request, known: tuple[str, ...]) -> None:
-    """Refuse what FastAPI lets pass: parameters that it does not know or that come twice, numbers such as 1.0."""
+    """Refuse what FastAPI accepts: unknown parameters, repeated ones, and numbers such as 1.0."""
     seen = set()
     for name, value in request.query_params.multi_items():
         if name not in known or name in seen:
-            raise invalid((name,), f"each of {', '.join(known)} may be given once, and nothing else")
+            raise invalid((name,), f"unknown or repeated parameter; expected each of {', '.join(known)} at most once")
         if name == "limit" and not (value.isascii() and value.isdigit()):
             raise invalid((name,), "expected a whole number")
         seen.add(name)
@@ -225,12 +239,7 @@ def _check_query(request: Request, known: tuple[str, ...]) -> None:
 def _filter(field: str, names: list[str] | None, limits: Limits) -> Names:
     if names is None:
         return None
-    if len(names) > limits.filter_labels:
-        raise Refusal(
-            422,
-            "filter_too_long",
-            f"{field} names {len(names)} labels; at most {limits.filter_labels} are taken",
-        )
+    _at_most(limits.filter_labels, len(names), "filter_too_long", f"{field} has {len(names)} labels")
     return tuple(names)
 
 
@@ -252,7 +261,9 @@ def _responses(answer: Any, *refusals: int) -> dict[int | str, dict[str, Any]]:
 
 
 def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The errors of a route for OpenAPI, each code with when it occurs."""
     found: dict[int | str, dict[str, Any]] = {}
     for status in statuses:
-        found[status] = {"model": messages.ErrorAnswer, "description": _ERRORS[status]}
+        lines = [f"`{code}`: {error.when}" for code, error in ERRORS.items() if error.status == status]
+        found[status] = {"model": messages.ErrorAnswer, "description": "\n\n".join(lines)}
     return found

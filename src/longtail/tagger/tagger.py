@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -39,6 +40,14 @@ class Tag(NamedTuple):
 
     label: str
     score: float
+
+
+@dataclass(frozen=True)
+class LabelCount:
+    """A label and its number of training rows."""
+
+    label: str
+    count: int
 
 
 class Reason(NamedTuple):
@@ -101,6 +110,30 @@ class TagExplanation(NamedTuple):
     reasons: tuple[Reason, ...]
     intercept: float
     steps: tuple[PathStep, ...] = ()
+
+    def to_dict(self, most: int | None = None) -> dict[str, Any]:
+        """The explanation as JSON has it, in the shell and over HTTP, with at most `most` reasons in each list."""
+        return {
+            "label": self.label,
+            "score": self.score,
+            **_sum(self, most),
+            "steps": [
+                {
+                    "tree": step.tree,
+                    "name": step.name,
+                    "n_labels": step.n_labels,
+                    "frequent": list(step.frequent),
+                    "probability": step.probability,
+                    **_sum(step, most),
+                }
+                for step in self.steps
+            ],
+        }
+
+
+def _sum(part: TagExplanation | PathStep, most: int | None) -> dict[str, Any]:
+    reasons = [reason._asdict() for reason in part.reasons[:most]]
+    return {"margin": part.margin, "intercept": part.intercept, "reasons": reasons}
 
 
 class Aligned(NamedTuple):
@@ -271,6 +304,22 @@ class Tagger(BaseEstimator, Persistent):
             for row in zip(labels.tolist(), scores.tolist(), strict=True)
         ]
 
+    def tag(
+        self,
+        rows: Any,
+        k: int = 5,
+        allow: Iterable[str] | None = None,
+        deny: Iterable[str] | None = None,
+        *,
+        threshold: float | None = None,
+        **options: Any,
+    ) -> list[list[Tag]]:
+        """The labels to give each row: those of `predict` without scores of 0, or below `threshold`."""
+        return [
+            [tag for tag in tags if tag.score and (threshold is None or tag.score >= threshold)]
+            for tags in self.predict(rows, k, allow, deny, **options)
+        ]
+
     def explain(self, row: Any, label: str) -> TagExplanation:
         """Which words of a text (or features of a row) gave `label` its score, exactly; for trees also the path."""
         [found] = self.explain_each(row, [label])
@@ -321,6 +370,19 @@ class Tagger(BaseEstimator, Persistent):
             labels, counts = labels[enough], counts[enough]
         return labels[np.argsort(-counts, kind="stable")[:limit]]
 
+    def find_labels(self, prefix: str = "", contains: str = "", limit: int = 20) -> list[LabelCount]:
+        """The most frequent labels whose names begin with `prefix` and contain `contains`, ignoring ASCII case."""
+        check_is_fitted(self, "features_")
+        names = self.label_names_
+        table = names if isinstance(names, StringTable) else StringTable.from_strings(names)
+        found = table.containing(contains) if contains else table.with_prefix(prefix)
+        if contains and prefix:
+            found = np.intersect1d(found, table.with_prefix(prefix), assume_unique=True)
+        return [
+            LabelCount(names[label], int(self.label_counts_[label]))
+            for label in self.most_frequent(found, limit).tolist()
+        ]
+
     def evaluate(self, corpus: Corpus, *, ks: tuple[int, ...] = (1, 3, 5), a: float = 0.55, b: float = 1.5) -> Report:
         """Judge the rankings of a corpus; its labels that training never saw count as missed.
 
@@ -365,7 +427,11 @@ class Tagger(BaseEstimator, Persistent):
         ids = self._find(names)
         if -1 in ids:
             missing = names[ids.index(-1)]
-            raise InvalidInput(f"the model has no label {missing!r}; it knows {len(self.label_names_)} labels")
+            raise InvalidInput(
+                f"the model has no label {missing!r}; it knows {len(self.label_names_)} labels",
+                code="unknown_label",
+                name=missing,
+            )
         return ids
 
     def _find(self, names: list[str]) -> list[int]:

@@ -2,7 +2,8 @@
 
 from longtail.text.features import TextFeatures
 from longtail.text.fitting import fit_features
+from longtail.text.marking import Segment, segments
 from longtail.text.scaling import RowScaling
 from longtail.text.tokens import WordSpan, tokenize, word_spans
 
-__all__ = ["RowScaling", "TextFeatures", "WordSpan", "fit_features", "tokenize", "word_spans"]
+__all__ = ["RowScaling", "Segment", "TextFeatures", "WordSpan", "fit_features", "segments", "tokenize", "word_spans"]

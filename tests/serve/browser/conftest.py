@@ -13,8 +13,7 @@ import pytest
 from longtail import Corpus, Tagger, TextFeatures
 from longtail.ridge import Ridge
 from longtail.trees import LabelTree, OneVsRest
-
-from .stage import SLOW_MACHINE, Service, Visit, examples
+from tests.serve.browser.stage import SLOW_MACHINE, Service, Visit, examples
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

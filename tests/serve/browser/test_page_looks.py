@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .stage import LONG, SUBJECTS
+from tests.serve.browser.stage import LONG, SUBJECTS
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -76,7 +76,7 @@ def fill(page: Any) -> None:
     """Bring up every part of the page: tags, a denied label, an explanation and the card."""
     page.locator("#text").fill(TEXT)
     expect(page.locator(".tag .name").first).to_have_text("cooking")
-    page.get_by_role("button", name="Not this one: weather").click()
+    page.get_by_role("button", name="Exclude: weather").click()
     expect(page.locator(".chip")).to_have_text(["weather"])
     page.locator(".tag").first.click()
     expect(page.locator(".marked mark").first).to_be_visible()
@@ -136,7 +136,7 @@ def test_a_phone_needs_no_sideways_scrolling_and_no_fine_finger(visit: Any, serv
     page.locator("#text").fill(f"{TEXT} {SUBJECTS[LONG]}")
     expect(page.locator(".tag")).to_have_count(5)
     page.screenshot(path=screenshots / "phone.png")
-    page.get_by_role("button", name=f"Not this one: {LONG}").tap()
+    page.get_by_role("button", name=f"Exclude: {LONG}").tap()
     expect(page.locator(".chip")).to_have_count(1)
     page.locator(".tag").first.tap()
     expect(page.locator(".marked mark").first).to_be_in_viewport()
@@ -148,7 +148,7 @@ def test_a_phone_needs_no_sideways_scrolling_and_no_fine_finger(visit: Any, serv
     check()
     page.locator("#found [role=option]").tap()
     expect(page.locator("#explained")).to_have_text(LONG)
-    expect(page.locator("#explained-deny")).to_have_text("Allow again")
+    expect(page.locator("#explained-deny")).to_have_text("Include again")
     check()
 
 
@@ -174,30 +174,30 @@ def test_the_card_tells_what_is_known_and_how_to_know_the_rest(visit: Any, servi
     )
     lines = [line.split("\t") for line in card.locator(".metrics tr").all_inner_texts()]
     assert lines == [
-        ["Among the best k tags", "@1", "@5"],
+        ["For the best k tags", "@1", "@5"],
         ["Precision P", "71.0%", "41.0%"],
         ["Ranking quality nDCG", "71.0%", "64.0%"],
         ["Recall R", "", "55.0%"],
         ["Harmonic mean of precision and recall F1", "", "47.0%"],
     ]
-    expect(card.locator(".bands li")).to_contain_text(["100 to 4,000 times · 20 labels", "1 to 9 times · 4,000 labels"])
+    expect(card.locator(".bands li")).to_contain_text(["100 to 4,000 rows · 20 labels", "1 to 9 rows · 4,000 labels"])
     shares = card.locator(".bands .bar").evaluate_all("bars => bars.map(bar => bar.style.getPropertyValue('--share'))")
     assert shares == ["0.8100", "0.2300"]
-    expect(card).to_contain_text("longtail audit MODEL TEST --keep")
+    expect(card).to_contain_text("longtail audit MODEL TEST --card")
     assert "longtail evaluate" not in card.inner_text()
     seen.put_card({**CARD, "audit": AUDIT})
     page.locator("summary").click()
     audit = card.locator(".audit")
     expect(audit).to_contain_text("7 of 700 label sets can never be given, whatever the input")
-    expect(audit.locator("dl > div").last).to_have_text("Not decided3")
+    expect(audit.locator("dl > div").last).to_have_text("Undecided3")
     expect(audit.locator("p")).to_have_text([*AUDIT["reasons"], AUDIT["examples"][0]["says"]])
     card.screenshot(path=screenshots / "card.png")
     seen.put_card({"audit": {"label_sets": 700, "argmaxable": 700, "unargmaxable": 0, "undetermined": 0}})
-    expect(audit.locator("dd")).to_have_text(["All of 700 label sets can be given"])
+    expect(audit.locator("dd")).to_have_text(["All 700 label sets can be given"])
     page.unroute("**/v1/models")
     page.reload()
     page.locator("summary").click()
-    expect(card).to_contain_text("longtail evaluate MODEL TEST --keep")
+    expect(card).to_contain_text("longtail evaluate MODEL TEST --card")
 
 
 @pytest.mark.parametrize("height", [900, 600])

@@ -20,7 +20,7 @@ def test_the_page_recovers_when_the_service_comes_back(visit: Any, serve: Any) -
     expect(page.locator(".tag .name").first).to_have_text("weather")
     service.kill()
     page.locator("#text").fill("a goal by the striker")
-    expect(page.locator("#status")).to_contain_text("The service does not answer")
+    expect(page.locator("#status")).to_contain_text("The service does not respond")
     service.restart()
     expect(page.locator(".tag .name").first).to_have_text("football")
     expect(page.locator("#status")).to_have_text("")
@@ -50,7 +50,7 @@ def test_what_the_service_refuses_is_said_and_forgotten_when_mended(visit: Any, 
     seen.allowed.append("422")
     page = seen.page
     page.locator("#text").fill(TEXT * 100)
-    expect(page.get_by_role("status")).to_contain_text("at most 2000")
+    expect(page.get_by_role("status")).to_contain_text("the maximum is 2000")
     expect(page.locator("#status")).to_have_class("error")
     expect(page.locator(".tag")).to_have_count(0)
     page.locator("#text").fill(TEXT)
@@ -75,7 +75,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(visit: Any, serve: Any) -> No
     seen = visit(service)
     seen.allowed.append("401")
     page = seen.page
-    dialog = page.get_by_role("dialog", name="This service wants a token")
+    dialog = page.get_by_role("dialog", name="This service requires a token")
     expect(dialog).to_be_visible()
     page.get_by_label("Token", exact=True).fill("guess")
     page.keyboard.press("Enter")
@@ -86,7 +86,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(visit: Any, serve: Any) -> No
     page.locator("#text").fill(TEXT)
     expect(page.locator(".tag .name").first).to_have_text("weather")
     page.reload()
-    expect(page.locator("#frequent")).to_contain_text("It knows 10 labels, most often seen: ")
+    expect(page.locator("#frequent")).to_contain_text("The model knows 10 labels. The most frequent: ")
     expect(dialog).to_be_hidden()
     assert "s3cret" not in page.url
     assert page.evaluate("localStorage.getItem('longtail-token')") is None

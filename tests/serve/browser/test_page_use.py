@@ -10,8 +10,7 @@ import pytest
 
 from longtail import Tagger
 from longtail.cli import cards, demo
-
-from .stage import EMOJI, IMAGE, LONG, RIGHT_TO_LEFT, SCRIPT, SUBJECTS
+from tests.serve.browser.stage import EMOJI, IMAGE, LONG, RIGHT_TO_LEFT, SCRIPT, SUBJECTS
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -78,7 +77,7 @@ def test_an_empty_text_invites_with_sentences_only_where_they_suit_the_model(
     seen = visit(service)
     page = seen.page
     examples = page.locator("#examples button")
-    expect(page.locator("#frequent")).to_contain_text("It knows 10 labels, most often seen: ")
+    expect(page.locator("#frequent")).to_contain_text("The model knows 10 labels. The most frequent: ")
     expect(page.locator("#examples")).to_be_hidden()
     seen.put_card({"data": {"source": "NumPy.jsonl"}})
     expect(page.locator("#card-sections")).to_contain_text("NumPy.jsonl")
@@ -130,7 +129,7 @@ def test_explaining_marks_the_words_that_count(visit: Any, service: Any, taggers
     steps = taggers["tree"].explain(TEXT, "weather").steps
     assert page.locator(".path bdi").all_inner_texts() == [step.name for step in steps]
     assert len(steps) > 1
-    expect(page.locator("#explanation")).to_contain_text("along the path, whose steps make a score of")
+    expect(page.locator("#explanation")).to_contain_text("Sum along the path: ")
 
 
 def test_marks_follow_the_text_and_escape_closes_them(visit: Any, service: Any) -> None:
@@ -152,14 +151,14 @@ def test_a_denied_label_makes_room_until_it_is_allowed_again(
     write(page, TEXT)
     before = best(taggers["tree"], TEXT, 3)
     expect_tags(page, before)
-    page.get_by_role("button", name=f"Not this one: {before[0]}").click()
+    page.get_by_role("button", name=f"Exclude: {before[0]}").click()
     expect_tags(page, best(taggers["tree"], TEXT, 3, deny=before[:1]))
-    page.get_by_role("button", name=f"Not this one: {before[1]}").click()
+    page.get_by_role("button", name=f"Exclude: {before[1]}").click()
     expect_tags(page, best(taggers["tree"], TEXT, 3, deny=before[:2]))
     expect(page.locator(".chip")).to_have_text(before[:2])
-    page.get_by_role("button", name=f"Allow again: {before[1]}").click()
+    page.get_by_role("button", name=f"Include again: {before[1]}").click()
     expect_tags(page, best(taggers["tree"], TEXT, 3, deny=before[:1]))
-    page.get_by_role("button", name=f"Allow again: {before[0]}").click()
+    page.get_by_role("button", name=f"Include again: {before[0]}").click()
     expect_tags(page, before)
     expect(page.locator("#denied")).to_be_hidden()
 
@@ -203,7 +202,7 @@ def test_any_label_is_found_by_a_part_of_its_name(visit: Any, service: Any) -> N
     field.press("Shift+Enter")
     expect(page.locator(".chip")).to_have_text(["football"])
     field.fill("zzz")
-    expect(page.locator("#found")).to_contain_text("No label has this in its name")
+    expect(page.locator("#found")).to_contain_text("No label name contains this")
     field.press("Escape")
     expect(page.locator("#found")).to_be_hidden()
     expect(page.locator("#explanation")).to_be_visible()
@@ -271,7 +270,7 @@ def test_several_models_are_chosen_from(visit: Any, service: Any, taggers: dict[
     expect(choice.locator("option")).to_have_text(["tree", "flat", "rows"])
     write(page, TEXT)
     expect_tags(page, best(taggers["tree"], TEXT, 5))
-    page.get_by_role("button", name="Not this one: cooking").click()
+    page.get_by_role("button", name="Exclude: cooking").click()
     expect_tags(page, best(taggers["tree"], TEXT, 5, deny=["cooking"]))
     choice.select_option("flat")
     expect_tags(page, best(taggers["flat"], TEXT, 5))

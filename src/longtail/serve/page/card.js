@@ -1,14 +1,14 @@
-// What is known of a model, and for what is not, the command that finds it out.
+// The facts about a model; for missing ones, the command that records them.
 
 import { bar, counted, make, percent, whole } from "./dom.js";
 
 const MEANT = {
   P: "Precision",
   nDCG: "Ranking quality",
-  PSP: "Precision, rare labels counting more",
+  PSP: "Precision, weighted for rare labels",
   R: "Recall",
   F1: "Harmonic mean of precision and recall",
-  coverage: "Labels ever found",
+  coverage: "Labels found at least once",
 };
 
 export function cardOf(model) {
@@ -22,15 +22,15 @@ export function cardOf(model) {
       ["Saved", when(model.saved_at)],
     ])),
     section("Training", data || trained ? trainingOf(data ?? {}, trained ?? {}, rows) : missing("longtail train")),
-    section("Quality", metrics ? qualityOf(metrics, rows) : missing("longtail evaluate MODEL TEST --keep")),
-    section("Audit", audit ? auditOf(audit) : missing("longtail audit MODEL TEST --keep")),
+    section("Quality", metrics ? qualityOf(metrics, rows) : missing("longtail evaluate MODEL TEST --card")),
+    section("Audit", audit ? auditOf(audit) : missing("longtail audit MODEL TEST --card")),
   ];
 }
 
-// Any field of a card may be missing.
+// Any field of a card can be missing.
 const section = (title, content) => make("section", { class: title.toLowerCase() }, make("h3", {}, title), content);
 
-const missing = (command) => make("p", { class: "quiet" }, "Not known; ", make("code", {}, command), " records it.");
+const missing = (command) => make("p", { class: "quiet" }, "Not recorded. Run ", make("code", {}, command), ".");
 
 function facts(pairs) {
   const known = pairs.filter(([, value]) => value != null && value !== "");
@@ -64,7 +64,7 @@ function metricTable(metrics) {
     make("thead", {}, make(
       "tr",
       {},
-      make("td", { class: "quiet" }, "Among the best k tags"),
+      make("td", { class: "quiet" }, "For the best k tags"),
       ks.map((k) => make("th", { scope: "col", class: "number" }, `@${k}`)),
     )),
     make("tbody", {}, shown.map((name) => make(
@@ -76,36 +76,36 @@ function metricTable(metrics) {
   );
 }
 
-// Recall, as precision of a band is bounded by how many of the true labels are in it.
+// Recall, because the precision of a band is limited by its share of the true labels.
 function bands(groups) {
   const best = Object.keys(groups[0]?.metrics ?? {}).filter((key) => key.startsWith("R@")).at(-1);
   if (!best) return null;
   return make(
     "div",
     {},
-    make("h4", {}, `Recall ${best.slice(1)}, by how often a label was seen in training`),
+    make("h4", {}, `Recall ${best.slice(1)} by number of training rows`),
     make("ul", { class: "bands" }, groups.map((group) => {
       const share = group.metrics?.[best];
       return make(
         "li",
         {},
-        make("span", {}, times(group.train_counts ?? []), make("span", { class: "quiet" }, ` · ${counted(group.n_labels ?? 0, "label")}`)),
-        make("span", { class: "number" }, share == null ? "no truth" : percent(share)),
+        make("span", {}, trainingRows(group.train_counts ?? []), make("span", { class: "quiet" }, ` · ${counted(group.n_labels ?? 0, "label")}`)),
+        make("span", { class: "number" }, share == null ? "not in the test set" : percent(share)),
         bar(share ?? 0),
       );
     })),
   );
 }
 
-function times([low = 0, high = 0]) {
-  if (high === 0) return "never";
-  return low === high ? counted(low, "time") : `${whole(low)} to ${whole(high)} times`;
+function trainingRows([low = 0, high = 0]) {
+  if (high === 0) return "not in training";
+  return low === high ? counted(low, "row") : `${whole(low)} to ${whole(high)} rows`;
 }
 
 function auditOf(audit) {
   const { label_sets: sets, argmaxable: some, unargmaxable: never, undetermined } = audit;
   const found = sets === some
-    ? `All of ${counted(sets, "label set")} can be given`
+    ? `All ${counted(sets, "label set")} can be given`
     : `${whole(never)} of ${counted(sets, "label set")} can never be given, whatever the input`;
   const examples = (audit.examples ?? []).map(({ says }) => says).filter(Boolean).slice(0, 3);
   return [
@@ -113,7 +113,7 @@ function auditOf(audit) {
       ["Audited on", audit.data],
       ["Audited", when(audit.at)],
       ["Found", sets == null || never == null ? null : found],
-      ["Not decided", undetermined ? whole(undetermined) : null],
+      ["Undecided", undetermined ? whole(undetermined) : null],
     ]),
     ...[...(audit.reasons ?? []), ...examples].map((sentence) => make("p", { class: "quiet" }, sentence)),
   ];

@@ -1,4 +1,4 @@
-// The one way elements are made here: names and texts become text nodes, never markup.
+// The only place that makes elements: names and texts become text nodes, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -15,8 +15,8 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Names may be in any script and direction, and must not turn the line around them. Long ones of programs and
-// taxonomies may break after their signs.
+// Names can be in any script and direction, and must not affect the line around them. Long names of programs and
+// taxonomies can break after punctuation.
 export const named = (name) => make("bdi", {}, name.split(/(?<=\w[./:_-]+)(?=\w)/).flatMap((part, place) => (place ? [make("wbr"), part] : part)));
 
 // `share` is a number from 0 to 1, or from -1 to 1 for a bar that starts in the middle.
@@ -48,7 +48,7 @@ export const counted = (number, what) => `${whole(number)} ${what}${number === 1
 
 export const percent = (share) => `${(100 * share).toFixed(1)}%`;
 
-// Two places, and more where they would all be noughts.
+// Two decimals, or more if both would be zero.
 export function decimal(number) {
   const size = Math.abs(number);
   if (size >= 0.1 || size === 0) return number.toFixed(2);

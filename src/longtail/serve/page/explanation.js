@@ -1,67 +1,70 @@
-// Why a label: the text with its words marked, what each word adds, and the path down a label tree.
+// The explanation of a label: the text with its words marked, what each word contributes, and the path in a label tree.
 
 import { bar, counted, decimal, make, named, percent, signed } from "./dom.js";
 
 const MOST_WORDS = 10;
 
 export function explanationOf(found) {
-  return [marked(found), legend(), make("div", { class: "columns" }, wordsOf(found), pathOf(found.steps ?? []))];
+  return [marked(found), legend(), make("div", { class: "columns" }, reasonsOf(found), pathOf(found.steps ?? []))];
 }
 
 function marked({ segments }) {
-  const most = Math.max(...segments.map(({ adds }) => Math.abs(adds)), Number.MIN_VALUE);
+  const most = largest(segments);
   const box = make("p", { class: "marked", dir: "auto", tabindex: "0", role: "group", "aria-label": "The text, marked" });
-  for (const { text, adds } of segments) box.append(adds ? mark(text, adds, most) : text);
+  for (const { text, contribution } of segments) box.append(contribution ? mark(text, contribution, most) : text);
   return box;
 }
 
-function mark(text, adds, most) {
-  const element = make("mark", { class: kind(adds), title: `${text} ${signed(adds)}` }, text);
-  element.style.setProperty("--strength", (Math.abs(adds) / most).toFixed(3));
+function mark(text, contribution, most) {
+  const element = make("mark", { class: kind(contribution), title: `${text} ${signed(contribution)}` }, text);
+  element.style.setProperty("--strength", (Math.abs(contribution) / most).toFixed(3));
   return element;
 }
 
 const legend = () => make(
   "p",
   { class: "legend quiet" },
-  make("mark", { class: "for" }, "speaks for it"),
-  make("mark", { class: "against" }, "speaks against it"),
-  "the stronger the colour, the more",
+  make("mark", { class: "for" }, "for this label"),
+  make("mark", { class: "against" }, "against this label"),
+  "stronger colour: larger contribution",
 );
 
-const kind = (adds) => (adds < 0 ? "against" : "for");
+const kind = (contribution) => (contribution < 0 ? "against" : "for");
 
-function wordsOf({ words, intercept, margin, score, steps = [] }) {
-  const shown = words.slice(0, MOST_WORDS);
-  const rest = margin - intercept - shown.reduce((sum, { adds }) => sum + adds, 0);
-  const rows = shown.map(({ word, adds }) => ({ what: named(word), adds }));
-  if (words.length > shown.length) rows.push({ what: "other words", adds: rest, quiet: true });
-  if (intercept) rows.push({ what: "without any word", adds: intercept, quiet: true });
-  const most = Math.max(...shown.map(({ adds }) => Math.abs(adds)), Number.MIN_VALUE);
-  const made = `${steps.length > 1 ? "along the path, whose steps make" : "which makes"} a score of ${decimal(score)}`;
-  const sum = Math.abs(margin - score) < 1e-6 ? "the score" : made;
+const largest = (parts) => Math.max(...parts.map(({ contribution }) => Math.abs(contribution)), Number.MIN_VALUE);
+
+function reasonsOf({ reasons, intercept, margin, score, steps = [] }) {
+  const shown = reasons.slice(0, MOST_WORDS);
+  const rest = margin - intercept - shown.reduce((sum, { contribution }) => sum + contribution, 0);
+  const rows = shown.map(({ feature, contribution }) => ({ what: named(feature), contribution }));
+  if (reasons.length > shown.length) rows.push({ what: "other words", contribution: rest, quiet: true });
+  if (intercept) rows.push({ what: "intercept (no words)", contribution: intercept, quiet: true });
+  const most = largest(shown);
+  const result = Math.abs(margin - score) < 1e-6
+    ? `Score: ${signed(margin)}.`
+    : `Sum${steps.length > 1 ? " along the path" : ""}: ${signed(margin)}, which gives a score of ${decimal(score)}.`;
   return make(
     "section",
     {},
-    make("h3", {}, "What the words add"),
-    words.length ? null : make("p", { class: "quiet" }, "No word of the text speaks for this label or against it."),
-    make("table", { class: "words" }, make("tbody", {}, rows.map((row) => wordRow(row, most)))),
-    make("p", { class: "quiet" }, `Together ${signed(margin)}, ${sum}.`),
+    make("h3", {}, "Contribution of each word"),
+    reasons.length ? null : make("p", { class: "quiet" }, "No word of the text counts for or against this label."),
+    make("table", { class: "words" }, make("tbody", {}, rows.map((row) => reasonRow(row, most)))),
+    make("p", { class: "quiet" }, result),
   );
 }
 
-function wordRow({ what, adds, quiet }, most) {
+function reasonRow({ what, contribution, quiet }, most) {
   return make(
     "tr",
     { class: quiet ? "quiet" : null },
     make("th", { scope: "row" }, what),
-    make("td", { class: "bars" }, quiet ? null : bar(adds / most, `signed ${kind(adds)}`)),
-    make("td", { class: "number" }, signed(adds)),
+    make("td", { class: "bars" }, quiet ? null : bar(contribution / most, `signed ${kind(contribution)}`)),
+    make("td", { class: "number" }, signed(contribution)),
   );
 }
 
 function pathOf(steps) {
-  // Where there is no tree, the only step is the label itself.
+  // Without a tree, the only step is the label itself.
   if (steps.every((step) => step.n_labels === 1)) return null;
   const trees = [...new Set(steps.map(({ tree }) => tree))];
   return make(
@@ -75,11 +78,12 @@ function pathOf(steps) {
   );
 }
 
-function stepItem({ to, n_labels: labels, probability }) {
+function stepItem({ name, n_labels: labels, frequent, probability }) {
+  const inside = labels > 1 ? make("span", { class: "quiet", title: frequent.join(", ") }, `(${counted(labels, "label")})`) : null;
   return make(
     "li",
     {},
-    make("span", { class: "to" }, named(to), " ", labels > 1 ? make("span", { class: "quiet" }, `(${counted(labels, "label")})`) : null),
+    make("span", { class: "to" }, named(name), " ", inside),
     make("span", { class: "number" }, percent(probability)),
     bar(probability),
   );

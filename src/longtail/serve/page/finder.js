@@ -1,11 +1,11 @@
-// The field that finds any label by a part of its name: a combobox, whose list arrow keys walk through.
+// The field that finds labels by part of their names: a combobox with a list for the arrow keys.
 
 import { counted, find, make, named } from "./dom.js";
 
 const PAUSE = 120;
 const MOST = 8;
 
-// `search(sought, limit)` gives labels, or undefined when a later search came; `explain` and `deny` take a name.
+// `search(sought, limit)` returns labels, or undefined if a later search came; `explain` and `deny` take a name.
 export function finder({ search, explain, deny }) {
   const field = find("find");
   const list = find("found");
@@ -16,7 +16,7 @@ export function finder({ search, explain, deny }) {
     const labels = await search(field.value, MOST);
     if (!labels || document.activeElement !== field) return;
     list.replaceChildren(...labels.map(option));
-    if (!labels.length) list.append(make("li", { class: "quiet", role: "presentation" }, "No label has this in its name."));
+    if (!labels.length) list.append(make("li", { class: "quiet", role: "presentation" }, "No label name contains this."));
     open(true);
     activate(-1);
     list.scrollIntoView({ block: "nearest" });
@@ -75,12 +75,12 @@ export function finder({ search, explain, deny }) {
       event.preventDefault();
       choose(Math.max(active, 0), event.shiftKey);
     } else if (event.key === "Escape" && !list.hidden) {
-      // The same key closes the explanation; one press closes one thing.
+      // The same key closes the explanation; each press closes one thing.
       event.stopPropagation();
       open(false);
     }
   });
-  // A press on an option must not take the focus, and with it the list, away before the click arrives.
+  // Pressing an option must not move the focus, which would close the list before the click.
   list.addEventListener("mousedown", (event) => event.preventDefault());
   field.addEventListener("blur", () => {
     clearTimeout(timer);

@@ -1,4 +1,4 @@
-// The page: a text, its tags, and what the reader asks about them. Everything lives in `state`; nothing goes into the URL.
+// The page: a text, its tags, and their explanations. `state` holds everything; the URL holds nothing.
 
 import { cardOf } from "./card.js";
 import { bar, counted, decimal, find, icon, make, named, setBar } from "./dom.js";
@@ -10,8 +10,8 @@ const PAUSE = 150;
 const LONGEST_PAUSE = 450;
 const NO_ENTRY = "M8 1.5a6.5 6.5 0 1 0 0 13a6.5 6.5 0 1 0 0-13M3.5 3.5l9 9";
 
-// Sentences that suit one corpus mislead about others; `longtail train` and `longtail demo` call it these names.
-const EMBEDDED_CORPUS = /^python-api, |^paragraphs of the documentation of NumPy, SciPy and scikit-learn$/;
+// The examples fit only models of this corpus; `longtail train` and `longtail demo` give it these names.
+const EMBEDDED_CORPUS = /^python-api, |NumPy, SciPy and scikit-learn/;
 const SENTENCES = [
   "fit a straight line through noisy points",
   "find the minimum of a function of several variables",
@@ -35,7 +35,7 @@ function tell(name, message, isError = false) {
   status.classList.toggle("error", shown?.isError ?? false);
 }
 
-// An answer; undefined when it is no longer wanted, or when the service refused and the reader was told why.
+// An answer; undefined if it is not needed any more, or if the service refused and the reader has seen why.
 async function ask(name, path, body) {
   try {
     return await lanes[name].ask(path, body);
@@ -81,12 +81,12 @@ async function invite(model) {
   if (!answer?.labels.length || model !== state.model) return;
   const names = answer.labels.flatMap(({ label }, place) => (place ? [", ", named(label)] : [named(label)]));
   const isPart = model.n_labels > answer.labels.length;
-  find("frequent").replaceChildren(`It knows ${counted(model.n_labels, "label")}${isPart ? ", most often seen" : ""}: `, ...names);
+  find("frequent").replaceChildren(`The model knows ${counted(model.n_labels, "label")}${isPart ? ". The most frequent" : ""}: `, ...names);
 }
 
 const labelsPath = (query) => `v1/labels?${new URLSearchParams({ ...query, model: state.model.name })}`;
 
-// Labels whose names begin so, then those with it elsewhere in their names; undefined when a later search came.
+// Labels whose names begin with `sought`, then labels that contain it; undefined if a later search came.
 async function search(sought, limit) {
   const first = (await ask("labels", labelsPath({ prefix: sought, limit })))?.labels;
   if (!first || !sought || first.length === limit) return first;
@@ -137,7 +137,7 @@ async function refresh() {
   explain();
 }
 
-// The tags, or null for a text that has nothing to tag.
+// Show tags; null means that there is no text.
 function show(tags) {
   state.tags = tags ?? [];
   list.setAttribute("aria-busy", "false");
@@ -146,8 +146,8 @@ function show(tags) {
   list.hidden = find("copying").hidden = !state.tags.length;
   find("nothing").hidden = tags === null || refused || tags.length > 0;
   find("nothing").textContent = denied().size
-    ? "No other label has a score here."
-    : "No label has a score here: the model may know no word of this text.";
+    ? "No other label has a score for this text."
+    : "No label has a score for this text. The model may not know any of its words.";
   find("spoken").textContent = state.tags.length ? `${counted(tags.length, "tag")}, first ${tags[0].label}` : "";
   keepingFocus(() => {
     const rows = new Map([...list.children].map((row) => [row.label, row]));
@@ -169,7 +169,7 @@ function rowOf(label) {
     ),
     make(
       "button",
-      { type: "button", class: "deny", "aria-label": `Not this one: ${label}`, title: "Not this one", onclick: () => deny(label) },
+      { type: "button", class: "deny", "aria-label": `Exclude: ${label}`, title: "Exclude", onclick: () => deny(label) },
       icon(NO_ENTRY),
     ),
   );
@@ -184,7 +184,7 @@ function updated(row, { label, score }, best) {
   return row;
 }
 
-// Rows move when scores change; whoever is on one by keyboard stays on it, or on its place when it is gone.
+// Rows move when scores change; the keyboard focus stays on its row, or at its place if the row is gone.
 function keepingFocus(change) {
   const focused = document.activeElement;
   const place = [...list.children].findIndex((row) => row.contains(focused));
@@ -226,7 +226,7 @@ function markOpen() {
     row.querySelector(".tag").setAttribute("aria-expanded", String(row.label === state.open));
   }
   const isDenied = state.open !== null && denied().has(state.open);
-  find("explained-deny").textContent = isDenied ? "Allow again" : "Not this one";
+  find("explained-deny").textContent = isDenied ? "Include again" : "Exclude";
 }
 
 async function explain() {
@@ -234,7 +234,7 @@ async function explain() {
   const reasons = find("reasons");
   if (!text.value.trim()) {
     lanes.explanation.stop();
-    reasons.replaceChildren(make("p", { class: "quiet" }, "There is no text to explain it by."));
+    reasons.replaceChildren(make("p", { class: "quiet" }, "Write a text to see an explanation."));
     return;
   }
   reasons.setAttribute("aria-busy", "true");
@@ -255,7 +255,7 @@ async function explain() {
 function deny(label) {
   deniedOf.set(state.model.name, denied().add(label));
   if (state.open === label) close();
-  // Gone at once, before the service has said what comes next.
+  // Remove it at once, before the service answers.
   show(state.tags.filter((tag) => tag.label !== label));
   find("nothing").hidden = true;
   showDenied();
@@ -277,7 +277,7 @@ function showDenied() {
     {},
     make(
       "button",
-      { type: "button", class: "chip", "aria-label": `Allow again: ${label}`, title: label, onclick: () => allow([label]) },
+      { type: "button", class: "chip", "aria-label": `Include again: ${label}`, title: label, onclick: () => allow([label]) },
       make("span", {}, named(label)),
       icon("M4 4l8 8M12 4l-8 8"),
     ),
@@ -292,7 +292,7 @@ async function copy(content, what) {
   try {
     await navigator.clipboard.writeText(content);
   } catch {
-    // Browsers keep the clipboard from pages that came over plain HTTP from another machine.
+    // Browsers deny the clipboard to pages over plain HTTP from another machine.
     const field = make("textarea", { class: "unseen" });
     const focused = document.activeElement;
     field.value = content;
@@ -301,7 +301,7 @@ async function copy(content, what) {
     const copied = document.execCommand("copy");
     field.remove();
     focused?.focus();
-    if (!copied) return tell("copy", "The browser does not let this page copy.", true);
+    if (!copied) return tell("copy", "The browser does not allow this page to copy.", true);
   }
   tell("copy", `Copied ${counted(state.tags.length, "tag")} as ${what}.`);
   setTimeout(() => tell("copy", ""), 2500);
@@ -355,7 +355,7 @@ for (const choice of document.querySelectorAll("#theme input")) {
     try {
       localStorage.setItem("longtail-theme", choice.value);
     } catch {
-      // It holds until the page is left.
+      // The choice holds until the page is closed.
     }
   });
 }
@@ -366,6 +366,6 @@ finder({
   deny,
 });
 
-// On a phone the focus would bring up the keyboard over half the page.
+// On a phone, the focus would open the keyboard over half of the page.
 if (matchMedia("(pointer: fine)").matches) text.focus();
 begin();

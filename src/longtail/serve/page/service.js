@@ -1,4 +1,4 @@
-// Asking the service: the token, waiting where it is busy or gone, and only ever the latest answer.
+// Requests to the service: the token, retries if it is busy or gone, and only the latest answer.
 
 import { find } from "./dom.js";
 
@@ -8,7 +8,7 @@ const BUSY = new Set([408, 429, 503]);
 
 export class Refused extends Error {}
 
-// A lane has one request under way; the next one puts an end to it, and its answer is no longer wanted.
+// A lane has one request at a time; the next request cancels it.
 export class Lane {
   #latest = null;
   #tell;
@@ -17,7 +17,7 @@ export class Lane {
     this.#tell = tell;
   }
 
-  // The answer, or undefined when another request came after this one.
+  // The answer, or undefined if a later request cancelled this one.
   async ask(path, body) {
     this.stop();
     const mine = new AbortController();
@@ -53,10 +53,10 @@ async function insist(path, body, signal, tell) {
       signal.throwIfAborted();
     } else if (!answer) {
       const wait = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** failures);
-      tell("The service does not answer. Trying again …");
+      tell("The service does not respond. Trying again …");
       await pause(wait * (1 + Math.random() / 4), signal);
     } else if (BUSY.has(answer.status)) {
-      // A moment of load is nobody's concern; only one that lasts is told.
+      // Tell the reader only if it lasts.
       if (failures > 1) tell("The service is busy. Trying again …");
       await pause(1000 * answer.retryAfter * (1 + Math.random() / 4), signal);
     } else {
@@ -65,7 +65,7 @@ async function insist(path, body, signal, tell) {
   }
 }
 
-// One request; null when no whole answer came.
+// One request; null if no complete answer came.
 async function once(path, body, sent, signal) {
   const headers = sent ? { Authorization: `Bearer ${sent}` } : {};
   const options = { headers, signal, cache: "no-store" };
@@ -122,7 +122,7 @@ function token() {
   }
 }
 
-// Requests that were refused together share one dialog; one that was sent before the token came just tries again.
+// Requests refused together share one dialog; a request sent before the token was entered is sent again.
 function newToken(refused) {
   if (token() !== refused) return undefined;
   tokenAsked ??= askForToken(refused).finally(() => (tokenAsked = null));
@@ -132,7 +132,7 @@ function newToken(refused) {
 function askForToken(refused) {
   const dialog = find("token-dialog");
   const field = find("token");
-  if (refused) find("token-why").textContent = "The service did not accept that token. Try another.";
+  if (refused) find("token-why").textContent = "The service did not accept this token. Try another.";
   field.value = "";
   return new Promise((resolve, reject) => {
     let given = false;
@@ -143,7 +143,7 @@ function askForToken(refused) {
       dialog.close();
     };
     find("token-cancel").onclick = () => dialog.close();
-    dialog.onclose = () => (given ? resolve() : reject(new Refused("The service wants a token.")));
+    dialog.onclose = () => (given ? resolve() : reject(new Refused("The service requires a token.")));
     dialog.showModal();
   });
 }
@@ -153,6 +153,6 @@ function keepToken(given) {
   try {
     sessionStorage.setItem("longtail-token", given);
   } catch {
-    // It serves until the page is left.
+    // The token holds until the page is closed.
   }
 }

@@ -1,7 +1,7 @@
-// Runs before the first paint, so that a page kept dark never flashes white; page.js has the switch.
+// Runs before the first paint, so that a dark page does not flash white; page.js has the switch.
 try {
   const kept = localStorage.getItem("longtail-theme");
   if (kept === "light" || kept === "dark") document.documentElement.dataset.theme = kept;
 } catch {
-  // A browser that keeps nothing follows the system.
+  // Without storage, the page follows the system.
 }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtail.serve.marking import Segment, segments
+from longtail.text import Segment, segments
 
 WORDS = st.sampled_from(["fit", "a", "line", "Line", "猫", "x", "straße"])
 
@@ -21,8 +21,8 @@ def test_what_stands_in_the_text_is_shared_out_in_full(words: list[str], data: s
     tokens = [word.lower() for word in words if len(word) > 1 or word == "猫"]
     features = {*tokens, *(" ".join(pair) for pair in pairwise(tokens))}
     contributions = [(feature, data.draw(st.floats(-1, 1))) for feature in sorted(features)]
-    added = sum(piece.adds for piece in segments(" ".join(words), contributions))
-    assert added == pytest.approx(sum(adds for _, adds in contributions), abs=1e-9)
+    added = sum(piece.contribution for piece in segments(" ".join(words), contributions))
+    assert added == pytest.approx(sum(contribution for _, contribution in contributions), abs=1e-9)
 
 
 def test_a_word_that_stands_twice_shares_its_contribution() -> None:

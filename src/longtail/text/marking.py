@@ -1,4 +1,4 @@
-"""Where in a text the words of an explanation stand: the text cut into segments, each with what it adds."""
+"""`segments`: a text cut into pieces, each with what its words contribute to the score of a label."""
 
 from __future__ import annotations
 
@@ -6,38 +6,42 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from longtail.text import word_spans
+from longtail.text.tokens import word_spans
 
 
 class Segment(NamedTuple):
-    """A piece of a text and what it adds to the margin of a label."""
+    """A piece of a text and what it contributes to the margin of a label."""
 
     text: str
-    adds: float
+    contribution: float
 
 
 def segments(text: str, contributions: Iterable[tuple[str, float]], min_length: int = 2) -> list[Segment]:
-    """Cut `text` so that the words with a contribution stand alone; the pieces together are the text.
+    """Cut `text` so that each word with a contribution is a piece of its own; the pieces joined are the text.
 
-    A feature of several words shares its contribution evenly among them, and one that stands in several places among
-    the places.
+    A feature of several words divides its contribution evenly among them. A feature that occurs several times divides
+    it among its occurrences.
 
     Parameters
     ----------
     text : str
-    contributions : pairs of a feature and what it adds
+    contributions : pairs of a feature and its contribution
     min_length : int
-        That of the `TextFeatures` that made the features.
+        The parameter of the `TextFeatures` that made the features.
 
     Examples
     --------
-    >>> segments("Fit a line.", [("fit line", 0.5), ("line", 0.25)])
-    [Segment(text='Fit', adds=0.25), Segment(text=' a ', adds=0.0), Segment(text='line', adds=0.5), Segment(text='.', adds=0.0)]
-    """  # noqa: E501
+    >>> for piece in segments("Fit a line.", [("fit line", 0.5), ("line", 0.25)]):
+    ...     print(piece)
+    Segment(text='Fit', contribution=0.25)
+    Segment(text=' a ', contribution=0.0)
+    Segment(text='line', contribution=0.5)
+    Segment(text='.', contribution=0.0)
+    """
     words = word_spans(text, min_length)
     by_length: dict[int, dict[str, float]] = defaultdict(dict)
-    for feature, adds in contributions:
-        by_length[feature.count(" ") + 1][feature] = adds
+    for feature, contribution in contributions:
+        by_length[feature.count(" ") + 1][feature] = contribution
     shares = [0.0] * len(words)
     for length, features in by_length.items():
         places: dict[str, list[int]] = defaultdict(list)
