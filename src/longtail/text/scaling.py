@@ -46,6 +46,7 @@ class RowScaling(BaseEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
+        X = as_features(X)
         return self.fit(X).transform(X)
 
     def transform(self, X: Any) -> Any:
