@@ -220,7 +220,7 @@ def _layer(weights: str, bias: str | None, threshold: float, rule: Any) -> Outpu
 def _array(path: str) -> Any:
     import numpy as np
 
-    from longtail.data.formats.npy_headers import read_header
+    from longtail.data import read_header
     from longtail.memory import MemoryPlan
 
     expected = "expected an array of numbers as numpy.save writes it"
@@ -253,7 +253,7 @@ def _array(path: str) -> Any:
 
 def _names(path: str | None, corpus: Corpus, shape: tuple[int, int]) -> list[str]:
     """What to call each row of bare weights."""
-    from longtail.data.streams import read_names
+    from longtail.data import read_names
 
     names = list(corpus.label_names) if path is None else read_names(path)
     if len(names) != shape[0]:

@@ -118,7 +118,7 @@ def _show_examples(found: Findings, names: Sequence[str], most: int) -> None:
 def draw(path: str, found: Findings, sweep: Sequence[tuple[int, Findings]]) -> bool:
     """Write the picture; False where there is nothing to draw."""
     from longtail.audit import UNARGMAXABLE
-    from longtail.data.sets.cache import written_whole
+    from longtail.files import whole_file
     from longtail.pictures import Line, Panel, Picture
     from longtail.pictures import draw as draw_picture
 
@@ -136,7 +136,7 @@ def draw(path: str, found: Findings, sweep: Sequence[tuple[int, Findings]]) -> b
         panels.insert(0, Panel("Cut down to a rank", "rank", "percent of label sets", [line], log_x=True))
     if not panels:
         return False
-    with written_whole(Path(path)) as file:
+    with whole_file(Path(path), parents=True) as file:
         draw_picture(Picture(path, "", [panels]), file)
     return True
 

@@ -24,10 +24,8 @@ from longtail.native import kernels
 from longtail.native.text import Text
 from longtail.parallel import map_blocks, resolve_jobs
 from longtail.progress import Advance, task
-from longtail.store import State
-from longtail.store.invariants import rises
-from longtail.text.blocks import blocks_of
-from longtail.text.rows import Rows, stack_rows
+from longtail.store import State, rises
+from longtail.text.blocks import Rows, blocks_of, stack_rows
 from longtail.text.tokens import page_of_code_points
 from longtail.validation import checked_texts, own
 

@@ -10,8 +10,7 @@ from sklearn.base import BaseEstimator
 
 from longtail.errors import InvalidInput
 from longtail.parameters import Choice, Constraint, check_parameters
-from longtail.store import State
-from longtail.store.state import rebuilt, saved_params
+from longtail.store import State, rebuilt, saved_params
 from longtail.validation import as_features
 
 

@@ -17,8 +17,9 @@ from scipy import sparse
 
 from longtail.data.corpus import Corpus
 from longtail.data.formats.rows import corpus_from_file
-from longtail.data.streams import PathName, read_blocks, read_text_lines
+from longtail.data.streams import read_blocks, read_text_lines
 from longtail.errors import DataFormatError
+from longtail.files import PathName
 from longtail.validation import own
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""

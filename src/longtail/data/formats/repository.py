@@ -18,8 +18,9 @@ from longtail.data.corpus import Corpus
 from longtail.data.formats.grouped_file import looks_like_groups
 from longtail.data.formats.label_names import LabelNames, resolve_label_names, write_label_names
 from longtail.data.formats.rows import check_width
-from longtail.data.streams import PathName, read_blocks, writing
+from longtail.data.streams import read_blocks
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName, writing
 from longtail.native import kernels
 from longtail.parallel import split
 from longtail.progress import task

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from longtail.data.corpus import Corpus
 from longtail.data.grouped import GroupedCorpus, memberships
-from longtail.data.streams import PathName
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName
 from longtail.memory import MemoryPlan
 from longtail.validation import own
 

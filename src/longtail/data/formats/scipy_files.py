@@ -20,8 +20,8 @@ from longtail.data.corpus import Corpus
 from longtail.data.formats.label_names import LabelNames, resolve_label_names, write_label_names
 from longtail.data.formats.npy_headers import read_header
 from longtail.data.formats.rows import check_width, corpus_from_file
-from longtail.data.streams import PathName, writing
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName, writing
 from longtail.memory import MemoryPlan
 from longtail.progress import task
 from longtail.validation import own
