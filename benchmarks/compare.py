@@ -16,8 +16,8 @@ from benchmarks.learners import LEARNERS
 from benchmarks.measure import ROOT, Conditions, Measurement, measure_rounds
 from benchmarks.report import bars_section, figures_in_a_line, section_of
 from benchmarks.summary import summarise
-from longtail.data.sets.cache import written_whole
 from longtail.errors import Unavailable
+from longtail.files import whole_file
 from longtail_papers.common.tables import Results, Section
 
 INTRODUCTION = (
@@ -108,7 +108,7 @@ def tell(measurement: Measurement) -> str:
 def write_measurements(path: Path, measurements: Iterable[Measurement]) -> None:
     """All rounds so far, whole at any moment."""
     content = {"measurements": [measurement.to_dict() for measurement in measurements]}
-    with written_whole(path) as file:
+    with whole_file(path, parents=True) as file:
         file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 

@@ -25,8 +25,8 @@ from benchmarks.services import (
     plain_model,
     plain_service,
 )
-from longtail.data.sets.cache import written_whole
 from longtail.errors import Unavailable
+from longtail.files import whole_file
 from longtail_papers.common.tables import Column, Results, Section, Table
 
 INTRODUCTION = (
@@ -113,7 +113,7 @@ def bars_section(measured: Measured, plan: Plan) -> Section:
 def write_raw(path: Path, plan: Plan, measured: Mapping[str, Measured]) -> None:
     """All figures, with the time line of each phase."""
     content = {"plan": asdict(plan), "services": {key: asdict(values) for key, values in measured.items()}}
-    with written_whole(path) as file:
+    with whole_file(path, parents=True) as file:
         file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 

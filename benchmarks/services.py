@@ -27,8 +27,8 @@ from benchmarks.load import ResponseParser, Target
 from benchmarks.measure import ROOT
 from longtail import native, text, trees
 from longtail.data import load_python_api, python_api_versions
-from longtail.data.sets.cache import written_whole
 from longtail.errors import Unavailable
+from longtail.files import whole_file
 from longtail.tagger import Tagger
 from longtail.text import TextFeatures
 from longtail.trees import LabelTree
@@ -124,7 +124,7 @@ def plain_model(cache: Path) -> Path:
         vectorizer = TfidfVectorizer(ngram_range=NGRAMS, max_features=MOST_FEATURES, min_df=2, sublinear_tf=True)
         pipeline = make_pipeline(vectorizer, OneVsRestClassifier(LinearSVC(), n_jobs=-1))
         pipeline.fit(corpus.texts, corpus.labels)
-        with written_whole(path) as file:
+        with whole_file(path, parents=True) as file:
             joblib.dump((pipeline, list(corpus.label_names)), file)
     return path
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from longtail import Ridge, native, validation
+from longtail import LabelTree, OneVsRest, Ridge, RidgeCV, Tagger, TextFeatures, native, validation
+from longtail.cli.program import run
+from longtail.data import Corpus, read_repository, write_jsonl
 from longtail.errors import InvalidInput, LongtailError, WrongType
 from longtail.validation import as_features, as_label_mask, as_labels
 
@@ -164,3 +169,133 @@ def test_a_row_with_nothing_to_mend_is_ranked_without_making_another_sparse_matr
     found = model.predict_topk(row, k=2)
     assert found[0].tolist() == expected[0].tolist()
     assert found[1].tolist() == expected[1].tolist()
+
+
+def count_checks(monkeypatch) -> list[str]:
+    """Names of the matrices that are looked through from now on."""
+    looked_through: list[str] = []
+    for what in ("_checked_labels", "_checked_features"):
+        check = getattr(validation, what)
+
+        def counting(matrix, name, check=check, what=what):
+            looked_through.append(what.removeprefix("_checked_"))
+            return check(matrix, name)
+
+        monkeypatch.setattr(validation, what, counting)
+    return looked_through
+
+
+TEXTS = ["a red apple", "a green apple", "grey sky", "a blue sky", "red wine", "blue sea"]
+LABELS = [["fruit", "red"], ["fruit"], ["weather"], ["weather"], ["red"], ["sea"]]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "others"),
+    [
+        (Ridge(), []),
+        (OneVsRest(), []),
+        # The vectors of the labels, which are clustered.
+        (LabelTree(leaf_size=2, branching=2), ["features"]),
+        # The rows that alpha is chosen by.
+        (RidgeCV(), ["labels"]),
+        (None, ["labels"]),
+    ],
+)
+def test_a_tagger_looks_through_labels_and_features_once(monkeypatch, estimator, others):
+    looked_through = count_checks(monkeypatch)
+    corpus = Corpus.from_lists(TEXTS, LABELS)
+    Tagger(features=TextFeatures(min_df=1), estimator=estimator).fit_corpus(corpus)
+    assert sorted(looked_through) == sorted(["labels", "features", *others])
+
+
+@pytest.mark.parametrize("learner", ["ridge", "one-vs-rest", "tree"])
+def test_the_train_command_looks_through_labels_and_features_once(monkeypatch, tmp_path, learner):
+    path = tmp_path / "notes.jsonl"
+    write_jsonl(Corpus.from_lists(TEXTS, LABELS), path)
+    looked_through = count_checks(monkeypatch)
+    options = ["--learner", learner, "--min-df", "1", *(["--alpha", "1"] if learner == "ridge" else [])]
+    assert run(["--quiet", "train", str(path), "--out", str(tmp_path / "model"), *options]) == 0
+    # A tree also clusters vectors of the labels, which are features too.
+    assert sorted(looked_through) == ["features"] * (2 if learner == "tree" else 1) + ["labels"]
+
+
+def test_a_corpus_is_looked_through_when_it_is_made_and_never_again(monkeypatch, tmp_path):
+    path = tmp_path / "rows.txt"
+    path.write_text("2 3 2\n0 0:1 2:0.5\n1 1:2\n", encoding="utf-8")
+    looked_through = count_checks(monkeypatch)
+    corpus = read_repository(path)
+    assert sorted(looked_through) == ["features", "labels"]
+    looked_through.clear()
+    assert as_labels(corpus.labels) is corpus.labels
+    assert as_features(corpus.features) is corpus.features
+    assert as_features(corpus.labels) is corpus.labels, "labels are features too"
+    replace(corpus, row_names=["a", "b"])
+    assert not looked_through
+
+
+def test_labels_are_copies_that_the_caller_cannot_change():
+    Y = sparse.csr_array(np.eye(3))
+    checked = as_labels(Y)
+    assert as_labels(checked) is checked
+    Y.indices[0] = 99
+    assert checked.indices.tolist() == [0, 1, 2]
+    for array in (checked.indptr, checked.indices, checked.data):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    changed = checked.copy()
+    changed.indices[0] = 99
+    with pytest.raises(InvalidInput, match="column index outside"):
+        as_labels(changed)
+
+
+def test_features_of_the_caller_are_checked_each_time():
+    X = sparse.csr_array(np.eye(3, dtype=np.float32))
+    corpus = Corpus(labels=np.eye(3), label_names="abc", features=X)
+    X.indices[0] = 99
+    with pytest.raises(InvalidInput, match="column index outside"):
+        as_features(corpus.features)
+    assert X.indices.flags.writeable
+
+
+def exchange_indices(matrix):
+    matrix.indices = np.array([0, 1, 99], dtype=np.int32)
+
+
+def exchange_pointers(matrix):
+    matrix.indptr = np.array([0, 1, 2, 99], dtype=np.int32)
+
+
+def exchange_values(matrix):
+    matrix.data = np.array([1, np.nan, 1], dtype=np.float32)
+
+
+def make_writable(matrix):
+    matrix.indices.flags.writeable = True
+    matrix.indices[0] = 99
+
+
+def narrow(matrix):
+    matrix._shape = (3, 2)
+
+
+@pytest.mark.parametrize("change", [exchange_indices, exchange_pointers, exchange_values, make_writable, narrow])
+@pytest.mark.parametrize("check", [as_labels, as_features])
+def test_a_sealed_matrix_that_was_changed_is_checked_again(change, check):
+    matrix = as_labels(np.eye(3))
+    change(matrix)
+    with pytest.raises(InvalidInput):
+        check(matrix)
+
+
+def test_a_matrix_from_another_process_is_checked_again():
+    matrix = pickle.loads(pickle.dumps(as_labels(np.eye(3))))
+    matrix.indices[0] = 99
+    with pytest.raises(InvalidInput, match="column index outside"):
+        as_labels(matrix)
+
+
+def test_rows_of_a_sealed_matrix_are_another_matrix():
+    part = as_features(np.eye(3))[1:]
+    part.indices[0] = 99
+    with pytest.raises(InvalidInput, match="column index outside"):
+        as_features(part)

@@ -1,14 +1,15 @@
-"""The boundary: whatever matrix a user brings becomes the one form the kernels trust.
+"""The boundary: every matrix that a user brings becomes the one form that the kernels trust.
 
 Features become CSR float32 with sorted, unique, in-range indices and finite values; labels the same with every
-stored value 1. Kernels never check again.
+stored value 1. Kernels never check again, and neither do the functions here: a checked matrix whose arrays belong to
+the package carries a seal. The arrays are read-only, and a matrix with other arrays than those of its seal is checked.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +21,53 @@ from longtail.memory import MemoryPlan
 # A ranking holds an int64 label and a float32 score in each cell; asking for the free memory takes a while.
 _BYTES_OF_A_CELL = 12
 _CELLS_WITHOUT_PLAN = 2**20
+
+
+class _Seal(NamedTuple):
+    """The arrays that a matrix had when it was sealed, and what is known about them."""
+
+    shape: tuple[int, ...]
+    arrays: tuple[Array, Array, Array]
+    known: frozenset[str]
+
+
+def _arrays(csr: Any) -> tuple[Array, Array, Array]:
+    return csr.indptr, csr.indices, csr.data
+
+
+def _sealed(csr: Any, *known: str) -> Any:
+    for array in _arrays(csr):
+        array.flags.writeable = False
+    csr.__dict__["_seal"] = _Seal(csr.shape, _arrays(csr), frozenset(known))
+    return csr
+
+
+def _known(matrix: Any) -> frozenset[str] | None:
+    """What the seal of a matrix says: None if there is no seal, or if anything was exchanged or made writable."""
+    seal = matrix.__dict__.get("_seal") if type(matrix) is sparse.csr_array else None
+    if seal is None or seal.shape != matrix.shape:
+        return None
+    if any(now is not then or now.flags.writeable for now, then in zip(_arrays(matrix), seal.arrays, strict=True)):
+        return None
+    known: frozenset[str] = seal.known
+    return known
+
+
+def _is_known(matrix: Any, what: str) -> bool:
+    known = _known(matrix)
+    return known is not None and what in known
+
+
+def own(csr: Any) -> Any:
+    """Seal a new matrix whose arrays nobody else holds, so that it is checked at most once and never copied.
+
+    Its arrays become read-only; ``copy()`` of the matrix can be changed.
+
+    >>> X = own(sparse.csr_array(np.eye(2, dtype=np.float32)))
+    >>> as_features(X) is X
+    True
+    """
+    return _sealed(csr)
 
 
 def _as_csr(matrix: Any, name: str) -> Any:
@@ -56,11 +104,11 @@ def _as_csr(matrix: Any, name: str) -> Any:
                 raise WrongType(f"{name} has dtype {array.dtype} and cannot be read as numbers: {error}") from None
         # No sparse matrix holds half precision.
         csr = sparse.csr_array(array.astype(np.float32) if array.dtype == np.float16 else array)
-    check_csr(csr, name)
+    _check_csr(csr, name)
     return csr
 
 
-def check_csr(csr: Any, name: str) -> None:
+def _check_csr(csr: Any, name: str) -> None:
     """Raise `InvalidInput` unless the index arrays of `csr` describe a matrix of its shape."""
     rows, columns = csr.shape
     indptr, indices = csr.indptr, csr.indices
@@ -163,38 +211,57 @@ def as_features(X: Any, name: str = "X", n_features: int | None = None, owner: s
     owner : str
         Who expects that width.
     """
-    as_is = _as_is(X)
-    csr = _canonical(_as_csr(X, name), X) if as_is is None else as_is
+    csr = X if _is_known(X, "features") else _checked_features(X, name)
     if n_features is not None and csr.shape[1] != n_features:
         raise InvalidInput(
             f"{name} has {csr.shape[1]} features, but {owner} is expecting {n_features} features as input"
         )
+    return csr
+
+
+def _checked_features(X: Any, name: str) -> Any:
+    as_is = _as_is(X)
     if as_is is not None:
-        return as_is
+        is_own = _known(X) is not None and as_is.data is X.data
+        return _sealed(X, "features") if is_own else as_is
+    csr = _canonical(_as_csr(X, name), X)
     if csr.data.size and not np.isfinite(csr.data).all():
         raise InvalidInput(f"{name} contains NaN or infinity; every feature value must be finite")
     with np.errstate(over="ignore"):
         data = csr.data.astype(np.float32, copy=False)
     if data.size and not np.isfinite(data).all():
         raise InvalidInput(f"{name} contains a value too large for 32-bit floats; scale the features")
-    return sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
+    csr = sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
+    return csr if sparse.issparse(X) else _sealed(csr, "features")
 
 
 def as_labels(Y: Any, n_rows: int | None = None, name: str = "Y") -> Any:
-    """Check a 0/1 label matrix and bring it to CSR float32 whose stored values are all 1."""
+    """Check a 0/1 label matrix and bring it to CSR float32, read-only, whose stored values are all 1."""
+    csr = Y if _is_known(Y, "labels") else _checked_labels(Y, name)
+    if n_rows is not None and csr.shape[0] != n_rows:
+        raise InvalidInput(f"Found input variables with inconsistent numbers of samples: [{n_rows}, {csr.shape[0]}]")
+    return csr
+
+
+def _checked_labels(Y: Any, name: str) -> Any:
     csr = _as_csr(Y, name)
     if csr.data.size and not np.isin(csr.data, (0, 1)).all():
         raise InvalidInput(
             f"Unknown label type: {name} must hold only 0 and 1 (a row's labels); found {_first_other(csr.data)!r}"
         )
-    if n_rows is not None and csr.shape[0] != n_rows:
-        raise InvalidInput(f"Found input variables with inconsistent numbers of samples: [{n_rows}, {csr.shape[0]}]")
-    csr = _canonical(csr, Y)
-    if csr.data.size and not csr.data.all():
-        csr = csr.copy()
-        csr.eliminate_zeros()
+    csr = _without_zeros(_canonical(csr, Y))
     data = np.ones(len(csr.indices), dtype=np.float32)
-    return sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
+    may_be_the_callers = sparse.issparse(Y) and Y.format == "csr" and _known(Y) is None
+    csr = sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape, copy=may_be_the_callers)
+    return _sealed(csr, "labels", "features")
+
+
+def _without_zeros(csr: Any) -> Any:
+    if csr.data.all():
+        return csr
+    csr = csr.copy()
+    csr.eliminate_zeros()
+    return csr
 
 
 def as_counts(counts: Any, name: str) -> Any:
@@ -206,11 +273,7 @@ def as_counts(counts: Any, name: str) -> Any:
         row = int(np.searchsorted(csr.indptr, first, side="right")) - 1
         raise InvalidInput(f"{name} must hold whole numbers from 0 to 2^53; row {row} holds {csr.data[first].item()!r}")
     csr = sparse.csr_array((csr.data.astype(np.int64), csr.indices, csr.indptr), shape=csr.shape)
-    csr = _canonical(csr, counts)
-    if csr.data.size and not csr.data.all():
-        csr = csr.copy()
-        csr.eliminate_zeros()
-    return csr
+    return _without_zeros(_canonical(csr, counts))
 
 
 def _first_other(values: Any) -> Any:

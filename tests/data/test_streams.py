@@ -10,7 +10,7 @@ import pytest
 
 from longtail.cli.inputs import is_blank
 from longtail.data import read_arff, read_delimited, read_grouped_jsonl, read_jsonl
-from longtail.data.streams import read_blocks, read_lines, read_names, read_text_lines, writing
+from longtail.data.streams import read_blocks, read_lines, read_names, read_text_lines
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.labels import read_taxonomy
 from longtail.progress import listening
@@ -132,33 +132,6 @@ def test_names_must_differ(tmp_path):
     path.write_bytes(b"a\r\nb c\r\na\r\n")
     with pytest.raises(DataFormatError, match=r"labels\.txt:3: the name 'a' is already in line 1"):
         read_names(path)
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("old")
-
-    def fail():
-        with writing(path) as stream:
-            stream.write(b"half")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.txt", "old")]
-
-
-def test_equal_content_makes_equal_bytes(tmp_path):
-    for name in ("a.gz", "b.gz"):
-        with writing(tmp_path / name) as stream:
-            stream.write(CONTENT)
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == CONTENT
-
-
-def test_writing_into_a_missing_directory_says_so(tmp_path):
-    with pytest.raises(InvalidInput, match="cannot write"), writing(tmp_path / "absent" / "a.txt"):
-        pass
 
 
 def zipped(path, *parts):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from longtail.data.grouped import memberships
+from longtail.data import memberships
 from longtail.errors import InvalidInput
 from longtail.labels import cluster_labels
 from longtail.memory import MemoryPlan

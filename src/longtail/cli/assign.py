@@ -149,8 +149,7 @@ def _labelled_rows(corpus: GroupedCorpus, found: Assignment) -> Iterator[Labelle
 
 
 def _write(corpus: GroupedCorpus, found: Assignment, out: str | None) -> None:
-    from longtail.data import write_corpus
-    from longtail.data.formats.json_records import as_line
+    from longtail.data import as_line, write_corpus
 
     if corpus.texts is None:
         write_through(partial(write_corpus, corpus.labelled(found.row_labels)), out, "rows.txt")

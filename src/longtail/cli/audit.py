@@ -230,13 +230,13 @@ def _show_examples(found: Audit, names: Sequence[str], most: int) -> None:
 
 
 def _draw(terminal: Terminal, path: str, found: CorpusAudit) -> None:
-    from longtail.data import written_whole
+    from longtail.files import whole_file
     from longtail.pictures import Picture, draw
 
     panels = found.panels()
     if not panels:
         terminal.say("there are no radii to draw: no linear program was needed to prove that a set has an input")
         return
-    with written_whole(Path(path)) as file:
+    with whole_file(Path(path), parents=True) as file:
         draw(Picture(path, "", [panels]), file)
     terminal.say(f"drew {path}")

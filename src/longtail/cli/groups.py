@@ -83,8 +83,7 @@ def read_grouped(
     data: str, groups: str | None, options: ReaderOptions, group_column: str | None = None
 ) -> GroupedCorpus:
     """The groups that DATA holds, or that a column or a groups file makes of its rows."""
-    from longtail.data import CATALOGUE, format_of, read_grouped_jsonl, read_groups
-    from longtail.data.formats.grouped_file import looks_like_groups
+    from longtail.data import CATALOGUE, format_of, looks_like_groups, read_grouped_jsonl, read_groups
 
     if group_column is not None:
         return _read_column(data, groups, options, group_column)

@@ -130,8 +130,7 @@ def read(
 
 def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -> Iterator[Batch]:
     """Rows to tag, in batches: JSON lines and plain lines as they are read, other files as a whole."""
-    from longtail.data import CATALOGUE, format_of, iter_jsonl
-    from longtail.data.streams import read_text_lines
+    from longtail.data import CATALOGUE, format_of, iter_jsonl, read_text_lines
 
     is_stream = data == STANDARD_INPUT
     if plain:
@@ -239,6 +238,6 @@ def check_file(path: str) -> None:
 
 def is_blank(path: str) -> bool:
     """Whether a file has nothing in it, or blank lines only."""
-    from longtail.data.streams import read_lines
+    from longtail.data import read_lines
 
     return not any(line.strip() for _, line in read_lines(path))

@@ -74,7 +74,7 @@ def output(path: str | None) -> Iterator[Callable[[bytes], Any]]:
     if path is None:
         yield _print_bytes
         return
-    from longtail.data.streams import writing
+    from longtail.files import writing
 
     with writing(path) as stream:
         yield stream.write

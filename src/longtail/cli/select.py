@@ -244,7 +244,7 @@ def _record(each: Chosen) -> dict[str, Any]:
 
 
 def _draw(path: str, found: LabelSubset, usual: LabelSubset, criterion: str) -> None:
-    from longtail.data.sets.cache import written_whole
+    from longtail.files import whole_file
     from longtail.pictures import Line, Panel, Picture, draw
 
     lines = [Line(criterion, range(1, len(found) + 1), (100 * found.coverage).tolist(), marked=len(found) == 1)]
@@ -252,7 +252,7 @@ def _draw(path: str, found: LabelSubset, usual: LabelSubset, criterion: str) -> 
         compared = (100 * usual.coverage).tolist()
         lines.append(Line("frequency", range(1, len(usual) + 1), compared, 6, "dashed", len(usual) == 1))
     panel = Panel("Labels that stand for all", "labels chosen", "percent of all labels covered", lines)
-    with written_whole(Path(path)) as file:
+    with whole_file(Path(path), parents=True) as file:
         draw(Picture(path, "", [[panel]]), file)
 
 

@@ -5,7 +5,7 @@ from longtail.data.files import format_of, read_corpus, write_corpus
 from longtail.data.formats.arff import read_arff
 from longtail.data.formats.delimited import read_delimited, write_delimited
 from longtail.data.formats.grouped_delimited import read_grouped_delimited
-from longtail.data.formats.grouped_file import read_groups, write_groups
+from longtail.data.formats.grouped_file import looks_like_groups, read_groups, write_groups
 from longtail.data.formats.grouped_jsonl import (
     GroupRecord,
     holds_groups,
@@ -14,16 +14,17 @@ from longtail.data.formats.grouped_jsonl import (
     write_grouped_jsonl,
 )
 from longtail.data.formats.idx import read_idx
+from longtail.data.formats.json_records import as_line
 from longtail.data.formats.jsonl import Record, iter_jsonl, read_jsonl, write_jsonl
 from longtail.data.formats.npy_headers import read_header as read_npy_header
 from longtail.data.formats.repository import read_repository, write_repository
 from longtail.data.formats.scipy_files import read_scipy, write_scipy
 from longtail.data.formats.splits import read_splits, split_corpus
-from longtail.data.grouped import GroupedCorpus, aggregate_labels
-from longtail.data.sets.cache import cache_directory, written_whole
-from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set
+from longtail.data.grouped import GroupedCorpus, aggregate_labels, memberships
+from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set, part_files
 from longtail.data.sets.python_api import load_python_api, python_api_versions
-from longtail.data.streams import read_names
+from longtail.data.streams import read_lines, read_names, read_text_lines
+from longtail.files import cache_directory
 
 __all__ = [
     "CATALOGUE",
@@ -33,6 +34,7 @@ __all__ = [
     "GroupedCorpus",
     "Record",
     "aggregate_labels",
+    "as_line",
     "cache_directory",
     "data_set",
     "encode_labels",
@@ -44,6 +46,9 @@ __all__ = [
     "iter_jsonl",
     "load_data_set",
     "load_python_api",
+    "looks_like_groups",
+    "memberships",
+    "part_files",
     "python_api_versions",
     "read_arff",
     "read_corpus",
@@ -53,11 +58,13 @@ __all__ = [
     "read_groups",
     "read_idx",
     "read_jsonl",
+    "read_lines",
     "read_names",
     "read_npy_header",
     "read_repository",
     "read_scipy",
     "read_splits",
+    "read_text_lines",
     "split_corpus",
     "write_corpus",
     "write_delimited",
@@ -66,5 +73,4 @@ __all__ = [
     "write_jsonl",
     "write_repository",
     "write_scipy",
-    "written_whole",
 ]

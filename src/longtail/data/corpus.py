@@ -11,7 +11,7 @@ from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.validation import as_features, as_labels, checked_texts
+from longtail.validation import as_features, as_labels, checked_texts, own
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,10 @@ class Corpus:
         ids = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.intp, copy=False)
         return replace(
             self,
-            labels=self.labels[ids],
+            labels=own(self.labels[ids]),
             texts=None if self.texts is None else [self.texts[i] for i in ids],
-            features=None if self.features is None else self.features[ids],
-            groups=None if self.groups is None else self.groups[ids],
+            features=None if self.features is None else own(self.features[ids]),
+            groups=None if self.groups is None else own(self.groups[ids]),
             row_names=None if self.row_names is None else [self.row_names[i] for i in ids],
         )
 
@@ -131,7 +131,7 @@ class Corpus:
             (np.ones(int(known.sum()), dtype=np.float32), (rows[known], columns[known])),
             shape=(self.n_rows, len(label_names)),
         )
-        return replace(self, labels=matrix, label_names=label_names)
+        return replace(self, labels=own(matrix), label_names=label_names)
 
     def merge_groups(self) -> Corpus:
         """One row per group: its members' texts joined by a blank line, the union of their labels."""
@@ -195,4 +195,4 @@ def encode_labels(
     ones = np.ones(len(indices), np.int64 if counted else np.float32)
     matrix = sparse.csr_array((ones, indices, indptr), shape=(len(rows), len(names)))
     matrix.sum_duplicates()
-    return matrix, names
+    return own(matrix), names

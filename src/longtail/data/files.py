@@ -12,8 +12,8 @@ from longtail.data.formats.delimited import read_delimited, write_delimited
 from longtail.data.formats.jsonl import read_jsonl, write_jsonl
 from longtail.data.formats.repository import read_repository, write_repository
 from longtail.data.formats.scipy_files import read_scipy, write_scipy
-from longtail.data.streams import PathName
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName
 
 Result = TypeVar("Result")
 

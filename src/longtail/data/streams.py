@@ -1,24 +1,22 @@
-"""Files as streams: blocks and lines of plain or gzipped files, and files that appear only when complete.
+"""Files as streams: blocks and lines of plain or gzipped files.
 
 Gzip is told by its first bytes, whatever the name. Nothing here holds more than a block and a line.
 """
 
 from __future__ import annotations
 
-import gzip
 import os
-import secrets
 import zlib
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TypeVar, cast
+from typing import IO, Any, TypeVar
 
-from longtail.errors import DataFormatError, InvalidInput, Unavailable, no_room, reason
+from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName
 from longtail.progress import task
 
-PathName = str | os.PathLike[str]
 Block = TypeVar("Block")
 
 _BLOCK = 2**20
@@ -184,40 +182,3 @@ def read_names(path: PathName) -> list[str]:
         if first != number:
             raise DataFormatError(path, number, f"the name {name!r} is already in line {first}; names must differ")
     return list(names)
-
-
-@contextmanager
-def writing(path: PathName) -> Iterator[IO[bytes]]:
-    """A binary file that takes its name only when the block ends well; gzipped if the name ends in ``.gz``."""
-    target = Path(path)
-    with whole_file(target) as stream:
-        if target.suffix != ".gz":
-            yield stream
-            return
-        # A fixed time and no name make equal content equal bytes.
-        with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0, compresslevel=6) as zipped:
-            yield cast(IO[bytes], zipped)
-
-
-@contextmanager
-def whole_file(target: Path) -> Iterator[BinaryIO]:
-    """A binary file that takes its name when the block ends well, and vanishes if it does not."""
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-    try:
-        opened = open(temporary, "xb")  # noqa: SIM115 - closed below, apart from errors of opening
-    except OSError as error:
-        raise InvalidInput(f"cannot write {target}: {reason(error)}") from None
-    try:
-        with opened as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        if isinstance(error, UnicodeEncodeError):
-            raise InvalidInput(f"cannot write {target}: a text or name holds half of a surrogate pair") from None
-        if isinstance(error, OSError) and no_room(error):
-            raise Unavailable(f"cannot write {target}: {reason(error)}") from None
-        raise

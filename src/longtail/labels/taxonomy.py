@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.data.streams import PathName, read_text_lines, writing
+from longtail.data import read_text_lines
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName, writing
 from longtail.labels.assembly import assemble, breadth_first, count_below
 from longtail.labels.hierarchy import LabelHierarchy
 from longtail.labels.printing import check_label_names

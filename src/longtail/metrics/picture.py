@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.data.streams import whole_file
 from longtail.errors import InvalidInput, Unavailable
+from longtail.files import whole_file
 
 if TYPE_CHECKING:
     from longtail.metrics.report import Report

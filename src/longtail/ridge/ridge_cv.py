@@ -25,6 +25,7 @@ from longtail.ridge.model import RidgeModel
 from longtail.ridge.problem import Problem
 from longtail.ridge.solvers import Cholesky, Spectral
 from longtail.store import State
+from longtail.validation import as_labels
 
 _log = logging.getLogger(__name__)
 
@@ -194,6 +195,7 @@ class RidgeCV(RidgeModel):
                 advance(block.stop - block.start)
         metric: Any = _METRICS[self.metric]
         extra = (self.inverse_propensity_,) if self.metric == "PSP" else ()
+        truth = as_labels(truth)
         return np.array([metric(truth, ranking, self.k, *extra) for ranking in rankings])
 
     def _cv_block(self, rows: int) -> int:

@@ -24,10 +24,9 @@ from longtail.native import Text, kernels
 from longtail.parallel import map_blocks, resolve_jobs
 from longtail.progress import Advance, task
 from longtail.store import State, rises
-from longtail.text.blocks import blocks_of
-from longtail.text.rows import Rows, stack_rows
+from longtail.text.blocks import Rows, blocks_of, stack_rows
 from longtail.text.tokens import page_of_code_points
-from longtail.validation import check_whole, checked_texts, is_whole
+from longtail.validation import check_whole, checked_texts, is_whole, own
 
 _SAVED = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features")
 # Made of the rest when first asked for; never copied, and forgotten by the next fit.
@@ -118,14 +117,14 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, texts: Iterable[str], y: Any = None) -> sparse.csr_array[Any]:
-        """The same as `fit` then `transform`, with the texts read once."""
+        """The same as `fit` then `transform`, with the texts read once; the matrix is read-only."""
         counts, numbers = self._learn(texts, keep=True)
 
         def weighed(one: tuple[int, Rows]) -> Rows:
             vocabulary, rows = one
             return self._weigh(*kernels.renumber(*rows, numbers[vocabulary], len(self.idf_)))
 
-        return stack_rows(list(map_blocks(weighed, counts, self.n_jobs)), len(self.idf_))
+        return own(stack_rows(list(map_blocks(weighed, counts, self.n_jobs)), len(self.idf_)))
 
     def transform(self, texts: Iterable[str]) -> sparse.csr_array[Any]:
         """The rows of `texts`: float32 CSR with sorted indices; a text without known tokens is an empty row."""

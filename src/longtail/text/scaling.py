@@ -45,6 +45,7 @@ class RowScaling(BaseEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
+        X = as_features(X)
         return self.fit(X).transform(X)
 
     def transform(self, X: Any) -> Any:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.data import Corpus, data_set, load_data_set
-from longtail.data.sets.catalogue import part_files
+from longtail.data import Corpus, data_set, load_data_set, part_files
 from longtail.errors import Unavailable
 from longtail.metrics import inverse_propensity, precision_at_k, propensity_constants, psp_at_k
 from longtail.text import RowScaling

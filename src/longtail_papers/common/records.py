@@ -11,8 +11,8 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from longtail.data.sets.cache import written_whole
 from longtail.errors import InvalidInput
+from longtail.files import whole_file
 from longtail.progress import stage
 
 Record = TypeVar("Record")
@@ -88,7 +88,7 @@ class Records(Generic[Record]):
     def _write(self) -> None:
         records = [{"settings": json.loads(key), "found": _parts(record)} for key, record in self._known.items()]
         text = json.dumps({"code": self._code, "records": records}, indent=1)
-        with written_whole(self.path) as file:
+        with whole_file(self.path, parents=True) as file:
             file.write(f"{text}\n".encode())
 
 

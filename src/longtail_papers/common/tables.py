@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from longtail.data.sets.cache import written_whole
 from longtail.errors import InvalidInput
+from longtail.files import whole_file
 from longtail.parallel import count_cores
 from longtail.pictures import Picture, can_draw, draw
 from longtail.version import __version__
@@ -134,7 +134,7 @@ class Results:
         """Add a section, or replace the one with the same title, and write everything to disk."""
         self._sections[section.title] = section
         for picture in section.pictures if can_draw() else ():
-            with written_whole(self._directory / picture.file_name) as file:
+            with whole_file(self._directory / picture.file_name, parents=True) as file:
                 draw(picture, file)
         self._flush()
 
@@ -150,7 +150,7 @@ class Results:
 
     def _flush(self) -> None:
         for ending, text in (("md", self._to_markdown()), ("json", self._to_json())):
-            with written_whole(self._directory / f"{self._name}.{ending}") as file:
+            with whole_file(self._directory / f"{self._name}.{ending}", parents=True) as file:
                 file.write(text.encode())
 
     def _to_markdown(self) -> str:

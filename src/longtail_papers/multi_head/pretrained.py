@@ -16,7 +16,7 @@ from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.data import Corpus, data_set, load_data_set
-from longtail.data.sets.cache import written_whole
+from longtail.files import whole_file
 from longtail.neural import Settings, predict_rows, train
 from longtail.neural.encoders import BagOfWords, Pretrained
 from longtail.neural.heads import OneHot
@@ -114,7 +114,7 @@ def _encoded(corpus: Corpus, folder: Path, directory: Path) -> Array:
         if len(kept) == corpus.n_rows:
             return kept
     features = Pretrained(folder, longest=_TOKENS).encode(corpus.texts)
-    with written_whole(path) as file:
+    with whole_file(path, parents=True) as file:
         np.save(file, features, allow_pickle=False)
     return features
 

@@ -17,8 +17,10 @@ from scipy import sparse
 
 from longtail.data.corpus import Corpus
 from longtail.data.formats.rows import corpus_from_file
-from longtail.data.streams import PathName, read_blocks, read_text_lines
+from longtail.data.streams import read_blocks, read_text_lines
 from longtail.errors import DataFormatError
+from longtail.files import PathName
+from longtail.validation import own
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _ATTRIBUTE = re.compile(
@@ -76,8 +78,8 @@ def read_arff(arff_path: PathName, xml_path: PathName | None = None) -> Corpus:
     columns = sparse.csc_array(matrix)
     return corpus_from_file(
         arff_path,
-        labels=sparse.csr_array(columns[:, label_columns]),
-        features=sparse.csr_array(columns[:, np.flatnonzero(is_feature)]),
+        labels=own(sparse.csr_array(columns[:, label_columns])),
+        features=own(sparse.csr_array(columns[:, np.flatnonzero(is_feature)])),
         label_names=label_names,
     )
 

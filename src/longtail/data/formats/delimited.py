@@ -16,8 +16,9 @@ import numpy as np
 
 from longtail.data.corpus import Corpus
 from longtail.data.formats.rows import RowCollector
-from longtail.data.streams import LINE_LIMIT, PathName, read_text_lines, writing
+from longtail.data.streams import LINE_LIMIT, read_text_lines
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName, writing
 
 _ID_COLUMN = "id"
 _BY_EXTENSION = {".tsv": "\t", ".tab": "\t"}

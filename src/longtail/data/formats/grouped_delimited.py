@@ -9,8 +9,9 @@ import numpy as np
 from longtail.data.corpus import encode_labels
 from longtail.data.formats.delimited import Column, doubt_separator, iter_delimited
 from longtail.data.grouped import GroupedCorpus, memberships
-from longtail.data.streams import LINE_LIMIT, PathName
+from longtail.data.streams import LINE_LIMIT
 from longtail.errors import DataFormatError
+from longtail.files import PathName
 
 
 def read_grouped_delimited(

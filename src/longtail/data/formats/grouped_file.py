@@ -19,8 +19,9 @@ from longtail.arrays import Array
 from longtail.data.corpus import Corpus
 from longtail.data.formats.label_names import LabelNames, resolve_label_names, write_label_names
 from longtail.data.grouped import GroupedCorpus
-from longtail.data.streams import PathName, read_lines, writing
+from longtail.data.streams import read_lines
 from longtail.errors import DataFormatError
+from longtail.files import PathName, writing
 from longtail.progress import task
 
 # A group may well have a million rows.

@@ -25,8 +25,9 @@ from longtail.data.formats.json_records import (
 )
 from longtail.data.formats.rows import GroupCollector
 from longtail.data.grouped import GroupedCorpus
-from longtail.data.streams import LINE_LIMIT, PathName, read_text_lines, source_name, writing
+from longtail.data.streams import LINE_LIMIT, read_text_lines, source_name
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName, writing
 
 LISTED_LIMIT = 2**20  # labels of a group, with repetitions
 

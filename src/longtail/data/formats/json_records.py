@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Literal, TypeVar
 
-from longtail.data.streams import PathName, read_text_lines, source_name
+from longtail.data.streams import read_text_lines, source_name
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName
 from longtail.printable import json_text
 
 ID_KEY = "id"

@@ -20,8 +20,9 @@ from longtail.data.formats.json_records import (
     text_of,
 )
 from longtail.data.formats.rows import RowCollector
-from longtail.data.streams import LINE_LIMIT, PathName, source_name, writing
+from longtail.data.streams import LINE_LIMIT, source_name
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName, writing
 
 
 class Record(NamedTuple):

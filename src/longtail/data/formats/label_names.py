@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from longtail.data.streams import PathName, read_names, writing
+from longtail.data.streams import read_names
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName, writing
 from longtail.memory import MemoryPlan
 
 _NAMES_FILE = "labels.txt"

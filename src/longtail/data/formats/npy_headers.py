@@ -10,8 +10,8 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from longtail.data.streams import PathName
 from longtail.errors import DataFormatError
+from longtail.files import PathName
 
 _LIMIT = 1000
 _LARGEST = np.iinfo(np.int64).max

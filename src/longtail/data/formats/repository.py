@@ -18,11 +18,13 @@ from longtail.data.corpus import Corpus
 from longtail.data.formats.grouped_file import looks_like_groups
 from longtail.data.formats.label_names import LabelNames, resolve_label_names, write_label_names
 from longtail.data.formats.rows import check_width
-from longtail.data.streams import PathName, read_blocks, writing
+from longtail.data.streams import read_blocks
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName, writing
 from longtail.native import kernels
 from longtail.parallel import split
 from longtail.progress import task
+from longtail.validation import own
 
 _HEADER = re.compile(rb"[ \t]*[0-9]{1,18}[ \t]+[0-9]{1,18}[ \t]+[0-9]{1,18}[ \t]*\r?")
 _SHOWN = 40
@@ -81,9 +83,9 @@ def read_repository(path: PathName, *, label_names: LabelNames = None, header: b
     indptr, indices, values, label_indptr, label_indices = arrays
     check_width(path, n_features)
     names = resolve_label_names(label_names, path, n_labels, at_least=not header)
-    features = sparse.csr_array((values, indices, indptr), shape=(rows, n_features))
+    features = own(sparse.csr_array((values, indices, indptr), shape=(rows, n_features)))
     ones = np.ones(len(label_indices), dtype=np.float32)
-    labels = sparse.csr_array((ones, label_indices, label_indptr), shape=(rows, len(names)))
+    labels = own(sparse.csr_array((ones, label_indices, label_indptr), shape=(rows, len(names))))
     return Corpus(labels=labels, label_names=names, features=features)
 
 

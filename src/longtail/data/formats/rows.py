@@ -11,9 +11,10 @@ from scipy import sparse
 
 from longtail.data.corpus import Corpus
 from longtail.data.grouped import GroupedCorpus, memberships
-from longtail.data.streams import PathName
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName
 from longtail.memory import MemoryPlan
+from longtail.validation import own
 
 
 class _LabelCollector:
@@ -52,7 +53,7 @@ class _LabelCollector:
             shape=(len(self._indptr) - 1, len(names)),
         )
         counts.sum_duplicates()
-        return counts, names
+        return own(counts), names
 
 
 class RowCollector(_LabelCollector):

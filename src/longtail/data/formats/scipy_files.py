@@ -20,10 +20,11 @@ from longtail.data.corpus import Corpus
 from longtail.data.formats.label_names import LabelNames, resolve_label_names, write_label_names
 from longtail.data.formats.npy_headers import read_header
 from longtail.data.formats.rows import check_width, corpus_from_file
-from longtail.data.streams import PathName, writing
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName, writing
 from longtail.memory import MemoryPlan
 from longtail.progress import task
+from longtail.validation import own
 
 _MEMBERS = ("format", "shape", "indptr", "indices", "data")
 # What the formats say of themselves: a short word and two numbers.
@@ -62,7 +63,7 @@ def read_scipy(features_path: PathName, labels_path: PathName, *, label_names: L
     return corpus_from_file(features_path, features=features, labels=labels, label_names=names)
 
 
-def read_matrix(path: PathName) -> sparse.csr_array[Any]:
+def read_matrix(path: PathName) -> Any:
     """Read one sparse matrix saved with `scipy.sparse.save_npz`; nothing in the file is executed."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -79,7 +80,7 @@ def read_matrix(path: PathName) -> sparse.csr_array[Any]:
     _check(path, arrays, major, minor)
     check_width(path, minor)
     build = sparse.csr_array if kind == "csr" else sparse.csc_array
-    return sparse.csr_array(build((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(rows, columns)))
+    return own(sparse.csr_array(build((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(rows, columns))))
 
 
 def _read_members(path: PathName, archive: zipfile.ZipFile) -> dict[str, Array]:

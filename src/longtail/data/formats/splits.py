@@ -9,8 +9,9 @@ import numpy as np
 
 from longtail.arrays import Array
 from longtail.data.corpus import Corpus
-from longtail.data.streams import PathName, read_lines
+from longtail.data.streams import read_lines
 from longtail.errors import DataFormatError, InvalidInput
+from longtail.files import PathName
 
 
 def read_splits(path: PathName) -> Array:

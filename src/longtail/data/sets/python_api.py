@@ -21,10 +21,10 @@ import numpy as np
 from scipy import sparse
 
 from longtail.data.corpus import Corpus, encode_labels
-from longtail.data.sets.cache import cache_directory, written_whole
 from longtail.data.sets.docstrings import parse_docstring
 from longtail.data.sets.public_api import PublicObject, public_objects
 from longtail.errors import InvalidInput, Unavailable
+from longtail.files import cache_directory, whole_file
 from longtail.progress import task
 
 FORMAT = 2
@@ -259,7 +259,7 @@ def _cached_documents() -> list[Document]:
     if documents is None:
         documents = build_documents()
         try:
-            with written_whole(path) as file:
+            with whole_file(path, parents=True) as file:
                 file.write(_serialized(documents))
         except OSError as error:
             warnings.warn(f"the corpus could not be kept at {path} ({error}); set LONGTAIL_CACHE", stacklevel=3)

@@ -1,0 +1,80 @@
+"""Writing files: each appears only when it is complete; and the folder for files that can be made again."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+from longtail.errors import InvalidInput, Unavailable, no_room, reason
+
+PathName = str | os.PathLike[str]
+
+
+@contextmanager
+def whole_file(path: PathName, *, parents: bool = False) -> Iterator[BinaryIO]:
+    """A binary file that takes its name when the block ends well, and vanishes if it does not.
+
+    Parameters
+    ----------
+    path : str or path-like
+        An existing file is replaced.
+    parents : bool
+        Whether to create missing folders.
+    """
+    target = Path(path)
+    if parents:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    try:
+        opened = open(temporary, "xb")  # noqa: SIM115 - closed below, apart from errors of opening
+    except OSError as error:
+        raise InvalidInput(f"cannot write {target}: {reason(error)}", path=target) from None
+    try:
+        with opened as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException as error:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        if isinstance(error, UnicodeEncodeError):
+            raise InvalidInput(f"cannot write {target}: a text or name holds half of a surrogate pair") from None
+        if isinstance(error, OSError) and no_room(error):
+            raise Unavailable(f"cannot write {target}: {reason(error)}", path=target) from None
+        raise
+
+
+@contextmanager
+def writing(path: PathName) -> Iterator[IO[bytes]]:
+    """Like `whole_file`, gzipped if the name ends in ``.gz``."""
+    with whole_file(path) as stream:
+        if Path(path).suffix != ".gz":
+            yield stream
+            return
+        # A fixed time and no name make equal content equal bytes.
+        with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0, compresslevel=6) as zipped:
+            yield cast(IO[bytes], zipped)
+
+
+def cache_directory() -> Path:
+    """The folder for files that can be built or downloaded again, which need not exist.
+
+    `$LONGTAIL_CACHE` if it is set, else the platform's folder for such files.
+    """
+    chosen = os.environ.get("LONGTAIL_CACHE")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        home = os.environ.get("LOCALAPPDATA")
+        return (Path(home) if home else Path.home() / "AppData" / "Local") / "longtail" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "longtail"
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "longtail"
