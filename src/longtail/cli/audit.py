@@ -60,7 +60,7 @@ def _read_ranks(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @click.option("--seed", type=SEED, default=0, show_default=True, help="For the sets to look at.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every set that no input gets.")
 @click.option("--picture", metavar="FILE.png", help="Also draw radii and, with --ranks, the share that no input gets.")
-@click.option("--keep", is_flag=True, help="Also write what was found into the card of MODEL.")
+@click.option("--card", "keep", is_flag=True, help="Also write what was found into the card of MODEL.")
 @reader_options
 @click.pass_obj
 def command(
@@ -97,7 +97,7 @@ def command(
     if weights is None and data is None:
         raise click.UsageError("give the DATA whose label sets to look at")
     if weights is not None and keep:
-        raise click.UsageError("--keep writes into the card of MODEL; bare weights have none")
+        raise click.UsageError("--card writes into the card of MODEL; bare weights have none")
     if picture is not None:
         check_picture(picture, data if weights is None else labels_file)
     options = ReaderOptions(**given)

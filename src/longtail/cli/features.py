@@ -67,24 +67,24 @@ class FeatureFlags:
 feature_options = add_options(FeatureFlags)
 
 
-def check_feature_options(given: dict[str, Any], corpus: Corpus | GroupedCorpus) -> None:
+def check_feature_options(arguments: dict[str, Any], corpus: Corpus | GroupedCorpus) -> None:
     """Refuse an option that would do nothing."""
-    _flags(given).check(corpus, given["data"])
+    _flags(arguments).check(corpus, arguments["data"])
 
 
 def make_features(
-    given: dict[str, Any], corpus: Corpus | GroupedCorpus, terminal: Terminal
+    arguments: dict[str, Any], corpus: Corpus | GroupedCorpus, terminal: Terminal
 ) -> tuple[TextFeatures | RowScaling, Any]:
     """Fitted features, and the feature matrix of the corpus."""
     from longtail.tagger import fit_features
 
     try:
-        return fit_features(_flags(given).options(), corpus)
+        return fit_features(_flags(arguments).options(), corpus)
     except InvalidInput as error:
         if "lower min_df" not in str(error):
             raise
         raise InvalidInput(f"{error}: say --min-df 1") from None
 
 
-def _flags(given: dict[str, Any]) -> FeatureFlags:
-    return FeatureFlags(**{each.name: given[each.name] for each in fields(FeatureFlags)})
+def _flags(arguments: dict[str, Any]) -> FeatureFlags:
+    return FeatureFlags(**{each.name: arguments[each.name] for each in fields(FeatureFlags)})

@@ -239,9 +239,9 @@ class Tagger(BaseEstimator, Persistent):
         ----------
         rows : sequence of str, or matrix of features
         k : int
-        allow, deny : names of labels that may, or may not, be given
+        allow, deny : names of the only labels to give, and of labels never to give
         **options
-            Those of the estimator, as ``weighting`` of `Ridge`; other learners have none.
+            Of the estimator, such as ``weighting`` of `Ridge`; other learners have none.
         """
         check_is_fitted(self, "features_")
         return self.estimator_.predict_topk(
@@ -254,26 +254,32 @@ class Tagger(BaseEstimator, Persistent):
         k: int = 5,
         allow: Iterable[str] | None = None,
         deny: Iterable[str] | None = None,
+        *,
+        threshold: float | None = None,
         **options: Any,
     ) -> list[list[Tag]]:
-        """The k best labels of each row by name, best first; the parameters are those of `predict_topk`."""
+        """The k best labels of each row by name, best first.
+
+        Labels with a score below `threshold` are left out; the other parameters are those of `predict_topk`.
+        """
         check_is_fitted(self, "features_")
         places = min(check_k(k), max(1, len(self.label_names_)))  # no row has more labels than there are
         labels, scores = self.predict_topk(rows, places, allow, deny, **options)
-        # Each name once: those of a loaded model are decoded when they are asked for.
+        least = -np.inf if threshold is None else threshold
+        # Each name once: a loaded model decodes names on demand.
         names = {label: self.label_names_[label] for label in set(labels.ravel().tolist()) if label >= 0}
         return [
-            [Tag(names[label], float(score)) for label, score in zip(*row, strict=True) if label >= 0]
+            [Tag(names[label], score) for label, score in zip(*row, strict=True) if label >= 0 and score >= least]
             for row in zip(labels.tolist(), scores.tolist(), strict=True)
         ]
 
     def explain(self, row: Any, label: str) -> TagExplanation:
-        """Which words of a text (or features of a row) gave `label` its score, exactly; for trees also the path."""
+        """The exact contribution of each word (or feature) to the score of a label; for trees also the path."""
         [found] = self.explain_each(row, [label])
         return found
 
     def explain_each(self, row: Any, labels: Iterable[str]) -> list[TagExplanation]:
-        """What `explain` says of each of several labels."""
+        """Explanations of several labels, as `explain` gives them."""
         check_is_fitted(self, "features_")
         x = self.features_.transform([row] if isinstance(row, str) else row)
         return [self._explain(x, label) for label in self._ids(labels) or []]
@@ -295,7 +301,7 @@ class Tagger(BaseEstimator, Persistent):
         )
 
     def _path_step(self, step: Step, after: Step | None, label: int) -> PathStep:
-        """A step by name: it leads to the node from which the step `after` it starts, in the end to the label."""
+        """A step by name: it leads to the node where the step `after` it starts, and at the end to the label."""
         if after is None or after.tree != step.tree:
             name, below = self.label_names_[label], np.array([label])
         else:
@@ -309,16 +315,16 @@ class Tagger(BaseEstimator, Persistent):
         )
 
     def most_frequent(self, labels: Array, limit: int) -> Array:
-        """Of some label ids those with most training rows, the most frequent first, ties in the order given."""
+        """Those of some label ids that have the most training rows, most frequent first, ties in the order given."""
         counts = self.label_counts_[labels]
         if 0 < limit < len(labels):
-            # Only what can be among the first is put in order.
+            # Sort only what can be among the first.
             enough = counts >= np.partition(counts, len(counts) - limit)[len(counts) - limit]
             labels, counts = labels[enough], counts[enough]
         return labels[np.argsort(-counts, kind="stable")[:limit]]
 
     def evaluate(self, corpus: Corpus, *, ks: tuple[int, ...] = (1, 3, 5), a: float = 0.55, b: float = 1.5) -> Report:
-        """Judge the rankings of a corpus; its labels that training never saw count as missed.
+        """Evaluate the rankings of a corpus; labels that training never saw count as missed.
 
         Parameters
         ----------
@@ -337,7 +343,7 @@ class Tagger(BaseEstimator, Persistent):
         )
 
     def align(self, corpus: Corpus) -> Aligned:
-        """The features of a corpus, and its labels in the order of the model's, those it does not know after them."""
+        """The features of a corpus, and its labels in the order of the model, with unknown labels at the end."""
         check_is_fitted(self, "features_")
         names = (*self.label_names_, *self.unknown_labels(corpus.label_names))
         return Aligned(
@@ -348,7 +354,7 @@ class Tagger(BaseEstimator, Persistent):
         )
 
     def unknown_labels(self, names: Iterable[str]) -> list[str]:
-        """Those of `names` that are no label of the model."""
+        """Those of `names` that are not labels of the model."""
         names = list(names)
         return [name for name, found in zip(names, self._find(names), strict=True) if found < 0]
 
@@ -361,11 +367,15 @@ class Tagger(BaseEstimator, Persistent):
         ids = self._find(names)
         if -1 in ids:
             missing = names[ids.index(-1)]
-            raise InvalidInput(f"the model has no label {missing!r}; it knows {len(self.label_names_)} labels")
+            raise InvalidInput(
+                f"the model has no label {missing!r}; it knows {len(self.label_names_)} labels",
+                code="unknown_label",
+                name=missing,
+            )
         return ids
 
     def _find(self, names: list[str]) -> list[int]:
-        """The ids of labels by name, -1 for what is none."""
+        """Ids of labels by name; -1 for unknown names."""
         if isinstance(self.label_names_, StringTable):
             return self.label_names_.find(names).tolist()
         if not hasattr(self, "_position"):
@@ -383,7 +393,7 @@ class Tagger(BaseEstimator, Persistent):
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        """Build the fitted tagger again, or raise `ModelFormatError`."""
+        """Rebuild the fitted tagger, or raise `ModelFormatError`."""
         estimator = put_learner_together(state.part("estimator"))
         model = cls(put_together(state.part("features", *FEATURES)), estimator)
         model.features_, model.estimator_ = model.features, model.estimator
@@ -391,7 +401,7 @@ class Tagger(BaseEstimator, Persistent):
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
         model.n_rows_ = state.size("n_rows", least=1, most=2**53)
         if (model.label_counts_ < 0).any():
-            raise ModelFormatError("Tagger: labels have fewer than 0 rows")
+            raise ModelFormatError("Tagger: a label count is negative")
         width = len(model.features_.idf_) if model.takes_texts else model.features_.n_features_in_
         if width != model.estimator_.n_features_in_:
             raise ModelFormatError(
