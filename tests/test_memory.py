@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from longtail.errors import InvalidInput, NotEnoughMemory
-from longtail.memory import MemoryPlan, available_memory, format_bytes, parse_bytes
+from longtail.memory import MemoryPlan, available_memory, current_limit, format_bytes, limit, parse_bytes
+from longtail.parallel import map_blocks
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,35 @@ def test_the_limit_comes_from_the_environment_or_the_machine(monkeypatch):
     assert available_memory() == 3 * 2**30
     monkeypatch.delenv("LONGTAIL_MEMORY")
     assert available_memory() > 2**20
+
+
+def test_a_limit_holds_inside_its_block_and_goes_before_the_environment(monkeypatch):
+    monkeypatch.setenv("LONGTAIL_MEMORY", "3G")
+    with limit("2K"):
+        assert available_memory() == 2048
+        with limit(None):
+            assert available_memory() == 2048
+        with limit(10):
+            assert available_memory() == 10
+        assert current_limit() == 2048
+    assert current_limit() is None
+    assert available_memory() == 3 * 2**30
+    with pytest.raises(NotEnoughMemory), limit("1K"):
+        MemoryPlan("the work", {"large": 2**21}).check()
+    assert available_memory() == 3 * 2**30
+
+
+def test_a_limit_holds_in_threads(monkeypatch):
+    monkeypatch.setenv("LONGTAIL_MEMORY", "3G")
+    with limit("5M"):
+        assert set(map_blocks(lambda block: available_memory(), range(8), n_jobs=4)) == {5 * 2**20}
+    assert set(map_blocks(lambda block: available_memory(), range(8), n_jobs=4)) == {3 * 2**30}
+
+
+@pytest.mark.parametrize("size", [0, -1, "much"])
+def test_a_limit_is_a_size(size):
+    with pytest.raises(InvalidInput), limit(size):
+        pass
 
 
 def test_a_plan_that_does_not_fit_says_what_needs_how_much_and_what_to_do(monkeypatch):

@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext
 from itertools import chain, islice
 from typing import Any, TypeVar
 
+from longtail import memory
 from longtail.errors import InvalidInput
 
 Block = TypeVar("Block")
@@ -161,9 +162,10 @@ def map_blocks(
             yield function(block)
         return
     stop = Stop()
+    limit = memory.current_limit()
 
     def run(block: Block) -> Result:
-        with stop.obeyed():
+        with stop.obeyed(), memory.limit(limit):
             check_stop()
             return function(block)
 

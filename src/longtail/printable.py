@@ -58,3 +58,12 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """A number of things in words; the plural has an s more unless given.
+
+    >>> counted(1, "row"), counted(2000, "row"), counted(0, "class", "classes")
+    ('1 row', '2,000 rows', '0 classes')
+    """
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"

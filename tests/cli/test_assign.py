@@ -152,10 +152,10 @@ def test_groups_without_rows_and_labels_without_groups_are_told(longtail: Callab
     )
     result = longtail("assign", "odd.jsonl")
     assert result.code == 0
-    assert "1 group has labels and no rows, group 6 ('p7') for one; these labels are left out" in result.err
+    assert "1 group has labels and no rows, for example group 6 ('p7'); these labels are dropped" in result.err
     assert records(result.out) == records(longtail("assign", "pages.jsonl").out)
     trained = longtail("train", "odd.jsonl", "--out", "model", "--strategy", "eagle")
-    assert "left out, being in no group that has rows: 1 label\n" in trained.err
+    assert "dropped 1 label of no group that has rows\n" in trained.err
     assert library.load("model").label_names_ == ("fruit", "travel", "weather")
 
 
@@ -303,7 +303,7 @@ def test_training_chooses_a_strategy_and_says_why(longtail: Callable) -> None:
     assert result.err.count("learner: ") == 1
     Path("more.jsonl").write_text(re.sub('"id": "p[0-9]", ', "", PAGES) * 4, encoding="utf-8")
     result = longtail("train", "more.jsonl", "--out", "other", "--alpha", "0.1")
-    assert "strategies are compared on only 4 groups; consider choosing one yourself" in result.err
+    assert "strategy: 4 groups are few to compare strategies by; consider choosing one" in result.err
     assert "labels of held-out groups explained: all " in result.err
     assert result.err.count("learner: ") == 1
 
@@ -334,8 +334,8 @@ def test_training_takes_groups_from_standard_input_when_told(longtail: Callable)
     ("arguments", "error"),
     [
         (
-            ["pages.jsonl", "--validate", "0.2"],
-            "--validate and --no-refit need labels of rows, and here only ",
+            ["pages.jsonl", "--holdout", "0.2"],
+            "--holdout and --no-refit need the labels of rows, and DATA has only ",
         ),
         (["notes.jsonl", "--strategy", "eagle"], "--strategy is for labels of groups; notes.jsonl has labels of rows"),
         (
@@ -344,7 +344,7 @@ def test_training_takes_groups_from_standard_input_when_told(longtail: Callable)
         ),
         (["absent.jsonl", "--rule", "argmax"], "there is no file absent.jsonl"),
         (["pages.jsonl", "--no-normalize"], "--no-normalize is for features; pages.jsonl holds texts"),
-        (["empty.jsonl"], "empty.jsonl holds nothing to learn from: 2 groups, none of them with rows and labels"),
+        (["empty.jsonl"], "empty.jsonl: no group has both rows and labels, so there is nothing to learn"),
     ],
 )
 def test_training_refuses_what_makes_no_sense(longtail: Callable, arguments: list[str], error: str) -> None:
@@ -368,7 +368,8 @@ def test_rows_in_no_group_and_labels_in_none_do_no_harm() -> None:
     )
     tagger = library.Tagger(estimator=library.Ridge()).fit_groups(corpus, "eagle")
     assert tagger.n_rows_ == 2
-    assert tagger.label_counts_.tolist() == [2, 0]
+    assert tagger.label_counts_.tolist() == [2]
+    assert tagger.label_names_ == ("x",)
 
 
 @pytest.mark.parametrize("command", [("assign", "pages.jsonl"), ("predict", "model", "pages.jsonl")])

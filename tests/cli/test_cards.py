@@ -35,7 +35,7 @@ def test_a_card_names_no_folder(longtail: Callable) -> None:
 
 
 def test_validation_is_part_of_the_card(longtail: Callable) -> None:
-    arguments = ["train", "notes.jsonl", "--validate", "0.34", "--min-df", "1", "--out"]
+    arguments = ["train", "notes.jsonl", "--holdout", "0.34", "--min-df", "1", "--out"]
     assert longtail(*arguments, "model").code == 0
     assert longtail(*arguments, "part", "--no-refit").code == 0
     whole, part = read_card("model"), read_card("part")
@@ -59,8 +59,8 @@ def test_groups_have_a_card_too(longtail: Callable) -> None:
 def test_what_was_measured_is_kept_where_asked(longtail: Callable, model: str) -> None:
     report = json.loads(longtail("evaluate", model, "notes.jsonl", "--json").out)
     assert "metrics" not in read_card(model)
-    kept = longtail("evaluate", model, "notes.jsonl", "--keep")
-    assert kept.err.endswith("\nwrote what was measured into the card of model\n")
+    kept = longtail("evaluate", model, "notes.jsonl", "--card")
+    assert kept.err.endswith("\nwrote the metrics into the card of model\n")
     found = read_card(model)["metrics"]
     assert (found["data"], found["rows"], found["labels"]) == ("notes.jsonl", 6, 3)
     assert found["metrics"] == report["metrics"]
@@ -89,7 +89,7 @@ def test_a_card_that_cannot_be_written_loses_no_model(longtail: Callable, monkey
     assert result.code == 0
     assert "No space left on device; the model itself is saved\n" in result.err
     assert longtail("predict", "model", "--text", "red apples").code == 0
-    assert longtail("evaluate", "model", "notes.jsonl", "--keep").code == 1
+    assert longtail("evaluate", "model", "notes.jsonl", "--card").code == 1
 
 
 @pytest.mark.parametrize("command", ["evaluate", "audit"])
@@ -104,7 +104,7 @@ def test_what_was_measured_is_not_written_on_a_model_that_came_meanwhile(
 
     for module in (audit, measuring):
         monkeypatch.setattr(module, "read", retrain_and_read)
-    result = longtail(command, model, "notes.jsonl", "--card" if command == "audit" else "--keep")
+    result = longtail(command, model, "notes.jsonl", "--card")
     assert result.code == 1
     assert "another model was saved there meanwhile" in result.err
     assert "learnt from" not in result.err  # the card of the other model says nothing of the one that was measured
@@ -126,7 +126,7 @@ def test_the_card_of_a_training_never_lands_on_the_model_of_another(
 
 
 def test_info_shows_the_card(longtail: Callable, model: str, check_golden: Callable) -> None:
-    assert longtail("evaluate", model, "notes.jsonl", "--keep").code == 0
+    assert longtail("evaluate", model, "notes.jsonl", "--card").code == 0
     assert longtail("audit", model, "notes.jsonl", "--card").code == 0
     check_golden("info-card", longtail("info", model).out)
     assert json.loads(longtail("info", model, "--json").out)["card"] == read_card(model)

@@ -51,7 +51,7 @@ def forged(data: str, longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> li
         "\n".join(json.dumps({"text": text, "labels": labels}) for text, labels in ROWS * 3), encoding="utf-8"
     )
     for name, *options in (
-        ("ridge", data, "--alpha", "1", "--validate", "0.3"),
+        ("ridge", data, "--alpha", "1", "--holdout", "0.3"),
         ("one-vs-rest", data, "--learner", "one-vs-rest"),
         ("tree", data, *TREE, "--trees", "2"),
         ("taxonomy", "plain.jsonl", *TREE, "--taxonomy", "taxonomy.tsv"),
@@ -97,11 +97,11 @@ def test_no_command_prints_what_a_model_or_a_data_file_steers_with(
         assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", page.out)
         for arguments in (
             ("tree", model),
-            ("tree", model, "--format", "json"),
+            ("tree", model, "--output", "json"),
             ("audit", model, data),
             ("audit", model, data, "--json"),
             ("audit", model, "plain.jsonl"),
-            ("evaluate", model, data, "--keep"),
+            ("evaluate", model, data, "--card"),
             ("audit", model, data, "--card"),
             ("explain", model, "--text", "apples", "--label", evil("fruit")),
             ("explain", model, "--text", "apples", "--label", evil("none")),
@@ -115,7 +115,7 @@ def test_json_is_equal_once_it_is_read(longtail: Callable, forged: list[str], da
     first = json.loads(longtail("predict", "ridge", data).out.splitlines()[0])
     assert first["id"] == evil("0")
     assert {label["label"] for label in first["labels"]} == {evil("fruit"), evil("red")}
-    nodes = json.loads(longtail("tree", "tree", "--format", "json").out)["nodes"]
+    nodes = json.loads(longtail("tree", "tree", "--output", "json").out)["nodes"]
     assert {label for node in nodes for label in node["labels"]} == {evil("fruit"), evil("red")}
 
 
@@ -200,7 +200,7 @@ def test_nothing_from_a_file_steers_a_real_terminal(forged: list[str], data: str
     for arguments in (
         ("predict", "ridge", named),
         ("info", "ridge", "--arrays"),
-        ("tree", "taxonomy", "--format", "tsv"),
+        ("tree", "taxonomy", "--output", "tsv"),
         ("train", named, "--out", "another", *SMALL),
     ):
         seen = on_a_terminal(*arguments)

@@ -65,7 +65,7 @@ def test_an_option_for_any_number_shows_no_range(longtail: Callable, check_golde
     "arguments",
     [
         ["audit", "model", "notes.jsonl", "--threshold"],
-        ["predict", "model", "notes.jsonl", "--min-score"],
+        ["predict", "model", "notes.jsonl", "--threshold"],
         ["serve", "model", "--max-seconds"],
         ["serve", "model", "--max-header-seconds"],
     ],
@@ -349,7 +349,7 @@ def test_a_model_is_saved_although_nothing_can_be_told(monkeypatch: pytest.Monke
     with FULL.open("w", encoding="utf-8") as full, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", full)
         patch.setattr(sys, "stderr", full)
-        assert program.run(["train", "notes.jsonl", "--out", "m", "--validate", "0.3"]) == 0
+        assert program.run(["train", "notes.jsonl", "--out", "m", "--holdout", "0.3"]) == 0
     assert inspect_model("m")["n_labels"] == 3
 
 
@@ -359,7 +359,7 @@ def test_a_model_is_saved_although_its_reader_goes_away(stderr: int) -> None:
     read, write = os.pipe()
     os.close(read)
     training = subprocess.run(
-        [*PROGRAM, "train", "notes.jsonl", "--out", "m", "--validate", "0.3"], stdout=write, stderr=stderr, timeout=120
+        [*PROGRAM, "train", "notes.jsonl", "--out", "m", "--holdout", "0.3"], stdout=write, stderr=stderr, timeout=120
     )
     os.close(write)
     assert training.returncode == 0

@@ -70,19 +70,19 @@ def test_features_are_brought_to_unit_length_unless_told(longtail: Callable) -> 
     assert library.load("raw").features_.get_params() == {"log": True, "unit": False}
 
 
-def test_validation_holds_out_rows_and_then_learns_from_all(longtail: Callable, check_golden: Callable) -> None:
-    result = longtail("train", "notes.jsonl", "--out", "model", "--validate", "0.34", "--alpha", "1", "--min-df", "1")
+def test_rows_are_held_out_and_then_learned_from(longtail: Callable, check_golden: Callable) -> None:
+    result = longtail("train", "notes.jsonl", "--out", "model", "--holdout", "0.34", "--alpha", "1", "--min-df", "1")
     assert result.code == 0
-    check_golden("train-validate", result.err + result.out)
+    check_golden("train-holdout", result.err + result.out)
     assert library.load("model").n_rows_ == 6
-    partial = longtail("train", "notes.jsonl", "--out", "part", "--validate", "0.34", "--no-refit", "--min-df", "1")
+    partial = longtail("train", "notes.jsonl", "--out", "part", "--holdout", "0.34", "--no-refit", "--min-df", "1")
     assert partial.code == 0
     assert library.load("part").n_rows_ == 4
 
 
 def test_the_split_depends_on_the_seed_alone(longtail: Callable) -> None:
     def report(seed: str) -> str:
-        arguments = ["--validate", "0.5", "--no-refit", "--force", "--min-df", "1", "--seed", seed]
+        arguments = ["--holdout", "0.5", "--no-refit", "--force", "--min-df", "1", "--seed", seed]
         return longtail("--quiet", "train", "notes.jsonl", "--out", "model", *arguments).out
 
     assert report("1") == report("1")
@@ -92,7 +92,7 @@ def test_the_split_depends_on_the_seed_alone(longtail: Callable) -> None:
 def test_labels_without_rows_are_left_out(longtail: Callable) -> None:
     Path("sparse.txt").write_text("2 2 4\n0 0:1\n2 1:1\n", encoding="utf-8")
     result = longtail("train", "sparse.txt", "--out", "model")
-    assert "left out, having no row to learn from: 2 labels\n" in result.err
+    assert "dropped 2 labels without rows\n" in result.err
     assert library.load("model").label_names_ == ("0", "2")
 
 
@@ -100,23 +100,23 @@ def test_labels_without_rows_are_left_out(longtail: Callable) -> None:
     ("arguments", "reason"),
     [
         ([], "learner: ridge, as 3 labels x 6 rows are few; alpha chosen by leave-one-out"),
-        (["--learner", "ridge"], "learner: ridge, as asked for; alpha chosen by leave-one-out"),
+        (["--learner", "ridge"], "learner: ridge, as requested; alpha chosen by leave-one-out"),
         (["--alpha", "2"], "learner: ridge with alpha=2, as given"),
         (
             ["--solver", "cg"],
-            "learner: ridge, as solver is given; alpha=1, as solver=cg and the choice by leave-one-out exclude each ",
+            "learner: ridge, as solver is given; alpha=1, as leave-one-out does not support solver=cg",
         ),
         (
             ["--weighting", "loss"],
-            "learner: ridge, as 3 labels x 6 rows are few; alpha=1, as weighting=loss and the choice by leave-one-out ",
+            "learner: ridge, as 3 labels x 6 rows are few; alpha=1, as leave-one-out does not support weighting=loss",
         ),
         (
             ["--memory", "4K"],
-            "learner: ridge, as 3 labels x 6 rows are few; alpha=1, as choosing it by leave-one-out would take ",
+            "learner: ridge, as 3 labels x 6 rows are few; alpha=1, as leave-one-out would take ",
         ),
         (["--trees", "2"], "learner: label tree with negatives=beam, as n_trees is given"),
         (["--negatives", "siblings"], "learner: label tree, as negatives is given"),
-        (["--learner", "tree"], "learner: label tree with negatives=beam, as asked for"),
+        (["--learner", "tree"], "learner: label tree with negatives=beam, as requested"),
         (["--C", "2"], "learner: one-vs-rest, as 3 labels x 6 rows take it about 1 s"),
     ],
 )
@@ -148,11 +148,10 @@ def test_options_of_the_tree_reach_it(longtail: Callable) -> None:
         ("--learner ridge --trees 3", "--trees is for tree; it does not go with --learner ridge"),
         ("--learner one-vs-rest --beam 3", "--beam is for tree; it does not go with --learner one-vs-rest"),
         ("--learner tree --alpha 1", "--alpha is for ridge; it does not go with --learner tree"),
-        ("--C 1 --keep 0.5", "--keep is for ridge; it does not go with --C"),
-        ("--learner ridge --prune 0", "--prune is for tree and one-vs-rest; it does not go with --learner ridge"),
+        ("--C 1 --density 0.5", "--density is for ridge; it does not go with --C"),
         ("--trees 2 --weighting target", "--weighting target is for ridge; it does not go with --trees"),
         ("--alpha 1 --weighting score", "--weighting score is for tree and one-vs-rest; it does not go with --alpha"),
-        ("--missing root", "--missing only has a meaning with --taxonomy"),
+        ("--missing root", "--missing needs --taxonomy"),
     ],
 )
 def test_options_of_another_learner_are_refused_before_anything_is_read(
@@ -166,7 +165,7 @@ def test_a_network_is_trained_saved_and_read_like_any_model(longtail: Callable) 
     arguments = ["--learner", "network", "--width", "16", "--epochs", "60", "--batch-size", "2", "--head", "one-hot"]
     trained = longtail("train", "notes.jsonl", "--out", "model", "--min-df", "1", "--learning-rate", "0.02", *arguments)
     assert trained.code == 0, trained.err
-    assert "learning with a network: one-hot head, width 16, 60 epochs" in trained.err
+    assert "learner: network with one-hot head, width 16, 60 epochs" in trained.err
     assert "weights, loss from" in trained.err + trained.out
     predicted = longtail("predict", "model", "-", "-k", "1", stdin=b'{"text": "clear blue sky"}\n')
     assert '"weather"' in predicted.out
@@ -178,10 +177,13 @@ def test_a_network_is_trained_saved_and_read_like_any_model(longtail: Callable) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--epochs", "3"], "--epochs is for --learner network"),
-        (["--learner", "tree", "--head", "dft"], "--head is for --learner network"),
-        (["--learner", "network", "--alpha", "1"], "--alpha does not go with --learner network"),
-        (["--learner", "network", "--weighting", "score"], "--weighting score does not go with --learner network"),
+        (["--epochs", "3"], "--epochs is for network; it does not go with --learner auto"),
+        (["--learner", "tree", "--head", "dft"], "--head is for network; it does not go with --learner tree"),
+        (["--learner", "network", "--alpha", "1"], "--alpha is for ridge; it does not go with --learner network"),
+        (
+            ["--learner", "network", "--weighting", "score"],
+            "--weighting score is for tree and one-vs-rest; it ",
+        ),
     ],
 )
 def test_options_of_networks_are_theirs(longtail: Callable, arguments: list[str], message: str) -> None:
@@ -208,7 +210,7 @@ def test_a_taxonomy_is_the_tree(longtail: Callable) -> None:
     )
     result = longtail("train", "notes.jsonl", "--out", "model", "--taxonomy", "taxonomy.tsv", "--missing", "root")
     assert result.code == 0, result.err
-    assert "taxonomy.tsv: classes 1, labels 3" in result.err.splitlines()
+    assert "taxonomy.tsv: 1 class, 3 labels" in result.err.splitlines()
     assert "learner: label tree with negatives=beam, as hierarchy is given" in result.err.splitlines()
     assert library.load("model").estimator_.hierarchies_[0].node_names == ("things",)
 
@@ -217,7 +219,7 @@ def test_a_taxonomy_is_the_tree(longtail: Callable) -> None:
     ("content", "error"),
     [
         ("\n", "taxonomy.tsv is empty; write lines of child, tab, parent"),
-        ("cat\tanimals\n", "taxonomy.tsv has none of the labels of notes.jsonl; there is nothing to learn"),
+        ("cat\tanimals\n", "taxonomy.tsv has none of the labels of the corpus; there is nothing to learn"),
     ],
 )
 def test_a_taxonomy_without_any_label_is_refused(longtail: Callable, content: str, error: str) -> None:
@@ -236,7 +238,7 @@ def test_a_column_may_be_named_like_a_number(longtail: Callable) -> None:
 def test_classes_that_are_too_wide_are_divided(longtail: Callable) -> None:
     Path("taxonomy.tsv").write_text("fruit\tthings\nred\tthings\nweather\tthings\n", encoding="utf-8")
     result = longtail("train", "notes.jsonl", "--out", "model", "--taxonomy", "taxonomy.tsv", "--leaf-size", "2")
-    assert "1 of the classes have more than 2 members, which are put into learned groups" in result.err.splitlines()
+    assert "1 class with more than 2 members: split into learned groups" in result.err.splitlines()
     assert library.load("model").estimator_.hierarchies_[0].node_names == ("things", "things / 1")
 
 
@@ -248,7 +250,7 @@ def test_wide_classes_branch_as_the_help_says(longtail: Callable, monkeypatch: p
         asked.update(options)
         return hierarchy
 
-    monkeypatch.setattr("longtail.labels.split_wide", split)
+    monkeypatch.setattr("longtail.tagger.learners.split_wide", split)
     Path("taxonomy.tsv").write_text("fruit\tthings\nred\tthings\nweather\tthings\n", encoding="utf-8")
     arguments = ["train", "notes.jsonl", "--out", "model", "--taxonomy", "taxonomy.tsv", "--leaf-size", "2"]
     assert longtail(*arguments).code == 0
@@ -266,7 +268,7 @@ def test_weights_are_dropped_where_all_would_take_much_memory(longtail: Callable
     result = longtail("train", "wide.txt", "--out", "model", "--memory", "186K")
     assert result.code == 0, result.err
     assert (
-        "keeping the 33 largest weights of each label, as all 400 x 30 would take 46.9 KiB of 186.0 KiB"
+        "keeping the 33 largest weights of each label: all 400 x 30 would take 46.9 KiB of 186.0 KiB"
         in result.err.splitlines()
     )
     coefficients = library.load("model").estimator_.coef_
@@ -298,9 +300,9 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
     [
         (None, ["absent.jsonl"], "there is no file absent.jsonl"),
         (None, ["."], ". is a folder; give a file of it"),
-        (b"", ["bad.jsonl"], "bad.jsonl has no rows; there is nothing to learn from"),
-        (b"\n \n", ["bad.jsonl", "--validate", "0.5"], "bad.jsonl has no rows; there is nothing to learn from"),
-        (b"text,labels\n", ["bad.csv"], "bad.csv has no rows; there is nothing to learn from"),
+        (b"", ["bad.jsonl"], "bad.jsonl: there are no rows to learn from"),
+        (b"\n \n", ["bad.jsonl", "--holdout", "0.5"], "bad.jsonl: there are no rows to learn from"),
+        (b"text,labels\n", ["bad.csv"], "bad.csv: there are no rows to learn from"),
         (b"", ["bad.csv"], "bad.csv:1: the file is empty"),
         (b"", ["bad.txt"], "bad.txt:1: "),
         (b"", ["bad.arff"], "bad.arff:"),
@@ -319,7 +321,11 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
             "bad.csv:1: no column 7: there are 2, numbered from 0: 'text', 'labels'\n",
         ),
         (b'{"text": "a"}', ["bad.jsonl"], "bad.jsonl:1: no key 'labels'; the keys are 'text'; name the key"),
-        (b'{"text": "a", "labels": []}', ["bad.jsonl"], "bad.jsonl: of 1 row to learn from, none has a label"),
+        (
+            b'{"text": "a", "labels": []}',
+            ["bad.jsonl"],
+            "bad.jsonl: no row has a label, so there is not",
+        ),
         (b'{"text"', ["bad.jsonl"], "bad.jsonl:1: not JSON: Expecting ':' delimiter at character 8"),
         (
             b'\n{"text": "caf\xe9", "labels": []}',
@@ -352,8 +358,8 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         ),
         (b"1 1 1\n0 0:1\n", ["bad.txt", "--ngrams", "2"], "--ngrams is for texts; bad.txt holds features"),
         (None, ["notes.jsonl", "--log"], "--log is for features; notes.jsonl holds texts"),
-        (None, ["notes.jsonl", "--no-refit"], "--no-refit only has a meaning with --validate"),
-        (None, ["notes.jsonl", "--validate", "0.01"], "--validate 0.01 of 6 rows leaves no row for one of the parts"),
+        (None, ["notes.jsonl", "--no-refit"], "--no-refit needs --holdout"),
+        (None, ["notes.jsonl", "--holdout", "0.01"], "holding out 0.01 of 6 rows leaves one part empty"),
         (None, ["notes.jsonl", "--memory", "much"], "'much' is not a size; write a number with K, M, G or T, as in 4G"),
         (None, ["notes.jsonl", "--memory", "100"], "ridge with solver="),
         (
@@ -363,8 +369,8 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         ),
         (
             None,
-            ["notes.jsonl", "--keep", "0.5", "--threshold", "1"],
-            "density and prune exclude each other",
+            ["notes.jsonl", "--density", "0.5", "--prune", "0.5"],
+            "give at most one of keep, top_features_per_label",
         ),
         (
             None,
@@ -391,7 +397,7 @@ def test_a_folder_of_something_else_is_refused_before_the_work(longtail: Callabl
     Path("folder/letter.txt").write_text("dear", encoding="utf-8")
     for out in ("folder", "notes.jsonl"):
         result = longtail("train", "absent.jsonl", "--out", out, "--force")
-        assert result.err == f"error: {out} is there and is not a model; give the model a directory of its own\n"
+        assert result.err == f"error: {out} exists and is not a model; choose a directory for the model alone\n"
     assert [path.name for path in Path("folder").iterdir()] == ["letter.txt"]
 
 
@@ -407,7 +413,7 @@ def test_a_named_data_set_means_its_training_part(longtail: Callable, monkeypatc
 
 
 def test_a_share_that_is_no_number_is_refused(longtail: Callable) -> None:
-    result = longtail("train", "notes.jsonl", "--out", "m", "--validate", "nan")
+    result = longtail("train", "notes.jsonl", "--out", "m", "--holdout", "nan")
     assert result.code == 2
     assert "nan is not a finite number" in result.err
 

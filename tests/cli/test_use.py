@@ -85,7 +85,7 @@ def test_a_feature_model_takes_feature_files(longtail: Callable, feature_model: 
     explained = lines(
         longtail("explain", feature_model, "--data", "rows.txt", "--row", "4", "--label", "1", "--json").out
     )
-    assert {reason["word"] for reason in explained[0]["contributions"]} == {"1", "2"}
+    assert {reason["feature"] for reason in explained[0]["reasons"]} == {"1", "2"}
 
 
 def test_predictions_in_a_file(longtail: Callable, model: str) -> None:
@@ -188,7 +188,7 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
         ),
         (["explain", "model", "--data", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to explain\n"),
         (["predict", "model", "no/notes.jsonl"], "there is no file no/notes.jsonl, as there is no folder "),
-        (["explain", "model", "--text", "xyzzy"], "there is nothing to explain: the model knows no word of the row, "),
+        (["explain", "model", "--text", "xyzzy"], "nothing to explain: no label has a score, because "),
         (["explain", "feature-model", "--text", "a"], "the model takes features, not texts; give --data and --row"),
         (["explain", "model", "--data", "notes.jsonl", "--row", "7"], "--row is 7; notes.jsonl has 6 rows"),
         (["evaluate", "model", "rows.txt"], "the model takes texts; the corpus has only features"),
@@ -232,7 +232,7 @@ def test_standard_input_without_rows_gets_no_tags_and_a_word(longtail: Callable,
 def test_a_file_that_names_no_label_is_an_error(longtail: Callable, model: str) -> None:
     Path("some").write_text("\n\n", encoding="utf-8")
     told = longtail("predict", model, "--text", "rain", "--allow", "some").err
-    assert told == "error: some names no label; write one on each line\n"
+    assert told == "error: some lists no label; write one on each line\n"
     Path("some").write_text("fruit\nfruit\n", encoding="utf-8")
     assert longtail("predict", model, "--text", "rain", "--allow", "some").code == 0
     Path("none").touch()
@@ -349,7 +349,7 @@ def test_explanations_add_up(longtail: Callable, model: str, check_golden: Calla
         "explain", longtail("explain", model, "--text", "green pears in the rain", "-k", "2", "--words", "3").out
     )
     for found in lines(longtail("explain", model, "--text", "green pears in the rain", "--json").out):
-        total = sum(reason["adds"] for reason in found["contributions"]) + found["intercept"]
+        total = sum(reason["contribution"] for reason in found["reasons"]) + found["intercept"]
         assert found["score"] == found["margin"] == pytest.approx(total, abs=1e-6)
 
 
@@ -362,7 +362,7 @@ def test_a_tree_shows_the_path_to_a_label(longtail: Callable, tree_model: str, c
     arguments = ["explain", tree_model, "--text", "green pears in the rain", "--label", "fruit"]
     check_golden("explain-tree", longtail(*arguments, "--words", "3").out)
     [found] = lines(longtail(*arguments, "--json").out)
-    assert sum(reason["adds"] for reason in found["contributions"]) + found["intercept"] == pytest.approx(
+    assert sum(reason["contribution"] for reason in found["reasons"]) + found["intercept"] == pytest.approx(
         found["margin"]
     )
     in_python = library.load(tree_model).explain("green pears in the rain", "fruit").steps
@@ -371,7 +371,7 @@ def test_a_tree_shows_the_path_to_a_label(longtail: Callable, tree_model: str, c
     by_tree: dict[int, float] = {}
     for step in found["steps"]:
         by_tree[step["tree"]] = by_tree.get(step["tree"], 1.0) * step["probability"]
-        adds = sum(reason["adds"] for reason in step["contributions"])
+        adds = sum(reason["contribution"] for reason in step["reasons"])
         assert adds + step["intercept"] == pytest.approx(step["margin"])
     assert sum(by_tree.values()) / len(by_tree) == pytest.approx(found["score"], abs=1e-6)
 
@@ -396,13 +396,13 @@ def test_what_a_tree_says_about_itself(longtail: Callable, tree_model: str, chec
 def test_the_tree_of_labels(longtail: Callable, tree_model: str, check_golden: Callable) -> None:
     check_golden("tree", longtail("tree", tree_model).out)
     assert longtail("tree", tree_model, "--depth", "1").out == "node 0: 3 labels\n"
-    nodes = json.loads(longtail("tree", tree_model, "--format", "json", "--number", "2").out)["nodes"]
+    nodes = json.loads(longtail("tree", tree_model, "--output", "json", "--number", "2").out)["nodes"]
     assert sorted(name for node in nodes for name in node["labels"]) == ["fruit", "red", "weather"]
 
 
 def test_a_learned_tree_can_be_trained_on_again(longtail: Callable, tree_model: str) -> None:
-    printed = longtail("tree", tree_model, "--format", "tsv").out
-    result = longtail("tree", tree_model, "--format", "tsv", "--out", "tree.tsv")
+    printed = longtail("tree", tree_model, "--output", "tsv").out
+    result = longtail("tree", tree_model, "--output", "tsv", "--out", "tree.tsv")
     assert (result.code, result.out) == (0, "")
     assert Path("tree.tsv").read_text(encoding="utf-8") == printed
     assert longtail("train", "notes.jsonl", "--out", "again", "--taxonomy", "tree.tsv", "--min-df", "1").code == 0
@@ -416,11 +416,11 @@ def test_a_learned_tree_can_be_trained_on_again(longtail: Callable, tree_model: 
     [
         (["tree", "model"], 1, "error: model holds a Ridge, which has no tree; train with --learner tree"),
         (["tree", "tree-model", "--number", "3"], 1, "error: --number is 3; tree-model has 2 trees"),
-        (["tree", "tree-model", "--format", "json", "--depth", "1"], 2, "Error: --depth is for --format text"),
+        (["tree", "tree-model", "--output", "json", "--depth", "1"], 2, "Error: --depth is for --output text"),
         (
             ["predict", "tree-model", "--text", "rain", "--weighting", "target"],
             1,
-            "error: tree-model holds a LabelTree, whose weighting is set when it is trained (train --weighting); "
+            "error: tree-model holds a LabelTree, whose weighting is set in training (train --weighting); "
             "only ridge models take --weighting here",
         ),
     ],
@@ -435,7 +435,7 @@ def test_what_a_model_cannot_do(
 def test_a_lowest_score(longtail: Callable, tree_model: str) -> None:
     [row] = lines(longtail("predict", tree_model, "--text", "green pears", "-k", "3").out)
     lowest = row["labels"][1]["score"] + 1e-5
-    [fewer] = lines(longtail("predict", tree_model, "--text", "green pears", "--min-score", str(lowest)).out)
+    [fewer] = lines(longtail("predict", tree_model, "--text", "green pears", "--threshold", str(lowest)).out)
     assert fewer["labels"] == row["labels"][:1]
 
 
@@ -496,7 +496,7 @@ def test_a_model_of_groups_is_measured_on_rows_and_how_is_told(longtail: Callabl
 
 
 def test_few_texts_are_told_how_to_keep_their_words(longtail: Callable) -> None:
-    assert "--min-df 1 keeps them" in longtail("train", "notes.jsonl", "--out", "model", "--alpha", "1").err
+    assert "set min_df to 1 to keep them" in longtail("train", "notes.jsonl", "--out", "model", "--alpha", "1").err
     told = longtail("train", "notes.jsonl", "--out", "model", "--force", "--alpha", "1", "--min-df", "1").err
     assert "keeps them" not in told
     Path("words.jsonl").write_text(

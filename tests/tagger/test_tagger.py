@@ -218,7 +218,7 @@ def test_labels_given_as_a_text_are_not_taken_letter_by_letter():
 
 
 def test_nothing_to_learn_from_is_an_error():
-    with pytest.raises(InvalidInput, match="nothing to learn from"):
+    with pytest.raises(InvalidInput, match="no rows to learn from"):
         Tagger().fit([], [])
     with pytest.raises(InvalidInput, match="2 texts for 1"):
         Tagger().fit(["a", "b"], [["x"]])
@@ -324,7 +324,7 @@ def test_an_estimator_that_cannot_rank_labels_is_refused_before_it_learns():
 
     grouped = GroupedCorpus.from_lists([TEXTS[:3], TEXTS[3:]], [["fruit"], ["weather"]])
     for fit in (lambda tagger: tagger.fit(TEXTS, LABELS), lambda tagger: tagger.fit_groups(grouped)):
-        with pytest.raises(InvalidInput, match="the estimator is a Forest, which is no longtail"):
+        with pytest.raises(InvalidInput, match="the estimator is a Forest, not a longtail"):
             fit(Tagger(TextFeatures(min_df=1), Forest()))
         with pytest.raises(InvalidInput, match="which learns from groups"):
             fit(Tagger(TextFeatures(min_df=1), AggregatedClassifier()))
@@ -385,7 +385,7 @@ def test_weights_that_are_no_numbers_give_finite_scores_or_an_error_that_says_so
 
 
 def test_a_learner_in_the_place_of_features_is_named():
-    with pytest.raises(InvalidInput, match=r"features is a Ridge, which learns; write Tagger\(estimator=Ridge"):
+    with pytest.raises(InvalidInput, match=r"features is a Ridge, a learner; write Tagger\(estimator=Ridge"):
         Tagger(Ridge()).fit(TEXTS, LABELS)
 
 

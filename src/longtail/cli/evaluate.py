@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from longtail.cli.cards import learnt_from, metrics_section, source
-from longtail.cli.inputs import load_tagger, reader_options, takes_columns
-from longtail.cli.measuring import measuring_options, read_measured
+from longtail.cli.inputs import ReaderOptions, load_tagger, takes_columns
+from longtail.cli.measuring import MeasuringOptions, read_measured
+from longtail.cli.options import takes
 from longtail.cli.outputs import check_picture
 from longtail.cli.terminal import Terminal
 
@@ -16,25 +15,24 @@ from longtail.cli.terminal import Terminal
 @click.command()
 @click.argument("model")
 @click.argument("data")
-@measuring_options
+@takes(measuring=MeasuringOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--picture", metavar="FILE.png", help="Also draw the report.")
-@click.option("--keep", is_flag=True, help="Also write what was measured into the card of MODEL.")
-@reader_options
+@click.option("--picture", metavar="FILE.png", help="Also draw the metrics.")
+@click.option("--card", is_flag=True, help="Also write the metrics into the card of MODEL.")
+@takes(reader=ReaderOptions)
 @click.pass_obj
 def command(
     terminal: Terminal,
     /,
     model: str,
     data: str,
-    ks: tuple[int, ...],
-    propensity: tuple[float, float] | None,
+    measuring: MeasuringOptions,
     as_json: bool,
     picture: str | None,
-    keep: bool,
-    **given: Any,
+    card: bool,
+    reader: ReaderOptions,
 ) -> None:
-    """Measure MODEL on DATA.
+    """Evaluate MODEL on DATA.
 
     DATA is as for `longtail train`; the name of a data set means its test part.
     """
@@ -44,18 +42,18 @@ def command(
     if picture is not None:
         check_picture(picture, data)
     tagger = load_tagger(model)
-    corpus = read_measured(data, given)
-    a, b = propensity or propensity_constants(data)
-    report = tagger.evaluate(corpus, ks=ks, a=a, b=b)
+    corpus = read_measured(data, reader)
+    a, b = measuring.propensity or propensity_constants(data)
+    report = tagger.evaluate(corpus, ks=measuring.ks, a=a, b=b)
     if warning := learnt_from(read_card(model, tagger.fingerprint_), data):
         terminal.say(f"note: {warning}")
     if not any(group.n_true_labels for group in report.groups if group.name != "unseen"):
-        advice = "; if it should, name their column: --label-column" if takes_columns(data, given["format"]) else ""
+        advice = "; if it should, name their column: --label-column" if takes_columns(data, reader.format) else ""
         terminal.say(f"note: the model knows none of these labels{advice}")
     click.echo(report.to_json() if as_json else report.to_text())
     if picture is not None:
         report.save_picture(picture)
         terminal.say(f"drew {picture}")
-    if keep:
+    if card:
         update_card(model, of=tagger.fingerprint_, metrics=metrics_section(report, source(data, "test")))
-        terminal.say(f"wrote what was measured into the card of {model}")
+        terminal.say(f"wrote the metrics into the card of {model}")

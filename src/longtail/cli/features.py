@@ -1,23 +1,21 @@
-"""The options that say how rows become features, for every command that makes them, and the features they come to."""
+"""The options of features, for every command that makes them."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.options import add_options, option
+from longtail.cli.options import add_options, flag_of, option
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
     from longtail.data import Corpus, GroupedCorpus
+    from longtail.tagger import FeatureOptions
     from longtail.text import RowScaling, TextFeatures
-
-
-_FEW_TEXTS = 50
 
 
 def _lengths(value: str) -> tuple[int, int]:
@@ -35,53 +33,53 @@ def _frequency(value: str) -> int | float:
 
 
 @dataclass(frozen=True)
-class FeatureOptions:
-    """How rows become features; the first three are for texts, the others for rows of features."""
+class FeatureFlags:
+    """How rows become features; the first three options are for texts, the others for rows of features."""
 
     section = "Features"
 
     ngrams: tuple[int, int] | None = option(
-        parse=_lengths, metavar="1-2", help="Texts: lengths of the word n-grams to count.  [default: 1]"
+        parse=_lengths, metavar="1-2", help="Texts: lengths of word n-grams that become features.  [default: 1]"
     )
     min_df: int | float | None = option(
-        parse=_frequency, help="Texts: least number, or share, of texts that contain a word.  [default: 2]"
+        parse=_frequency, help="Texts: minimum number, or share, of texts that contain a word.  [default: 2]"
     )
-    max_features: int | None = option(type=click.IntRange(min=1), help="Texts: maximum number of words.")
+    max_features: int | None = option(type=click.IntRange(min=1), help="Texts: maximum number of words to use.")
     log: bool = option(is_flag=True, default=False, help="Features: replace each value v by ln(1 + v).")
     no_normalize: bool = option(is_flag=True, default=False, help="Features: do not scale rows to unit length.")
 
+    def options(self) -> FeatureOptions:
+        """The options as the library takes them."""
+        from longtail.tagger import FeatureOptions
 
-feature_options = add_options(FeatureOptions)
+        return FeatureOptions(self.ngrams, self.min_df, self.max_features, self.log, not self.no_normalize)
+
+    def check(self, corpus: Corpus | GroupedCorpus, data: str) -> None:
+        """Refuse an option that would do nothing."""
+        has_texts = corpus.texts is not None
+        name = self.options().idle(has_texts)
+        if name is not None:
+            found, other = ("texts", "features") if has_texts else ("features", "texts")
+            flag = flag_of(FeatureFlags, "no_normalize" if name == "normalize" else name)
+            raise InvalidInput(f"{flag} is for {other}; {data} holds {found}", code="idle_parameter", name=name)
 
 
-def check_feature_options(given: dict[str, Any], corpus: Corpus | GroupedCorpus) -> None:
-    """An option that would do nothing is a mistake worth a word."""
-    has_texts = corpus.texts is not None
-    idle = ("log", "no_normalize") if has_texts else ("ngrams", "min_df", "max_features")
-    for name in idle:
-        if given[name]:
-            kind, other = ("texts", "features") if has_texts else ("features", "texts")
-            raise InvalidInput(f"--{name.replace('_', '-')} is for {other}; {given['data']} holds {kind}")
+feature_options = add_options(FeatureFlags)
+
+
+def check_feature_options(arguments: dict[str, Any], corpus: Corpus | GroupedCorpus) -> None:
+    """Refuse an option that would do nothing."""
+    _flags(arguments).check(corpus, arguments["data"])
 
 
 def make_features(
-    given: dict[str, Any], corpus: Corpus | GroupedCorpus, terminal: Terminal
+    arguments: dict[str, Any], corpus: Corpus | GroupedCorpus, terminal: Terminal
 ) -> tuple[TextFeatures | RowScaling, Any]:
-    """The features of the rows, and what made them."""
-    from longtail.text import RowScaling, TextFeatures
+    """Fitted features, and the feature matrix of the corpus."""
+    from longtail.tagger import fit_features
 
-    features: TextFeatures | RowScaling
-    if corpus.texts is not None:
-        features = TextFeatures(
-            ngrams=given["ngrams"] or (1, 1),
-            min_df=min(2, corpus.n_rows) if given["min_df"] is None else given["min_df"],
-            max_features=given["max_features"],
-        )
-        X = features.fit_transform(corpus.texts)
-        if given["min_df"] is None and corpus.n_rows < _FEW_TEXTS:
-            terminal.say("words of a single text are left out; of so few texts many are: --min-df 1 keeps them")
-    else:
-        features = RowScaling(log=given["log"], unit=not given["no_normalize"])
-        X = features.fit_transform(corpus.features)
-    terminal.say(f"features: {X.shape[1]:,}, of which a row has {X.nnz / X.shape[0]:.0f} on average")
-    return features, X
+    return fit_features(_flags(arguments).options(), corpus)
+
+
+def _flags(arguments: dict[str, Any]) -> FeatureFlags:
+    return FeatureFlags(**{each.name: arguments[each.name] for each in fields(FeatureFlags)})

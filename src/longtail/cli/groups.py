@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import click
 
 from longtail.cli.advice import reading
 from longtail.cli.inputs import (
@@ -16,17 +21,16 @@ from longtail.cli.inputs import (
     check_exists,
     check_file,
     check_stdin,
+    counted_rows,
     is_blank,
     read,
 )
-from longtail.cli.learners import learner
 from longtail.cli.options import add_options, option
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from longtail.data import Corpus, GroupedCorpus
-    from longtail.tagger import Tagger
+    from longtail.data import GroupedCorpus
 
 # As in `longtail.aggregated`, which would take long to load for a page of help.
 PLACING = ("eagle", "eagle-0", "iterate")
@@ -50,30 +54,37 @@ class GroupOptions:
 group_options = add_options(GroupOptions)
 
 
-def holds_group_labels(given: dict[str, Any], options: ReaderOptions) -> bool:
-    """Whether the data of a command has labels of groups: by its options or by the first line of a file.
+@dataclass(frozen=True)
+class TrainGroupOptions(GroupOptions):
+    """Which rows form a group, and which of them get its labels."""
 
-    Standard input cannot be looked into beforehand, so there it is the options for groups that say it.
+    strategy: str | None = option(
+        type=click.Choice(STRATEGIES), help="How to decide which members of a group carry a label.  [default: auto]"
+    )
+    rule: str | None = option(type=click.Choice(RULES), help="How many members get a label.  [default: joint]")
+
+
+def holds_group_labels(data: str, groups: TrainGroupOptions, reader: ReaderOptions) -> bool:
+    """Whether DATA has labels of groups: told by the options, or by the first line of a file.
+
+    Standard input cannot be inspected beforehand, so there only the options tell.
     """
     from longtail.data import CATALOGUE, format_of, holds_groups
 
-    asked = [f"--{name}" for name in ("strategy", "rule") if given[name] is not None]
-    data = given["data"]
-    if given["groups"] is not None or given["group_column"] is not None:
+    if groups.groups is not None or groups.group_column is not None:
         return True
+    asked = next((f"--{name}" for name in ("strategy", "rule") if getattr(groups, name) is not None), None)
     if data == STANDARD_INPUT:
-        return bool(asked)
-    if (options.format or format_of(data)) == "jsonl" and Path(data).is_file():
-        found = holds_groups(data, options.text_column)
-    else:
-        found = False
+        return asked is not None
+    is_jsonl = (reader.format or format_of(data)) == "jsonl" and Path(data).is_file()
+    found = is_jsonl and holds_groups(data, reader.text_column)
     if asked and not found:
         if data.lower() not in CATALOGUE:
             check_exists(data)
         if Path(data).is_file() and is_blank(data):
             raise InvalidInput(f"{data} has no rows; there is nothing to learn from")
         raise InvalidInput(
-            f"{asked[0]} is for labels of groups; {data} has labels of rows: no list of texts under 'texts', and "
+            f"{asked} is for labels of groups; {data} has labels of rows: it has no list of texts under 'texts', and "
             "neither --groups nor --group-column is given"
         )
     return found
@@ -156,13 +167,6 @@ def _paragraphs() -> GroupedCorpus:
     return GroupedCorpus.from_corpus(replace(corpus, row_names=None), merge="set", group_names=names)
 
 
-def counted_rows(corpus: Corpus | GroupedCorpus) -> str:
-    """How many rows there are, and of what."""
-    if corpus.texts is not None:
-        return counted(corpus.n_rows, "text")
-    return counted(corpus.n_rows, "row of features", "rows of features")
-
-
 def describe_groups(data: str, corpus: GroupedCorpus) -> str:
     """A line about what was found."""
     labels = corpus.group_labels.nnz / max(1, corpus.n_groups)
@@ -173,67 +177,22 @@ def describe_groups(data: str, corpus: GroupedCorpus) -> str:
     )
 
 
-def fit_groups(given: dict[str, Any], corpus: GroupedCorpus, terminal: Terminal) -> tuple[Tagger, list[str]]:
-    """Find the rows of the labels and learn from them; what was chosen, and why, is told and returned."""
-    import numpy as np
-
-    from longtail.aggregated import AggregatedClassifier
-    from longtail.cli.features import make_features
-    from longtail.tagger import Tagger
-
-    if given["learner"] == "network":
-        raise InvalidInput(
-            "--learner network does not learn from groups; longtail.neural.DeepMIML does, in Python, or place the "
-            "labels first: longtail assign"
-        )
-    corpus = without_empty_groups(corpus, terminal)
-    corpus = _with_labels_that_occur(corpus, given["data"], terminal)
-    features, X = make_features(given, corpus, terminal)
-    choice = learner(given, X, corpus.union(), terminal)
-    model = AggregatedClassifier(
-        choice.estimator,
-        strategy=given["strategy"] or "auto",
-        rule=given["rule"] or "joint",
-        random_state=given["seed"],
-        n_jobs=given["jobs"],
-    )
-    if model.strategy != "auto":
-        terminal.say(f"strategy: {model.strategy}, as asked for")
-    model.fit(X, corpus.groups, corpus.group_labels)
-    labelled = corpus.labelled(model.row_labels_)
-    learnt_from = np.diff(labelled.labels.indptr) > 0
-    return Tagger.from_fitted(features, model.estimator_, labelled.select(learnt_from)), choice.reasons
-
-
-def _with_labels_that_occur(corpus: GroupedCorpus, data: str, terminal: Terminal) -> GroupedCorpus:
-    """The same groups, without the labels that no row can have."""
-    import numpy as np
-
-    occupied = np.repeat(corpus.group_sizes > 0, np.diff(corpus.group_labels.indptr))
-    counts = np.bincount(corpus.group_labels.indices[occupied], minlength=corpus.n_labels)
-    if not counts.any():
-        groups = counted(corpus.n_groups, "group")
-        raise InvalidInput(f"{called(data)} holds nothing to learn from: {groups}, none of them with rows and labels")
-    if counts.all():
-        return corpus
-    names = [name for name, count in zip(corpus.label_names, counts.tolist(), strict=True) if count]
-    lost = counted(corpus.n_labels - len(names), "label")
-    terminal.say(f"left out, being in no group that has rows: {lost}")
-    return corpus.with_label_names(names)
-
-
 def without_empty_groups(corpus: GroupedCorpus, terminal: Terminal) -> GroupedCorpus:
-    """The same groups, those that have no rows without their labels, which nothing could carry."""
-    from dataclasses import replace
+    """See `longtail.tagger.without_empty_groups`."""
+    from longtail.tagger import without_empty_groups
 
-    import numpy as np
+    return without_empty_groups(corpus)
 
-    labels = corpus.group_labels.copy()
-    lost = np.flatnonzero((corpus.group_sizes == 0) & (np.diff(labels.indptr) > 0))
-    if not len(lost):
-        return corpus
-    labels.data[np.isin(np.repeat(np.arange(corpus.n_groups), np.diff(labels.indptr)), lost)] = 0
-    first = corpus.describe_group(int(lost[0]))
-    have = f"{counted(len(lost), 'group')} {'has' if len(lost) == 1 else 'have'}"
-    terminal.say(f"{have} labels and no rows, {first} for one; these labels are left out")
-    return replace(corpus, group_labels=labels)
+
+@contextmanager
+def quiet_about(*names: str) -> Iterator[None]:
+    """Let these loggers warn only: a strategy may train a dozen models, and lines about each would hide the rest."""
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -18,9 +18,10 @@ from longtail.cli.options import SEED as SEED
 from longtail.cli.options import FiniteRange as FiniteRange
 from longtail.cli.options import add_options, option
 from longtail.errors import InvalidInput
+from longtail.printable import counted
 
 if TYPE_CHECKING:
-    from longtail.data import Corpus
+    from longtail.data import Corpus, GroupedCorpus
     from longtail.tagger import Tagger
 
 STANDARD_INPUT = "-"
@@ -90,6 +91,13 @@ def takes_columns(data: str, format: str | None) -> bool:
 def called(data: str) -> str:
     """What to call an argument DATA in messages."""
     return "standard input" if data == STANDARD_INPUT else data
+
+
+def counted_rows(corpus: Corpus | GroupedCorpus) -> str:
+    """How many rows there are, and of what."""
+    if corpus.texts is not None:
+        return counted(corpus.n_rows, "text")
+    return counted(corpus.n_rows, "row of features", "rows of features")
 
 
 class Batch(NamedTuple):

@@ -1,57 +1,28 @@
-"""The options of `longtail train` that say what learns, and the learner they come to."""
+"""The options of `longtail train` that say what to train."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
-from longtail.cli.inputs import FiniteRange, called, check_file, is_blank
-from longtail.cli.terminal import Terminal, counted
+from longtail.cli.inputs import check_file, is_blank
+from longtail.cli.options import FiniteRange, flag_of, option
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from longtail.choice import Choice
-    from longtail.data import Corpus
+    from longtail.choice import LearnerOptions
 
+# As in `longtail.choice`, which would take long to load for a page of help.
 LEARNERS = ("auto", "tree", "one-vs-rest", "ridge", "network")
-# The options that only some learners have, and the parameter each sets.
-_PARAMETERS = {
-    "trees": "n_trees",
-    "leaf_size": "leaf_size",
-    "branching": "branching",
-    "beam": "beam",
-    "negatives": "negatives",
-    "taxonomy": "hierarchy",
-    "loss": "loss",
-    "c": "C",
-    "prune": "prune",
-    "alpha": "alpha",
-    "solver": "solver",
-    "intercept": "fit_intercept",
-    "keep": "density",
-    "top_features_per_label": "prune",
-    "threshold": "prune",
-    "updatable": "updatable",
-    "weighting": "weighting",
-}
-_OF_NETWORKS = {
-    "head": "head",
-    "heads": "n_heads",
-    "width": "width",
-    "epochs": "epochs",
-    "batch_size": "batch_size",
-    "learning_rate": "learning_rate",
-    "dropout": "dropout",
-    "networks": "n_networks",
-    "checkpoint": "checkpoint",
-}
+_TREES, _ONE_VS_REST, _RIDGE, _NETWORK = "Trees", "Trees and one-vs-rest", "Ridge", "Network"
+_POSITIVE = FiniteRange(min=0, min_open=True)
+_AT_LEAST_1 = click.IntRange(min=1)
 
 
-def _read_prune(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | float | None:
-    if value is None:
-        return None
+def _pruning(value: str) -> int | float:
     try:
         found = int(value) if value.isdigit() else float(value)
     except ValueError:
@@ -61,184 +32,103 @@ def _read_prune(ctx: click.Context, parameter: click.Parameter, value: str | Non
     return found
 
 
-def learner_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say what learns to a command."""
-    for option in reversed(
-        (
-            click.option(
-                "--learner", type=click.Choice(LEARNERS), default="auto", help="What learns.  [default: auto]"
-            ),
-            click.option("--trees", type=click.IntRange(min=1), help="Tree: how many, to average.  [default: 1]"),
-            click.option("--leaf-size", type=click.IntRange(min=1), help="Tree: labels of a node.  [default: 100]"),
-            click.option("--branching", type=click.IntRange(min=2), help="Tree: nodes of a node.  [default: 64]"),
-            click.option("--beam", type=click.IntRange(min=1), help="Tree: nodes to search per level.  [default: 10]"),
-            click.option(
-                "--negatives",
-                type=click.Choice(["siblings", "beam"]),
-                help="Tree: what nodes learn to refuse; beam is slower and better.  [default: beam where affordable]",
-            ),
-            click.option("--taxonomy", metavar="FILE", help="Tree: your own; lines of child, tab, parent."),
-            click.option(
-                "--missing",
-                type=click.Choice(["error", "root", "drop"]),
-                help="Tree: what to do with labels that are not in the taxonomy.  [default: error]",
-            ),
-            click.option(
-                "--loss",
-                type=click.Choice(["squared_hinge", "logistic"]),
-                help="Tree, one-vs-rest: what classifiers minimise.",
-            ),
-            click.option("--C", type=FiniteRange(min=0, min_open=True), help="Tree, one-vs-rest: weight of the loss."),
-            click.option(
-                "--prune",
-                callback=_read_prune,
-                metavar="W",
-                help="Tree, one-vs-rest: smallest weight to keep, or (1 and more) how many.",
-            ),
-            click.option("--alpha", type=FiniteRange(min=0), help="Ridge: the penalty, instead of a choice."),
-            click.option(
-                "--solver", type=click.Choice(["auto", "primal", "dual", "cg"]), help="Ridge: how to solve for weights."
-            ),
-            click.option("--intercept/--no-intercept", default=None, help="Ridge: a constant for each label."),
-            click.option("--keep", type=FiniteRange(0, 1, min_open=True), help="Ridge: share of weights to keep."),
-            click.option(
-                "--top-features-per-label", type=click.IntRange(min=1), help="Ridge: weights to keep of each."
-            ),
-            click.option("--threshold", type=FiniteRange(min=0), help="Ridge: smallest weight to keep."),
-            click.option("--updatable", is_flag=True, default=None, help="Ridge: keep what partial_fit needs."),
-            click.option(
-                "--weighting",
-                type=click.Choice(["none", "loss", "target", "score"]),
-                help="How to favour rare labels; target is of ridge, score of trees and one-vs-rest.",
-            ),
-            click.option(
-                "--head",
-                type=click.Choice(["cascade", "one-hot", "product", "sampling", "bottleneck", "dft"]),
-                help="Network: the output layer.  [default: cascade]",
-            ),
-            click.option("--heads", type=click.IntRange(min=1), help="Network: heads of the layer.  [default: 2]"),
-            click.option("--width", type=click.IntRange(min=1), help="Network: of its layer.  [default: 512]"),
-            click.option("--epochs", type=click.IntRange(min=1), help="Network: passes over the rows.  [default: 20]"),
-            click.option(
-                "--batch-size",
-                type=click.IntRange(min=1),
-                help="Network: rows of a step.  [default: 128, fewer for few]",
-            ),
-            click.option(
-                "--learning-rate",
-                type=FiniteRange(min=0, min_open=True),
-                help="Network: how far a step goes.  [default: 0.005]",
-            ),
-            click.option("--dropout", type=FiniteRange(0, 0.95), help="Network: share left out.  [default: 0]"),
-            click.option("--networks", type=click.IntRange(min=1), help="Network: how many, to average.  [default: 1]"),
-            click.option(
-                "--checkpoint", metavar="DIR", help="Network: where an interrupted training can be taken up again."
-            ),
-        )
-    ):
-        function = option(function)
-    return function
+@dataclass(frozen=True)
+class LearnerFlags:
+    """What to train; the fields are those of `longtail.choice.LearnerOptions`."""
 
+    section = "Learner"
 
-def check_learner_options(given: dict[str, Any]) -> None:
-    """Refuse, before anything is read, options that do not belong to the learner or not to one another."""
-    from longtail.choice import learners_taking
-
-    if given["taxonomy"] is not None:
-        check_file(given["taxonomy"])
-        if is_blank(given["taxonomy"]):
-            raise InvalidInput(f"{given['taxonomy']} is empty; write lines of child, tab, parent")
-    of_networks = [name for name in _OF_NETWORKS if given[name] is not None]
-    if given["learner"] == "network":
-        _check_network_options(given)
-        return
-    if of_networks:
-        raise InvalidInput(f"{_flag(of_networks[0])} is for --learner network")
-    linear = [learner for learner in LEARNERS[1:] if learner != "network"]
-    left: list[str] = linear if given["learner"] == "auto" else [given["learner"]]
-    decided = f"--learner {given['learner']}"
-    for name, value in _settings(given).items():
-        flag = _flag(name)
-        if name == "weighting":
-            flag += f" {value}"
-        owners = learners_taking(_PARAMETERS[name], value)
-        fitting = [learner for learner in left if learner in owners]
-        if not fitting:
-            raise InvalidInput(f"{flag} is for {' and '.join(owners)}; it does not go with {decided}")
-        if len(fitting) < len(left):
-            left, decided = fitting, flag
-    if given["missing"] and not given["taxonomy"]:
-        raise InvalidInput("--missing only has a meaning with --taxonomy")
-
-
-def _check_network_options(given: dict[str, Any]) -> None:
-    for name, value in _settings(given).items():
-        if name != "weighting":
-            raise InvalidInput(f"{_flag(name)} does not go with --learner network")
-        if value != "loss":
-            raise InvalidInput(f"--weighting {value} does not go with --learner network; loss does")
-    import longtail.neural  # noqa: F401 (says now, and not after reading, that torch is missing)
-
-
-def _flag(name: str) -> str:
-    return "--C" if name == "c" else f"--{name.replace('_', '-')}"
-
-
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    """The options of learners that are given."""
-    found = {name: given[name] for name in _PARAMETERS if given[name] is not None and given[name] is not False}
-    if found.get("weighting") == "none":
-        del found["weighting"]
-    return found
-
-
-def learner(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -> Choice:
-    """The estimator that the options, and the size of the data, come to; why is told."""
-    from longtail.choice import choose_learner
-
-    settings = {_PARAMETERS[name]: value for name, value in _settings(given).items()}
-    if given["learner"] == "network":
-        return _network(given, settings, terminal)
-    if given["taxonomy"]:
-        settings["hierarchy"] = _hierarchy(given, X, corpus, terminal)
-    choice = choose_learner(
-        X, corpus.labels, given["learner"], **settings, n_jobs=given["jobs"], random_state=given["seed"]
+    learner: str = option(
+        type=click.Choice(LEARNERS), default="auto", show_default=True, help="Learner; auto chooses by data size."
     )
-    for reason in choice.reasons:
-        terminal.say(reason)
-    return choice
+    prune: float | None = option(
+        parse=_pruning,
+        metavar="W",
+        help="All but networks: drop weights below W, or keep the W largest of each classifier (W = 1, 2, ...).",
+    )
+    weighting: str | None = option(
+        type=click.Choice(["none", "loss", "target", "score"]),
+        parse=lambda value: None if value == "none" else value,
+        help="Favour rare labels; target is for ridge, score for trees and one-vs-rest.",
+    )
 
+    n_trees: int | None = option(
+        "--trees", section=_TREES, type=_AT_LEAST_1, help="Number of trees to average.  [default: 1]"
+    )
+    leaf_size: int | None = option(
+        section=_TREES, type=_AT_LEAST_1, help="Maximum number of labels in a leaf.  [default: 100]"
+    )
+    branching: int | None = option(
+        section=_TREES, type=click.IntRange(min=2), help="Maximum number of children of a node.  [default: 64]"
+    )
+    beam: int | None = option(
+        section=_TREES, type=_AT_LEAST_1, help="Number of nodes to search per level.  [default: 10]"
+    )
+    negatives: str | None = option(
+        section=_TREES,
+        type=click.Choice(["siblings", "beam"]),
+        help="Negative examples of a node; beam is slower and more accurate.  [default: beam where affordable]",
+    )
+    taxonomy: str | None = option(section=_TREES, metavar="FILE", help="Your own tree: lines of child, tab, parent.")
+    missing: str | None = option(
+        section=_TREES,
+        type=click.Choice(["error", "root", "drop"]),
+        help="What to do with labels that are not in the taxonomy.  [default: error]",
+    )
 
-def _network(given: dict[str, Any], settings: dict[str, Any], terminal: Terminal) -> Choice:
-    from longtail.choice import Choice
-    from longtail.neural import MultiHeadClassifier
+    loss: str | None = option(
+        section=_ONE_VS_REST,
+        type=click.Choice(["squared_hinge", "logistic"]),
+        help="Loss of the classifiers.  [default: squared-hinge]",
+    )
+    C: float | None = option("--C", section=_ONE_VS_REST, type=_POSITIVE, help="Weight of the loss.  [default: 1]")
 
-    settings |= {_OF_NETWORKS[name]: given[name] for name in _OF_NETWORKS if given[name] is not None}
-    network = MultiHeadClassifier(**settings, random_state=given["seed"], n_jobs=given["jobs"])
-    reason = f"learning with a network: {network.head} head, width {network.width}, {counted(network.epochs, 'epoch')}"
-    terminal.say(reason)
-    return Choice(network, [reason])
+    alpha: float | None = option(section=_RIDGE, type=FiniteRange(min=0), help="Penalty.  [default: chosen]")
+    solver: str | None = option(
+        section=_RIDGE, type=click.Choice(["auto", "primal", "dual", "cg"]), help="Solver.  [default: auto]"
+    )
+    fit_intercept: bool | None = option(
+        "--intercept/--no-intercept", section=_RIDGE, help="Fit a constant for each label.  [default: no]"
+    )
+    density: float | None = option(
+        section=_RIDGE, type=FiniteRange(0, 1, min_open=True), help="Share of all weights to keep."
+    )
+    updatable: bool | None = option(section=_RIDGE, is_flag=True, help="Also save what partial_fit needs.")
 
+    head: str | None = option(
+        section=_NETWORK,
+        type=click.Choice(["cascade", "one-hot", "product", "sampling", "bottleneck", "dft"]),
+        help="Output layer.  [default: cascade]",
+    )
+    n_heads: int | None = option(
+        "--heads", section=_NETWORK, type=_AT_LEAST_1, help="Number of heads of the output layer.  [default: 2]"
+    )
+    width: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Width of the hidden layer.  [default: 512]")
+    epochs: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Number of epochs.  [default: 20]")
+    batch_size: int | None = option(
+        section=_NETWORK, type=_AT_LEAST_1, help="Rows per step.  [default: 128, less for small data]"
+    )
+    learning_rate: float | None = option(section=_NETWORK, type=_POSITIVE, help="Learning rate.  [default: 0.005]")
+    dropout: float | None = option(section=_NETWORK, type=FiniteRange(0, 0.95), help="Dropout rate.  [default: 0]")
+    n_networks: int | None = option(
+        "--networks", section=_NETWORK, type=_AT_LEAST_1, help="Number of networks to average.  [default: 1]"
+    )
+    checkpoint: str | None = option(
+        section=_NETWORK, metavar="DIR", help="Save progress here and, if interrupted, resume from here."
+    )
 
-def _hierarchy(given: dict[str, Any], X: Any, corpus: Corpus, terminal: Terminal) -> Any:
-    """The taxonomy of the labels that occur, with learned nodes in classes too wide to train at once."""
-    import numpy as np
+    def options(self, seed: int, jobs: int | None) -> LearnerOptions:
+        """The options as the library takes them; options that contradict each other are refused."""
+        from longtail.choice import LearnerOptions
 
-    from longtail.labels import label_vectors, read_taxonomy, split_wide
-    from longtail.trees import LabelTree
-
-    found = read_taxonomy(given["taxonomy"], corpus.label_names, given["missing"] or "error")
-    hierarchy = found.restricted_to(corpus.label_counts > 0)
-    if not len(hierarchy.labels):
-        raise InvalidInput(
-            f"{given['taxonomy']} has none of the labels of {called(given['data'])}; there is nothing to learn"
+        options = LearnerOptions(
+            **{each.name: getattr(self, each.name) for each in fields(self)}, random_state=seed, n_jobs=jobs
         )
-    terminal.say(f"{given['taxonomy']}: classes {hierarchy.n_nodes:,}, labels {len(hierarchy.labels):,}")
-    sizes = {name: given[name] or getattr(LabelTree(), name) for name in ("leaf_size", "branching")}
-    widest = sizes["leaf_size"]
-    wide = int(np.count_nonzero(np.diff(hierarchy.pointers) > widest))
-    if not wide:
-        return hierarchy
-    terminal.say(f"{wide:,} of the classes have more than {widest} members, which are put into learned groups")
-    vectors = label_vectors(X, corpus.labels)
-    return split_wide(hierarchy, vectors, random_state=given["seed"], n_jobs=given["jobs"], **sizes)
+        if options.taxonomy is not None:
+            check_file(options.taxonomy)
+            if is_blank(options.taxonomy):
+                raise InvalidInput(f"{options.taxonomy} is empty; write lines of child, tab, parent")
+        options.candidates(spell=partial(flag_of, LearnerFlags))
+        if options.learner == "network":
+            import longtail.neural  # noqa: F401 (if torch is missing, say so before reading the data)
+        return options

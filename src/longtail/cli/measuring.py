@@ -54,9 +54,10 @@ class MeasuringOptions:
 measuring_options = add_options(MeasuringOptions)
 
 
-def read_measured(data: str, given: Mapping[str, Any]) -> Corpus:
-    """The rows of an argument DATA to measure on; where none has a label, an error that says what to do."""
-    corpus = read(data, "test", ReaderOptions(**given), grouped=_GROUPED)
+def read_measured(data: str, reader: ReaderOptions | Mapping[str, Any]) -> Corpus:
+    """The rows of DATA to evaluate on; if none has a label, an error says what to do."""
+    reader = reader if isinstance(reader, ReaderOptions) else ReaderOptions(**reader)
+    corpus = read(data, "test", reader, grouped=_GROUPED)
     name = called(data)
     if corpus.n_rows == 0:
         raise InvalidInput(f"{name} has no rows; there is nothing to measure on")
@@ -65,6 +66,6 @@ def read_measured(data: str, given: Mapping[str, Any]) -> Corpus:
         advice = " or, where they are under another key or in another column, name it: --label-column"
         raise InvalidInput(
             f"{name}: {rows}, so there is nothing to measure by; give rows whose labels are known"
-            f"{advice if takes_columns(data, given['format']) else ''}"
+            f"{advice if takes_columns(data, reader.format) else ''}"
         )
     return corpus

@@ -12,21 +12,30 @@ from typing import Any
 
 import click
 
+from longtail.cli.options import option
 from longtail.errors import InvalidInput, Unavailable
 from longtail.printable import json_text
 
 _STANDARD_OUTPUT = "-"
 
 
-def out_option(
-    about: str = "Write to FILE, which appears when it is complete.", **settings: Any
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The option --out of a command; None is standard output, which may also be named."""
+_ABOUT = "Write to FILE, which appears when it is complete."
 
-    def read(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-        return None if value == _STANDARD_OUTPUT else value
 
-    return click.option("-o", "--out", metavar="FILE", callback=read, help=about, **settings)
+def _file(value: str) -> str | None:
+    return None if value == _STANDARD_OUTPUT else value
+
+
+def out_field(about: str = _ABOUT, **settings: Any) -> Any:
+    """The option --out as a field of a dataclass of options; None and - mean standard output."""
+    return option("-o", "--out", metavar="FILE", parse=_file, help=about, **settings)
+
+
+def out_option(about: str = _ABOUT, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The option --out of a command; None and - mean standard output."""
+    return click.option(
+        "-o", "--out", metavar="FILE", callback=lambda _ctx, _parameter, value: _file(value), help=about, **settings
+    )
 
 
 def check_out(out: str | None, *read: str | None) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,15 +12,14 @@ import click
 from longtail.cli.inputs import (
     STANDARD_INPUT,
     Batch,
-    FiniteRange,
     ReaderOptions,
     batches,
     check_file,
     check_labels,
     load_tagger,
-    reader_options,
 )
-from longtail.cli.outputs import check_out, out_option, output
+from longtail.cli.options import FiniteRange, option, takes
+from longtail.cli.outputs import check_out, out_field, output
 from longtail.cli.terminal import Terminal, counted, on_terminal
 from longtail.errors import InvalidInput
 from longtail.printable import json_text, printable
@@ -29,73 +30,66 @@ if TYPE_CHECKING:
 _DECIMALS = 6
 
 
+@dataclass(frozen=True)
+class PredictOptions:
+    """What to tag, and which labels to give."""
+
+    text: tuple[str, ...] = option(multiple=True, help="A text to tag, instead of DATA; can be repeated.")
+    plain: bool = option(is_flag=True, default=False, help="DATA is plain text with one text per line.")
+    k: int = option(
+        "-k", type=click.IntRange(min=1), default=5, show_default=True, help="Maximum number of labels per row."
+    )
+    threshold: float | None = option(type=FiniteRange(), metavar="S", help="Leave out labels with a lower score.")
+    allow: str | None = option(metavar="FILE", help="Give only the labels listed in FILE, one per line.")
+    deny: str | None = option(metavar="FILE", help="Never give the labels listed in FILE, one per line.")
+    weighting: str | None = option(
+        type=click.Choice(["none", "target"]), help="Ridge: favour rare labels, or not.  [default: as trained]"
+    )
+    out: str | None = out_field()
+    output: str | None = option(
+        type=click.Choice(["table", "jsonl"]), help="[default: a table on a terminal, else JSON lines]"
+    )
+
+    def as_table(self) -> bool:
+        return self.output == "table" or (self.output is None and self.out is None and on_terminal())
+
+
 @click.command()
 @click.argument("model")
 @click.argument("data", required=False)
-@click.option("--text", multiple=True, help="A text to tag, instead of DATA; may be given several times.")
-@click.option("--plain", is_flag=True, help="DATA is plain text, one text per line.")
-@click.option("-k", type=click.IntRange(min=1), default=5, show_default=True, help="Labels for each row.")
-@click.option("--min-score", type=FiniteRange(), metavar="S", help="Leave out labels with a lower score.")
-@click.option("--allow", metavar="FILE", help="Give only the labels named in FILE, one per line.")
-@click.option("--deny", metavar="FILE", help="Never give the labels named in FILE, one per line.")
-@click.option("--weighting", type=click.Choice(["none", "target"]), help="Ridge: favour rare labels, or not.")
-@out_option()
-@click.option(
-    "--output", type=click.Choice(["table", "jsonl"]), help="[default: a table on a terminal, else JSON lines]"
-)
-@reader_options
+@takes(options=PredictOptions, reader=ReaderOptions)
 @click.pass_obj
-def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -> None:
+def command(
+    terminal: Terminal, /, model: str, data: str | None, options: PredictOptions, reader: ReaderOptions
+) -> None:
     """Tag the rows of DATA with MODEL.
 
-    DATA is a file of texts or of features, as for `longtail train` but without need of labels; the name of a data
-    set, which means its test part; or - for JSON lines on standard input. Labels that nothing speaks for, with a
-    score of exactly 0, are left out. A score of ridge is an estimate of 1 for a label that applies and 0 for one that
-    does not, and may lie outside; scores of label trees and one-vs-rest lie between 0 and 1.
+    DATA is a file of texts or of features, as for `longtail train` but without labels; the name of a data set, which
+    means its test part; or - for JSON lines on standard input. Labels with a score of exactly 0 are left out. A ridge
+    score estimates 1 for a label that applies and 0 for one that does not, and can lie outside this range; scores of
+    label trees and one-vs-rest lie between 0 and 1.
     """
-    if bool(given["text"]) == (data is not None):
+    if bool(options.text) == (data is not None):
         raise click.UsageError("give either DATA or --text")
-    if given["plain"] and given["format"]:
+    if options.plain and reader.format:
         raise click.UsageError("--plain and --format exclude each other")
-    as_table = given["output"] == "table" or (given["output"] is None and given["out"] is None and on_terminal())
-    if as_table and given["out"]:
+    if options.as_table() and options.out:
         raise click.UsageError("a table goes to the terminal; --out takes JSON lines")
-    wrote = check_out(given["out"], data, given["allow"], given["deny"])
+    wrote = check_out(options.out, data, options.allow, options.deny)
     terminal.hide_progress("predicting")
-    if given["out"] is None and on_terminal():
+    if options.out is None and on_terminal():
         terminal.hide_progress()
 
     tagger = load_tagger(model)
-    options: dict[str, Any] = {option: _names(given[option], tagger) for option in ("allow", "deny")}
-    if options["allow"] == []:
-        raise InvalidInput(f"{given['allow']} names no label; write one on each line")
-    if given["weighting"] is not None:
-        if "weighting" not in tagger.estimator_.prediction_options:
-            learner = type(tagger.estimator_).__name__
-            raise InvalidInput(
-                f"{model} holds a {learner}, whose weighting is set when it is trained (train --weighting); only ridge "
-                f"models take --weighting here"
-            )
-        options["weighting"] = None if given["weighting"] == "none" else given["weighting"]
-    reader = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
-    if given["text"]:
-        if not tagger.takes_texts:
-            raise InvalidInput(f"{model} takes features, not texts; give a file of features")
-        rows = iter([Batch(list(range(1, len(given["text"]) + 1)), list(given["text"]))])
-    else:
-        assert data is not None
-        if not tagger.takes_texts and (given["plain"] or data == STANDARD_INPUT):
-            raise InvalidInput(f"{model} takes features, not texts; give a file of features")
-        rows = batches(data, reader, given["plain"], tagger.takes_texts)
-
-    lowest, tagged = given["min_score"], 0
-    with output(given["out"]) as write:
-        for batch in rows:
+    restrictions = _restrictions(options, tagger, model)
+    tagged = 0
+    with output(options.out) as write:
+        for batch in _rows(tagger, model, data, options, reader):
             tagged += len(batch.names)
-            found = tagger.predict(batch.rows, given["k"], **options)
+            found = tagger.predict(batch.rows, options.k, threshold=options.threshold, **restrictions)
             for number, (name, tags) in enumerate(zip(batch.names, found, strict=True)):
-                tags = [tag for tag in tags if tag.score and (lowest is None or tag.score >= lowest)]
-                if as_table:
+                tags = [tag for tag in tags if tag.score]
+                if options.as_table():
                     _show(name, batch.rows[number] if tagger.takes_texts else None, tags)
                 else:
                     write(_line(name, tags))
@@ -104,8 +98,35 @@ def command(terminal: Terminal, /, model: str, data: str | None, **given: Any) -
             raise InvalidInput(f"{data} has no rows; there is nothing to tag")
     if not tagged:
         terminal.say("standard input has no rows; there is nothing to tag")
-    if given["out"] is not None:
-        terminal.say(f"{wrote} {given['out']}: {counted(tagged, 'row')}")
+    if options.out is not None:
+        terminal.say(f"{wrote} {options.out}: {counted(tagged, 'row')}")
+
+
+def _restrictions(options: PredictOptions, tagger: Tagger, model: str) -> dict[str, Any]:
+    """The labels that may be given, and the weighting if one is asked for."""
+    allow, deny = _names(options.allow, tagger), _names(options.deny, tagger)
+    if allow == []:
+        raise InvalidInput(f"{options.allow} lists no label; write one on each line")
+    if options.weighting is None:
+        return {"allow": allow, "deny": deny}
+    if "weighting" not in tagger.estimator_.prediction_options:
+        learner = type(tagger.estimator_).__name__
+        raise InvalidInput(
+            f"{model} holds a {learner}, whose weighting is set in training (train --weighting); only ridge models "
+            f"take --weighting here"
+        )
+    return {"allow": allow, "deny": deny, "weighting": None if options.weighting == "none" else options.weighting}
+
+
+def _rows(
+    tagger: Tagger, model: str, data: str | None, options: PredictOptions, reader: ReaderOptions
+) -> Iterable[Batch]:
+    """The rows to tag, in batches."""
+    if not tagger.takes_texts and (options.text or options.plain or data == STANDARD_INPUT):
+        raise InvalidInput(f"{model} takes features, not texts; give a file of features")
+    if options.text:
+        return [Batch(list(range(1, len(options.text) + 1)), list(options.text))]
+    return batches(str(data), reader, options.plain, tagger.takes_texts)
 
 
 def _line(name: str | int, tags: list[Tag]) -> bytes:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 import click
 
 from longtail.errors import Unavailable, reason
+from longtail.printable import counted as counted
 from longtail.printable import printable, printable_lines
 from longtail.progress import Advance, listening
 
@@ -27,17 +28,6 @@ if TYPE_CHECKING:
     from rich.segment import Segment
 
 _SECONDS_BETWEEN_LINES = 10.0
-
-
-def counted(count: int, singular: str, plural: str = "") -> str:
-    """A number of things in words; the plural has an s more unless told.
-
-    Examples
-    --------
-    >>> counted(1, "row"), counted(2000, "row"), counted(0, "class", "classes")
-    ('1 row', '2,000 rows', '0 classes')
-    """
-    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 class _Guarded:

@@ -1,4 +1,4 @@
-"""`longtail tree`: the tree over the labels that a model searches, to read, or for other programs."""
+"""`longtail tree`: the label tree of a model, for people or for other programs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("model")
-@click.option("--number", type=click.IntRange(min=1), default=1, show_default=True, help="Which tree, from 1.")
-@click.option("--depth", type=click.IntRange(min=1), help="Text: levels of nodes to show.  [default: all]")
-@click.option("--labels", type=click.IntRange(min=0), help="Text: labels to show of a node.  [default: 5]")
+@click.option("--number", type=click.IntRange(min=1), default=1, show_default=True, help="Tree, counted from 1.")
+@click.option("--depth", type=click.IntRange(min=1), help="Text: maximum depth to show.  [default: all]")
+@click.option("--labels", type=click.IntRange(min=0), help="Text: number of labels to show per node.  [default: 5]")
 @click.option(
-    "--format",
+    "--output",
+    "form",
     type=click.Choice(["text", "json", "tsv"]),
     default="text",
     show_default=True,
@@ -33,22 +34,22 @@ if TYPE_CHECKING:
 @out_option()
 @click.pass_obj
 def command(
-    terminal: Terminal, /, model: str, number: int, depth: int | None, labels: int | None, format: str, out: str | None
+    terminal: Terminal, /, model: str, number: int, depth: int | None, labels: int | None, form: str, out: str | None
 ) -> None:
-    """Print the tree of labels of MODEL with the labels' names.
+    """Print the label tree of MODEL with the names of the labels.
 
-    What --format tsv writes is what `longtail train --taxonomy` reads, so a learned tree can be corrected by hand.
+    `longtail train --taxonomy` reads what --output tsv writes, so you can correct a learned tree by hand.
     """
     for name, value in (("--depth", depth), ("--labels", labels)):
-        if value is not None and format != "text":
-            raise click.UsageError(f"{name} is for --format text")
+        if value is not None and form != "text":
+            raise click.UsageError(f"{name} is for --output text")
     wrote = check_out(out)
     tagger = load_tagger(model)
     hierarchy = _hierarchy(tagger, model, number)
     names = tagger.label_names_
-    if format == "tsv":
+    if form == "tsv":
         _write_taxonomy(hierarchy, names, out)
-    elif format == "json":
+    elif form == "json":
         _write(json_text(hierarchy.to_dict(names)), out)
     else:
         text = hierarchy.format(names, max_depth=depth, max_labels=5 if labels is None else labels)

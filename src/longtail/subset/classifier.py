@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
 from longtail.arrays import Array
-from longtail.choice import choose_learner
+from longtail.choice import LearnerOptions, choose_learner
 from longtail.errors import InvalidInput
 from longtail.estimator import Estimator, Explanation, check_training
 from longtail.parameters import Choice, Constraint, Number, Threads
@@ -259,7 +259,7 @@ class LabelSubsetClassifier(Estimator):
                     f"{', '.join(LEARNERS)}, or None"
                 )
             return clone(given)
-        return choose_learner(X, Y, "ridge", fit_intercept=True, n_jobs=self.n_jobs).estimator
+        return choose_learner(X, Y, LearnerOptions("ridge", fit_intercept=True, n_jobs=self.n_jobs)).estimator
 
     def _budget(self, X: Any, Y: Any, seed: int) -> int:
         """How many outliers to learn at most."""

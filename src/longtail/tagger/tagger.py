@@ -1,23 +1,23 @@
-"""`Tagger`: the pipeline people use. Texts and label names in, label names and scores out."""
+"""`Tagger`: the only place where features, learner and label names come together."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from longtail.aggregated import AggregatedClassifier
 from longtail.arrays import Array
-from longtail.choice import check_learner, choose_learner
+from longtail.choice import NETWORK, LearnerOptions
 from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Explanation, Step
 from longtail.metrics import Report, evaluate, inverse_propensity
+from longtail.printable import counted
 from longtail.store import (
     FEATURES,
     Persistent,
@@ -27,7 +27,16 @@ from longtail.store import (
     put_learner_together,
     put_together,
 )
-from longtail.text import RowScaling, TextFeatures
+from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
+from longtail.tagger.features import fit_features, inputs_of
+from longtail.tagger.learners import check_estimator_parameter, learner_for
+from longtail.tagger.preparation import (
+    hold_out,
+    with_group_labels_that_occur,
+    with_labels_that_occur,
+    without_empty_groups,
+)
+from longtail.text import TextFeatures
 from longtail.validation import check_k
 
 _log = logging.getLogger(__name__)
@@ -35,119 +44,18 @@ _log = logging.getLogger(__name__)
 _LABELS_NAMED = 3
 
 
-class Tag(NamedTuple):
-    """A label and its score."""
-
-    label: str
-    score: float
-
-
-@dataclass(frozen=True)
-class LabelCount:
-    """A label and its number of training rows."""
-
-    label: str
-    count: int
-
-
-class Reason(NamedTuple):
-    """A word, or a feature, and what it adds to a label's margin, which is the score itself for ridge."""
-
-    feature: str
-    contribution: float
-
-
-class PathStep(NamedTuple):
-    """A step down a label tree: one classifier, whose reasons and intercept add up to its margin.
-
-    Parameters
-    ----------
-    tree : int
-        Which of the trees, counted from 1.
-    name : str
-        Where the step leads: a class of a taxonomy, ``node 3`` of a learned tree, at the end the label.
-    n_labels : int
-        Labels below that place.
-    frequent : tuple of str
-        The most frequent of them.
-    probability : float
-        What the margin comes to; the product along the path is the score in this tree.
-    margin : float
-    reasons : tuple of Reason
-    intercept : float
-    """
-
-    tree: int
-    name: str
-    n_labels: int
-    frequent: tuple[str, ...]
-    probability: float
-    margin: float
-    reasons: tuple[Reason, ...]
-    intercept: float
-
-
-class TagExplanation(NamedTuple):
-    """Why a label has its score: the reasons and the intercept add up to the margin.
-
-    Parameters
-    ----------
-    label : str
-    score : float
-    margin : float
-        For ridge the score itself, for one-vs-rest the margin of the label's classifier, for a label tree the sum of
-        the margins along the path, the mean over trees.
-    reasons : tuple of Reason
-        The largest contribution first.
-    intercept : float
-    steps : tuple of PathStep
-        The path of a label tree, tree by tree; none for ridge.
-    """
-
-    label: str
-    score: float
-    margin: float
-    reasons: tuple[Reason, ...]
-    intercept: float
-    steps: tuple[PathStep, ...] = ()
-
-    def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        """The explanation as JSON has it, in the shell and over HTTP, with at most `most` reasons in each list."""
-        return {
-            "label": self.label,
-            "score": self.score,
-            **_sum(self, most),
-            "steps": [
-                {
-                    "tree": step.tree,
-                    "name": step.name,
-                    "n_labels": step.n_labels,
-                    "frequent": list(step.frequent),
-                    "probability": step.probability,
-                    **_sum(step, most),
-                }
-                for step in self.steps
-            ],
-        }
-
-
-def _sum(part: TagExplanation | PathStep, most: int | None) -> dict[str, Any]:
-    reasons = [reason._asdict() for reason in part.reasons[:most]]
-    return {"margin": part.margin, "intercept": part.intercept, "reasons": reasons}
-
-
 class Aligned(NamedTuple):
-    """Rows to judge a model on, as the model sees them.
+    """Rows to evaluate a model on, as the model sees them.
 
     Parameters
     ----------
     features : csr_array of shape (n_rows, n_features)
     labels : csr_array of shape (n_rows, n_labels)
-        The true labels: first those of the model, then those that it does not know.
+        The true labels: first those of the model, then those unknown to it.
     label_names : tuple of str
-        In that order.
+        In the same order.
     label_counts : int64 array of shape (n_labels,)
-        Training rows of each label, 0 for those that the model does not know.
+        Training rows of each label; 0 for labels unknown to the model.
     """
 
     features: Any
@@ -157,23 +65,35 @@ class Aligned(NamedTuple):
 
 
 class Tagger(BaseEstimator, Persistent):
-    """Turns texts (or rows of features) into features, learns from them, and speaks in label names.
+    """Make features of texts (or take rows of features), train a learner on them, and tag new rows by label name.
 
     Parameters
     ----------
-    features : TextFeatures, RowScaling or None
-        How to make features; None makes `TextFeatures` for texts and `RowScaling` for rows of features.
-    estimator : LabelTree, OneVsRest, Ridge, RidgeCV, LabelSubsetClassifier, MultiHeadClassifier or None
-        What learns; None chooses by the size of the data, see `longtail.choice.choose_learner`.
+    features : TextFeatures, RowScaling, FeatureOptions or None
+        How to make features. None and `FeatureOptions` make `TextFeatures` for texts and `RowScaling` for rows of
+        features.
+    estimator : a learner, LearnerOptions or None
+        What to train, for example `LabelTree()`. None and `LearnerOptions` choose by the size of the data, see
+        `longtail.choice.choose_learner`.
 
     Attributes
     ----------
     features_, estimator_
         Fitted copies of the two.
     label_names_ : sequence of str
-        A tuple once fitted; once loaded, a `StringTable` that decodes the names that are asked for.
+        A tuple once fitted; in a loaded model a `StringTable`, which decodes names on demand.
     label_counts_ : array of int
         Training rows of each label.
+    n_rows_ : int
+        Number of training rows.
+    reasons_ : list of str
+        Why this learner was chosen; empty if it was given. Not saved.
+    holdout_report_ : Report or None
+        The metrics on the held-out rows, None if none were held out. Not saved.
+
+    Notes
+    -----
+    Decisions on the way (dropped labels, the chosen learner, held-out rows) are logged to ``longtail`` at level INFO.
 
     Examples
     --------
@@ -190,70 +110,106 @@ class Tagger(BaseEstimator, Persistent):
     label_names_: Sequence[str]
     label_counts_: Array
     n_rows_: int
+    reasons_: list[str]
+    holdout_report_: Report | None
 
     def __init__(self, features: Any = None, estimator: Any = None) -> None:
         self.features = features
         self.estimator = estimator
 
     def fit(self, texts: Iterable[str], labels: Iterable[Iterable[str]]) -> Self:
-        """Learn from texts and, for each, the names of its labels."""
+        """Train on texts and, for each, the names of its labels."""
         return self.fit_corpus(Corpus.from_lists(texts, labels))
 
-    def fit_corpus(self, corpus: Corpus) -> Self:
-        """Learn from a corpus: from its texts where it has them, else from its features."""
-        if corpus.n_rows == 0 or corpus.n_labels == 0:
-            raise InvalidInput(f"nothing to learn from: {corpus.n_rows} rows and {corpus.n_labels} labels")
-        if self.estimator is not None:
-            check_learner(self.estimator, "Tagger")
-        features, X = self._make_features(corpus)
-        if self.estimator is None:
-            estimator, reasons = choose_learner(X, corpus.labels)
-            for reason in reasons:
-                _log.info(reason)
-        else:
-            estimator = clone(self.estimator)
-        return self._adopt(features, estimator.fit(X, corpus.labels), corpus)
+    def fit_corpus(
+        self, corpus: Corpus, *, holdout: float | None = None, refit: bool = True, random_state: int = 0
+    ) -> Self:
+        """Train on a corpus: on its texts if it has them, else on its features. Labels without rows are dropped.
+
+        Parameters
+        ----------
+        corpus : Corpus
+        holdout : float or None
+            Share of the rows to hold out and evaluate on, see `holdout_report_`.
+        refit : bool
+            After that, train again on all rows.
+        random_state : int
+            Seed of the choice of held-out rows.
+        """
+        self._check(corpus)
+        if holdout is None:
+            return self._fit_rows(corpus)
+        rest, held_out = hold_out(corpus, holdout, random_state)
+        _log.info("holding out %s, training on %s", counted(held_out.n_rows, "row"), f"{rest.n_rows:,}")
+        report = self._fit_rows(rest).evaluate(held_out)
+        if refit:
+            _log.info("training again on all %s rows", f"{corpus.n_rows:,}")
+            self._fit_rows(corpus)
+        self.holdout_report_ = report
+        return self
+
+    def _fit_rows(self, corpus: Corpus) -> Self:
+        corpus = with_labels_that_occur(corpus)
+        features, X = fit_features(self.features, corpus)
+        estimator, reasons = learner_for(self.estimator, X, corpus)
+        return self._adopt(features, estimator.fit(X, corpus.labels), corpus, reasons)
 
     def fit_groups(self, corpus: GroupedCorpus, strategy: str = "auto", **options: Any) -> Self:
-        """Learn from rows whose labels are known for groups only; what comes out tags rows.
+        """Train on rows whose labels are known only for groups of rows; the model tags rows.
+
+        Labels that no row can have, such as those of groups without rows, are dropped.
 
         Parameters
         ----------
         corpus : GroupedCorpus
         strategy : str
-            How the rows of a label are found, see `longtail.AggregatedClassifier`.
+            How to decide which rows of a group carry a label, see `longtail.AggregatedClassifier`.
         **options
             Other parameters of `AggregatedClassifier`, such as ``rule``.
         """
-        if corpus.n_rows == 0 or corpus.n_labels == 0:
-            raise InvalidInput(f"nothing to learn from: {corpus.n_rows} rows and {corpus.n_labels} labels")
-        features, X = self._make_features(corpus)
-        model = AggregatedClassifier(self.estimator, strategy=strategy, **options)
+        self._check(corpus)
+        if isinstance(self.estimator, LearnerOptions):
+            if self.estimator.learner == NETWORK:
+                raise InvalidInput(
+                    "networks do not learn from groups here; longtail.neural.DeepMIML does, or assign the labels to "
+                    "rows first (longtail assign)",
+                    code="groups_without_network",
+                )
+            options = {"random_state": self.estimator.random_state, "n_jobs": self.estimator.n_jobs, **options}
+        corpus = with_group_labels_that_occur(without_empty_groups(corpus))
+        features, X = fit_features(self.features, corpus)
+        estimator, reasons = learner_for(self.estimator, X, corpus.union())
+        model = AggregatedClassifier(estimator, strategy=strategy, **options)
+        if strategy != "auto":
+            _log.info("strategy: %s, as requested", strategy)
         model.fit(X, corpus.groups, corpus.group_labels)
         labelled = corpus.labelled(model.row_labels_)
-        learnt_from = np.diff(labelled.labels.indptr) > 0
-        return self._adopt(features, model.estimator_, labelled.select(learnt_from))
+        has_labels = np.diff(labelled.labels.indptr) > 0
+        return self._adopt(features, model.estimator_, labelled.select(has_labels), reasons)
 
-    def _make_features(self, corpus: Corpus | GroupedCorpus) -> tuple[Any, Any]:
-        default = RowScaling() if corpus.texts is None else TextFeatures(min_df=min(2, corpus.n_rows))
+    def _check(self, corpus: Corpus | GroupedCorpus) -> None:
+        """Refuse what cannot be trained, before anything is computed."""
         if isinstance(self.features, Estimator):
             learner = type(self.features).__name__
-            raise InvalidInput(f"Tagger: features is a {learner}, which learns; write Tagger(estimator={learner}(...))")
-        features = default if self.features is None else clone(self.features)
-        return features, features.fit_transform(_inputs(corpus, features))
+            raise InvalidInput(f"Tagger: features is a {learner}, a learner; write Tagger(estimator={learner}(...))")
+        check_estimator_parameter(self.estimator)
+        if corpus.n_rows == 0:
+            raise InvalidInput("there are no rows to learn from", code="no_rows")
 
     @classmethod
     def from_fitted(cls, features: Any, estimator: Any, corpus: Corpus) -> Self:
-        """A tagger of features and an estimator that were fitted to `corpus` apart from each other."""
-        return cls(features, estimator)._adopt(features, estimator, corpus)
+        """A tagger made of features and an estimator that are fitted to `corpus` already."""
+        return cls(features, estimator)._adopt(features, estimator, corpus, [])
 
-    def _adopt(self, features: Any, estimator: Any, corpus: Corpus) -> Self:
+    def _adopt(self, features: Any, estimator: Any, corpus: Corpus, reasons: list[str]) -> Self:
         for made_before in ("_position", "fingerprint_"):
             self.__dict__.pop(made_before, None)
         self.features_, self.estimator_ = features, estimator
         self.label_names_ = tuple(corpus.label_names)
         self.label_counts_ = corpus.label_counts
         self.n_rows_ = corpus.n_rows
+        self.reasons_ = reasons
+        self.holdout_report_ = None
         return self
 
     @property
@@ -276,9 +232,9 @@ class Tagger(BaseEstimator, Persistent):
         ----------
         rows : sequence of str, or matrix of features
         k : int
-        allow, deny : names of labels that may, or may not, be given
+        allow, deny : names of the only labels to give, and of labels never to give
         **options
-            Those of the estimator, as ``weighting`` of `Ridge`; other learners have none.
+            Of the estimator, such as ``weighting`` of `Ridge`; other learners have none.
         """
         check_is_fitted(self, "features_")
         return self.estimator_.predict_topk(
@@ -291,16 +247,22 @@ class Tagger(BaseEstimator, Persistent):
         k: int = 5,
         allow: Iterable[str] | None = None,
         deny: Iterable[str] | None = None,
+        *,
+        threshold: float | None = None,
         **options: Any,
     ) -> list[list[Tag]]:
-        """The k best labels of each row by name, best first; the parameters are those of `predict_topk`."""
+        """The k best labels of each row by name, best first.
+
+        Labels with a score below `threshold` are left out; the other parameters are those of `predict_topk`.
+        """
         check_is_fitted(self, "features_")
         places = min(check_k(k), max(1, len(self.label_names_)))  # no row has more labels than there are
         labels, scores = self.predict_topk(rows, places, allow, deny, **options)
-        # Each name once: those of a loaded model are decoded when they are asked for.
+        least = -np.inf if threshold is None else threshold
+        # Each name once: a loaded model decodes names on demand.
         names = {label: self.label_names_[label] for label in set(labels.ravel().tolist()) if label >= 0}
         return [
-            [Tag(names[label], float(score)) for label, score in zip(*row, strict=True) if label >= 0]
+            [Tag(names[label], score) for label, score in zip(*row, strict=True) if label >= 0 and score >= least]
             for row in zip(labels.tolist(), scores.tolist(), strict=True)
         ]
 
@@ -321,12 +283,12 @@ class Tagger(BaseEstimator, Persistent):
         ]
 
     def explain(self, row: Any, label: str) -> TagExplanation:
-        """Which words of a text (or features of a row) gave `label` its score, exactly; for trees also the path."""
+        """The exact contribution of each word (or feature) to the score of a label; for trees also the path."""
         [found] = self.explain_each(row, [label])
         return found
 
     def explain_each(self, row: Any, labels: Iterable[str]) -> list[TagExplanation]:
-        """What `explain` says of each of several labels."""
+        """Explanations of several labels, as `explain` gives them."""
         check_is_fitted(self, "features_")
         x = self.features_.transform([row] if isinstance(row, str) else row)
         return [self._explain(x, label) for label in self._ids(labels) or []]
@@ -348,7 +310,7 @@ class Tagger(BaseEstimator, Persistent):
         )
 
     def _path_step(self, step: Step, after: Step | None, label: int) -> PathStep:
-        """A step by name: it leads to the node from which the step `after` it starts, in the end to the label."""
+        """A step by name: it leads to the node where the step `after` it starts, and at the end to the label."""
         if after is None or after.tree != step.tree:
             name, below = self.label_names_[label], np.array([label])
         else:
@@ -362,10 +324,10 @@ class Tagger(BaseEstimator, Persistent):
         )
 
     def most_frequent(self, labels: Array, limit: int) -> Array:
-        """Of some label ids those with most training rows, the most frequent first, ties in the order given."""
+        """Those of some label ids that have the most training rows, most frequent first, ties in the order given."""
         counts = self.label_counts_[labels]
         if 0 < limit < len(labels):
-            # Only what can be among the first is put in order.
+            # Sort only what can be among the first.
             enough = counts >= np.partition(counts, len(counts) - limit)[len(counts) - limit]
             labels, counts = labels[enough], counts[enough]
         return labels[np.argsort(-counts, kind="stable")[:limit]]
@@ -384,7 +346,7 @@ class Tagger(BaseEstimator, Persistent):
         ]
 
     def evaluate(self, corpus: Corpus, *, ks: tuple[int, ...] = (1, 3, 5), a: float = 0.55, b: float = 1.5) -> Report:
-        """Judge the rankings of a corpus; its labels that training never saw count as missed.
+        """Evaluate the rankings of a corpus; labels that training never saw count as missed.
 
         Parameters
         ----------
@@ -403,18 +365,18 @@ class Tagger(BaseEstimator, Persistent):
         )
 
     def align(self, corpus: Corpus) -> Aligned:
-        """The features of a corpus, and its labels in the order of the model's, those it does not know after them."""
+        """The features of a corpus, and its labels in the order of the model, with unknown labels at the end."""
         check_is_fitted(self, "features_")
         names = (*self.label_names_, *self.unknown_labels(corpus.label_names))
         return Aligned(
-            features=self.features_.transform(_inputs(corpus, self.features_)),
+            features=self.features_.transform(inputs_of(corpus, self.features_)),
             labels=corpus.with_label_names(names).labels,
             label_names=names,
             label_counts=np.pad(self.label_counts_, (0, len(names) - len(self.label_counts_))),
         )
 
     def unknown_labels(self, names: Iterable[str]) -> list[str]:
-        """Those of `names` that are no label of the model."""
+        """Those of `names` that are not labels of the model."""
         names = list(names)
         return [name for name, found in zip(names, self._find(names), strict=True) if found < 0]
 
@@ -435,7 +397,7 @@ class Tagger(BaseEstimator, Persistent):
         return ids
 
     def _find(self, names: list[str]) -> list[int]:
-        """The ids of labels by name, -1 for what is none."""
+        """Ids of labels by name; -1 for unknown names."""
         if isinstance(self.label_names_, StringTable):
             return self.label_names_.find(names).tolist()
         if not hasattr(self, "_position"):
@@ -453,7 +415,7 @@ class Tagger(BaseEstimator, Persistent):
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        """Build the fitted tagger again, or raise `ModelFormatError`."""
+        """Rebuild the fitted tagger, or raise `ModelFormatError`."""
         estimator = put_learner_together(state.part("estimator"))
         model = cls(put_together(state.part("features", *FEATURES)), estimator)
         model.features_, model.estimator_ = model.features, model.estimator
@@ -461,20 +423,10 @@ class Tagger(BaseEstimator, Persistent):
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
         model.n_rows_ = state.size("n_rows", least=1, most=2**53)
         if (model.label_counts_ < 0).any():
-            raise ModelFormatError("Tagger: labels have fewer than 0 rows")
+            raise ModelFormatError("Tagger: a label count is negative")
         width = len(model.features_.idf_) if model.takes_texts else model.features_.n_features_in_
         if width != model.estimator_.n_features_in_:
             raise ModelFormatError(
                 f"Tagger: the features are {width} wide and the estimator takes {model.estimator_.n_features_in_}"
             )
         return model
-
-
-def _inputs(corpus: Corpus | GroupedCorpus, features: Any) -> Any:
-    """What `features` takes of the corpus: its texts or its feature rows."""
-    takes_texts = isinstance(features, TextFeatures)
-    rows = corpus.texts if takes_texts else corpus.features
-    if rows is None:
-        wanted, found = ("texts", "only features") if takes_texts else ("features", "only texts")
-        raise InvalidInput(f"the model takes {wanted}; the corpus has {found}")
-    return rows

@@ -1,0 +1,116 @@
+"""What a tagger returns: labels with scores, and explanations of scores by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Tag(NamedTuple):
+    """A label and its score."""
+
+    label: str
+    score: float
+
+
+@dataclass(frozen=True)
+class LabelCount:
+    """A label and its number of training rows."""
+
+    label: str
+    count: int
+
+
+class Reason(NamedTuple):
+    """A word, or a feature, and what it adds to the margin of a label."""
+
+    feature: str
+    contribution: float
+
+
+class PathStep(NamedTuple):
+    """A step down a label tree: one classifier, whose reasons and intercept add up to its margin.
+
+    Parameters
+    ----------
+    tree : int
+        Number of the tree, counted from 1.
+    name : str
+        Where the step leads: a class of a taxonomy, ``node 3`` of a learned tree or, in the last step, the label.
+    n_labels : int
+        Number of labels below that place.
+    frequent : tuple of str
+        The most frequent of these labels.
+    probability : float
+        The probability that the margin stands for; their product along the path is the score in this tree.
+    margin : float
+    reasons : tuple of Reason
+    intercept : float
+    """
+
+    tree: int
+    name: str
+    n_labels: int
+    frequent: tuple[str, ...]
+    probability: float
+    margin: float
+    reasons: tuple[Reason, ...]
+    intercept: float
+
+
+class TagExplanation(NamedTuple):
+    """Why a label has its score: the reasons and the intercept add up to the margin.
+
+    Parameters
+    ----------
+    label : str
+    score : float
+    margin : float
+        For ridge the score; for one-vs-rest the margin of the label's classifier; for label trees the sum of the
+        margins along the path, averaged over the trees.
+    reasons : tuple of Reason
+        Largest contribution first.
+    intercept : float
+    steps : tuple of PathStep
+        The path in each label tree; empty for ridge.
+    """
+
+    label: str
+    score: float
+    margin: float
+    reasons: tuple[Reason, ...]
+    intercept: float
+    steps: tuple[PathStep, ...] = ()
+
+    def to_dict(self, most: int | None = None) -> dict[str, Any]:
+        """The explanation as plain values for JSON, the same in the shell and over HTTP.
+
+        Each list of reasons has at most `most` items.
+
+        >>> TagExplanation("fruit", 0.5, 0.5, (Reason("pears", 0.5),), 0.0).to_dict()["reasons"]
+        [{'feature': 'pears', 'contribution': 0.5}]
+        """
+        return {
+            "label": self.label,
+            "score": self.score,
+            "margin": self.margin,
+            "intercept": self.intercept,
+            "reasons": _listed(self.reasons[:most]),
+            "steps": [
+                {
+                    "tree": step.tree,
+                    "name": step.name,
+                    "n_labels": step.n_labels,
+                    "frequent": list(step.frequent),
+                    "probability": step.probability,
+                    "margin": step.margin,
+                    "intercept": step.intercept,
+                    "reasons": _listed(step.reasons[:most]),
+                }
+                for step in self.steps
+            ],
+        }
+
+
+def _listed(reasons: tuple[Reason, ...]) -> list[dict[str, Any]]:
+    return [reason._asdict() for reason in reasons]
