@@ -224,7 +224,7 @@ def _show_examples(found: Audit, names: Sequence[str], most: int) -> None:
 
 
 def _draw(terminal: Terminal, path: str, found: CorpusAudit) -> None:
-    from longtail.data import written_whole
+    from longtail.data.sets.cache import written_whole
     from longtail.pictures import Picture, draw
 
     panels = found.panels()

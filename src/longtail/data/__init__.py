@@ -15,12 +15,12 @@ from longtail.data.formats.grouped_jsonl import (
 )
 from longtail.data.formats.idx import read_idx
 from longtail.data.formats.jsonl import Record, iter_jsonl, read_jsonl, write_jsonl
-from longtail.data.formats.npy_headers import read_header as read_npy_header
+from longtail.data.formats.npy_headers import read_header
 from longtail.data.formats.repository import read_repository, write_repository
 from longtail.data.formats.scipy_files import read_scipy, write_scipy
 from longtail.data.formats.splits import read_splits, split_corpus
 from longtail.data.grouped import GroupedCorpus, aggregate_labels
-from longtail.data.sets.cache import cache_directory, written_whole
+from longtail.data.sets.cache import cache_directory
 from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set
 from longtail.data.sets.python_api import load_python_api, python_api_versions
 from longtail.data.streams import read_names
@@ -51,10 +51,10 @@ __all__ = [
     "read_grouped_delimited",
     "read_grouped_jsonl",
     "read_groups",
+    "read_header",
     "read_idx",
     "read_jsonl",
     "read_names",
-    "read_npy_header",
     "read_repository",
     "read_scipy",
     "read_splits",
@@ -66,5 +66,4 @@ __all__ = [
     "write_jsonl",
     "write_repository",
     "write_scipy",
-    "written_whole",
 ]

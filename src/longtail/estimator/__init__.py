@@ -3,7 +3,17 @@
 from longtail.estimator.base import Estimator
 from longtail.estimator.checks import check_estimator
 from longtail.estimator.explanation import Explanation, Step
-from longtail.estimator.output_layer import OutputLayer, Rule
+from longtail.estimator.output_layer import OutputLayer, Rule, check_memory, row_lengths
 from longtail.store import register
 
-__all__ = ["Estimator", "Explanation", "OutputLayer", "Rule", "Step", "check_estimator", "register"]
+__all__ = [
+    "Estimator",
+    "Explanation",
+    "OutputLayer",
+    "Rule",
+    "Step",
+    "check_estimator",
+    "check_memory",
+    "register",
+    "row_lengths",
+]
