@@ -209,7 +209,7 @@ def test_files_of_another_kind_are_told(longtail: Callable, model: str) -> None:
     Path("empty.txt").write_bytes(b"")
     np.save("array.npy", PLANE)
     for data, message in (
-        ("groups.jsonl", "groups.jsonl has labels of groups of texts"),
+        ("groups.jsonl", "these are groups, not rows: an audit needs a file with the labels of each row"),
         ("empty.jsonl", "empty.jsonl"),
         ("empty.txt", "empty.txt"),
         ("array.npy", "the extension '.npy' of array.npy is not known here"),

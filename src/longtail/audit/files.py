@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.data import read_npy_header
+from longtail.data import read_header
 from longtail.errors import DataFormatError
 from longtail.estimator import OutputLayer, Rule
 from longtail.memory import MemoryPlan
@@ -56,7 +56,7 @@ def _read_array(path: str | os.PathLike[str]) -> Array:
                 )
                 raise DataFormatError(path, None, f"{found}; {_EXPECTED}")
             file.seek(0)
-            read_npy_header(file, path, _EXPECTED)
+            read_header(file, path, _EXPECTED)
     except OSError as error:
         raise DataFormatError(path, None, f"cannot be opened: {error.strerror or error}") from None
     try:

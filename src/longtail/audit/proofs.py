@@ -45,23 +45,6 @@ def check_witnesses(layer: OutputLayer, members: Array, inputs: Array) -> Array:
     return right & np.isfinite(scores).all(axis=1) & np.isfinite(errors).all(axis=1)
 
 
-def check_inputs(layer: OutputLayer, wanted: Array, inputs: Array) -> Array:
-    """Whether each input has scores of the wanted signs, whatever the rounding errors.
-
-    Parameters
-    ----------
-    layer : OutputLayer
-    wanted : array of shape (n_labels, n_sets)
-        1 for labels in the set and -1 for the others. A 0, at most one in a set, is a label whose score the others are
-        compared with, instead of with 0.
-    inputs : array of shape (n_inputs, n_sets)
-    """
-    scores, errors = (part.T for part in scores_and_errors(layer, inputs.T))
-    pivot = wanted == 0
-    margins = wanted * (scores - np.where(pivot, scores, 0.0).sum(axis=0))
-    return np.asarray((pivot | (margins > errors + np.where(pivot, errors, 0.0).sum(axis=0))).all(axis=0))
-
-
 def _right_at_zero(layer: OutputLayer, members: Array) -> Array:
     """Which labels have a score of 0 for every input, and are given or not as the set needs."""
     return np.asarray(layer.empty & (members == bool(layer.at_least)))
@@ -212,8 +195,9 @@ def _weights_of(layer: OutputLayer, label: int) -> Array:
 
 
 def _exact_score(layer: OutputLayer, label: int, x: Array) -> Fraction:
-    used = np.flatnonzero(x)
-    pairs = zip(_weights_of(layer, label)[used].tolist(), x[used].tolist(), strict=True)
+    weights = _weights_of(layer, label)
+    used = np.flatnonzero((weights != 0) & (x != 0))
+    pairs = zip(weights[used].tolist(), x[used].tolist(), strict=True)
     return sum((Fraction(weight) * Fraction(value) for weight, value in pairs), Fraction(float(layer.offsets[label])))
 
 

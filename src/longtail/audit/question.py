@@ -7,7 +7,6 @@ no search; the search gets what is left, reduced to the rank of the weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +25,7 @@ from longtail.audit.finding import (
     Finding,
     LabelSets,
 )
-from longtail.audit.proofs import certificate_residual, check_inputs
+from longtail.audit.proofs import certificate_residual, check_witness_exactly, check_witnesses
 from longtail.audit.search import Search
 from longtail.audit.system import unit_rows
 from longtail.audit.wide import WideLayer
@@ -217,15 +216,17 @@ class Question:
             return bool(labels[inside].max(initial=-1) < labels[~inside].min(initial=self.layer.n_labels))
         return bool((inside == self.layer.at_least).all())
 
-    def _wanted(self, places: Array) -> Array:
-        """The sign of each kind's score (n_kinds, n_sets): 0 for the kind that a ranked set has in part."""
-        wanted = 2.0 * self.members[places].toarray().T - 1
-        shared = np.flatnonzero(self.shared[places] >= 0)
-        wanted[self.shared[places][shared], shared] = 0
-        return wanted
+    def _check(self, places: Array, inputs: Array) -> Array:
+        """Which inputs, one per row, get their sets from the layer."""
+        members = self.sets.dense(places)
+        right = check_witnesses(self.layer, members, inputs)
+        # The labels that a set has of a kind, and those that it has not, have equal scores.
+        for i in np.flatnonzero(~right & (self.shared[places] >= 0)).tolist():
+            right[i] = check_witness_exactly(self.layer, members[i], inputs[i])
+        return right
 
     def _settle_by_algebra(self, part: OutputLayer, rank: int) -> None:
-        """Look for inputs by solving for scores; the signs of the resulting scores are checked."""
+        """Look for inputs by solving for scores."""
         try:
             wide = WideLayer(part, rank)
         except linalg.LinAlgError:
@@ -234,92 +235,66 @@ class Question:
         places = self._open()
         with task("auditing label sets", total=len(places)) as advance:
             for block in split(len(places), max(1, 2**24 // max(part.weights.shape))):
-                wanted = self._wanted(places[block])
-                inputs = wide.inputs(wanted)
-                right = check_inputs(part, wanted, inputs)
-                for place, x in zip(places[block][right].tolist(), inputs.T[right], strict=True):
-                    self._accept(place, "algebra", x[: self.layer.n_inputs])
-                advance(len(wanted.T))
+                some = places[block]
+                wanted = 2.0 * self.members[some].toarray().T - 1
+                shared = np.flatnonzero(self.shared[some] >= 0)
+                wanted[self.shared[some][shared], shared] = 0
+                inputs = wide.inputs(wanted).T[:, : self.layer.n_inputs]
+                for i in np.flatnonzero(self._check(some, inputs)).tolist():
+                    self._accept(int(some[i]), "algebra", inputs[i])
+                advance(len(some))
 
     def _settle_by_search(self, part: OutputLayer, dimensions: int) -> None:
         """Search in the layer cut down to its rank, and check the proofs on the whole layer."""
         used = part.used_features
         if dimensions == len(used):
-            weights, directions = part.dense(), None
+            weights, directions = part.dense(), np.eye(dimensions)
         else:
             truncations = part.truncations(dimensions)
             weights, directions = truncations(dimensions), truncations.directions
-
-        def lift(points: Array) -> Array:
-            inputs = np.zeros((part.n_inputs, len(points)))
-            inputs[used] = points.T if directions is None else directions.T @ points.T
-            return inputs
-
-        reduced = OutputLayer(weights, part.offsets, "predict", "")
         left = self._open()
         doubted = 0
         with task("auditing label sets", total=len(left)) as advance:
             for kind in np.unique(self.shared[left]).tolist():
                 same = left[self.shared[left] == kind]
                 rows = np.arange(len(weights))
-                system = reduced
+                system = OutputLayer(weights, part.offsets, "predict", "")
                 if kind >= 0:
                     # The cut runs through the labels of one kind: the others are above or below their score.
                     rows = np.delete(rows, kind)
                     differences = weights[rows] - weights[kind], part.offsets[rows] - part.offsets[kind]
                     system = OutputLayer(*differences, "predict", "")
                 for block in split(len(same), _SETS_AT_ONCE):
-                    doubted += self._search(same[block], system, rows, part, lift)
-                    advance(len(same[block]))
+                    places = same[block]
+                    findings = self._search(places, system, rows)
+                    points = [np.zeros(dimensions) if f.witness is None else f.witness for f in findings]
+                    inputs = np.zeros((len(places), part.n_inputs))
+                    inputs[:, used] = np.array(points) @ directions
+                    inputs = inputs[:, : self.layer.n_inputs]
+                    right = self._check(places, inputs)
+                    for i, (place, finding) in enumerate(zip(places.tolist(), findings, strict=True)):
+                        if finding.verdict == ARGMAXABLE and right[i]:
+                            self._accept(place, finding.method, inputs[i], finding)
+                        elif finding.verdict == ARGMAXABLE or not self._take(place, finding, system, rows):
+                            doubted += 1
+                    advance(len(places))
         if doubted:
             self.reasons.append(
                 f"The proofs of {doubted:,} sets hold only without directions so small that they were taken for "
                 f"rounding: they count as not known."
             )
 
-    def _search(
-        self,
-        places: Array,
-        system: OutputLayer,
-        rows: Array,
-        part: OutputLayer,
-        lift: Callable[[Array], Array],
-    ) -> int:
-        """Search for proofs and check them on the whole layer; return how many do not hold there.
-
-        Parameters
-        ----------
-        places : int array
-            The sets.
-        system : OutputLayer
-            What to search in.
-        rows : int array
-            The kinds that its rows stand for.
-        part : OutputLayer
-            The layer of all kinds, not reduced to its rank.
-        lift : function
-            From inputs of `system`, one per row, to inputs of `part`, one per column.
-        """
+    def _search(self, places: Array, system: OutputLayer, rows: Array) -> list[Finding]:
+        """Search for proofs in a layer whose rows stand for the kinds `rows`."""
         if not len(rows):
-            for place in places.tolist():
-                self._accept(place, "twins", np.zeros(self.layer.n_inputs))
-            return 0
-        findings = self.search.decide(system, LabelSets.each(self.members[places][:, rows]))
-        reached = np.flatnonzero([finding.verdict == ARGMAXABLE for finding in findings])
-        inputs = lift(np.array([findings[i].witness for i in reached]).reshape(len(reached), system.n_inputs))
-        right = check_inputs(part, self._wanted(places[reached]), inputs)
-        doubted = int(np.count_nonzero(~right))
-        for i, x in zip(reached[right].tolist(), inputs.T[right], strict=True):
-            self._accept(int(places[i]), findings[i].method, x[: self.layer.n_inputs], findings[i])
-        for place, finding in zip(places.tolist(), findings, strict=True):
-            if finding.certificate is not None:
-                doubted += not self._take(place, finding, system, rows)
-        return doubted
+            return [Finding(ARGMAXABLE, "twins")] * len(places)
+        return self.search.decide(system, LabelSets.each(self.members[places][:, rows]))
 
     def _take(self, place: int, finding: Finding, system: OutputLayer, rows: Array) -> bool:
-        """Note a certificate, if no tie gets around it; False if it does not hold on the whole layer."""
+        """Note a certificate, if there is one and no tie gets around it; False if it fails on the whole layer."""
         found = finding.certificate
-        assert found is not None
+        if found is None:
+            return True
         labels, weights = self.kinds[rows[found.labels]], found.weights
         inside = np.isin(labels, self.sets.ids(place))
         parted = self._parted.get(place, ())

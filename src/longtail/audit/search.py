@@ -38,21 +38,7 @@ _DUST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """How to search.
-
-    Parameters
-    ----------
-    candidates : array of shape (n, n_inputs) or None
-        Inputs to try first.
-    alternating : bool
-        Whether all maximal minors of the weights have one sign.
-    tolerance : float
-        What a certificate may leave of the unit rows it cancels.
-    exact, exact_radii : bool
-        Whether proofs, and radii, must be exact.
-    n_jobs : int or None
-    random_state : int
-    """
+    """A search with the options of `longtail.audit.audit`."""
 
     candidates: Array | None = None
     alternating: bool = False
@@ -122,17 +108,7 @@ class Search:
         return guesses
 
     def _decide_one(self, system: System, members: Array, known: Finding | None, guess: Array | None = None) -> Finding:
-        """Decide one label set.
-
-        Parameters
-        ----------
-        system : System
-        members : bool array of shape (n_labels,)
-        known : Finding or None
-            If a witness is known already, only its exact radius is missing.
-        guess : array of shape (width,) or None
-            A point of the system that is nearly a witness.
-        """
+        """Decide one label set; `known` may have a witness already, `guess` may be a point that is nearly one."""
         signs = system.signs(members[None, :])[0]
         if known is not None:
             return _with_exact_radius(system, members, signs, known) if self.exact_radii else known

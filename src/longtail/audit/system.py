@@ -13,8 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
-from longtail.estimator import OutputLayer
-from longtail.estimator.output_layer import check_memory, row_lengths
+from longtail.estimator import OutputLayer, check_memory, row_lengths
 
 
 @dataclass(frozen=True, eq=False)

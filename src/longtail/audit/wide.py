@@ -43,12 +43,13 @@ class WideLayer:
             self._values, self._vectors = values[out:], vectors[:, out:]
 
     def inputs(self, wanted: Array) -> Array:
-        """Inputs, one per column, that should get the label sets; check them with `check_inputs`.
+        """Inputs, one per column, whose scores should have the wanted signs; they are not checked.
 
         Parameters
         ----------
         wanted : array of shape (n_labels, n_sets)
-            As for `check_inputs`.
+            1 for labels in the set and -1 for the others. A 0, at most one in a set, is a label whose score the others
+            are compared with, instead of with 0.
         """
         return np.asarray(self._layer.weights.T @ self._weigh(self._scores(wanted)))
 

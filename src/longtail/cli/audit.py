@@ -142,14 +142,8 @@ def command(
 
 def _rows(data: str, options: ReaderOptions) -> Corpus:
     """The corpus of an argument DATA, which must have labels for each row."""
-    from longtail.data import format_of, holds_groups
-
-    if (options.format or format_of(data)) == "jsonl" and Path(data).is_file() and holds_groups(data):
-        raise InvalidInput(
-            f"{data} has labels of groups of texts; an audit needs the labels of each text (`longtail assign` writes "
-            f"such a file)"
-        )
-    corpus = read(data, "test", options, grouped="an audit needs a file with the labels of each row")
+    assigned = "an audit needs a file with the labels of each row, as `longtail assign` writes it"
+    corpus = read(data, "test", options, grouped=assigned)
     if not corpus.n_rows:
         raise InvalidInput(f"{called(data)} has no rows, so there are no label sets to audit")
     return corpus

@@ -16,7 +16,7 @@ from longtail.data.formats.grouped_jsonl import (
 from longtail.data.formats.idx import read_idx
 from longtail.data.formats.json_records import as_line
 from longtail.data.formats.jsonl import Record, iter_jsonl, read_jsonl, write_jsonl
-from longtail.data.formats.npy_headers import read_header as read_npy_header
+from longtail.data.formats.npy_headers import read_header
 from longtail.data.formats.repository import read_repository, write_repository
 from longtail.data.formats.scipy_files import read_scipy, write_scipy
 from longtail.data.formats.splits import read_splits, split_corpus
@@ -56,11 +56,11 @@ __all__ = [
     "read_grouped_delimited",
     "read_grouped_jsonl",
     "read_groups",
+    "read_header",
     "read_idx",
     "read_jsonl",
     "read_lines",
     "read_names",
-    "read_npy_header",
     "read_repository",
     "read_scipy",
     "read_splits",
