@@ -106,7 +106,7 @@ def test_what_was_measured_is_not_written_on_a_model_that_came_meanwhile(
         monkeypatch.setattr(module, "read", retrain_and_read)
     result = longtail(command, model, "notes.jsonl", "--card")
     assert result.code == 1
-    assert "another model was saved there meanwhile" in result.err
+    assert "another model has been saved there since" in result.err
     assert "learnt from" not in result.err  # the card of the other model says nothing of the one that was measured
     assert read_card(model) == {"data": {"source": "another"}}
 
@@ -136,7 +136,7 @@ def test_info_without_a_sound_card(longtail: Callable, model: str) -> None:
     Path(model, "card.json").write_text("{", encoding="utf-8")
     result = longtail("info", model)
     assert result.code == 0
-    assert result.err.startswith("note: card.json of model is not shown: ")
+    assert result.err.startswith("note: card.json of model is ignored: ")
     assert "trained" not in result.out
     assert json.loads(longtail("info", model, "--json").out)["card"] is None
 

@@ -120,7 +120,7 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
     [
         (
             ["predict", "absent", "--text", "a"],
-            "absent: there is no model here (no such directory); give the directory that one was saved to\n",
+            "absent: there is no model here (no such directory); give the directory of a saved model\n",
         ),
         (["predict", ".", "--text", "a"], ".: there is no model here (manifest.json is missing)"),
         (

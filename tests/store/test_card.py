@@ -174,7 +174,7 @@ def nested(depth):
 )
 def test_damaged_and_hostile_cards_are_none_with_a_warning(model, content):
     (model / "card.json").write_bytes(content.replace(b"KEY", key_of(model).encode()))
-    with pytest.warns(UserWarning, match=r"card\.json of .* is not shown"):
+    with pytest.warns(UserWarning, match=r"card\.json of .* is ignored"):
         assert read_card(model) is None
     assert same(read_model(model, verify=True), example_state(1))
     with warnings.catch_warnings():
@@ -259,7 +259,7 @@ def test_a_card_is_of_the_model_that_was_loaded(model):
     update_card(model, of=loaded, metrics=METRICS)
     assert read_card(model, loaded) == {"data": DATA, "metrics": METRICS}
     write_model(example_state(2), model, {"data": {"source": "two"}})
-    with pytest.raises(Unavailable, match="another model was saved there meanwhile"):
+    with pytest.raises(Unavailable, match="another model has been saved there since"):
         update_card(model, of=loaded, metrics=METRICS)
     assert read_card(model, loaded) is None
     assert read_card(model) == {"data": {"source": "two"}}

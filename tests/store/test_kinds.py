@@ -22,7 +22,7 @@ def forgotten_afterwards(monkeypatch):
 
 
 def test_a_registered_class_is_put_together():
-    with pytest.raises(ModelFormatError, match="'Constant'; known here are"):
+    with pytest.raises(ModelFormatError, match="'Constant'; known classes are"):
         put_together(State("Constant"))
     assert register(Constant) is Constant
     assert isinstance(put_together(State("Constant")), Constant)
@@ -45,11 +45,11 @@ def test_an_installed_package_may_declare_a_class(monkeypatch):
 
 
 def test_no_class_takes_the_name_of_one_of_ours():
-    with pytest.raises(InvalidInput, match="Ridge is the name of a class of longtail"):
+    with pytest.raises(InvalidInput, match="longtail has a class Ridge already"):
         register(type("Ridge", (), {}))
 
 
 def test_only_learners_of_rows_are_inside_other_models():
     for kind in ("Tagger", "AggregatedClassifier", "TextFeatures"):
-        with pytest.raises(ModelFormatError, match="no learner of rows"):
+        with pytest.raises(ModelFormatError, match="does not learn from rows"):
             put_learner_together(State(kind))

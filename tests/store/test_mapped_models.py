@@ -146,7 +146,7 @@ def test_a_wrong_length_or_header_of_a_large_array_is_found_without_verification
             read_model(tmp_path / "model")
     for position in range(128):
         path.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
-        with pytest.raises(ModelFormatError, match="does not hold the array"):
+        with pytest.raises(ModelFormatError, match="is not the array"):
             read_model(tmp_path / "model")
 
 

@@ -455,7 +455,7 @@ def test_swapped_files_are_refused(model):
                     if path and at(fields, path) is one:
                         at(changed, path).update(name=other["name"], sha256=other["sha256"])
                 (model / "manifest.json").write_bytes(sealed(changed))
-                expect_refusal(model, "another array has already")
+                expect_refusal(model, "another array uses already")
     (model / "manifest.json").write_bytes(sealed(fields))
     assert same(read_model(model), example_state())
 

@@ -194,7 +194,7 @@ def test_a_file_of_the_user_beside_the_model_stays(tmp_path):
         (State("A", arrays={"x": np.zeros(2, dtype=complex)}), "dtype complex128"),
         (State("A", arrays={"x": np.zeros((1, 1, 1, 1))}), "4 dimensions"),
         (State("A", arrays={"x": [1.0]}), "list"),
-        (State("A", arrays={"x": ("a", 1)}), "something else than strings"),
+        (State("A", arrays={"x": ("a", 1)}), "values that are not strings"),
         (State("A", arrays={"x": ("\udfff",)}), "Unicode"),
         (State("A", arrays={"x": sparse.csc_array((2, 2))}), "csc_array"),
         (State("A", arrays={"../x": np.zeros(1)}), r"'\.\./x'"),
@@ -297,7 +297,7 @@ def test_a_class_that_load_does_not_know_is_not_saved(tmp_path):
         def from_state(cls, state):
             return cls(state.fact("mean", float))
 
-    with pytest.raises(InvalidInput, match=r"Mean cannot be saved.*the model is a 'Mean'; known here are .*Ridge"):
+    with pytest.raises(InvalidInput, match=r"Mean cannot be saved.*the model is a 'Mean'; known classes are .*Ridge"):
         Mean(2.5).save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
     write_model(Mean(2.5).to_state(), tmp_path / "model")

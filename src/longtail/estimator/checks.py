@@ -1,4 +1,4 @@
-"""`check_estimator`: whether a learner keeps the contract of `Estimator`. Our own tests run it on every learner."""
+"""`check_estimator`: check that a learner keeps the contract of `Estimator`. Our own tests run it on every learner."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def planted(
 
 
 class Case:
-    """An estimator to check: fresh copies of it, one that is fitted, and the data it was fitted to."""
+    """An estimator to check, a fitted copy of it, and the training data."""
 
     def __init__(self, estimator: Estimator, fit: Fit, seed: int) -> None:
         self.estimator, self._fit = estimator, fit
@@ -270,16 +270,16 @@ def _fit_rows(estimator: Any, X: Any, Y: Any) -> Any:
 
 
 def check_estimator(estimator: Estimator, *, fit: Fit = _fit_rows, seed: int = 0) -> None:
-    """Raise `AssertionError`, naming the check, unless a learner keeps the contract of `Estimator`.
+    """Raise `AssertionError`, which names the check, unless a learner keeps the contract of `Estimator`.
 
     Parameters
     ----------
     estimator : Estimator
-        Not fitted; small settings keep the checks quick. Copies of it are fitted to 80 rows with 12 labels.
+        An unfitted estimator; small settings keep the checks quick. Copies of it are fitted to 80 rows with 12 labels.
     fit : callable
-        How to fit a copy: ``fit(estimator, X, Y)`` returns it fitted. For learners that take groups of rows.
+        ``fit(estimator, X, Y)`` fits a copy and returns it. For learners that take groups of rows.
     seed : int
-        Random seed of the data.
+        Random seed for the data.
 
     Examples
     --------

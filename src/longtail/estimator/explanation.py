@@ -1,4 +1,4 @@
-"""`Explanation`: which features of a row gave a label its score."""
+"""`Explanation`: what each feature of a row adds to the score of a label."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Step:
     Parameters
     ----------
     tree : int
-        Which of the trees, counted from 1.
+        The tree, counted from 1.
     node : int
-        The node whose child the classifier is for.
+        The node that the classifier belongs to.
     probability : float
-        What the margin comes to: the factor in the score.
+        The probability that the margin becomes: a factor of the score.
     margin : float
     features, contributions : arrays
-        Features of the row with a part in the margin and what each adds, the largest first.
+        Features of the row that contribute to the margin, and what each adds, the largest first.
     intercept : float
     """
 
@@ -44,11 +44,11 @@ class Explanation:
     score : float
     margin : float
         The linear part of the score: for ridge the score itself, for one-vs-rest the margin of the label's classifier,
-        for a label tree the sum of the margins along the path, the mean over trees.
+        for a label tree the sum of the margins along the path, averaged over trees.
     features : array of int
-        Features of the row with a part in the margin, the largest contribution first.
+        Features of the row that contribute to the margin, the largest contribution first.
     contributions : array of float
-        What each adds.
+        What each feature adds.
     intercept : float
     steps : tuple of Step
         For a tree, the classifiers on the path.

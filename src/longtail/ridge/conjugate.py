@@ -1,8 +1,8 @@
-"""Ridge by conjugate gradients on the sparse matrix: nothing is factored, all labels of a block go in lockstep.
+"""Ridge by conjugate gradients on the sparse matrix, for all labels of a block in lockstep.
 
-The preconditioner is shared by all labels: the diagonal of X'X + alpha I, and on top of it a basis of the directions in
-which the scaled matrix is largest, found once by subspace iteration. Few directions hold most of the spread of the
-spectrum of text, so they more than halve the iterations.
+All labels share one preconditioner: the diagonal of X'X + alpha I, plus a basis of the directions in which the scaled
+matrix is largest, found once by subspace iteration. For text, a few directions hold most of the spread of the spectrum,
+so they more than halve the number of iterations.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from longtail.ridge.solvers import PRECISION
 _log = logging.getLogger(__name__)
 
 _LARGEST_BASIS = 64
-_ROUNDS = 5  # of subspace iteration: the basis need only be roughly right
-_SETTLED = 4  # times tol: a last step longer than that, relative to all steps, is not the last
-_MISLED = 5  # times tol: an error longer than that, in energy, was hidden by rounding or by weak directions
+_ROUNDS = 5  # of subspace iteration: a rough basis is enough
+_SETTLED = 4  # times tol: iteration continues while the last step, relative to all steps, is longer
+_MISLED = 5  # times tol: a larger error, in energy, was hidden by rounding or by weak directions
 _PROBED_LABELS = 8
-_LANE = 8  # finished labels are dropped so many at a time, to keep blocks of a width that kernels like
+_LANE = 8  # finished labels are dropped in groups of this size, to keep a block width that suits the kernels
 
 
 def basis_size(n_rows: int, n_features: int, n_labels: int) -> int:
-    """Directions worth finding: none for a few labels, for which they would cost more than they save."""
+    """Number of directions worth finding: 0 for a few labels, which would not repay the cost."""
     return min(_LARGEST_BASIS, n_labels // 4, n_rows // 8, n_features // 8) // _LANE * _LANE
 
 
@@ -44,9 +44,9 @@ class Preconditioner:
         if problem.mean is not None:
             squares = np.maximum(squares - problem.n_rows * problem.mean**2, 0)
         if alpha == 0:
-            # Scaling features apart would lead to a solution that is smallest in the scaled norm, not in the plain one.
+            # Scaling each feature would give the solution of smallest scaled norm instead of smallest norm.
             squares[:] = squares.mean() or 1.0
-        # Kept off zero: where a feature is constant there may be nothing else to divide by.
+        # Above zero: a constant feature may have nothing else to divide by.
         diagonal = np.maximum(squares + alpha, np.finfo(np.float32).tiny)
         self.inverse = (1 / diagonal).astype(np.float32)
         self.basis = np.zeros((len(diagonal), 0), dtype=np.float32)
@@ -65,12 +65,12 @@ class Preconditioner:
         for _ in range(_ROUNDS):
             found = linalg.qr(scaled(found), mode="economic", overwrite_a=True, check_finite=False)[0]
         values, vectors = linalg.eigh((found.T @ scaled(found)).astype(np.float64))
-        # The directions found are shrunk to the smallest of them, so what is left of the spectrum begins there.
+        # All directions found are shrunk to the smallest of them, where the rest of the spectrum begins.
         self.gain = (values.min() / np.maximum(values, np.finfo(np.float32).tiny) - 1).astype(np.float32)
         self.basis = np.ascontiguousarray(scale * (found @ vectors.astype(np.float32)))
 
     def correct(self, residual: Array) -> tuple[Array, Array]:
-        """The basis's part of the preconditioned residual, and its part of the energy of each label."""
+        """The part of the basis in the preconditioned residual, and in the energy of each label."""
         coordinates = self.basis.T @ residual
         scaled = self.gain[:, None] * coordinates
         return self.basis @ scaled, np.einsum("ij,ij->j", coordinates, scaled)
@@ -85,7 +85,7 @@ def apply_gram(problem: Problem, directions: Array) -> Array:
 
 
 def apply_gram_into(problem: Problem, directions: Array, projected: Array, out: Array) -> None:
-    """The same with room given for the directions' images on the rows and for the result."""
+    """The same, with buffers for the images on the rows and for the result."""
     X, Xt = problem.X, problem.Xt
     mean = None if problem.mean is None else problem.mean.astype(np.float32)
     kernels.multiply(X.indptr, X.indices, X.data, directions, projected)
@@ -97,14 +97,14 @@ def apply_gram_into(problem: Problem, directions: Array, projected: Array, out: 
 
 
 class ConjugateGradients:
-    """Solves block after block of labels until the residual is `tol` times the right-hand side.
+    """Solves blocks of labels until the residual is `tol` times the right-hand side.
 
-    Both are measured after preconditioning, where a length is nearly that of the error in the fitted values. A few
-    labels are solved at once: they show how many `iterations` it takes, and whether float32 has `misled` them. If so,
-    the residuals of all labels are computed in float64 and solved for again.
+    Both are measured after preconditioning, where a length is close to the error in the fitted values. The constructor
+    solves a few labels, to learn the number of `iterations` and whether float32 has `misled` them. If so, the residuals
+    of all labels are computed in float64 and solved for again.
 
-    Every label has its own steps and is taken when it has converged, so its weights do not depend on what else is in
-    its block.
+    Every label has its own step sizes and leaves the block when it has converged, so its weights do not depend on the
+    other labels of its block.
     """
 
     threaded = True
@@ -123,13 +123,13 @@ class ConjugateGradients:
         self.misled = len(alphas) > 0 and self._probe(alphas)
 
     def _probe(self, alphas: Array) -> bool:
-        """Whether rounding or weak directions mislead, by the labels from the rarest to the most frequent."""
+        """Whether rounding or weak directions mislead, tested on labels from the rarest to the most frequent."""
         order = np.argsort(np.diff(self._problem.Yt.indptr), kind="stable")
         few = order[np.linspace(0, len(order) - 1, min(_PROBED_LABELS, len(order))).astype(int)]
         weights, converged = self.solve_for(self._right(few, np.float32), alphas[few])
         iterations = self.iterations
         error = self._correction(few, weights, alphas[few])[1] if converged else 0.0
-        self.iterations = iterations  # of a solution, not of its correction
+        self.iterations = iterations  # those of the solution, not of its correction
         if error <= self._largest_error:
             return False
         _log.info("single precision misleads conjugate gradients; refining in double precision")
@@ -145,7 +145,7 @@ class ConjugateGradients:
         return weights
 
     def _correction(self, labels: Array, weights: Array, alphas: Array) -> tuple[Array, float]:
-        """What is missing from the weights by their residual in float64, and its largest relative length in energy."""
+        """The correction of the weights by their float64 residual, and its largest relative length in energy."""
         image = self._problem.image("primal", weights) + alphas[:, None] * weights
         change, _ = self.solve_for((self._right(labels, np.float64) - image).astype(np.float32), alphas)
         changed = self._problem.image("primal", change) + alphas[:, None] * change
@@ -153,7 +153,7 @@ class ConjugateGradients:
         return change, float(np.sqrt(np.divide(missing, whole, out=np.zeros_like(whole), where=whole > 0).max()))
 
     def _refine(self, labels: Array, weights: Array, alphas: Array) -> Array:
-        """Add what the rounding of float32 has left over, as long as that helps."""
+        """Correct the rounding of float32 while that helps."""
         weights = weights.astype(np.float64)
         change, error = self._correction(labels, weights, alphas)
         while error > self._largest_error:
@@ -161,7 +161,7 @@ class ConjugateGradients:
             change, smaller = self._correction(labels, weights, alphas)
             if smaller > error / 2:
                 _log.warning(
-                    "conjugate gradients came to %.0e of the solution, not to tol=%.0e: the features are too "
+                    "conjugate gradients reached a relative error of %.0e, not tol=%.0e: the features are too "
                     "ill-conditioned; use solver='primal' or 'dual', or scale the features",
                     min(error, smaller),
                     self._tol,
@@ -171,7 +171,7 @@ class ConjugateGradients:
         return weights.astype(np.float32)
 
     def solve_for(self, right: Array, alphas: Array) -> tuple[Array, bool]:
-        """Weights for right-hand sides Y'X, one label per row, as they come back, and whether all reached `tol`."""
+        """Return the weights for right-hand sides Y'X, one label per row in both, and whether all reached `tol`."""
         residual = np.ascontiguousarray(right.T)
         weights = np.zeros_like(right)
         correction, energy = self._precondition(residual)
@@ -198,7 +198,7 @@ class ConjugateGradients:
             correction, extra = self._preconditioner.correct(residual)
             reached = plain + extra
             gained += step * energy
-            # A short residual can hide a long way in weak directions: the energy of the last step shows that.
+            # A short residual can hide a large error in weak directions; the energy of the last step reveals it.
             settled = step * energy <= (_SETTLED * self._tol) ** 2 * gained
             done = ~converged & ((reached <= goal) & settled | (step == 0))
             weights[labels[done]] = solution[:, done].T

@@ -1,7 +1,7 @@
-"""What each way of solving ridge would cost, so that `solver="auto"` can choose.
+"""The cost of each solver of ridge, from which `solver="auto"` chooses.
 
-Costs are counted in operations of dense matrix algebra; an operation on sparse data weighs more because it waits for
-memory. The counts depend on the data alone, so the same data gets the same solver wherever all solvers fit in memory.
+Costs are counted in dense multiply-adds; an operation on sparse data costs more because it waits for memory. The counts
+depend only on the data, so the same data gets the same solver on every machine where all solvers fit in memory.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import numpy as np
 from longtail.memory import MemoryPlan, available_memory
 from longtail.ridge.conjugate import basis_size
 
-# Relative weights of one operation, from timing each alone: a dense multiply-add in BLAS is the unit.
+# Relative cost of one operation, timed separately; the unit is a dense multiply-add in BLAS.
 _SPARSE_PRODUCT = 5.0
 _SPARSE_GRAM = 65.0
 _VECTOR = 20.0
 _EIGEN = 10.0
 
-_SMALL = 3e8  # multiply-adds of factoring and solving: below that double precision costs next to nothing
+_SMALL = 3e8  # multiply-adds of factoring and solving below which double precision costs next to nothing
 
-_GRAM_BYTES = {"float32": 4, "float64": 8, "spectral": 36}  # for each entry, with what LAPACK takes
+_GRAM_BYTES = {"float32": 4, "float64": 8, "spectral": 36}  # for each entry, including the workspace of LAPACK
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes that decide: rows, features, labels, non-zeros, and the work of either Gram matrix."""
+    """The sizes that decide: rows, features, labels, non-zeros, and the work of each Gram matrix."""
 
     n_rows: int
     n_features: int
@@ -52,7 +52,7 @@ class Shape:
         )
 
     def side(self, solver: str) -> int:
-        """Rows and columns of the Gram matrix that `solver` would factor."""
+        """Number of rows of the Gram matrix that `solver` would factor."""
         return self.n_rows if solver == "dual" else self.n_features
 
 
@@ -73,22 +73,22 @@ ADVICE = (
 
 
 def block_size(shape: Shape, side: int) -> int:
-    """Labels solved at once: enough to keep the products busy, within about 64 MiB for each array of a block."""
+    """Number of labels solved at once: many, but at most about 64 MiB for each array of a block."""
     return int(np.clip(2**24 // max(1, side), 16, min(2048, max(16, shape.n_labels))))
 
 
 def cholesky_precisions(side: int, n_labels: int) -> tuple[str, ...]:
-    """The precisions to begin in, the best first: "float64" only where that costs next to nothing."""
+    """The precisions to start with, the best first: "float64" only if that costs next to nothing."""
     return ("float64", "float32") if side**2 * (side / 6 + n_labels) <= _SMALL else ("float32",)
 
 
 def gram_bytes(algebra: str, side: int) -> int:
-    """Bytes of a Gram matrix and of what is made of it."""
+    """Bytes of a Gram matrix and its factor or eigenvectors."""
     return _GRAM_BYTES[algebra] * side**2
 
 
 def estimate(shape: Shape, solver: str, algebra: str, iterations: int, block: int, jobs: int, weights: int) -> Estimate:
-    """Cost of `solver` (primal, dual or cg); `weights` is in bytes.
+    """Return the cost of `solver` (primal, dual or cg); `weights` is in bytes.
 
     `algebra` is "float32" or "float64" for a Cholesky factor in that precision, or "spectral" for eigenvectors.
     """
@@ -115,9 +115,9 @@ def estimate(shape: Shape, solver: str, algebra: str, iterations: int, block: in
 
 
 def sum_parts(X: Any, Y: Any, known: Any) -> dict[str, int]:
-    """Bytes of the sums over the rows of `X` and `Y`; where there are `known` sums, of these and of both together."""
+    """Bytes of the sums over the rows of `X` and `Y`, plus those of `known` sums and of the total if there are any."""
     side = X.shape[1]
-    # A row adds to the sums of each of its labels with each of its features.
+    # A row contributes one sum for each pair of label and feature.
     pairs = min(Y.shape[1] * side, int(np.diff(X.indptr).astype(np.int64) @ np.diff(Y.indptr)))
     parts = {"copies of the features": 32 * X.nnz, "sums of features": 8 * side**2, "sums of labels": 16 * pairs}
     if known is not None:
@@ -127,7 +127,7 @@ def sum_parts(X: Any, Y: Any, known: Any) -> dict[str, int]:
 
 
 def plan_for_sums(side: int, algebra: str, block: int, weights: int, parts: dict[str, int]) -> MemoryPlan:
-    """Memory to solve by `algebra` where only sums are left, which are in `parts`."""
+    """Memory to solve by `algebra` from the sums in `parts`."""
     solving = {"Gram matrix": gram_bytes(algebra, side), "label blocks": 3 * 8 * block * side, "weights": weights}
     advice = "Updates need a Gram matrix of all features: use fewer features (max_features, min_df)."
     return MemoryPlan("ridge that can be updated", {**parts, **solving}, advice)
@@ -136,7 +136,7 @@ def plan_for_sums(side: int, algebra: str, block: int, weights: int, parts: dict
 def estimate_path(
     shape: Shape, side: str, spectral: bool, n_alphas: int, n_sampled: int, block: int, weights: int
 ) -> Estimate:
-    """Cost of leave-one-out over a path of alphas on `n_sampled` rows, then a fit."""
+    """Return the cost of leave-one-out over a path of alphas on `n_sampled` rows, plus a fit."""
     block = min(block, shape.n_labels)
     fit = estimate(shape, side, "spectral" if spectral else "float32", 1, block, 1, weights)
     size = shape.side(side)
@@ -153,7 +153,7 @@ def estimate_path(
 
 
 def cheapest(estimates: list[Estimate]) -> Estimate:
-    """The least work among those that fit in memory, the first of equals; the least memory where none fits."""
+    """The least work among those that fit in memory, the first in case of ties; the least memory if none fits."""
     limit = available_memory()
     fitting = [candidate for candidate in estimates if candidate.plan.total <= limit]
     if fitting:

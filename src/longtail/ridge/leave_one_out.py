@@ -1,7 +1,7 @@
 """Exact leave-one-out predictions of ridge over a path of alphas, without refits.
 
-The prediction for a row by the model trained without it is (yhat - h y) / (1 - h), with h the row's leverage. Both
-come from one eigendecomposition for all alphas, or from one Cholesky factor per alpha where alphas and rows are few.
+The model trained without a row predicts (yhat - h y) / (1 - h) for it, with h the row's leverage. Both come from one
+eigendecomposition for all alphas, or from one Cholesky factor per alpha if alphas and rows are few.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from longtail.ridge.solvers import Factor, Spectral
 
 
 class Path(Protocol):
-    """Fitted values along the path: ``left(which) @ right(block).T`` for the rows asked for."""
+    """Fitted values along the path: ``left(which) @ right(block).T`` for the chosen rows."""
 
-    leverage: Array  # rows x alphas, without the intercept's share
+    leverage: Array  # rows x alphas, without the share of the intercept
 
     def left(self, which: int) -> Array: ...
 
@@ -52,7 +52,7 @@ class SpectralPath:
 
 
 class FactoredPath:
-    """The path from one Cholesky factor per alpha; `failed` where single precision is not enough for it."""
+    """The path from one Cholesky factor per alpha; `failed` if single precision is not enough."""
 
     def __init__(self, problem: Problem, side: str, rows: Array, alphas: Array, n_jobs: int | None) -> None:
         self._problem = problem
@@ -67,7 +67,7 @@ class FactoredPath:
             self.failed = not all(self._add(known, which, alpha, advance) for which, alpha in enumerate(alphas))
 
     def _add(self, known: Array, which: int, alpha: float, advance: progress.Advance) -> bool:
-        """Go one step along the path, unless that is not precise."""
+        """Go one step along the path; False if that is not precise enough."""
         factor = Factor(self.gram.copy(), float(alpha))
         if factor.failed:
             return False
@@ -105,7 +105,7 @@ def _centred_rows(problem: Problem, rows: Array, dtype: Any) -> Array:
 
 
 def _symmetric_rows(upper: Array, rows: Array) -> Array:
-    """Rows of a symmetric matrix of which only the upper triangle is filled."""
+    """Rows of a symmetric matrix with only the upper triangle filled."""
     columns = np.arange(len(upper))
     below = columns[None, :] < rows[:, None]
     return np.where(below, upper[:, rows].T, upper[rows])
@@ -114,7 +114,7 @@ def _symmetric_rows(upper: Array, rows: Array) -> Array:
 def leave_one_out(
     path: Path, problem: Problem, rows: Array, n_alphas: int, size: int
 ) -> Iterator[tuple[slice, int, Array]]:
-    """Yield (block of labels, number of the alpha, scores) of `rows`, each by the model trained without it."""
+    """Yield (block of labels, index of the alpha, scores) of `rows`, each scored by the model trained without it."""
     leverage = path.leverage
     if problem.mean is not None:
         leverage = leverage + np.float32(1 / problem.n_rows)

@@ -1,6 +1,6 @@
 """How well each label can be predicted from the features: the leave-one-out R2 of one ridge fit.
 
-One Cholesky factor serves all labels and all rows; predictions exist for one block of labels at a time.
+One Cholesky factor serves all labels and rows; predictions are held for one block of labels at a time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from longtail.ridge.leave_one_out import FactoredPath, Path, SpectralPath
 from longtail.ridge.problem import Problem
 from longtail.ridge.solvers import Spectral
 
-_ENTRIES = 4e8  # of the matrix of rows and the smaller of rows and features that is held, without being asked otherwise
-_DECIMALS = 5  # single precision says no more, and labels with the same rows shall get the same score
+_ENTRIES = 4e8  # default limit for rows x min(rows, features), the size of the matrix held
+_DECIMALS = 5  # the limit of single precision; labels with the same rows get the same score
 
 
 def label_predictability(
@@ -35,28 +35,28 @@ def label_predictability(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> Array:
-    """The cross-validated R2 of each label under ridge, every row predicted by the model trained without it.
+    """Return the cross-validated R2 of each label under ridge: every row is predicted by the model trained without it.
 
     Parameters
     ----------
     X : sparse matrix or array of shape (n_rows, n_features)
     Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
     alpha : float or None
-        The penalty; None is the mean squared length of the rows, which is 1 for rows of unit length.
+        The penalty; None takes the mean squared length of the rows, which is 1 for rows of unit length.
     fit_intercept : bool
     sample : int or None
-        Most rows to look at. None is all rows, or as many as fit into 1.6 GB where there are very many.
+        Maximum number of rows to use. None uses all rows, or as many as fit into 1.6 GB.
     random_state : int
-        Seed of the sample.
+        Random seed for the sample.
     n_jobs : int or None
-        Threads; None is every core.
+        Number of threads; None uses every core.
 
     Returns
     -------
     array of n_labels
-        1 - sum of squared errors / sum of squared deviations from the mean, to five decimals: 1 for a label that is
-        predicted without error, below 0 for one of which its mean says more than the model, and 0 for labels that no
-        row has, or every row.
+        1 - sum of squared errors / sum of squared deviations from the mean, to five decimals: 1 for a label predicted
+        without error, below 0 for a label that its mean predicts better, and 0 for a label that no row or every row
+        has.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def label_predictability(
 
 
 def _affordable(shape: tuple[int, int]) -> int:
-    """Rows for which rows x min(rows, features) stays within bounds."""
+    """Number of rows for which rows x min(rows, features) stays within the limit."""
     n_rows, n_features = shape
     if n_rows * min(n_rows, n_features) <= _ENTRIES:
         return n_rows
@@ -102,7 +102,7 @@ def _affordable(shape: tuple[int, int]) -> int:
 
 
 class _Fitted:
-    """Values fitted to the rows, without the mean of the labels, one label per row."""
+    """Fitted values without the mean of the labels, one label per row."""
 
     def __init__(self, problem: Problem, shape: Shape, alphas: Array, n_jobs: int | None, block: int) -> None:
         self._problem = problem
@@ -124,8 +124,8 @@ class _Fitted:
     def of(self, block: slice) -> Array:
         if self._smoother is None:
             return np.asarray(self._path.right(block) @ self._path.left(0).T, dtype=np.float32)
-        # The smoother is symmetric and a label has few rows: sums of some of its rows take far less than a product
-        # with dense targets.
+        # The smoother is symmetric and a label has few rows: summing its rows is much cheaper than a product with dense
+        # targets.
         Yt = self._problem.Yt
         out = np.empty((block.stop - block.start, len(self._smoother)), dtype=np.float32)
         kernels.multiply(Yt.indptr[block.start : block.stop + 1], Yt.indices, Yt.data, self._smoother, out)

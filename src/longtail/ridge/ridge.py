@@ -25,24 +25,24 @@ from longtail.validation import as_features
 
 _log = logging.getLogger(__name__)
 
-_WORTH_A_TOLERANCE = 2e9  # less work than this, in multiply-adds, is done exactly whatever could be saved
-_FEW_ITERATIONS = 4  # unless so few would pay, conjugate gradients are not even tried
+_WORTH_A_TOLERANCE = 2e9  # multiply-adds; less work than this is always done exactly
+_FEW_ITERATIONS = 4  # conjugate gradients are tried only if they would pay with this many
 
 
 class Ridge(RidgeModel):
     """Ridge regression on 0/1 labels, solved for all labels at once.
 
-    Minimises ||XW - Y||^2 + alpha ||W||^2 exactly, or to `tol` with conjugate gradients. No intercept is fitted
-    unless asked for, as in the paper.
+    Minimises ||XW - Y||^2 + alpha ||W||^2 exactly, or to `tol` with conjugate gradients. As in the paper, no intercept
+    is fitted by default.
 
     Parameters
     ----------
     alpha : float
-        Strength of the penalty. 0 gives the least-squares solution of smallest norm; conjugate gradients then work
-        without scaling the features, and may need many iterations.
+        Strength of the penalty. 0 gives the least-squares solution of smallest norm; conjugate gradients then do not
+        scale the features and may need many iterations.
     solver : {"auto", "primal", "dual", "cg"}
-        Cholesky on the side of the features or of the rows, conjugate gradients, or whichever is estimated to be
-        cheapest among those that fit in memory.
+        Cholesky on the features ("primal") or on the rows ("dual"), conjugate gradients, or the cheapest of these that
+        fits in memory, by an estimate.
     fit_intercept : bool
         Fit a constant per label by centring; X stays sparse.
     weighting : {None, "target", "loss"}
@@ -57,24 +57,24 @@ class Ridge(RidgeModel):
         A float is the smallest magnitude of a weight to keep; a whole number of 1 or more keeps that many weights of
         each label. None keeps all. `density` and `prune` exclude each other.
     tol : float
-        Length of the preconditioned residual, relative to that of the right-hand side, at which conjugate gradients
-        stop. Fitted values are then within about five times that, or 1e-4, of their length; a warning is logged if not.
+        Conjugate gradients stop at this length of the preconditioned residual, relative to the right-hand side. The
+        relative error of fitted values is then about five times that, or 1e-4; a warning is logged if not.
     max_iter : int
-        Most iterations of conjugate gradients.
+        Maximum number of iterations of conjugate gradients.
     updatable : bool
         Keep the sums that `partial_fit` needs after `fit`.
     block_size : int or None
-        Labels solved at a time; None chooses.
+        Number of labels solved at a time; None chooses.
     n_jobs : int or None
-        Threads; None uses every core.
+        Number of threads; None uses every core.
 
     Attributes
     ----------
     coef_ : array or csr_array of shape (n_features, n_labels)
     intercept_ : array of shape (n_labels,)
-        In float64 where features are far from zero.
+        In float64 if features are far from zero.
     solver_ : str
-        The solver that was used.
+        The solver used.
     n_iter_ : int
         Iterations of conjugate gradients, or 0.
     inverse_propensity_ : array of shape (n_labels,)
@@ -131,10 +131,10 @@ class Ridge(RidgeModel):
 
     @property
     def alpha_(self) -> float:  # type: ignore[override]
-        """The penalty, under the name that `RidgeCV` has for the one it chose."""
+        """The penalty, by the name that it has in `RidgeCV`."""
         return self.alpha
 
-    _behind = False  # whether rows were added since the weights were solved for
+    _behind = False  # whether rows were added since the weights were last solved
 
     @property
     def updates(self) -> bool:
@@ -160,22 +160,22 @@ class Ridge(RidgeModel):
         return self
 
     def partial_fit(self, X: Any, Y: Any, *, solve: bool = True) -> Ridge:
-        """Add rows, and labels where `Y` has more columns than before; the result equals a fit on all rows together.
+        """Add rows, and labels if `Y` has more columns than before; the result equals a fit on all rows together.
 
-        Rows seen before the first row of a new label count as not having it.
+        Earlier rows count as not having a new label.
 
         Parameters
         ----------
         X : sparse matrix or array of shape (n_rows, n_features)
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         solve : bool
-            Whether to bring the weights up to date. With many batches, solve only at the last.
+            Whether to update the weights. With many batches, solve only after the last.
         """
         self._check_parameters()
         X, Y = check_training(X, Y, type(self).__name__)
         if not hasattr(self, "statistics_") and hasattr(self, "coef_"):
             raise InvalidInput(
-                "this model was fitted without the sums that updates need; fit it with updatable=True, or begin with "
+                "this model was fitted without the sums that updates need; fit it with updatable=True, or start with "
                 "partial_fit"
             )
         known = getattr(self, "statistics_", None)
@@ -191,9 +191,9 @@ class Ridge(RidgeModel):
         return self
 
     def _check_updatable(self, X: Any, Y: Any) -> None:
-        """Refuse what updates cannot do, or have no memory for."""
+        """Raise unless the model can be updated with these rows, within the memory available."""
         if self.solver not in ("auto", "primal"):
-            raise InvalidInput(f"a model that can be updated needs solver 'auto' or 'primal', not {self.solver!r}")
+            raise InvalidInput(f"an updatable model needs solver 'auto' or 'primal', not {self.solver!r}")
         self._update_plan(X, Y).check()
 
     def _update_plan(self, X: Any, Y: Any) -> MemoryPlan:
@@ -202,7 +202,7 @@ class Ridge(RidgeModel):
         return self._sums_plan(X.shape[1], n_labels, self._algebras(X.shape[1], n_labels)[0], sum_parts(X, Y, known))
 
     def _sums_plan(self, n_features: int, n_labels: int, algebra: str, parts: dict[str, int]) -> MemoryPlan:
-        """Solving from sums by `algebra`, besides `parts`."""
+        """The plan of solving from sums by `algebra`, including `parts`."""
         block = min(self._update_block(n_features), n_labels)
         return plan_for_sums(n_features, algebra, block, self._weight_bytes(n_features, n_labels), parts)
 
@@ -217,13 +217,13 @@ class Ridge(RidgeModel):
         return self._choose(problem, Shape.of(X, Y), alphas)[0].plan
 
     def _algebras(self, side: int, n_labels: int) -> tuple[str, ...]:
-        """What to begin with: eigenvectors serve many alphas, and no penalty; a Cholesky factor is cheaper."""
+        """What to start with: eigenvectors serve many alphas and alpha 0; a Cholesky factor is cheaper."""
         if self.weighting == "loss" or self.alpha == 0:
             return ("spectral",)
         return cholesky_precisions(side, n_labels)
 
     def _estimates(self, shape: Shape, iterations: int = 1) -> list[Estimate]:
-        """What each solver that may be used would cost, with so many iterations of conjugate gradients."""
+        """The cost of each possible solver, with this many iterations of conjugate gradients."""
         solvers = ("primal", "dual", "cg") if self.solver == "auto" else (self.solver,)
         return [
             self._estimate(shape, solver, algebra, iterations)
@@ -232,14 +232,14 @@ class Ridge(RidgeModel):
         ]
 
     def _choose(self, problem: Problem, shape: Shape, alphas: Array) -> tuple[Estimate, ConjugateGradients | None]:
-        """The chosen solver with its cost and memory, and conjugate gradients themselves where they were tried."""
+        """The chosen solver with its cost and memory, and the conjugate gradients if they are chosen after a trial."""
         estimates = self._estimates(shape, _FEW_ITERATIONS)
         if self.solver != "auto":
             return cheapest(estimates), None
         *factored, gradient = estimates
         direct = cheapest(factored)
         if shape.n_labels == 0 or (alphas == 0).any():
-            return direct, None  # without a penalty conjugate gradients have no condition number to rely on
+            return direct, None  # without a penalty the condition number is unbounded
         cheap = max(gradient.work, _WORTH_A_TOLERANCE)
         if direct.plan.total <= available_memory() and direct.work <= cheap:
             return direct, None

@@ -1,6 +1,6 @@
-"""`RidgeCV`: ridge whose alpha is chosen by exact leave-one-out ranking quality.
+"""`RidgeCV`: ridge that chooses alpha by exact leave-one-out ranking quality.
 
-The whole path of alphas costs one eigendecomposition, or one Cholesky factor per alpha where that is cheaper, and no
+The whole path of alphas costs one eigendecomposition, or one Cholesky factor per alpha if that is cheaper, and no
 refits.
 """
 
@@ -34,21 +34,21 @@ _METRICS = {"P": precision_at_k, "nDCG": ndcg_at_k, "PSP": psp_at_k, "R": recall
 
 
 class RidgeCV(RidgeModel):
-    """Ridge with alpha chosen from a path by leave-one-out, judged by a ranking metric.
+    """Ridge with alpha chosen from a path by leave-one-out and a ranking metric.
 
     Parameters
     ----------
     alphas : sequence of float or None
         The path. None takes seven values from 0.03 to 30 times the mean squared length of the rows.
     metric : {"P", "nDCG", "PSP", "R"}
-        What to rank alphas by.
+        The metric to compare alphas by.
     k : int
         The cutoff of the metric.
     sample : int or None
-        Most rows to score; their leave-one-out predictions are exact, only the mean over rows is sampled. None scores
-        every row.
+        Maximum number of rows to score. Leave-one-out predictions are exact; only the mean over rows is sampled. None
+        scores every row.
     random_state : int
-        Seed of the sample.
+        Random seed for the sample.
     solver, fit_intercept, weighting, propensity, density, prune, block_size, n_jobs
         As for `Ridge`; `solver` is "auto", "primal" or "dual" and names the side of the eigendecomposition.
 
@@ -141,7 +141,7 @@ class RidgeCV(RidgeModel):
             self._path_estimate(shape, side, spectral=True).plan.check()
             solver = Spectral(problem, side, self.n_jobs)
             path = SpectralPath(solver, rows, self.alphas_)
-        # Where no row has a label there is nothing to choose by, and the first alpha is taken.
+        # If no row has a label, there is nothing to choose by and the first alpha is taken.
         self.cv_scores_ = self._judge(path, problem, rows, Y[rows]) if len(rows) else np.zeros(len(self.alphas_))
         self.alpha_ = float(self.alphas_[int(np.argmax(self.cv_scores_))])
         _log.info("leave-one-out %s@%d is best at alpha=%.4g", self.metric, self.k, self.alpha_)
@@ -175,7 +175,7 @@ class RidgeCV(RidgeModel):
         return estimate_path(shape, side, spectral, count, sampled, block, weights)
 
     def _sampled_rows(self, Y: Any) -> Array:
-        """Rows to judge by: those with labels, at most `sample` of them."""
+        """The rows to score: rows with labels, at most `sample` of them."""
         rows = np.flatnonzero(np.diff(Y.indptr))
         if self.sample is None or len(rows) <= self.sample:
             return rows

@@ -1,8 +1,8 @@
-"""Ways to solve ridge for a block of labels at a time (Onishi & Hayashi 2025, eq. for W).
+"""Solvers of ridge for one block of labels at a time (Onishi & Hayashi 2025, eq. for W).
 
-Minimise ||XW - Y||^2 + alpha ||W||^2. Each solver is prepared once from the features and then asked for the weights
-of one block of labels after another, one label per row: `Cholesky` factors X'X + alpha I or XX' + alpha I, and
-`Spectral` keeps an eigendecomposition, which serves every alpha. `conjugate` has one more.
+They minimise ||XW - Y||^2 + alpha ||W||^2. Each solver is prepared once from the features and then solves block after
+block, one label per row: `Cholesky` factors X'X + alpha I or XX' + alpha I; `Spectral` keeps an eigendecomposition,
+which serves every alpha; `conjugate` has a third, iterative one.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from longtail.memory import MemoryPlan
 
 _log = logging.getLogger(__name__)
 
-PRECISION = 1e-4  # the largest error that rounding may cause in fitted values, relative to their length
-_SMALLEST_PIVOT = 16  # in units of rounding: a pivot that keeps less of its diagonal entry is rounding itself
+PRECISION = 1e-4  # largest relative error of fitted values that rounding may cause
+_SMALLEST_PIVOT = 16  # in units of rounding, relative to the diagonal entry: a smaller pivot is only rounding
 
 
 class Solver(Protocol):
-    threaded: bool  # whether blocks may be solved by our threads (else BLAS brings its own)
+    threaded: bool  # whether our threads solve blocks; otherwise BLAS uses its own
 
     def solve(self, block: slice, alphas: Array) -> Array:
         """Weights of the labels of `block`, one label per row; `alphas` holds the alpha of each."""
 
 
 def leaning(right: Array, solution: Array, diagonal: Array) -> Array:
-    """How much each solution, one per row, leans on weak directions of the matrix, where rounding shows first."""
+    """How much each solution, one per row, depends on weak directions of the matrix, where rounding shows first."""
     energy = np.einsum("ij,ij->i", right, solution)
     size = np.einsum("ij,ij,j->i", solution, solution, diagonal)
     return np.divide(size, energy, out=np.zeros_like(size), where=energy > 0)
 
 
 class Factor:
-    """The Cholesky factor of gram + alpha I, made in place from the upper triangle; `failed` where there is none."""
+    """The Cholesky factor of gram + alpha I, computed in place from the upper triangle; `failed` if there is none."""
 
     def __init__(self, gram: Array, alpha: float) -> None:
         self._alpha = alpha
@@ -52,12 +52,12 @@ class Factor:
         self.failed = bool(failed) or bool((np.diagonal(self._lower) ** 2 < smallest).any())
 
     def solve(self, right: Array) -> Array:
-        """Solve for each row of `right`, in place where LAPACK allows."""
+        """Solve for each row of `right`, in place if LAPACK allows."""
         solution, _ = self._potrs(self._lower, right.T, lower=True, overwrite_b=True)
         return np.ascontiguousarray(solution.T)
 
     def hardest(self, right: Array, solution: Array) -> tuple[int, float]:
-        """The row whose solution leans most on weak directions, and how much; 0 if all are zero."""
+        """The row whose solution depends most on weak directions, and how much; 0 if all are zero."""
         ratio = leaning(right, solution, self._diagonal)
         row = int(np.argmax(ratio)) if len(ratio) else 0
         return row, float(ratio.max(initial=0))
@@ -74,7 +74,7 @@ class Factor:
         if side == "primal":
             error, length = np.vdot(change, changed), np.vdot(solution, image)
         else:
-            # Fitted values come from the weights, which are rounded on their own.
+            # Fitted values come from the weights, which have a rounding error of their own.
             rounded = problem.fitted(problem.weights(side, solution)) - image - changed
             error, length = np.vdot(rounded, rounded), np.vdot(image, image)
         return bool(error <= PRECISION**2 * length)
@@ -83,9 +83,9 @@ class Factor:
 class Cholesky:
     """W = (X'X + alpha I)^-1 X'Y (primal, wants few features), or X'(XX' + alpha I)^-1 Y (dual, wants few rows).
 
-    Where it begins in float32 it stays there while that is precise enough, which is checked on the hardest
-    labels. From the first block that needs more it works in float64, and with the eigendecomposition where there
-    is no factor. `plan` says what "float64" and "spectral" would hold, and is checked before that memory is taken.
+    If it starts in float32, it stays there while that is precise enough, which is checked on the hardest labels. From
+    the first block that needs more it uses float64, and an eigendecomposition if there is no factor. `plan` returns the
+    memory plan of "float64" and "spectral", which is checked before that memory is allocated.
     """
 
     threaded = False
@@ -104,7 +104,7 @@ class Cholesky:
         self._dtype: Any = np.float32 if precision == "float32" else np.float64
         self._spectral: Spectral | None = None
         self._warned = False
-        self._passed = 0.0  # the most that a solution has leaned on weak directions and was still precise
+        self._passed = 0.0  # largest dependence on weak directions of a solution that was still precise
         self._factor: Factor | None = Factor(problem.gram(side, self._dtype, n_jobs) if gram is None else gram, alpha)
         if self._factor.failed:
             self._be_more_precise()
@@ -126,7 +126,7 @@ class Cholesky:
     def _is_precise(self, block: slice, right: Array, solution: Array) -> bool:
         assert self._factor is not None
         hardest, leans = self._factor.hardest(right, solution)
-        # A check goes over all rows, so a block is checked only if it is harder than those that have passed.
+        # A check visits all rows, so a block is checked only if it is harder than those that have passed.
         if leans <= self._passed:
             return True
         label = block.start + hardest
@@ -154,7 +154,7 @@ class Cholesky:
 class Spectral:
     """One eigendecomposition of X'X or XX', whichever is smaller; serves any alpha, and one alpha per label.
 
-    In float64 throughout: it is also what ill-conditioned problems are left to, and single precision is no faster here.
+    In float64 throughout: ill-conditioned problems end up here, and single precision would be no faster.
     """
 
     threaded = False
@@ -171,7 +171,7 @@ class Spectral:
         return np.asarray(self.problem.right(self.side, block, np.float64) @ self.vectors)
 
     def shrink(self, alphas: Array) -> Array:
-        """1 / (eigenvalue + alpha), one row per alpha; where alpha is 0, directions that are rounding are dropped."""
+        """1 / (eigenvalue + alpha), one row per alpha; if alpha is 0, directions that are only rounding are dropped."""
         alphas = np.asarray(alphas, dtype=np.float64)[:, None]
         shifted = self.values[None, :] + alphas
         rounding = max(self.problem.n_rows, len(self.values)) * np.finfo(np.float64).eps

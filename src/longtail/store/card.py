@@ -1,7 +1,7 @@
-"""`card.json`: what people want to know of a model beside its arrays: its data, its training, its measured quality.
+"""`card.json`: the data, the training and the measured quality of a model, for people to read.
 
-The card is never part of what decides how a model loads. It names the manifest it was written for, so that the card of
-an earlier model in the same directory is not shown for a later one; one that is damaged is as good as none.
+The card never decides how a model loads. It names the manifest it was written for, so the card of an earlier model in
+the same directory is not shown for a later one. A damaged card is ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEY = "manifest"
 
 _NUMBER = (int, float)
 _METRICS = {"*": _NUMBER}
-# What may be in a section, where it is there at all; fields that are not named may hold any value.
+# The types of the fields of each section; fields that are not listed may hold any value.
 _SECTIONS: dict[str, Any] = {
     "data": {"source": str, "covers": str, "rows": int, "labels": int},
     "trained": {"at": str, "seconds": _NUMBER, "learner": str, "reason": str},
@@ -53,22 +53,22 @@ _SECTIONS: dict[str, Any] = {
 
 
 def read_card(directory: str | os.PathLike[str], of: str | None = None) -> dict[str, Any] | None:
-    """What the card of a model says, by section, or None where there is no card of this very model.
+    """Return the sections of a model's card, or None if this model has no card.
 
-    A card that is damaged, too large, or not of the form that `update_card` writes is None too, with a warning: whoever
-    shows a card may rely on the types of its fields, and must still show their texts as texts only.
+    A card that is damaged, too large, or not as `update_card` writes it gives None and a warning. You can rely on the
+    types of the fields, but treat their texts as untrusted.
 
     Parameters
     ----------
     directory : str or path-like
         A model directory.
     of : str or None
-        The ``fingerprint_`` of the loaded model whose card is meant; None means the model that is there now.
+        The ``fingerprint_`` of the loaded model; None means the model that is in the directory now.
 
     Returns
     -------
     dict or None
-        Sections ``data``, ``trained``, ``metrics`` and ``audit``, those that are there.
+        Any of the sections ``data``, ``trained``, ``metrics`` and ``audit``.
 
     Examples
     --------
@@ -84,28 +84,28 @@ def read_card(directory: str | os.PathLike[str], of: str | None = None) -> dict[
 
 
 def update_card(directory: str | os.PathLike[str], *, of: str | None = None, **sections: Mapping[str, Any]) -> None:
-    """Put sections into the card of a model; those it has already are replaced, the others stay.
+    """Write sections into the card of a model; sections of the same name are replaced, the others stay.
 
-    The card is replaced in one step, and updates wait for each other and for savers of the model.
+    The card is replaced in one step. Updates wait for each other and for processes that save the model.
 
     Parameters
     ----------
     directory : str or path-like
         A model directory.
     of : str or None
-        The ``fingerprint_`` of the loaded model that the sections are about: the card is written only if that model is
-        still there.
+        The ``fingerprint_`` of the loaded model that the sections describe; the card is written only if that model is
+        still in the directory.
     **sections : mappings
         ``data``, ``trained``, ``metrics`` or ``audit``; JSON values.
 
     Raises
     ------
     InvalidInput
-        If a section is unknown, or holds what a card cannot.
+        If a section is unknown, or holds a value that a card cannot.
     ModelFormatError
         If there is no model.
     Unavailable
-        If another model is there now, or the disk does not take it; the card and the model that are there stay.
+        If another model is in the directory now, or writing fails; the card and the model there stay as they are.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def update_card(directory: str | os.PathLike[str], *, of: str | None = None, **s
             fingerprint = _fingerprint(path)
             if of not in (None, fingerprint):
                 raise Unavailable(
-                    f"the card of {path} was not written: another model was saved there meanwhile; repeat this with it"
+                    f"the card of {path} was not written: another model has been saved there since; try again"
                 )
             put_card(path, fingerprint, given)
     except (FileNotFoundError, NotADirectoryError, _NoManifestError):
@@ -135,7 +135,7 @@ def update_card(directory: str | os.PathLike[str], *, of: str | None = None, **s
 
 
 def checked_sections(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Sections as plain values, or `InvalidInput`."""
+    """Return the sections as plain values, or raise `InvalidInput`."""
     try:
         return _checked(sections)
     except ValueError as error:
@@ -143,7 +143,7 @@ def checked_sections(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
 
 
 def put_card(directory: Path, fingerprint: str, sections: Mapping[str, Any]) -> None:
-    """Write checked sections into the card of the model with this fingerprint; the caller holds the directory."""
+    """Write checked sections into the card of the model with this fingerprint; the caller holds the lock."""
     content = _encode(fingerprint, {**(_read(directory, fingerprint) or {}), **sections})
     before = os.listdir(directory)
     try:
@@ -155,7 +155,7 @@ def put_card(directory: Path, fingerprint: str, sections: Mapping[str, Any]) -> 
 
 
 class _NoManifestError(ValueError):
-    """Something else than a manifest of ours."""
+    """The file is not a longtail manifest."""
 
 
 def _fingerprint(directory: Path) -> str:
@@ -170,12 +170,12 @@ def _encode(fingerprint: str, sections: Mapping[str, Any]) -> bytes:
     text = json.dumps({_KEY: fingerprint, **sections}, ensure_ascii=False, allow_nan=False, indent=1)
     content = text.encode("utf-8") + b"\n"
     if len(content) > CARD_BYTES:
-        raise InvalidInput(f"the card would take {len(content):,} bytes; the limit is {CARD_BYTES:,}, say less")
+        raise InvalidInput(f"the card would take {len(content):,} bytes; the limit is {CARD_BYTES:,}")
     return content
 
 
 def _read(directory: Path, fingerprint: str) -> dict[str, Any] | None:
-    """The sections of the card, or None where there is none of the model with this fingerprint."""
+    """The sections of the card, or None if the model with this fingerprint has no card."""
     try:
         with files.open_plain(directory / files.CARD) as file:
             content = file.read(CARD_BYTES + 1)
@@ -183,21 +183,21 @@ def _read(directory: Path, fingerprint: str) -> dict[str, Any] | None:
             raise ValueError(f"it is larger than {CARD_BYTES:,} bytes")
         fields = json.loads(content.decode("utf-8"))
         if not isinstance(fields, dict) or not isinstance(fields.get(_KEY), str):
-            raise ValueError("it does not say which model it is of")
+            raise ValueError("it does not name its model")
         if fields.pop(_KEY) != fingerprint:
             return None
-        # A later version may have sections that this one does not know.
+        # A later version may have written other sections.
         return _checked({name: section for name, section in fields.items() if name in _SECTIONS})
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        warnings.warn(f"{files.CARD} of {directory} is not shown: {reason}", stacklevel=3)
+        warnings.warn(f"{files.CARD} of {directory} is ignored: {reason}", stacklevel=3)
         return None
 
 
 def _checked(sections: Mapping[str, Any]) -> dict[str, Any]:
-    """Sections as plain values, or `ValueError` where one is not as `_SECTIONS` says."""
+    """Return the sections as plain values, or raise `ValueError` if one does not match `_SECTIONS`."""
     checked = {}
     for name, section in sections.items():
         if name not in _SECTIONS:
@@ -217,7 +217,7 @@ def _check_depth(value: Any, where: str, depth: int = 1) -> None:
 
 
 def _check(value: Any, form: Any, where: str) -> None:
-    """Raise `ValueError` unless `value` has the form: a type, a list of a form, or fields by name ("*": any name)."""
+    """Raise `ValueError` unless `value` has the form: a type, a list of one form, or fields by name ("*": any name)."""
     if isinstance(form, list):
         if not isinstance(value, list):
             raise ValueError(f"{where} is not a list")
@@ -231,4 +231,4 @@ def _check(value: Any, form: Any, where: str) -> None:
             if inner is not None:
                 _check(item, inner, f"{where}.{name[:40]}")
     elif not isinstance(value, form) or isinstance(value, bool):
-        raise ValueError(f"{where} is a {type(value).__name__}, which is not what is expected there")
+        raise ValueError(f"{where} has the wrong type {type(value).__name__}")

@@ -1,6 +1,6 @@
-"""The file operations of the store: durable writes, locks, and opening only what is a plain file.
+"""The file operations of the store: durable writes, locks, and opening of plain files only.
 
-Every change to the disk goes through `os` in this module, where the tests make it fail step by step.
+Every change to the disk goes through `os` in this module, so the tests can make each step fail.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def open_plain(path: Path) -> BufferedReader:
     for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
         flags |= getattr(os, name, 0)
     file = os.fdopen(os.open(path, flags), "rb")
-    # What was looked at and what was opened can differ if someone swaps the file in between.
+    # The file can have been swapped since lstat.
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise SpecialFileError(f"{path.name} is not a plain file")
@@ -47,12 +47,12 @@ def open_plain(path: Path) -> BufferedReader:
 
 
 def is_ours(name: str) -> bool:
-    """Whether `name` is one that only the store gives, so that the store may remove it."""
+    """Whether only the store creates files with such a name, so that it may remove them."""
     return bool(ARRAY_FILE.fullmatch(name) or _TEMPORARY_FILE.fullmatch(name))
 
 
 def write_file(directory: Path, name: str, blocks: Iterable[Any]) -> None:
-    """Write `blocks` under a temporary name, make them durable, and only then give them their name."""
+    """Write `blocks` to a temporary file, make it durable, and only then rename it."""
     temporary = directory / f".longtail-{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(temporary, flags, 0o666)
@@ -68,7 +68,7 @@ def write_file(directory: Path, name: str, blocks: Iterable[Any]) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in `directory` durable, where the system lets a directory be opened."""
+    """Make the names in `directory` durable, if the system can open directories."""
     if sys.platform != "win32":
         descriptor = os.open(directory, os.O_RDONLY)
         try:
@@ -78,7 +78,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def remove_ours(directory: Path, keep: Iterable[str]) -> None:
-    """Remove the store's own files that are not in `keep`; what the system will not let go stays for next time."""
+    """Remove the store's own files except `keep`; a file that the system does not release stays for the next save."""
     kept = set(keep)
     for name in os.listdir(directory):
         if is_ours(name) and name not in kept:
@@ -88,16 +88,16 @@ def remove_ours(directory: Path, keep: Iterable[str]) -> None:
 
 
 def remove_card(directory: Path) -> None:
-    """Remove the card of the model that was here; if the system keeps it, it names that model and is not shown."""
+    """Remove the card of the earlier model; if that fails, the card still names that model and is ignored."""
     with suppress(OSError):
         os.unlink(directory / CARD)
 
 
 @contextmanager
 def locked(directory: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the directory against other savers; yields False where one has it and `wait` is False.
+    """Lock the directory against other processes that save; yield False if it is taken and `wait` is False.
 
-    The lock dies with its process. Windows cannot lock a directory: there, one process at a time must save.
+    The lock ends with its process. Windows cannot lock a directory: there, only one process at a time may save.
     """
     if sys.platform == "win32":
         yield True
@@ -110,7 +110,7 @@ def locked(directory: Path, *, wait: bool = True) -> Iterator[bool]:
         except BlockingIOError:
             free = False
         except OSError:
-            # Some network file systems lock nothing; a save must work there too.
+            # Some network file systems have no locks; saving must work there too.
             pass
         yield free
     finally:
@@ -119,11 +119,11 @@ def locked(directory: Path, *, wait: bool = True) -> Iterator[bool]:
 
 @contextmanager
 def sibling_of(target: Path) -> Iterator[Path]:
-    """An empty directory beside `target`, locked, known by its name as an unfinished save, removed if not renamed."""
+    """A new locked directory beside `target`, named as an unfinished save, and removed unless it is renamed."""
     os.makedirs(target.parent, exist_ok=True)
     sibling = target.parent / f"{_sibling_prefix(target)}{secrets.token_hex(4)}.tmp"
     with ExitStack() as held:
-        # Whoever tidies up holds the parent too, and so never sees a sibling that is not locked yet.
+        # `remove_siblings` locks the parent too, so it never sees a sibling that is not locked yet.
         with locked(target.parent):
             os.mkdir(sibling)
             held.callback(_discard, sibling)
@@ -132,9 +132,9 @@ def sibling_of(target: Path) -> Iterator[Path]:
 
 
 def remove_siblings(target: Path) -> None:
-    """Remove what killed saves of `target` left beside it; a running save holds a lock and is spared."""
+    """Remove what killed saves of `target` left beside it; a running save holds a lock and is left alone."""
     pattern = re.compile(re.escape(_sibling_prefix(target)) + r"[0-9a-f]{8}\.tmp")
-    # The model is saved by now: tidying up must not turn that into a failure.
+    # The model is saved by now: a failure to clean up must not become a failure to save.
     with suppress(OSError), locked(target.parent):
         for name in filter(pattern.fullmatch, os.listdir(target.parent)):
             with locked(target.parent / name, wait=False) as free:
@@ -143,7 +143,7 @@ def remove_siblings(target: Path) -> None:
 
 
 def remove_model(directory: Path) -> None:
-    """Remove the store's files from `directory`, and the directory if nothing else is in it."""
+    """Remove the store's files from `directory`, then the directory, which must be empty."""
     with suppress(FileNotFoundError):
         os.unlink(directory / MANIFEST)
     remove_card(directory)
@@ -152,17 +152,17 @@ def remove_model(directory: Path) -> None:
 
 
 def _discard(sibling: Path) -> None:
-    # Renamed by now, or, since its lock is given up, tidied away by another saver.
+    # It was renamed, or another process removed it after its lock was released.
     with suppress(FileNotFoundError):
         remove_model(sibling)
 
 
 def rename_directory(source: Path, target: Path) -> None:
-    """Give a finished directory its name."""
+    """Give a finished directory its final name."""
     os.rename(source, target)
     sync_directory(target.parent)
 
 
 def _sibling_prefix(target: Path) -> str:
-    # A hash instead of the name: a name may already be as long as the file system allows.
+    # A hash, because the name may already be as long as the file system allows.
     return f".longtail-{sha256(os.fsencode(target.name)).hexdigest()[:8]}-"

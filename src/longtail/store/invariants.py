@@ -1,4 +1,4 @@
-"""The invariants of sparse matrices and string tables, checked in blocks so that a mapped array stays on disk."""
+"""The invariants of sparse matrices and string tables, checked in blocks so that mapped arrays stay on disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BLOCK = 1 << 18
 
 
 def rises(values: Array) -> bool:
-    """Whether each number is larger than the one before: compared, as a difference of hostile numbers may overflow.
+    """Whether each number is larger than the one before. Differences of hostile numbers could overflow.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def check_monotone(offsets: Array, end: int, name: str) -> None:
 def check_csr(indices: Array, indptr: Array, columns: int) -> None:
     """Raise `ValueError` unless the rows are in bounds, sorted and without duplicates.
 
-    The dtypes and lengths of the arrays are taken as checked.
+    Dtypes and lengths of the arrays must have been checked.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def check_csr(indices: Array, indptr: Array, columns: int) -> None:
         block = indices[start:stop]
         if block.min() < 0 or block.max() >= columns:
             raise ValueError(f"indices hold a column outside 0..{columns - 1}")
-        # One index of overlap, so that a pair across two blocks is compared as well.
+        # One index of overlap, to compare the pair across two blocks too.
         before = max(start - 1, 0)
         falls = indices[before + 1 : stop] <= indices[before : stop - 1]
         if falls.any() and not _only_at_row_starts(falls, before + 1, indptr):
@@ -58,7 +58,7 @@ def check_csr(indices: Array, indptr: Array, columns: int) -> None:
 
 
 def _only_at_row_starts(falls: Array, first: int, indptr: Array) -> bool:
-    # Scalars of the array's own dtype: any other would make searchsorted convert the whole array.
+    # Scalars of the array's own dtype; with any other, searchsorted would convert the whole array.
     exact = indptr.dtype.type
     begin = int(np.searchsorted(indptr, exact(first), side="left"))
     end = int(np.searchsorted(indptr, exact(first + len(falls)), side="left"))

@@ -1,7 +1,7 @@
-"""The classes that a model may be of: those of longtail, and learners that the program or a package registered.
+"""The classes that can be loaded: those of longtail, and learners that the program or a package registered.
 
-A class is imported when a model of it is put together: networks bring torch along. Nothing in a model directory can add
-to the set.
+A class is imported when a model of it is built, because networks import torch. Nothing in a model directory can extend
+the set.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ PACKAGES = {
 }
 
 
-_GROUP = "longtail.learners"  # of entry points that installed packages may declare
+_GROUP = "longtail.learners"  # the entry points that installed packages may declare
 _registered: dict[str, Any] = {}
 
 Learner = TypeVar("Learner", bound=type)
 
 
 def register(learner: Learner) -> Learner:
-    """Let `longtail.load` put together models of a class, under its name. Use it to decorate the class.
+    """Allow `longtail.load` to build models of a class, by its name. Use it to decorate the class.
 
-    An installed package registers its learners without being imported by declaring entry points of the group
+    An installed package registers its learners without being imported if it declares entry points of the group
     ``longtail.learners``, each with the name of its class.
 
     Raises
     ------
     InvalidInput
-        If the name is that of a class of longtail.
+        If a class of longtail has the name.
     """
     name = learner.__name__
     if name in PACKAGES:
-        raise InvalidInput(f"{name} is the name of a class of longtail; give the learner another")
+        raise InvalidInput(f"longtail has a class {name} already; rename the learner")
     _registered[name] = learner
     return learner
 
 
 def put_together(state: State) -> Any:
-    """The model that `state` describes, or `ModelFormatError`.
+    """Build the model that `state` describes, or raise `ModelFormatError`.
 
     Examples
     --------
@@ -67,9 +67,9 @@ def put_together(state: State) -> Any:
 
 
 def put_learner_together(state: State) -> Any:
-    """The learner of rows inside another model, or `ModelFormatError`."""
+    """Build the learner of rows inside another model, or raise `ModelFormatError`."""
     if state.kind in PACKAGES and state.kind not in _ESTIMATORS:
-        raise ModelFormatError(f"a {state.kind} is no learner of rows; expected one of {', '.join(_ESTIMATORS)}")
+        raise ModelFormatError(f"{state.kind} does not learn from rows; expected one of {', '.join(_ESTIMATORS)}")
     return put_together(state)
 
 
@@ -81,7 +81,7 @@ def _class_of(kind: str) -> Any:
             register(point.load())
     if kind not in _registered:
         raise ModelFormatError(
-            f"the model is a {kind!r}; known here are {sorted([*PACKAGES, *_registered])}. Import what registers "
-            "such a learner, or install its package"
+            f"the model is a {kind!r}; known classes are {sorted([*PACKAGES, *_registered])}. Import the module that "
+            "registers this learner, or install its package"
         )
     return _registered[kind]

@@ -105,7 +105,7 @@ def file_length(dtype: str, shape: tuple[int, ...]) -> int:
 
 
 def plain_value(value: Any, where: str, depth: int = 0) -> Any:
-    """Return `value` as plain JSON (NumPy scalars become Python's, tuples lists), or raise `ValueError`.
+    """Return `value` as plain JSON (NumPy scalars become Python numbers, tuples lists), or raise `ValueError`.
 
     Examples
     --------

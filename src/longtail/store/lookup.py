@@ -1,7 +1,7 @@
-"""`StringIndex`: where names stand in a table of strings, found without making the strings.
+"""`StringIndex`: find the positions of names in a table of strings without creating the strings.
 
-A dict of a million names takes a second and hundreds of megabytes; sixteen bytes for each name, of its 64-bit hash and
-its place, do. What hashes alike is compared byte by byte, so a collision costs time and never an answer.
+A dict of a million names takes a second and hundreds of megabytes. The index takes sixteen bytes per name: a 64-bit
+hash and a position. Strings with equal hashes are compared byte by byte, so a collision costs time, never correctness.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 from longtail.arrays import Array
 
 _BLOCK_BYTES = 1 << 20
-# Odd, so that no byte's share is lost; the mixing constants are those of SplitMix64.
+# Odd, so that every byte counts; the mixing constants are those of SplitMix64.
 _BASE = 0x9E3779B97F4A7C15
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 class StringIndex:
-    """The places of strings in a table, which must not change.
+    """The positions of strings in a table, which must not change.
 
     Parameters
     ----------
     text : array of uint8
     offsets : array of int64
-        Those of a `StringTable`; `ValueError` where they are no offsets into `text`.
+        As in a `StringTable`; `ValueError` if they are not offsets into `text`.
     """
 
     __slots__ = ("_hashes", "_offsets", "_places", "_text")
@@ -39,7 +39,7 @@ class StringIndex:
         self._hashes = hashes[self._places]
 
     def find(self, strings: Sequence[str]) -> Array:
-        """The first place of each string, -1 where it is not in the table."""
+        """The first position of each string, or -1 if it is not in the table."""
         encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
         lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
@@ -51,7 +51,7 @@ class StringIndex:
             place = int(self._places[first[number]])
             if self._bytes(place) == encoded[number]:
                 found[number] = place
-        # Each run is read once: a table whose names were made to hash alike must not cost a search for every string.
+        # Each run is read once, so that names crafted to have one hash do not cost a search for every string.
         runs: dict[int, dict[bytes, int]] = {}
         for number in np.flatnonzero(last - first > 1).tolist():
             start = int(first[number])
@@ -61,7 +61,7 @@ class StringIndex:
         return found
 
     def repeats(self) -> bool:
-        """Whether two of the strings are the same."""
+        """Whether any string occurs twice."""
         alike = np.concatenate([[False], self._hashes[1:] == self._hashes[:-1], [False]])
         starts = np.flatnonzero(alike[1:] & ~alike[:-1])
         stops = np.flatnonzero(alike[:-1] & ~alike[1:]) + 1
@@ -71,7 +71,7 @@ class StringIndex:
         )
 
     def _run(self, start: int, stop: int) -> dict[bytes, int]:
-        """The strings between two positions of one hash, each with its first place."""
+        """The strings of a run of equal hashes, each with its first position."""
         return {self._bytes(place): place for place in reversed(self._places[start:stop].tolist())}
 
     def _bytes(self, place: int) -> bytes:
@@ -80,9 +80,9 @@ class StringIndex:
 
 
 def places_with_prefix(text: Array, offsets: Array, prefix: bytes) -> Array:
-    """The places of the strings that begin with `prefix`; ASCII letters count the same in capitals.
+    """The positions of the strings that begin with `prefix`; ASCII letters match in both cases.
 
-    Byte after byte narrows the candidates, so that most strings are looked at once.
+    Each byte narrows the candidates, so most strings are visited once.
     """
     _check_rise(text, offsets)
     starts = offsets[:-1]
@@ -93,9 +93,9 @@ def places_with_prefix(text: Array, offsets: Array, prefix: bytes) -> Array:
 
 
 def places_containing(text: Array, offsets: Array, part: bytes) -> Array:
-    """The places of the strings that contain `part`; ASCII letters count the same in capitals.
+    """The positions of the strings that contain `part`; ASCII letters match in both cases.
 
-    The strings of a block are searched as one, and what begins in one string and ends in another does not count.
+    The strings of a block are searched as one; matches across two strings do not count.
     """
     _check_rise(text, offsets)
     if not part:
@@ -111,10 +111,10 @@ def places_containing(text: Array, offsets: Array, part: bytes) -> Array:
 
 
 def _occurrences(text: Array, part: bytes) -> Array:
-    """Where `part`, in small letters, begins in the text, in order."""
+    """The ascending positions in the text where `part`, in lower case, begins."""
     count = max(0, len(text) - len(part) + 1)
     same = np.ones(count, dtype=bool)
-    # Two bytes together are rare enough to go on with positions.
+    # Two bytes together are rare enough to continue with positions.
     for position, byte in enumerate(part[:2]):
         same &= _are(text[position : position + count], byte)
     found = np.flatnonzero(same)
@@ -124,7 +124,7 @@ def _occurrences(text: Array, part: bytes) -> Array:
 
 
 def _are(found: Array, byte: int) -> Array:
-    """Which bytes are this one, or the capital of this small letter."""
+    """Which bytes are this one, or its upper case if it is a letter."""
     same: Array = found == byte
     if ord("a") <= byte <= ord("z"):
         same |= found == byte - 32
@@ -137,7 +137,7 @@ def _check_rise(text: Array, offsets: Array) -> None:
 
 
 def _hashes(text: Array, offsets: Array) -> Array:
-    """A hash of each piece: its bytes times powers of a base, summed modulo 2^64 and mixed with the length."""
+    """A hash of each string: its bytes times powers of a base, summed modulo 2^64 and mixed with the length."""
     lengths = np.diff(offsets)
     hashes = np.empty(len(lengths), dtype=np.uint64)
     for start, stop in _blocks(offsets):
@@ -151,7 +151,7 @@ def _hashes(text: Array, offsets: Array) -> Array:
 
 
 def _blocks(offsets: Array) -> Iterator[tuple[int, int]]:
-    """The first string of each block of about a megabyte, and the one after its last."""
+    """The first string of each block of about a megabyte, and the end of the block."""
     start, count = 0, len(offsets) - 1
     while start < count:
         stop = int(np.searchsorted(offsets, offsets[start] + _BLOCK_BYTES, side="right")) - 1
@@ -164,7 +164,7 @@ def _block_hashes(text: Array, offsets: Array, lengths: Array) -> Array:
     begin, end = int(offsets[0]), int(offsets[-1])
     powers = _powers(int(lengths.max(initial=0)))
     within = np.arange(end - begin) - np.repeat(offsets[:-1] - begin, lengths)
-    # Sums that wrap around are right modulo 2^64, and so are their differences.
+    # Sums that overflow are right modulo 2^64, and so are their differences.
     sums = np.zeros(end - begin + 1, dtype=np.uint64)
     np.cumsum((text[begin:end].astype(np.uint64) + np.uint64(1)) * powers[within], out=sums[1:])
     return sums[offsets[1:] - begin] - sums[offsets[:-1] - begin]

@@ -38,12 +38,12 @@ _FILES = {"array": ("values",), "csr": ("data", "indices", "indptr"), "strings":
 
 
 def is_manifest(beginning: bytes) -> bool:
-    """Whether a file that begins so is a manifest of this format, of any version, sound or not."""
+    """Whether a file with this beginning is a manifest of this format, of any version, damaged or not."""
     return _FIRST_LINE.match(beginning) is not None
 
 
 def fingerprint(content: bytes) -> str:
-    """The SHA-256 of `manifest.json`, which covers every other file: models that have the same are the same."""
+    """The SHA-256 of `manifest.json`, which covers every other file: equal fingerprints mean equal models."""
     return sha256(content).hexdigest()
 
 
@@ -62,7 +62,7 @@ def decode(content: bytes) -> Manifest:
         raise ModelFormatError(f"the manifest is larger than {MAX_BYTES} bytes")
     first = _FIRST_LINE.match(content)
     if first is None:
-        raise ModelFormatError("the manifest does not begin as one of a longtail model does")
+        raise ModelFormatError("the manifest does not begin like that of a longtail model")
     version = int(first[1])
     if version not in _READERS:
         known = ", ".join(map(str, _READERS))
@@ -112,7 +112,7 @@ def _plain_array(array: StoredArray) -> dict[str, Any]:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("an object has the same key twice")
     return fields
 
 
@@ -180,7 +180,7 @@ class _Format1:
             raise ValueError(f"{where}.name is {_short(name)}; expected a plain name that ends in -{digest[:16]}.npy")
         # A file used twice could make a small directory fill the memory.
         if name in self.names:
-            raise ValueError(f"{where}.name is {name}, which another array has already")
+            raise ValueError(f"{where}.name is {name}, which another array uses already")
         self.names.add(name)
         if len(self.names) > MAX_FILES:
             raise ValueError(f"the model has more than {MAX_FILES} files")

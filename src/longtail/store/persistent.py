@@ -18,59 +18,61 @@ from longtail.version import __version__
 
 
 class Persistent(ABC):
-    """Adds `save` to a class that can take itself apart and be put together again."""
+    """Adds `save` to a class that can be converted to a `State` and back."""
 
     fingerprint_: str
     """The SHA-256 of the ``manifest.json`` that the model was loaded from."""
 
     def save(self, directory: str | os.PathLike[str], card: Mapping[str, Mapping[str, Any]] | None = None) -> None:
-        """Write the fitted model to `directory`, over an earlier model if one is there; `longtail.load` reads it.
+        """Write the fitted model to `directory`, replacing an earlier model; `longtail.load` reads it.
 
-        The model is put together again before anything is written, so that what is written can be loaded.
+        The model is first rebuilt from its state, so a model that could not be loaded is never written.
 
         Parameters
         ----------
         directory : str or path-like
             A new directory, an empty one, or one that holds a longtail model.
         card : mapping or None
-            Sections of its card, as `longtail.store.update_card` takes them.
+            Sections of its card, as for `longtail.store.update_card`.
 
         Raises
         ------
         InvalidInput
-            If the model could not be loaded again; nothing is written then.
+            If the model could not be loaded again; nothing is written.
         """
         state = self.to_state()
         try:
             put_together(_as_read(state))
         except ModelFormatError as error:
-            raise InvalidInput(f"{type(self).__name__} cannot be saved, for it could not be loaded: {error}") from None
+            raise InvalidInput(
+                f"{type(self).__name__} cannot be saved because it could not be loaded again: {error}"
+            ) from None
         except MemoryError:
-            pass  # there is no room to check, and what was trained must not be lost for that
+            pass  # too little memory to check; the trained model must not be lost
         write_model(state, directory, card)
 
     @abstractmethod
     def to_state(self) -> State:
-        """Take the fitted model apart."""
+        """Return the state of the fitted model."""
 
     @classmethod
     @abstractmethod
     def from_state(cls, state: State) -> Self:
-        """Put a model together, or raise `ModelFormatError` if `state` does not describe one of this class."""
+        """Build a model, or raise `ModelFormatError` if `state` does not describe one of this class."""
 
 
 def part_state(part: Any) -> State:
-    """The state of a model inside another, or `InvalidInput` if it is somebody else's and has none."""
+    """Return the state of a model inside another, or raise `InvalidInput` if another library made it."""
     try:
         take_apart = part.to_state
     except AttributeError:
-        raise InvalidInput(f"a {type(part).__name__} cannot be saved; only what longtail brings along can") from None
+        raise InvalidInput(f"a {type(part).__name__} cannot be saved; only classes of longtail can") from None
     found: State = take_apart()
     return found
 
 
 def _as_read(state: State) -> State:
-    """The state as it comes back from a manifest, in which numbers are Python's."""
+    """The state as it is read from a manifest, with Python numbers."""
     try:
         params, facts = (plain_value(values, state.kind) for values in (state.params, state.facts))
     except ValueError as error:
@@ -81,17 +83,17 @@ def _as_read(state: State) -> State:
 
 
 def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
-    """Load a model that was written with ``save``.
+    """Load a model written with ``save``.
 
-    Large arrays are mapped into memory and not read through, so that even a large model is there in milliseconds.
-    A damaged model cannot crash the program or make it read outside its arrays, but it may give wrong scores; with
-    ``verify=True`` any damage is found. What is checked when is listed in ``docs/model-format.md``.
+    Large arrays are mapped into memory, not read, so even a large model loads in milliseconds. A damaged model cannot
+    crash the program or make it read outside its arrays, but it may give wrong scores. ``verify=True`` finds all
+    damage. ``docs/model-format.md`` lists all checks.
 
     Parameters
     ----------
     directory : str or path-like
     verify : bool
-        Read every file through and compare it with its checksum.
+        Read every file and compare it with its checksum.
 
     Raises
     ------

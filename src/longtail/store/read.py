@@ -1,7 +1,7 @@
-"""`read_model`: a directory becomes a state again, or `ModelFormatError` says why not.
+"""`read_model`: turn a directory into a state, or raise `ModelFormatError`.
 
-Nothing in the directory is trusted: sizes are compared before memory is taken. Small files are read and compared with
-their checksums; large ones are mapped, so that a load takes the same time whatever the size of the model.
+Nothing in the directory is trusted: sizes are compared before memory is allocated. Small files are read and compared
+with their checksums; large ones are mapped, so loading takes the same time for a model of any size.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from longtail.store.manifest import decode, fingerprint
 from longtail.store.state import State
 from longtail.store.strings import StringTable
 
-# Up to here reading and hashing a file takes a millisecond or less.
+# Reading and hashing a smaller file takes a millisecond or less.
 SMALLEST_MAPPED = 1 << 20
 _ATTEMPTS = 10
-_LOOKS = 3  # at a model whose files are missing, before they are lost
+_LOOKS = 3  # at an unchanged manifest before missing files count as lost
 
 
 class _VanishedError(ModelFormatError):
-    """A file the manifest names is not there: damage, or a save that went on while we read."""
+    """A file that the manifest names is missing: damage, or a save while we read."""
 
 
 def read_model(directory: str | os.PathLike[str], *, verify: bool = False, mmap: bool = True) -> State:
@@ -44,12 +44,12 @@ def read_model(directory: str | os.PathLike[str], *, verify: bool = False, mmap:
     Parameters
     ----------
     directory : str or path-like
-        What `write_model` wrote.
+        A directory written by `write_model`.
     verify : bool
-        Read every file through and compare its SHA-256. Otherwise that is done for files below 1 MiB only; of larger
-        ones the length, the header, the invariants of sparse matrices and truth values are checked.
+        Compare the SHA-256 of every file. Otherwise this is done only for files below 1 MiB; for larger files the
+        length, the header, the invariants of sparse matrices and truth values are checked.
     mmap : bool
-        Map large arrays into memory instead of reading them. Either way the arrays are read-only.
+        Map large arrays into memory instead of reading them. The arrays are read-only in both cases.
 
     Raises
     ------
@@ -72,26 +72,26 @@ def read_model(directory: str | os.PathLike[str], *, verify: bool = False, mmap:
                 return replace(_state(path, decode(content).model, verify, mmap), fingerprint=fingerprint(content))
             except _VanishedError:
                 newer = _manifest_content(path)
-                # The same again may be a model that was replaced and put back in between; files that are lost stay so.
+                # The model may have been replaced and restored in between, so an unchanged manifest is tried again.
                 unchanged = unchanged + 1 if newer == content else 0
                 if unchanged == _LOOKS:
                     raise
                 content = newer
     except ModelFormatError as error:
         raise ModelFormatError(f"{path}: {error}") from None
-    raise ModelFormatError(f"{path}: the model is saved again and again while it is read; try once more")
+    raise ModelFormatError(f"{path}: the model keeps being saved while it is read; try again")
 
 
 def inspect_model(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model directory says about itself, from its manifest alone.
+    """Describe a model directory from its manifest alone.
 
     Returns
     -------
     dict
         ``kind``, ``fingerprint`` (the SHA-256 of the manifest), ``format_version``, ``written_by`` (versions by name),
-        ``n_labels`` (or None), ``params``, ``bytes`` (of all arrays), ``parts`` (kinds by dotted name) and ``arrays``
-        (a list of dicts: name, type, dtype, shape, entries that are stored, bytes), ``part_params`` (parameters by
-        dotted name).
+        ``n_labels`` (or None), ``params``, ``bytes`` (of all arrays), ``parts`` (kinds by dotted name),
+        ``part_params`` (parameters by dotted name) and ``arrays`` (a list of dicts: name, type, dtype, shape, number of
+        stored entries, bytes).
     """
     path = Path(directory)
     try:
@@ -127,7 +127,7 @@ def inspect_model(directory: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _no_model(found: str) -> ModelFormatError:
-    return ModelFormatError(f"there is no model here ({found}); give the directory that one was saved to")
+    return ModelFormatError(f"there is no model here ({found}); give the directory of a saved model")
 
 
 def _manifest_content(path: Path) -> bytes:
@@ -163,7 +163,7 @@ def _state(path: Path, model: StoredModel, verify: bool, mapped: bool) -> State:
 def _assemble(array: StoredArray, files: Mapping[str, Array], in_full: bool) -> Any:
     if array.type == "csr":
         rows, columns = array.shape
-        # In full whatever the size: the kernels that multiply sparse matrices trust them.
+        # Always in full: the kernels that multiply sparse matrices trust them.
         check_csr(files["indices"], files["indptr"], columns)
         matrix: Any = sparse.csr_array((files["data"], files["indices"], files["indptr"]), shape=(rows, columns))
         matrix.has_canonical_format = True
@@ -195,14 +195,14 @@ def _load(path: Path, stored: StoredFile, verify: bool, mapped: bool) -> Array:
     except OSError as error:
         raise ModelFormatError(f"{stored.name} cannot be read: {error}") from None
     if digest is not None and digest.hexdigest() != stored.sha256:
-        raise ModelFormatError(f"{stored.name} does not match its checksum: it was damaged or exchanged")
+        raise ModelFormatError(f"{stored.name} does not match its checksum: it was damaged or replaced")
     return _as_array(stored, buffer)
 
 
 def _as_array(stored: StoredFile, buffer: Any) -> Array:
     head = header(stored.dtype, stored.shape)
     if len(buffer) != stored.length or buffer[: len(head)] != head:
-        raise ModelFormatError(f"{stored.name} does not hold the array of dtype {stored.dtype} the manifest describes")
+        raise ModelFormatError(f"{stored.name} is not the array of dtype {stored.dtype} that the manifest describes")
     array = np.frombuffer(buffer, dtype=DTYPES[stored.dtype], offset=len(head)).reshape(stored.shape)
     # Any other byte in a bool is undefined behaviour in compiled code.
     if stored.dtype == "|b1" and array.size and array.view(np.uint8).max() > 1:

@@ -1,4 +1,4 @@
-"""`State`: what a fitted model is made of, in a form that can be written without code."""
+"""`State`: the parameters, facts and arrays of a fitted model, as plain data."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from longtail.parameters import check_parameters
 from longtail.store.layout import plain_scalar
 from longtail.store.strings import StringTable
 
-LARGEST_SIZE = 2**31 - 1  # what the kernels count features and labels with
+LARGEST_SIZE = 2**31 - 1  # the kernels count features and labels in 32 bits
 
 
 @dataclass(frozen=True)
 class State:
-    """A model taken apart.
+    """A model as plain data.
 
     Parameters
     ----------
     kind : str
-        The class, by the name under which the loader knows it.
+        The name of the class.
     params : mapping
         Constructor parameters; JSON values.
     facts : mapping
         Fitted scalars and short lists; JSON values.
     arrays : mapping of str to ndarray, csr_array, tuple of str or StringTable
-        Fitted arrays, sparse matrices and tables of strings: a tuple of str, or a `StringTable` if it was read.
+        Fitted arrays, sparse matrices and tables of strings (a `StringTable` if it was read).
     parts : mapping of str to State
         Models inside this one.
     fingerprint : str
-        The SHA-256 of the manifest that the state was read from, which stands for every byte of the model.
+        The SHA-256 of the manifest that the state was read from; it covers every byte of the model.
     """
 
     kind: str
@@ -46,17 +46,17 @@ class State:
     fingerprint: str = field(default="", compare=False)
 
     def array(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> Any:
-        """The array `name`, or `ModelFormatError` unless it has the dtype and shape (None: any length)."""
+        """Return the array `name`; `ModelFormatError` unless it has the dtype and shape (None: any length)."""
         return self._checked(name, np.ndarray, "an array", dtype, shape)
 
     def csr(self, name: str, dtype: Any, shape: tuple[int | None, int | None]) -> Any:
-        """The sparse matrix `name`, or `ModelFormatError` unless it has the dtype and shape (None: any length)."""
+        """Return the sparse matrix `name`; `ModelFormatError` unless it has the dtype and shape (None: any length)."""
         return self._checked(name, sparse.csr_array, "a sparse matrix", dtype, shape)
 
     def string_table(self, name: str, length: int | None = None) -> StringTable:
-        """The table of strings `name`, or `ModelFormatError` unless it has the length (None: any).
+        """Return the table of strings `name`; `ModelFormatError` unless it has the length (None: any).
 
-        A string of a large table that was read without verification is checked when it is asked for.
+        The strings of a large table that was read without verification are checked on access.
         """
         found = self._found(name, (StringTable, tuple), "a table of strings")
         if length is not None and len(found) != length:
@@ -64,15 +64,15 @@ class State:
         if isinstance(found, StringTable):
             return found
         if not all(isinstance(text, str) for text in found):
-            raise ModelFormatError(f"{self.kind}: {name!r} holds something else than strings")
+            raise ModelFormatError(f"{self.kind}: {name!r} holds values that are not strings")
         return StringTable.from_strings(found)
 
     def strings(self, name: str, length: int | None = None) -> tuple[str, ...]:
-        """All the strings of the table `name`, or `ModelFormatError` unless it is sound and has the length."""
+        """Return all strings of the table `name`; `ModelFormatError` if it is damaged or has another length."""
         return tuple(self.string_table(name, length))
 
     def fact(self, name: str, kind: type | tuple[type, ...]) -> Any:
-        """The fact `name`, or `ModelFormatError` unless it is of type `kind`; True and False are not numbers."""
+        """Return the fact `name`; `ModelFormatError` unless it is of type `kind`. True and False are not numbers."""
         found = self.facts.get(name)
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if not isinstance(found, kinds) or (isinstance(found, bool) and bool not in kinds):
@@ -81,9 +81,9 @@ class State:
         return found
 
     def size(self, name: str, least: int = 0, most: int = LARGEST_SIZE) -> int:
-        """The fact `name` as a number of things, or `ModelFormatError` unless it is from `least` to `most`.
+        """Return the fact `name` as a size; `ModelFormatError` unless it is from `least` to `most`.
 
-        It is still a claim: what takes memory by it checks an array of that length, or a `MemoryPlan`, before.
+        It is only a claim: check an array of that length, or a `MemoryPlan`, before you allocate memory by it.
         """
         found: int = self.fact(name, int)
         if not least <= found <= most:
@@ -91,7 +91,7 @@ class State:
         return found
 
     def part(self, name: str, *kinds: str) -> State:
-        """The model `name` inside this one, or `ModelFormatError` unless it is of one of `kinds` (none given: any)."""
+        """Return the part `name`; `ModelFormatError` unless it is of one of `kinds` (none given: any)."""
         found = self.parts.get(name)
         if found is None:
             raise ModelFormatError(f"{self.kind}: the part {name!r} is missing")
@@ -121,7 +121,7 @@ class State:
 
 
 def saved_params(estimator: Any, without: Collection[str] = ()) -> dict[str, Any]:
-    """The constructor parameters of `estimator` for a `State`; those in `without` are stored otherwise, as parts.
+    """Return the constructor parameters of `estimator` for a `State`, except those in `without`.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def saved_params(estimator: Any, without: Collection[str] = ()) -> dict[str, Any
             except ValueError as error:
                 raise InvalidInput(
                     f"{type(estimator).__name__} cannot be saved with the parameter {name}={value!r}: {error}; "
-                    f"only None, True, False, finite numbers, strings and lists of them can"
+                    f"only None, True, False, finite numbers, strings and lists of these can be saved"
                 ) from None
     return params
 
@@ -149,9 +149,9 @@ def _plain_param(value: Any, name: str) -> Any:
 
 
 def check_params(state: State, cls: type, without: Collection[str] = ()) -> dict[str, Any]:
-    """The parameters of `state`, or `ModelFormatError` unless the constructor of `cls` takes them as they are.
+    """Return the parameters of `state`; `ModelFormatError` unless the constructor of `cls` takes them.
 
-    A parameter that is not there takes its default: it was added after the model was saved. Lists come back as tuples.
+    A missing parameter gets its default, because it was added after the model was saved. Lists become tuples.
     """
     accepted = {
         name: parameter
@@ -172,7 +172,7 @@ def check_params(state: State, cls: type, without: Collection[str] = ()) -> dict
 
 
 def rebuilt(state: State, cls: Any, without: Collection[str] = ()) -> Any:
-    """An unfitted `cls` with the parameters of `state`, or `ModelFormatError` where its table refuses one."""
+    """Return an unfitted `cls` with the parameters of `state`; `ModelFormatError` if one breaks its constraint."""
     model = cls(**check_params(state, cls, without))
     try:
         check_parameters(model, cls._parameters)

@@ -1,6 +1,6 @@
-"""`StringTable`: many strings in one run of UTF-8 bytes, decoded one at a time.
+"""`StringTable`: many strings in one array of UTF-8 bytes, decoded on access.
 
-A million label names are a million Python objects; a loaded model makes only those that are asked for.
+A million label names would be a million Python objects; a loaded model creates only those it needs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class StringTable(Sequence[str]):
     text : array of uint8
         The strings one after another, in UTF-8.
     offsets : array of int64
-        Where each begins, and the end of the last. Neither is trusted: what does not hold together raises
-        `ModelFormatError` when it is asked for, and `check` looks at all of it.
+        The start of each string, and the end of the last. Neither array is trusted: a damaged string raises
+        `ModelFormatError` on access, and `check` checks all of them.
 
     Examples
     --------
@@ -47,18 +47,18 @@ class StringTable(Sequence[str]):
 
     @classmethod
     def from_strings(cls, strings: Sequence[str]) -> Self:
-        """The table of `strings`; `ValueError` where one is not valid Unicode."""
+        """The table of `strings`; `ValueError` if one is not valid Unicode."""
         encoded = [text.encode("utf-8") for text in strings]
         offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
 
     def check(self) -> None:
-        """Raise `ValueError` unless the offsets rise from 0 to the end of the text and every piece is UTF-8."""
+        """Raise `ValueError` unless the offsets rise from 0 to the end of the text and every string is UTF-8."""
         check_monotone(self.offsets, len(self.text), "offsets")
         for start in range(0, len(self), _BLOCK):
             edges = self.offsets[start : start + _BLOCK + 1]
-            # The pieces are valid where the whole is, and no cut goes through a character.
+            # The strings are valid if the whole is valid and no offset splits a character.
             block = self.text[edges[0] : edges[-1]]
             str(block.data, "utf-8")
             inner = edges[edges < edges[-1]] - edges[0]
@@ -79,7 +79,7 @@ class StringTable(Sequence[str]):
         if position < 0:
             position += len(self)
         if not 0 <= position < len(self):
-            raise IndexError(f"the table has {len(self)} strings; there is none at {index}")
+            raise IndexError(f"index {index} is out of range for a table of {len(self)} strings")
         begin, end = self.offsets[position : position + 2].tolist()
         if not 0 <= begin <= end <= len(self.text):
             raise _damaged(position, position + 1)
@@ -103,9 +103,9 @@ class StringTable(Sequence[str]):
             raise _damaged(start, stop) from None
 
     def find(self, strings: Sequence[str]) -> Array:
-        """Where each of `strings` stands, -1 for those that are not here; `ModelFormatError` where some repeat.
+        """Return the position of each of `strings`, -1 if it is not here; `ModelFormatError` if strings repeat.
 
-        The first call makes an index of sixteen bytes for each string of the table.
+        The first call builds an index of sixteen bytes per string.
 
         Examples
         --------
@@ -119,12 +119,12 @@ class StringTable(Sequence[str]):
             except ValueError:
                 raise _damaged(0, len(self)) from None
             if index.repeats():
-                raise ModelFormatError("the strings of a table repeat, so that they name nothing")
+                raise ModelFormatError("the strings of a table repeat, so they cannot be looked up")
             self._index = index
         return index.find(strings)
 
     def with_prefix(self, prefix: str) -> Array:
-        """The places of the strings that begin with `prefix`, in order; capital ASCII letters count as small ones.
+        """Return the positions of the strings that begin with `prefix`, ascending; ASCII letters match in both cases.
 
         Examples
         --------
@@ -137,7 +137,7 @@ class StringTable(Sequence[str]):
             raise _damaged(0, len(self)) from None
 
     def containing(self, part: str) -> Array:
-        """The places of the strings that contain `part`, in order; capital ASCII letters count as small ones.
+        """Return the positions of the strings that contain `part`, ascending; ASCII letters match in both cases.
 
         Examples
         --------
@@ -166,4 +166,4 @@ class StringTable(Sequence[str]):
 
 def _damaged(start: int, stop: int) -> ModelFormatError:
     where = f"string {start}" if stop == start + 1 else f"one of the strings {start} to {stop - 1}"
-    return ModelFormatError(f"{where} of a table is damaged; load the model with verify=True to learn which file it is")
+    return ModelFormatError(f"{where} of a table is damaged; load the model with verify=True to find the damaged file")

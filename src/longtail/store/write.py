@@ -1,4 +1,4 @@
-"""`write_model`: a state becomes a directory, and a kill at any moment leaves the old model or the new one."""
+"""`write_model`: write a state to a directory; a kill at any moment leaves the old model or the new one."""
 
 from __future__ import annotations
 
@@ -45,26 +45,27 @@ _LONGEST_HINT = 100
 def write_model(
     state: State, directory: str | os.PathLike[str], card: Mapping[str, Mapping[str, Any]] | None = None
 ) -> None:
-    """Write a model, over an earlier one if there is one.
+    """Write a model, replacing an earlier one.
 
-    Array files that have not changed are kept. Readers of the earlier model, mapped files included, are not disturbed.
-    Of two savers at once the last one wins, with its own card; a card that the disk does not take is a warning.
+    Array files that have not changed are kept. Readers of the earlier model are not disturbed, not even those that have
+    mapped it. If two processes save at once, the last one wins, with its own card. If the card cannot be written, there
+    is only a warning.
 
     Parameters
     ----------
     state : State
-        The model taken apart.
+        The model.
     directory : str or path-like
         A new directory, an empty one, or one that holds a longtail model.
     card : mapping or None
-        Sections of the card of the model, as `update_card` takes them.
+        Sections of the card of the model, as for `update_card`.
 
     Raises
     ------
     InvalidInput
-        If the state holds something that cannot be stored, or the directory holds something else than a model.
+        If the state holds something that cannot be stored, or the directory holds something other than a model.
     Unavailable
-        If the disk does not take it; an earlier model is then untouched.
+        If writing fails; an earlier model is then untouched.
 
     Examples
     --------
@@ -82,20 +83,20 @@ def write_model(
     if len(encoded) > MAX_BYTES:
         raise InvalidInput(
             f"the parameters and facts of {state.kind} take {len(encoded)} bytes; the limit is {MAX_BYTES}, "
-            f"keep long lists as arrays"
+            f"store long lists as arrays"
         )
     if len(plan.payloads) > MAX_FILES:
         raise InvalidInput(f"{state.kind} has {len(plan.payloads)} arrays, the limit is {MAX_FILES}")
-    # An absolute path, so that every path has a parent to rename in and a name to derive others from.
+    # An absolute path always has a parent and a name.
     target = Path(os.path.abspath(directory))
     try:
-        # Asked once: another process may create the model between two questions.
+        # Tested once: another process may create the model between two tests.
         if not os.path.lexists(target):
             _create(target, encoded, plan)
         elif target.is_dir():
             _save_over(target, encoded, plan)
         else:
-            raise InvalidInput(f"{target} is not a directory; give the model a directory of its own")
+            raise InvalidInput(f"{target} is not a directory; choose another path")
         files.remove_siblings(target)
     except OSError as error:
         raise Unavailable(f"the model could not be saved to {target}: {error}") from error
@@ -113,7 +114,7 @@ class _Payload:
 
 
 class _Plan:
-    """Checks a state and decides on its files before the disk is touched."""
+    """Checks a state and plans its files before the disk is touched."""
 
     def __init__(self, card: Mapping[str, Any]) -> None:
         self.payloads: dict[str, _Payload] = {}
@@ -161,7 +162,7 @@ class _Plan:
 
     def strings(self, value: tuple[Any, ...] | StringTable, path: tuple[str, ...], where: str) -> StoredArray:
         if isinstance(value, tuple) and not all(isinstance(text, str) for text in value):
-            raise ValueError(f"the table {where} holds something else than strings")
+            raise ValueError(f"the table {where} holds values that are not strings")
         try:
             table = value if isinstance(value, StringTable) else StringTable.from_strings(value)
             table.check()
@@ -184,7 +185,7 @@ class _Plan:
         digest = sha256(head)
         digest.update(_bytes_of(values))
         checksum = digest.hexdigest()
-        # Lower case throughout: some file systems cannot tell two names apart by case alone.
+        # Lower case, because some file systems ignore case.
         hint = "-".join(path).lower().replace(".", "_")[:_LONGEST_HINT]
         while (name := f"{hint}-{checksum[:16]}.npy") in self.payloads:
             hint += "_"
@@ -194,12 +195,12 @@ class _Plan:
 
 
 def _bytes_of(values: Array) -> memoryview:
-    # A memoryview cannot be cast to bytes where a length is 0; NumPy's view can.
+    # A memoryview with a length of 0 cannot be cast to bytes; a NumPy view can.
     return values.reshape(-1).view(np.uint8).data
 
 
 def _create(target: Path, encoded: bytes, plan: _Plan) -> None:
-    """Write beside `target` and rename, so that the directory is complete from the moment it can be seen."""
+    """Write beside `target` and rename, so that the directory is complete as soon as it exists."""
     with files.sibling_of(target) as sibling:
         _write(sibling, encoded, plan.payloads)
         _write_card(sibling, encoded, plan.card)
@@ -208,7 +209,7 @@ def _create(target: Path, encoded: bytes, plan: _Plan) -> None:
         except OSError:
             if not target.is_dir() or not sibling.is_dir():
                 raise
-            # Another process has created the model meanwhile.
+            # Another process has created the model in the meantime.
             _save_over(target, encoded, plan)
 
 
@@ -252,11 +253,11 @@ def _check_is_model(directory: Path, names: list[str]) -> None:
     if files.MANIFEST in names:
         if is_manifest(_manifest_begins(directory, 4096)):
             return
-        raise InvalidInput(f"{directory} holds a {files.MANIFEST} that is not of a longtail model; save elsewhere")
+        raise InvalidInput(f"{directory} holds a {files.MANIFEST} of something else; choose another directory")
     others = sorted(name for name in names if not files.is_ours(name))
     if others:
         raise InvalidInput(
-            f"{directory} is not a model and not empty (it holds {others[0]!r}); save to a directory of its own"
+            f"{directory} is not a model and not empty (it holds {others[0]!r}); choose another directory"
         )
 
 

@@ -1,7 +1,7 @@
-"""Calibration: from a tree's scores to the chance that a label is right, learned on rows that training did not see.
+"""Calibration: turn a tree's scores into the probability that a label is right, learned on held-out rows.
 
-Platt's sigmoid over the logarithm of the score, or a table that isotonic regression finds. Both rise with the score, so
-that the ranking of a tree stays as it is.
+Either Platt's sigmoid of the logarithm of the score, or a table found by isotonic regression. Both rise with the score,
+so a tree ranks labels as before.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ def _nothing() -> Array:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What becomes of the log scores s of a tree: 1 / (1 + exp(-(slope s + offset))), or what a table says.
+    """Probabilities of the log scores s of a tree: 1 / (1 + exp(-(slope s + offset))), or read from a table.
 
     Parameters
     ----------
     slope, offset : float
-        Of the sigmoid; not used where there is a table.
+        Of the sigmoid; unused if there is a table.
     knots, values : float32 arrays
-        Log scores, ascending, and the probability at each; between them it is interpolated, beyond them constant.
-        Empty for a sigmoid.
+        Ascending log scores, and the probability at each; interpolated between them, constant beyond them. Empty for a
+        sigmoid.
     """
 
     slope: float = 1.0
@@ -45,7 +45,7 @@ class Calibration:
 
     @classmethod
     def fit(cls, method: str, log_scores: Array, hits: Array) -> Calibration:
-        """Learn from candidates: their log scores, and whether each was right.
+        """Learn from the log scores of candidates and whether each was right.
 
         Parameters
         ----------
@@ -68,18 +68,18 @@ class Calibration:
         return cls(1.0, 0.0, *fit_table(log_scores, hits))
 
     def probability(self, log_scores: Array) -> Array:
-        """What the search makes of log scores."""
+        """The probabilities of log scores, as the search computes them."""
         if len(self.knots):
             return np.asarray(np.interp(log_scores, self.knots, self.values), dtype=np.float32)
         return np.asarray(expit(self.slope * np.asarray(log_scores) + self.offset), dtype=np.float32)
 
 
 def fit_sigmoid(log_scores: Array, hits: Array) -> tuple[float, float]:
-    """Slope, not negative, and offset of the sigmoid that makes the hits most likely (Platt, 1999).
+    """Return the non-negative slope and the offset of the sigmoid that makes the hits most likely (Platt, 1999).
 
-    As Platt has it, the targets are not 0 and 1 but what is left of them after one more hit and one more miss. A weak
-    prior holds slope and offset near 1 and 0, where the sigmoid of a small score is the score itself, so that there is
-    one answer however few candidates there are.
+    As in Platt's paper, one additional hit and one additional miss smooth the targets. A weak prior pulls slope and
+    offset towards 1 and 0, where the sigmoid of a small score is the score itself, so the answer is unique even for few
+    candidates.
 
     Examples
     --------
@@ -93,15 +93,15 @@ def fit_sigmoid(log_scores: Array, hits: Array) -> tuple[float, float]:
     scores = np.asarray(log_scores, dtype=np.float64)
     best = _newton(scores, targets, np.array([1.0, 0.0]), np.array([True, True]))
     if best[0] < 0:
-        # The loss is convex: where its lowest point has a negative slope, the lowest without one has slope 0.
+        # The loss is convex: if its minimum has a negative slope, the constrained minimum has slope 0.
         best = _newton(scores, targets, np.array([0.0, 0.0]), np.array([False, True]))
     return float(np.float32(best[0])), float(np.float32(best[1]))
 
 
 def _newton(scores: Array, targets: Array, start: Array, free: Array) -> Array:
-    """Newton's method with halved steps, over the parameters that are `free`."""
+    """Newton's method with step halving over the `free` parameters."""
     prior = np.array([1.0, 0.0])
-    # A score of any size says no more than a very small one, and would swamp the sums.
+    # Extremely small scores carry no more information than very small ones, and would dominate the sums.
     scores = np.maximum(scores, -100.0)
 
     def loss(parameters: Array) -> float:
@@ -134,11 +134,11 @@ def _newton(scores: Array, targets: Array, start: Array, free: Array) -> Array:
 
 
 def fit_table(log_scores: Array, hits: Array) -> tuple[Array, Array]:
-    """Log scores and the probability at each, by isotonic regression.
+    """Return log scores and the probability at each, by isotonic regression.
 
-    Isotonic regression gives steps. Each step is taken as one point, at the mean of its log scores, and between the
-    points it is interpolated (centred isotonic regression), so that no two scores within the table become equal. The
-    lowest point is never 0: it is at least the chance that one more candidate would give it.
+    Isotonic regression gives steps. Each step becomes one point at the mean of its log scores, and values in between
+    are interpolated (centred isotonic regression), so no two scores within the table become equal. The lowest
+    probability is never 0: it is at least 1 / (number of candidates + 2).
     """
     from sklearn.isotonic import isotonic_regression
 
@@ -156,14 +156,14 @@ def fit_table(log_scores: Array, hits: Array) -> tuple[Array, Array]:
 
 
 def _rising(knots: Array, values: Array) -> tuple[Array, Array]:
-    """Drop what does not rise in 32 bits."""
+    """Drop knots that are equal in 32 bits."""
     rises = np.ones(len(knots), dtype=bool)
     rises[1:] = knots[1:] > knots[:-1]
     return knots[rises], values[rises]
 
 
 def calibrations_to_arrays(calibrations: tuple[Calibration, ...]) -> dict[str, Array]:
-    """The calibration of each tree as one array: slope and offset, or knots above values."""
+    """Return the calibration of each tree as one array: slope and offset, or a row of knots and a row of values."""
     return {
         f"calibration{number}": np.stack([each.knots, each.values])
         if len(each.knots)
@@ -173,7 +173,7 @@ def calibrations_to_arrays(calibrations: tuple[Calibration, ...]) -> dict[str, A
 
 
 def calibrations_from_state(state: State, n_trees: int) -> tuple[Calibration, ...]:
-    """Read them again, or raise `ModelFormatError`."""
+    """Read the calibrations of a saved model, or raise `ModelFormatError`."""
     stored = [f"calibration{number}" in state.arrays for number in range(n_trees)]
     if not any(stored):
         return ()
@@ -186,15 +186,13 @@ def _from_array(state: State, name: str) -> Calibration:
         slope, offset = state.array(name, np.float32, (2,)).tolist()
         if not (np.isfinite([slope, offset]).all() and slope >= 0):
             raise ModelFormatError(
-                f"{state.kind}: {name!r} is {slope} and {offset}; expected finite numbers, the first not negative"
+                f"{state.kind}: {name!r} is {slope} and {offset}; expected finite numbers with a slope of at least 0"
             )
         return Calibration(slope, offset)
     knots, values = np.ascontiguousarray(state.array(name, np.float32, (2, None)))
     if not len(knots) or not np.isfinite(knots).all() or (knots[1:] <= knots[:-1]).any():
         raise ModelFormatError(f"{state.kind}: the log scores of {name!r} must be finite and ascending")
-    # Written so that NaN fails.
+    # Written such that NaN fails.
     if not ((values >= 0).all() and (values <= 1).all() and (values[1:] >= values[:-1]).all()):
-        raise ModelFormatError(
-            f"{state.kind}: the probabilities of {name!r} must rise, from no less than 0 to no more than 1"
-        )
+        raise ModelFormatError(f"{state.kind}: the probabilities of {name!r} must rise and be between 0 and 1")
     return Calibration(1.0, 0.0, knots, values)

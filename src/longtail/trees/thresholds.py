@@ -1,6 +1,6 @@
-"""Thresholds: from which score on a label is given, tuned for F1 on rows that training did not see.
+"""Thresholds: the score from which a label is given, tuned for F1 on held-out rows.
 
-Everything is computed from candidates, the best labels of each row with their scores, sorted once for all labels.
+Everything is computed from candidates: the best labels of each row with their scores, sorted once for all labels.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from longtail.errors import ModelFormatError
 from longtail.store import State
 
 OBJECTIVES = ("f1", "macro_f1")
-# Held-out rows that a label must have for a threshold of its own. With fewer, on rows that were not tuned on, F1 was
-# lower than with a shared threshold; the pooled F1 forgives less, as each label's threshold costs all others.
+# Held-out rows that a label needs for a threshold of its own. With fewer, F1 on other rows was lower than with a shared
+# threshold. The pooled F1 needs more, because the errors of one label cost all others.
 FEWEST_HITS = {"f1": 20, "macro_f1": 8}
 DEFAULT = 0.5
 
@@ -34,7 +34,7 @@ class Candidates:
     hits : bool array of n candidates
         Whether the row has the label.
     positives : int64 array of n_labels
-        Rows of each label, proposed or not.
+        Number of rows of each label, proposed or not.
     """
 
     labels: Array
@@ -44,7 +44,7 @@ class Candidates:
 
     @classmethod
     def of(cls, top_labels: Array, top_scores: Array, Y: Any) -> Candidates:
-        """What ``predict_topk`` gave, beside the truth; a score of 0 is no proposal."""
+        """From the result of ``predict_topk`` and the truth; a score of 0 is not a proposal."""
         there = (top_labels >= 0) & (top_scores > 0)
         labels = top_labels[there]
         rows = np.broadcast_to(np.arange(len(top_labels))[:, None], top_labels.shape)[there]
@@ -52,7 +52,7 @@ class Candidates:
 
 
 def is_true(rows: Array, labels: Array, Y: Any) -> Array:
-    """Whether each row has the label beside it, for a CSR matrix with sorted indices."""
+    """Whether ``Y[rows[i], labels[i]]`` is 1, for a CSR matrix with sorted indices."""
     owners = np.repeat(np.arange(Y.shape[0], dtype=np.int64), np.diff(Y.indptr))
     true = owners * Y.shape[1] + Y.indices
     keys = rows.astype(np.int64) * Y.shape[1] + labels
@@ -62,17 +62,17 @@ def is_true(rows: Array, labels: Array, Y: Any) -> Array:
 
 
 def tune_thresholds(candidates: Candidates, objective: str, fewest_hits: int | None = None) -> Array:
-    """One threshold per label, of those that give the best F1 on the candidates.
+    """Return one threshold per label, chosen for the best F1 on the candidates.
 
-    Labels with fewer than `fewest_hits` rows share one threshold: the best cut through a few scores is an accident.
-    Every other label has its own.
+    Labels with fewer than `fewest_hits` rows share one threshold, because the best cut through a few scores is an
+    accident. Every other label has its own.
 
     Parameters
     ----------
     candidates : Candidates
     objective : {"f1", "macro_f1"}
-        "f1": the F1 of all pairs of row and label together (micro-F1) is as high as thresholds of this form can make
-        it. "macro_f1": each label's own F1 is, and for labels that share a threshold that of all their pairs together.
+        "f1" maximises the F1 of all pairs of row and label together (micro-F1). "macro_f1" maximises the F1 of each
+        label; for labels that share a threshold, that of all their pairs together.
     fewest_hits : int or None
         None means 20 for "f1" and 8 for "macro_f1".
 
@@ -94,7 +94,7 @@ def tune_thresholds(candidates: Candidates, objective: str, fewest_hits: int | N
     """
     n_labels = len(candidates.positives)
     alone = candidates.positives >= (FEWEST_HITS[objective] if fewest_hits is None else fewest_hits)
-    # Groups: 0 for the labels that share, then the others in order.
+    # Group 0 has the labels that share a threshold; every other label is a group of its own.
     groups = np.where(alone, np.cumsum(alone), 0)
     positives = np.bincount(groups, weights=candidates.positives)
     if not len(candidates.labels):
@@ -107,7 +107,7 @@ def tune_thresholds(candidates: Candidates, objective: str, fewest_hits: int | N
     if objective == "macro_f1" or one[0] < 0:
         found = cuts.thresholds(cuts.best_by_f1(positives), common)
     else:
-        # Where no candidate of a label is worth giving, only a higher score than any of them is.
+        # If no candidate of a label is worth giving, its threshold is above all of them.
         never = np.maximum(common, np.nextafter(cuts.highest(), np.float32(2)))
         found = cuts.thresholds(cuts.best_together(total, everything.f1(one, total)), never)
     return np.asarray(found[groups], dtype=np.float32)
@@ -115,17 +115,17 @@ def tune_thresholds(candidates: Candidates, objective: str, fewest_hits: int | N
 
 @dataclass(frozen=True)
 class _Cuts:
-    """Every place where the candidates of a group can be cut in two, by group and from the highest score down.
+    """Every place where the candidates of a group can be cut in two, by group and by descending score.
 
     Parameters
     ----------
     groups : int64 array of n cuts
     scores, below : float32 arrays of n cuts
-        The lowest score above the cut, and the highest below it (the same as above where nothing is below).
+        The lowest score above the cut, and the highest below it (or the same as above if nothing is below).
     counts, right : int64 arrays of n cuts
-        Candidates of the group above the cut, and how many of them are right.
+        Number of candidates of the group above the cut, and of those that are right.
     starts : int64 array of n_groups + 1
-        Where the cuts of each group begin.
+        Position of the first cut of each group.
     """
 
     groups: Array
@@ -157,7 +157,7 @@ class _Cuts:
         )
 
     def _best(self, worth: Array) -> Array:
-        """The cut of each group that is worth most, the highest of equals; -1 for a group where none is worth > 0."""
+        """The cut of each group that is worth most, the highest in case of ties; -1 if none is worth more than 0."""
         chosen = np.full(len(self.starts) - 1, -1, dtype=np.int64)
         there = np.flatnonzero(np.diff(self.starts))
         most = np.zeros(len(chosen))
@@ -168,7 +168,7 @@ class _Cuts:
         return chosen
 
     def best_by_f1(self, positives: Array) -> Array:
-        """The cut of each group with the best F1 of its own."""
+        """The cut of each group with the best F1 of the group."""
         return self._best(2 * self.right / (self.counts + positives[self.groups]))
 
     def f1(self, chosen: Array, positives: float) -> float:
@@ -179,8 +179,8 @@ class _Cuts:
     def best_together(self, positives: float, f1: float) -> Array:
         """The cuts with the best F1 of all groups together, which is at least `f1`.
 
-        F1 = 2 right / (count + positives) is a ratio of sums. To beat F, each group on its own takes the cut with the
-        largest right - count F / 2; this is repeated with the new F until it no longer grows (Dinkelbach, 1967).
+        F1 = 2 right / (count + positives) is a ratio of sums. To beat F, each group takes the cut with the largest
+        right - count F / 2; this is repeated with the new F until it stops growing (Dinkelbach, 1967).
         """
         chosen = self._best(self.right - f1 / 2 * self.counts)
         for _ in range(_MOST_ROUNDS):
@@ -191,10 +191,7 @@ class _Cuts:
         return chosen
 
     def thresholds(self, chosen: Array, otherwise: Array) -> Array:
-        """A threshold in each chosen cut, in the middle between the scores on both sides.
-
-        Where no cut is chosen: `otherwise`.
-        """
+        """A threshold half-way between the scores on both sides of each chosen cut; `otherwise` if none is chosen."""
         above, below = self.scores[chosen], self.below[chosen]
         middle = ((above.astype(np.float64) + below) / 2).astype(np.float32)
         return np.where(chosen < 0, otherwise, np.where(middle > below, middle, above))
@@ -208,7 +205,7 @@ class _Cuts:
 
 
 def thresholds_from_state(state: State, n_labels: int) -> Array | None:
-    """The thresholds of a saved model, None where it has none, or `ModelFormatError`."""
+    """Return the thresholds of a saved model, or None if it has none; raise `ModelFormatError` if they are damaged."""
     if "thresholds" not in state.arrays:
         return None
     found: Array = state.array("thresholds", np.float32, (n_labels,))

@@ -1,4 +1,4 @@
-"""Training a label tree: which rows each node learns from, and the classifiers of its children in lockstep."""
+"""Training of a label tree: which rows each node learns from, and its classifiers, trained in lockstep."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS_SEARCHED = 1024
 
 
 class Rows(NamedTuple):
-    """Features in the one form the kernels take."""
+    """Features in the form that the kernels take."""
 
     indptr: Array
     indices: Array
@@ -43,18 +43,18 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Examples:
-    """For each edge of a hierarchy the rows with a label below it.
+    """The rows that have a label below each edge of a hierarchy.
 
     Parameters
     ----------
     pointers : int64 array of n_nodes + 1
-        The entries of node i are those from ``pointers[i]`` up to ``pointers[i + 1]``.
+        Node i owns the entries ``pointers[i]:pointers[i + 1]``.
     rows : int64 array
-        Ascending within a node; a row has an entry for each of the node's children it belongs to.
+        Ascending within a node; a row has one entry for each child of the node that it belongs to.
     slots : int32 array
-        Which child of the node.
+        The child of the node.
     costs : float32 array
-        What missing it costs.
+        The cost of missing it.
     """
 
     pointers: Array
@@ -64,9 +64,9 @@ class Examples:
 
     @classmethod
     def of(cls, hierarchy: LabelHierarchy, Y: Any, label_costs: Array) -> Examples:
-        """Lead every label of every row up to the root.
+        """Follow every label of every row up to the root.
 
-        Where a row has several labels below a child, missing the child costs as much as missing the dearest of them.
+        If a row has several labels below a child, missing the child costs as much as the most expensive of them.
         """
         n_rows = Y.shape[0]
         node_edges, label_edges, owners = _edges(hierarchy)
@@ -95,7 +95,7 @@ class Examples:
         edges, rows, costs = (np.concatenate([level[i] for level in levels]) for i in range(3))
         order = np.lexsort((-costs, edges, rows, owners[edges]))
         edges, rows, costs = edges[order], rows[order], costs[order]
-        # Labels of different depths below a child came to it one after another: the dearest counts.
+        # Labels at different depths below a child arrive one after another: the most expensive counts.
         first = np.ones(len(edges), dtype=bool)
         first[1:] = (edges[1:] != edges[:-1]) | (rows[1:] != rows[:-1])
         edges, rows, costs = edges[first], rows[first], costs[first]
@@ -105,7 +105,7 @@ class Examples:
         return cls(pointers.astype(np.int64), rows, slots, costs.astype(np.float32))
 
     def of_node(self, node: int) -> tuple[Array, Array, Array, Array]:
-        """The distinct rows of a node, and for each (by pointers) its children and costs."""
+        """The distinct rows of a node and, by pointers, the children and costs of each."""
         part = slice(self.pointers[node], self.pointers[node + 1])
         rows = self.rows[part]
         starts = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]])) if len(rows) else np.zeros(0, np.int64)
@@ -114,7 +114,7 @@ class Examples:
 
 
 def _edges(hierarchy: LabelHierarchy) -> tuple[Array, Array, Array]:
-    """The edge into each node and to each label (-1 where there is none), and the node above each edge."""
+    """The edge to each node and to each label (-1 if there is none), and the node above each edge."""
     owners = np.repeat(np.arange(hierarchy.n_nodes), np.diff(hierarchy.pointers))
     inner = hierarchy.children >= 0
     node_edges = np.full(hierarchy.n_nodes, -1, dtype=np.int64)
@@ -126,15 +126,15 @@ def _edges(hierarchy: LabelHierarchy) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True)
 class Objective:
-    """What the classifiers minimise, and when that is done.
+    """What the classifiers minimise, and when training stops.
 
     Parameters
     ----------
     loss : {"squared_hinge", "logistic"}
     cost : float
-        C, of a row that a classifier should refuse.
+        C: the cost of accepting a negative row.
     tolerance : float
-        Largest gap between primal and dual value, relative to the primal, of the classifiers of a node.
+        Gap between primal and dual value of a node's classifiers, relative to the primal, at which training stops.
     max_sweeps : int
     smallest : float
         Weights up to this magnitude are dropped.
@@ -153,7 +153,7 @@ class Objective:
 
 
 class Task(NamedTuple):
-    """Up to 256 siblings: so many children of `node` from `first` on."""
+    """A block of up to 256 siblings: `n_children` children of `node`, starting with `first`."""
 
     node: int
     first: int
@@ -161,7 +161,7 @@ class Task(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A block, how far its training came, and, where asked for, its dual variables with the rows they belong to."""
+    """A trained block, its final gap and number of sweeps and, if requested, its dual variables and their rows."""
 
     block: TrainedBlock
     gap: float
@@ -171,7 +171,7 @@ class Trained(NamedTuple):
 
 
 def tasks_of(hierarchy: LabelHierarchy) -> list[Task]:
-    """The blocks of all nodes, in the order in which they are stored."""
+    """The blocks of all nodes in storage order."""
     return [
         Task(node, first, min(BLOCK_CHILDREN, count - first))
         for node, count in enumerate(np.diff(hierarchy.pointers).tolist())
@@ -190,7 +190,7 @@ def train(
     negatives: Negatives | None = None,
     before: list[Trained] | None = None,
 ) -> list[Trained]:
-    """Train every block; the same seed gives the same weights whatever the number of threads.
+    """Train every block; the same seed gives the same weights for any number of threads.
 
     Parameters
     ----------
@@ -200,14 +200,14 @@ def train(
     objective : Objective
     n_jobs : int or None
     keep_duals : bool
-        Whether to return the dual variables, from which training can go on.
+        Whether to return the dual variables, from which training can continue.
     negatives : Negatives or None
-        Rows that each node is to learn from besides its own.
+        Additional rows for each node to learn from.
     before : list of Trained or None
-        What an earlier training with `keep_duals` gave for the same tasks.
+        The result of an earlier training of the same tasks with `keep_duals`.
     """
     work = [_work(rows, examples, task, negatives) for task in tasks]
-    # The largest first, so that no thread is left alone with a large one at the end.
+    # The largest first, so that no thread is left with a large one at the end.
     order = sorted(range(len(tasks)), key=lambda i: (-work[i], i))
     done: list[Trained | None] = [None] * len(tasks)
 
@@ -222,7 +222,7 @@ def train(
 
 
 def _work(rows: Rows, examples: Examples, task: Task, negatives: Negatives | None) -> int:
-    """About how long a block takes: its rows times its siblings."""
+    """The approximate cost of a block: its rows times its siblings."""
     part = examples.pointers[task.node + 1] - examples.pointers[task.node]
     return int(1 + part + (negatives.count(task.node) if negatives else 0)) * sum(block_widths(task.n_children))
 
@@ -238,7 +238,7 @@ def _train_block(
 ) -> Trained:
     own, pointers, slots, costs = examples.of_node(task.node)
     if task.first:
-        slots = slots - np.int32(task.first)  # those of other blocks fall outside and are skipped
+        slots = slots - np.int32(task.first)  # slots of other blocks are out of range and skipped
     if negatives is not None:
         own, pointers = negatives.appended(task.node, own, pointers)
     duals = None
@@ -259,7 +259,7 @@ def _train_block(
         objective.loss == "logistic",
         objective.tolerance,
         objective.max_sweeps,
-        # Each block has a seed of its own, which depends on its place and not on when it is trained.
+        # The seed of a block depends on its position, not on when it is trained.
         ((objective.seed * 1_000_003 + task.node) * 65_537 + task.first) % 2**64,
         objective.smallest,
         objective.top,
@@ -270,7 +270,7 @@ def _train_block(
 
 
 def _continued(before: Trained | None, n_rows: int, n_siblings: int) -> Array:
-    """The dual variables of an earlier training, and zeros for the rows that came after."""
+    """The dual variables of an earlier training, and zeros for the rows added since."""
     widths = block_widths(n_siblings)
     duals = np.zeros(n_rows * sum(widths), dtype=np.float32)
     if before is not None and before.duals is not None and before.rows is not None:
@@ -284,7 +284,7 @@ def _continued(before: Trained | None, n_rows: int, n_siblings: int) -> Array:
 
 @dataclass(frozen=True)
 class Negatives:
-    """Rows that nodes learn from besides those with a label there: sent by the beam, or without any label.
+    """Rows that a node learns from in addition to those with a label below it.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ class Negatives:
 
     @classmethod
     def of(cls, visits: Iterable[tuple[Array, Array]], examples: Examples) -> Negatives:
-        """What `visits`, pairs of arrays of rows and nodes, have beyond the examples."""
+        """From `visits`, pairs of arrays of rows and nodes; those among the examples are left out."""
         n_nodes = len(examples.pointers) - 1
         found = list(visits)
         rows = np.concatenate([np.zeros(0, np.int64), *(pair[0] for pair in found)])
@@ -312,7 +312,7 @@ class Negatives:
         return int(self.pointers[node + 1] - self.pointers[node])
 
     def appended(self, node: int, rows: Array, pointers: Array) -> tuple[Array, Array]:
-        """The rows of a node with its negatives behind them."""
+        """The rows of a node, followed by its negatives."""
         extra = self.rows[self.pointers[node] : self.pointers[node + 1]]
         return np.concatenate([rows, extra]), np.append(pointers, np.full(len(extra), pointers[-1]))
 

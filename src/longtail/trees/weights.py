@@ -1,6 +1,6 @@
-"""`TreeWeights`: a label tree as arrays that can be searched where they lie, in memory or mapped from a file.
+"""`TreeWeights`: a label tree as arrays that are searched in place, in memory or mapped from a file.
 
-The children of a node are taken in blocks of up to 256; the weights of a block stand feature by feature behind a
+The children of a node are stored in blocks of up to 256. The weights of a block are ordered by feature, behind a
 directory of buckets (features with the same high bits), so that a row finds its features without reading the rest.
 """
 
@@ -37,13 +37,13 @@ _TYPES: dict[str, Any] = {
 
 
 class TrainedBlock(NamedTuple):
-    """What training gives for up to 256 siblings: their weights by feature, and their intercepts.
+    """The result of training up to 256 siblings: weights by feature, and intercepts.
 
     Parameters
     ----------
     features : int32 array, ascending
     pointers : int64 array
-        The weights of ``features[i]`` are those from ``pointers[i]`` up to ``pointers[i + 1]``.
+        ``features[i]`` has the weights ``pointers[i]:pointers[i + 1]``.
     siblings : uint8 array
         The sibling of each weight.
     weights : float32 array
@@ -71,18 +71,18 @@ class TreeWeights:
     hierarchy : LabelHierarchy
     n_features : int
     intercepts, scales : float32 arrays of n_edges
-        Of each child; stored weights are multiplied by the scale.
+        Of each child; the scale multiplies the stored weights.
     first_bucket, first_row, first_weight : int64 arrays of n_blocks + 1
-        Where each block begins in the arrays below.
+        Start of each block in the arrays below.
     shifts : uint8 array of n_blocks
-        A feature's bucket is its number without the last so many bits. Blocks with the flag 0x80 are dense: each
-        feature has a weight for every child.
+        The bucket of a feature is its number shifted right by this. Blocks with the flag 0x80 are dense: each feature
+        has a weight for every child.
     bucket_rows, bucket_weights : uint32 arrays
-        Where each bucket's features and weights begin, counted from the start of the block.
+        Start of the features and weights of each bucket, relative to the block.
     lows, counts : uint16 and uint8 arrays
-        Of each feature that has weights, the last bits of its number, and how many weights it has less one.
+        The low bits of each feature that has weights, and its number of weights minus one.
     slots, weights : uint8 and int16 or float32 arrays
-        Of each weight, the child within its block, and the value.
+        The child (within its block) and the value of each weight.
     """
 
     hierarchy: LabelHierarchy
@@ -104,7 +104,7 @@ class TreeWeights:
     def pack(
         cls, hierarchy: LabelHierarchy, n_features: int, blocks: Iterable[TrainedBlock], precision: int = 16
     ) -> TreeWeights:
-        """Put trained blocks, in the order of nodes, behind their directories.
+        """Pack trained blocks, in the order of nodes.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class TreeWeights:
         n_features : int
         blocks : iterable of TrainedBlock
         precision : {16, 32}
-            Bits of a weight. 16 stores whole multiples of a step that is 1/32767 of the child's largest weight.
+            Bits of a weight. 16 stores multiples of a step, which is 1/32767 of the largest weight of the child.
         """
         packed = [_pack(block, n_features, precision) for block in blocks]
         empty = _pack(NO_BLOCK, n_features, precision)
@@ -134,12 +134,12 @@ class TreeWeights:
 
     @cached_property
     def blocks_before(self) -> Array:
-        """The first block of each node, and their number."""
+        """The first block of each node, and the number of blocks."""
         children = np.diff(self.hierarchy.pointers)
         return np.concatenate([[0], np.cumsum(-(-children // BLOCK_CHILDREN))]).astype(np.int64)
 
     def for_search(self) -> dict[str, Array]:
-        """What the search kernel takes."""
+        """The arrays that the search kernel takes."""
         return {
             "pointers": self.hierarchy.pointers,
             "children": self.hierarchy.children,
@@ -148,9 +148,9 @@ class TreeWeights:
         }
 
     def edge_weights(self, node: int, slot: int) -> tuple[Array, Array]:
-        """Features, ascending, and their weights other than 0, of one child of a node.
+        """Ascending features and their non-zero weights, of one child of a node.
 
-        Weights that are no finite numbers, which only a damaged file holds, are left out. Finite ones stay finite.
+        Weights that are not finite, which only a damaged file has, are left out.
         """
         block = int(self.blocks_before[node]) + slot // BLOCK_CHILDREN
         edge = int(self.hierarchy.pointers[node]) + slot
@@ -203,10 +203,13 @@ class TreeWeights:
 
     @classmethod
     def from_state(cls, state: State) -> TreeWeights:
-        """Build it again, or raise `ModelFormatError`. Only what is proportional to nodes and labels is looked at:
-        the search itself keeps within the large arrays whatever they hold."""
+        """Build it again, or raise `ModelFormatError`.
+
+        Only arrays proportional to nodes and labels are checked: the search stays within the large arrays, whatever
+        they hold.
+        """
         n_features = state.size("n_features", least=1)
-        # Copied, as the search trusts them: a file that changes later cannot change them any more.
+        # Copied, because the search trusts them: the file may change later.
         pointers = state.array("pointers", np.int64, (None,)).copy()
         children = state.array("children", np.int64, (None,)).copy()
         names = state.strings("node_names") if "node_names" in state.arrays else None
@@ -234,7 +237,7 @@ class TreeWeights:
 
 
 def _filled(block: TrainedBlock) -> TrainedBlock:
-    """The same with a weight for every child of every feature."""
+    """The same block with a weight for every child of every feature."""
     n_rows, n_children = len(block.features), len(block.intercepts)
     weights = np.zeros((n_rows, n_children), dtype=np.float32)
     weights[np.repeat(np.arange(n_rows), np.diff(block.pointers)), block.siblings] = block.weights
@@ -250,7 +253,7 @@ def _pack(block: TrainedBlock, n_features: int, precision: int) -> dict[str, Arr
     if dense:
         block = _filled(block)
     if len(block.weights) >= 2**32:
-        raise InvalidInput(f"{len(block.weights):,} weights of {n_children} children; keep fewer (prune)")
+        raise InvalidInput(f"{n_children} children have {len(block.weights):,} weights; keep fewer (prune)")
     n_buckets = max(1, n_rows // _FEATURES_OF_A_BUCKET)
     shift = min(_LARGEST_SHIFT, max(0, int(np.ceil(np.log2(max(1, n_features) / n_buckets)))))
     buckets = np.arange(((n_features - 1) >> shift) + 1 if n_rows else 0)
@@ -259,7 +262,7 @@ def _pack(block: TrainedBlock, n_features: int, precision: int) -> dict[str, Arr
     if precision == 16:
         largest = np.zeros(len(block.intercepts), dtype=np.float32)
         np.maximum.at(largest, block.siblings, np.abs(weights))
-        # Weights so small that the step would lose digits are stored as 0.
+        # Weights so small that the step would lose digits become 0.
         scales = np.where(largest > 1e-30, largest / np.float32(32767), np.float32(1)).astype(np.float32)
         weights = np.rint(weights / scales[block.siblings]).astype(np.int16)
     return {
