@@ -214,7 +214,7 @@ def _checked_labels(state: State, n_labels: int) -> Array:
     """The ascending ids of the labels that the networks predict, or `ModelFormatError`."""
     labels: Array = np.array(state.array("labels", np.int64, (None,)))
     if n_labels < 1 or not len(labels) or labels[0] < 0 or labels[-1] >= n_labels or not rises(labels):
-        raise ModelFormatError(f"{state.kind}: the label ids must rise from 0 or more to at most {n_labels - 1}")
+        raise ModelFormatError(f"{state.kind}: the label ids do not rise within 0 to {n_labels - 1}")
     return labels
 
 
