@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
+from torch.nn import functional
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
@@ -52,6 +53,12 @@ class SparseBatch:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def times(self, table: Tensor) -> Tensor:
+        """The product of the rows with a dense matrix (n_inputs x width)."""
+        return functional.embedding_bag(
+            self.ids, table, self.offsets, mode="sum", per_sample_weights=self.values, include_last_offset=True
+        )
 
 
 class SparseRows:

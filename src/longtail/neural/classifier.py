@@ -14,7 +14,6 @@ from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import OutputLayer, Rule
 from longtail.labels import label_order, plan_heads
 from longtail.metrics import inverse_propensity
-from longtail.neural.batches import Rows
 from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling
 from longtail.neural.model import ENCODERS, NeuralModel, encoder_for, seeded, threads, training_plan
 from longtail.neural.network import Network
@@ -281,9 +280,6 @@ class MultiHeadClassifier(NeuralModel):
             return None
         weights = inverse_propensity(counts, n_rows)
         return torch.from_numpy((weights / np.average(weights, weights=counts)).astype(np.float32))
-
-    def _rows(self, X: Any) -> Rows:
-        return self._encoded(X)
 
     def _network(self, position: Array | None = None, weights: torch.Tensor | None = None) -> Network:
         """A network; for loading, label ids take the place of the positions, which are loaded into it afterwards."""

@@ -181,10 +181,10 @@ class DeepMIML(NeuralModel):
 
     def _bags(self, X: Any, groups: Any, chosen: Array | None = None) -> BagRows:
         members = sparse.csr_array(as_counts(groups, name="groups").T)
-        return BagRows(self._encoded(X), members if chosen is None else members[chosen])
+        return BagRows(super()._rows(X), members if chosen is None else members[chosen])
 
     def _rows(self, X: Any) -> Rows:
-        return BagRows(self._encoded(X), sparse.eye_array(X.shape[0], format="csr", dtype=np.float32))
+        return BagRows(super()._rows(X), sparse.eye_array(X.shape[0], format="csr", dtype=np.float32))
 
     def _network(self) -> Network:
         encoder = self._new_encoder(self.hidden, 1, self.dropout)

@@ -74,12 +74,7 @@ def soft_assignment(similarities: Tensor, present: Tensor, tau: float) -> Tensor
 def products(instances: Tensor | SparseBatch, vectors: Tensor) -> Tensor:
     """Similarities (n_instances x n_labels) of instances with label vectors (n_inputs x n_labels)."""
     if isinstance(instances, SparseBatch):
-        return functional.embedding_bag(
-            *(instances.ids, vectors, instances.offsets),
-            mode="sum",
-            per_sample_weights=instances.values,
-            include_last_offset=True,
-        )
+        return instances.times(vectors)
     return instances.flatten(1) @ vectors
 
 

@@ -37,7 +37,7 @@ _RENAMED = {"validation": "holdout"}  # as earlier versions saved it
 class NeuralModel(Estimator):
     """An estimator with ``networks_`` over the labels ``labels_``.
 
-    A subclass defines how rows become inputs (`_rows`) and how to build a network (`_network`).
+    A subclass defines how to build a network (`_network`).
     """
 
     _fitted_by = "networks_"
@@ -49,10 +49,6 @@ class NeuralModel(Estimator):
     encoder_: str
 
     @abstractmethod
-    def _rows(self, X: Any) -> Rows:
-        """Checked features in the form the networks take."""
-
-    @abstractmethod
     def _network(self) -> Network:
         """An untrained network with the fitted sizes."""
 
@@ -60,8 +56,8 @@ class NeuralModel(Estimator):
     def _table_sizes(self) -> list[int]:
         """Number of values in each of the large tables of such a network."""
 
-    def _encoded(self, X: Any) -> Rows:
-        """Rows in the form the encoder takes."""
+    def _rows(self, X: Any) -> Rows:
+        """Checked features in the form the networks take."""
         return SparseRows(X) if self.encoder_ == "bag-of-words" else DenseRows(X.toarray())
 
     def _new_encoder(self, width: int, layers: int, dropout: float, input_dropout: float = 0.0) -> nn.Module:
@@ -218,7 +214,7 @@ def _checked_labels(state: State, n_labels: int) -> Array:
     """The ascending ids of the labels that the networks predict, or `ModelFormatError`."""
     labels: Array = np.array(state.array("labels", np.int64, (None,)))
     if n_labels < 1 or not len(labels) or labels[0] < 0 or labels[-1] >= n_labels or not rises(labels):
-        raise ModelFormatError(f"{state.kind}: the label ids must rise from 0 or more to at most {n_labels - 1}")
+        raise ModelFormatError(f"{state.kind}: the label ids do not rise within 0 to {n_labels - 1}")
     return labels
 
 

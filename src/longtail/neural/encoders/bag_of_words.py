@@ -78,13 +78,6 @@ class BagOfWords(nn.Module):
             # One entry per distinct input of the batch; embedding_bag would make one per occurrence.
             met, ids = torch.unique(batch.ids, return_inverse=True)
             table = functional.embedding(met, self.table, sparse=True)
-        sums = functional.embedding_bag(
-            ids,
-            table,
-            batch.offsets,
-            mode="sum",
-            per_sample_weights=self.input_dropout(batch.values),
-            include_last_offset=True,
-        )
+        sums = SparseBatch(ids, batch.offsets, self.input_dropout(batch.values)).times(table)
         features: Tensor = self.layers(self.dropout(functional.relu(self.norm(sums + self.bias))))
         return features

@@ -41,19 +41,14 @@ class Cascade(CodedHead):
 
     Parameters
     ----------
-    n_features, n_labels : int
-    radices : sequence of int
-        Number of values of each digit; a large first one loses least (see the confusion degree of
-        `longtail.labels.HeadPlan`).
+    n_features, n_labels, radices, task, order
+        As for `CodedHead`; a large first radix loses least (see the confusion degree of `longtail.labels.HeadPlan`).
     width : int or None
         Width of queries and embeddings; None uses the features as queries.
     survivors : int
         Prefixes kept for each row after each stage. Prediction keeps more if these may have fewer than k labels.
-    task : {"multi-label", "single-label"}
     label_weights : float tensor of n_labels or None
         A prefix shared by several labels of a row has the largest of their weights.
-    order : int64 array of n_labels or None
-        The position of each label among the codes.
     prefix_weight : float
         Weight of the stages before the last in the multi-label loss.
     sparse_gradients : bool

@@ -42,17 +42,13 @@ class Product(CodedHead):
 
     Parameters
     ----------
-    n_features, n_labels : int
-    radices : sequence of int
-        Number of values of each digit, most significant first; their product is at least n_labels.
+    n_features, n_labels, radices, task, order
+        As for `CodedHead`.
     groups : int
     loss : {"binary", "softmax"}
         Whether the outputs are sigmoids, or a softmax per digit.
-    task : {"multi-label", "single-label"}
     label_weights : float tensor of n_labels or None
         An output shared by several labels of a row has the largest of their weights.
-    order : int64 array of n_labels or None
-        The position of each label among the codes.
 
     Examples
     --------

@@ -33,7 +33,7 @@ class Sampling(DenseHead):
 
     - single-label, fast: the blocks of the batch's labels and ``sampled - 1`` others, shared by all rows;
     - single-label, not fast: for each row the block of its own label and ``sampled - 1`` others;
-    - multi-label: the candidates of fast, each an independent binary decision.
+    - multi-label: the same blocks as for fast; each candidate is an independent binary decision.
 
     With ``sampled=n_heads`` that is the loss of `OneHot`. torch's generator draws the other blocks.
 
