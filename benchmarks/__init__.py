@@ -1,1 +1,1 @@
-"""Measurements: longtail side by side with its peers, and its parts against yardsticks."""
+"""Benchmarks: longtail side by side with its peers, and its parts against reference implementations."""

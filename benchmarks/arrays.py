@@ -1,17 +1,18 @@
-"""Sparse matrices as folders of plain arrays: what the parent prepares and every learner reads.
+"""Sparse matrices as folders of plain arrays, which the parent writes and every learner reads.
 
-Imported by learners of other environments too, so it needs NumPy and SciPy only.
+The environments of the peers import it too, so it needs only NumPy and SciPy.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from longtail.arrays import Array
+if TYPE_CHECKING:
+    from longtail.arrays import Array
 
 
 def write_matrix(folder: Path, matrix: Any) -> None:
@@ -24,7 +25,7 @@ def write_matrix(folder: Path, matrix: Any) -> None:
 
 
 def read_matrix(folder: Path) -> sparse.csr_matrix[Any]:
-    """Read it back; 32-bit indices where they suffice, which is what the peers' kernels take."""
+    """Read it back, with 32-bit indices if they suffice, because the peers' kernels expect them."""
     indptr, indices, data, shape = (
         np.load(folder / f"{name}.npy", allow_pickle=False) for name in ("indptr", "indices", "data", "shape")
     )
@@ -34,7 +35,7 @@ def read_matrix(folder: Path) -> sparse.csr_matrix[Any]:
 
 
 def top_labels(scores: Any, k: int) -> Array:
-    """The labels of the k best stored scores of each CSR row, best first, -1 where there are fewer.
+    """The labels of the k best stored scores of each CSR row, best first, -1 if there are fewer.
 
     >>> top_labels(sparse.csr_matrix([[0.0, 0.2, 0.9], [0.0, 0.0, 0.4]]), 2).tolist()
     [[2, 1], [2, -1]]

@@ -1,10 +1,10 @@
-"""How long the audit takes, against SciPy's ``linprog(method="highs")`` on the whole linear program in the same run.
+"""Time of the audit against SciPy's ``linprog(method="highs")`` on the whole linear program, in the same run.
 
-``python -m benchmarks.audit`` makes its layers itself. Three comparisons, by medians, with the contestants in turn:
+``python -m benchmarks.audit`` makes its own layers. Three comparisons of medians; the contestants take turns:
 
-(a) 8,921 labels in 50 random dimensions, 15 labels in each set, none of which can be had: at least 20 times as fast.
-(b) 8,921 labels in the 161 dimensions of a truncated Fourier matrix, all sets can be had: at least 5 times as fast.
-(c) 1,000 sets of a layer of 4,000 labels in 100 dimensions, half drawn and half given by inputs: under five minutes.
+(a) 8,921 labels in 50 random dimensions, 15 labels in each set, no set in reach: at least 20 times as fast.
+(b) 8,921 labels in the 161 dimensions of a truncated Fourier matrix, all sets in reach: at least 5 times as fast.
+(c) 1,000 sets of a layer of 4,000 labels in 100 dimensions, half random, half given by inputs: under five minutes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MANY, ACTIVE = 8_921, 15
 
 @dataclass(frozen=True)
 class Sizes:
-    """Labels of the single sets; labels, dimensions and number of the many sets."""
+    """Labels in (a) and (b); labels, dimensions and number of sets in (c)."""
 
     labels: int = MANY
     frequencies: int = 80
@@ -69,13 +69,13 @@ def against_linprog(title: str, W: Array, sets: Array, at_least: float) -> bool:
     print(f"{title}; {len(sets)} label sets")
     print(f"  audit    {statistics.median(ours):9.3f} s ({min(ours):.3f} to {max(ours):.3f}) {found.names[0]}")
     print(f"  linprog  {statistics.median(theirs):9.3f} s ({min(theirs):.3f} to {max(theirs):.3f})")
-    print(f"  same verdicts, proofs stand: {verdict(agree)}")
+    print(f"  same verdicts, proofs hold: {verdict(agree)}")
     print(f"  ratio    {ratio:9.1f}   at least {at_least:g}: {verdict(ratio >= at_least)}", flush=True)
     return agree and ratio >= at_least
 
 
 def many_sets(sizes: Sizes, seed: int, minutes: float = 5) -> bool:
-    """Half the sets are drawn at random, half are what random inputs are given by a layer with a bias."""
+    """Half of the sets are random; the others are the labels that a layer with a bias gives to random inputs."""
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(sizes.many_labels, sizes.many_dimensions))
     bias = np.full(sizes.many_labels, -2.8 * np.sqrt(sizes.many_dimensions))
@@ -89,7 +89,7 @@ def many_sets(sizes: Sizes, seed: int, minutes: float = 5) -> bool:
     stands = bool(found.recheck().all())
     print(f"(c) {sizes.many_labels:,} labels, {sizes.many_dimensions} dimensions and a bias, {count_cores()} cores")
     print(_indented(found))
-    print(f"  proofs stand: {verdict(stands)}, checked in {time.perf_counter() - start:.1f} s")
+    print(f"  proofs hold: {verdict(stands)}, checked in {time.perf_counter() - start:.1f} s")
     print(f"  audit    {seconds:9.1f} s   under {minutes:g} minutes: {verdict(seconds < 60 * minutes)}", flush=True)
     return stands and seconds < 60 * minutes
 
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None, sizes: Sizes | None = None) -> 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("a", "b", "c"), help="run one of the three comparisons")
     parser.add_argument("--repeat", type=int, default=5, help="label sets in (a)")
-    parser.add_argument("--repeat-large", type=int, default=1, help="label sets in (b), of up to a minute each")
+    parser.add_argument("--repeat-large", type=int, default=1, help="label sets in (b), up to a minute each")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     sizes = Sizes() if sizes is None else sizes

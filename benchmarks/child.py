@@ -1,7 +1,7 @@
-"""One learner on one data set, measured in a process of its own.
+"""Measures one learner on one data set in its own process.
 
-`main`, called with the path of a request, trains, saves, loads and predicts, then writes ``result.json`` and the
-labels it predicted beside the request. It runs in the environment of the learner: NumPy and SciPy are all it needs.
+`main` gets the path of a request. It trains, saves, loads and predicts, then writes ``result.json`` and the predicted
+labels beside the request. It runs in the learner's environment and needs only NumPy and SciPy.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ MOST_BATCH_PASSES = 5
 
 
 class Skipped(Exception):
-    """The learner cannot run here; the message says why."""
+    """The learner cannot run in this environment; the message says why."""
 
 
 def peak_memory() -> int:
-    """The largest resident memory of this process so far, in bytes; 0 where the system does not tell."""
+    """The peak resident memory of this process so far, in bytes; 0 if the system does not report it."""
     try:
         import resource
     except ImportError:  # Windows, where the peers do not run either
@@ -46,7 +46,7 @@ def size_on_disk(path: Path) -> int:
 
 
 def build(request: dict[str, Any]) -> Any:
-    """The adapter the request names, or `Skipped` where what it needs is not installed."""
+    """Make the adapter that the request names; raise `Skipped` if its packages are not installed."""
     module, _, name = request["adapter"].partition(":")
     try:
         return getattr(importlib.import_module(module), name)(threads=request["threads"], **request["settings"])
@@ -55,7 +55,7 @@ def build(request: dict[str, Any]) -> Any:
 
 
 def measure(request: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Train, save, load and predict as the request says, and return every figure."""
+    """Train, save, load and predict as the request says; return all figures."""
     data, model = Path(request["data"]), folder / "model"
     learner = build(request)
     X, Y = read_matrix(data / "train_features"), read_matrix(data / "train_labels")
@@ -86,7 +86,7 @@ def measure(request: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def measure_batch(learner: Any, X_test: Any, folder: Path) -> dict[str, Any]:
-    """The median of several passes over all test rows, after a small one that warms up."""
+    """The median of several passes over all test rows, after a small warm-up."""
     learner.predict(X_test[:WARM_UP_ROWS], K)
     passes: list[float] = []
     while not passes or (len(passes) < MOST_BATCH_PASSES and sum(passes) < BATCH_SECONDS):
@@ -101,7 +101,7 @@ def measure_batch(learner: Any, X_test: Any, folder: Path) -> dict[str, Any]:
 
 
 def measure_single_rows(learner: Any, X_test: Any) -> dict[str, Any]:
-    """Latency of one row at a time, each already in the form the learner's own interface takes."""
+    """Latency of one row at a time, in the form that the learner's own interface takes."""
     rows = min(MOST_SINGLE_ROWS, X_test.shape[0])
     inputs = [learner.single_input(X_test[row]) for row in range(rows)]
     answer: Callable[..., Any] = learner.predict_one

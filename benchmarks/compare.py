@@ -1,6 +1,6 @@
-"""longtail side by side with its peers, in one run: ``python -m benchmarks.compare`` or ``make bench``.
+"""longtail side by side with its peers in one run: ``python -m benchmarks.compare`` or ``make bench``.
 
-`docs/benchmarks.md` says what is measured and how to read it.
+`docs/benchmarks.md` explains what is measured and how to read it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from benchmarks.report import bars_section, figures_in_a_line, section_of
 from benchmarks.summary import summarise
 from longtail.errors import Unavailable
 from longtail.files import whole_file
-from longtail_papers.common.tables import Results, Section
+from longtail_papers.common import Results, Section
 
 INTRODUCTION = (
-    "Each learner ran in a process of its own on the same prepared files, rows of unit length, with {threads} threads; "
-    "the rounds of all learners were interleaved. Training time is from arrays in memory to a model in memory. All "
+    "Each learner ran in its own process on the same prepared files, rows of unit length, with {threads} threads; the "
+    "rounds of all learners were interleaved. Training time is from arrays in memory to a model in memory. All "
     "rankings were judged by longtail's metrics. Peers have their documented defaults."
 )
 BUSY = 0.5
@@ -65,20 +65,20 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", choices=DATA_SETS, default=list(DATA_SETS))
     parser.add_argument("--learners", nargs="+", choices=keys, default=keys)
-    parser.add_argument("--rounds", type=int, help="how often every learner runs; 3 unless told, 1 with --quick")
+    parser.add_argument("--rounds", type=int, help="runs of every learner; default 3, or 1 with --quick")
     parser.add_argument("--quick", action="store_true", help="one round")
     parser.add_argument("--threads", type=int, default=2, help="threads of every learner")
     parser.add_argument("--timeout", type=float, default=1800, help="seconds after which a learner is stopped")
-    parser.add_argument("--everything", action="store_true", help="also run what takes too long")
-    parser.add_argument("--cache", default=str(ROOT / ".bench"), help="where environments and prepared data are kept")
-    parser.add_argument("--out", help="where the results go; results in the cache unless told")
-    parser.add_argument("--resume", action="store_true", help="keep what an earlier run measured of other learners")
-    parser.add_argument("--read", type=Path, help="write the report of this measurements.json; measure nothing")
+    parser.add_argument("--everything", action="store_true", help="also run learners that take too long")
+    parser.add_argument("--cache", default=str(ROOT / ".bench"), help="folder for environments and prepared data")
+    parser.add_argument("--out", help="folder for the results; default: results in the cache")
+    parser.add_argument("--resume", action="store_true", help="keep earlier measurements of other learners")
+    parser.add_argument("--read", type=Path, help="only write the report of this measurements.json")
     return parser.parse_args(arguments)
 
 
 def introduce(threads: int) -> str:
-    """What the reader must know, with a warning where the machine is busy already."""
+    """The introduction, with a warning if the machine is busy already."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load < BUSY:
         return INTRODUCTION.format(threads=threads)
@@ -90,7 +90,7 @@ def introduce(threads: int) -> str:
 
 
 def available(names: Iterable[str], cache: Path, results: Results) -> Iterable[Prepared]:
-    """Those data sets that are here, prepared; the others are named in the results."""
+    """Prepare the data sets that are installed; name the others in the results."""
     for name in names:
         try:
             yield prepare(name, cache / "data")
@@ -106,14 +106,14 @@ def tell(measurement: Measurement) -> str:
 
 
 def write_measurements(path: Path, measurements: Iterable[Measurement]) -> None:
-    """All rounds so far, whole at any moment."""
+    """Write all rounds so far; the file is complete at any moment."""
     content = {"measurements": [measurement.to_dict() for measurement in measurements]}
     with whole_file(path, parents=True) as file:
         file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
 def read_measurements(path: Path) -> list[Measurement]:
-    """What `write_measurements` wrote; nothing where there is no such file."""
+    """Read the file of `write_measurements`; an empty list if there is none."""
     if not path.is_file():
         return []
     content = json.loads(path.read_text(encoding="utf-8"))

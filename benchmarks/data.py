@@ -1,7 +1,7 @@
-"""The data sets every learner is given: features, labels and a text file of the same rows, prepared once.
+"""The data sets that every learner gets: features, labels and a text file of the same rows, prepared once.
 
-Rows have unit length for all learners alike. Texts become features by one `TextFeatures`, fitted on the training
-texts. The prepared files carry a key of what they were made from, and are made again when it changes.
+Rows have unit length for all learners. One `TextFeatures`, fitted on the training texts, turns texts into features. The
+prepared files carry a key of their sources and are made again when it changes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Prepared:
-    """A data set on disk, and what is needed to judge rankings of its test rows."""
+    """A prepared data set on disk, which can judge rankings of its test rows."""
 
     name: str
     folder: Path
@@ -51,12 +51,12 @@ class Prepared:
 
 
 def prepare(name: str, cache: Path) -> Prepared:
-    """Write the files of a data set under `cache`, unless they are there.
+    """Write the files of a data set under `cache`, unless they exist.
 
     Raises
     ------
     Unavailable
-        Where the data set is not here; the message says how to get it.
+        If the data set is not installed; the message says how to get it.
     """
     folder = cache / name
     marker = folder / "facts.json"
@@ -72,7 +72,7 @@ def prepare(name: str, cache: Path) -> Prepared:
     X, X_test = features(train, test)
     for part, matrix in zip(PARTS, (X, train.labels, X_test, test.labels), strict=True):
         write_matrix(folder / part, matrix)
-    # Rows without a label or a feature teach a tree nothing, and one of the peers refuses a file that has any.
+    # Rows without labels or features teach a tree nothing, and one of the peers refuses a file that has any.
     useful = np.flatnonzero((np.diff(X.indptr) > 0) & (np.diff(train.labels.indptr) > 0))
     numbers = [str(label) for label in range(train.n_labels)]
     rows = Corpus(train.labels[useful], numbers, features=X[useful])
@@ -92,13 +92,13 @@ def prepare(name: str, cache: Path) -> Prepared:
 
 
 def _text_sources() -> str:
-    """What tells one version of the text features from another between releases."""
+    """A digest of the code of the text features, which changes between releases."""
     sources = sorted(Path(text.__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 
 def features(train: Corpus, test: Corpus) -> tuple[Any, Any]:
-    """The rows of both parts, of unit length."""
+    """The rows of both parts, scaled to unit length."""
     if train.features is None:
         text_features = TextFeatures()
         return text_features.fit_transform(train.texts or ()), text_features.transform(test.texts or ())

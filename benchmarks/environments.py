@@ -1,4 +1,4 @@
-"""The peers, each installed from the package index into a virtual environment of its own on first use."""
+"""The environments of the peers, each installed from the package index on first use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from longtail.errors import Unavailable
 
-# One list per call of pip. PECOS asks for torch and transformers, which its linear models do not import.
+# One list per call of pip. PECOS requires torch and transformers, but its linear models do not import them.
 REQUIREMENTS: dict[str, list[list[str]]] = {
     "pecos": [["numpy==1.26.*", "scipy==1.13.*", "scikit-learn==1.5.*"], ["--no-deps", "libpecos==1.2.8"]],
     "omikuji": [["numpy", "scipy", "omikuji==0.5.2"]],
@@ -18,12 +18,12 @@ REQUIREMENTS: dict[str, list[list[str]]] = {
 
 
 def interpreter(name: str, cache: Path) -> Path:
-    """The Python that has the learners of an environment, which is made first where needed.
+    """The Python interpreter of an environment, which is created if it does not exist.
 
     Raises
     ------
     Unavailable
-        Where pip cannot install it, with the last lines pip printed.
+        If pip cannot install it; the message has the last lines of its output.
     """
     if name == "longtail":
         return Path(sys.executable)
@@ -45,4 +45,4 @@ def _run(command: list[str], name: str) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
         said = " ".join((done.stderr or done.stdout).strip().splitlines()[-2:])
-        raise Unavailable(f"the environment of {name} cannot be made: {said}")
+        raise Unavailable(f"the environment of {name} cannot be created: {said}")

@@ -1,7 +1,7 @@
 """How time, memory and size grow with the number of labels: ``python -m benchmarks.growth``.
 
-Made-up data of the shape of Amazon-670K, with rows in proportion to labels. Training is expected to grow as n log L,
-for n rows and L labels: each row passes through a number of nodes that grows with the depth of the tree.
+Synthetic data of the shape of Amazon-670K, with rows in proportion to labels. Training is expected to grow as n log L
+for n rows and L labels, because each row passes through a number of nodes that grows with the depth of the tree.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from benchmarks.measure import ROOT, run_child
 from benchmarks.synthetic import FULL_LABELS, synthesise
 from longtail.metrics import precision_at_k
 from longtail.pictures import Line, Panel, Picture
-from longtail_papers.common.tables import Cell, Column, Results, Section, Table
+from longtail_papers.common import Cell, Column, Results, Section, Table
 
 SIZES = (10_000, 30_000, 100_000, 300_000, FULL_LABELS)
-# omikuji reads files only, and a file of this size is not written here.
+# omikuji reads only files, and files of this size are not written.
 GROWERS = tuple(learner for learner in LEARNERS if learner.environment != "omikuji")
 
 Grown = dict[int, dict[str, Any]]
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=4 * 3600, help="seconds after which a learner is stopped")
     parser.add_argument("--cache", default=str(ROOT / ".bench"))
-    parser.add_argument("--out", help="where the results go; results in the cache unless told")
+    parser.add_argument("--out", help="folder for the results; default: results in the cache")
     options = parser.parse_args(arguments)
     cache = Path(options.cache).resolve()
     out = Path(options.out) if options.out else cache / "results"
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def prepare(n_labels: int, seed: int, folder: Path) -> dict[str, Any]:
-    """Write the matrices of one size; what they hold."""
+    """Write the matrices of one size and return their facts."""
     started = time.perf_counter()
     made = synthesise(n_labels, seed=seed)
     for part, matrix in zip(PARTS, (made.X, made.Y, made.X_test, made.Y_test), strict=True):
@@ -79,7 +79,7 @@ def prepare(n_labels: int, seed: int, folder: Path) -> dict[str, Any]:
 
 
 def measure(learner: Learner, data: Path, cache: Path, threads: int, timeout: float) -> dict[str, Any]:
-    """The figures of one learner on one size, or its status and reason."""
+    """The figures of one learner at one size, or its status and reason."""
     request = {
         "adapter": learner.adapter,
         "settings": dict(learner.settings),
@@ -105,7 +105,7 @@ def n_log_l(rows: int, n_labels: int) -> float:
 
 
 def relative_growth(grown: Grown, figure: str) -> dict[int, float]:
-    """A figure over n log L at each size, relative to the smallest size measured: 1 throughout is the expected shape.
+    """A figure divided by n log L at each size, relative to the smallest size; 1 everywhere is the expected growth.
 
     >>> grown = {4: {"rows": 8, "s": 2.0}, 16: {"rows": 32, "s": 32.0}}
     >>> relative_growth(grown, "s")
@@ -119,7 +119,7 @@ def relative_growth(grown: Grown, figure: str) -> dict[int, float]:
 
 
 def section_of(learners: Sequence[Learner], grown: Mapping[str, Grown]) -> Section:
-    """One table of all that was measured so far, and the picture of it."""
+    """A table and a picture of all measurements so far."""
     columns = (
         Column("learner"),
         *(Column(name, ",d") for name in ("labels", "rows")),
@@ -146,12 +146,12 @@ def section_of(learners: Sequence[Learner], grown: Mapping[str, Grown]) -> Secti
                     " ".join(filter(None, (values["status"], values.get("reason")))),
                 )
             )
-    text = "The column relative to n log L is 1 where training grows as expected from the smallest size."
+    text = "The column *relative to n log L* is 1 if training grows as expected from the smallest size."
     return Section("Growth", text, [Table("Sizes", columns, lines)], [picture_of(learners, grown)])
 
 
 def picture_of(learners: Sequence[Learner], grown: Mapping[str, Grown]) -> Picture:
-    """Time, memory and model size against the number of labels; dotted is n log L from the smallest size."""
+    """Time, memory and model size against the number of labels; the dotted line is n log L from the smallest size."""
     figures = (
         ("train_seconds", "training time (s)", 1.0),
         ("memory_peak", "peak memory (GiB)", 2**-30),

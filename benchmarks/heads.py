@@ -1,6 +1,6 @@
-"""What the last layer costs: ``python -m benchmarks.heads`` prints what `longtail_papers.multi_head` measures.
+"""The cost of the last layer: ``python -m benchmarks.heads`` prints the measurements of `longtail_papers.multi_head`.
 
-At 10^6 labels the product has to be at least 17, the sampling 8 and the cascade 4 times as fast as one-hot.
+With 10^6 labels the product must be at least 17, the sampling 8 and the cascade 4 times as fast as one-hot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _GIB = 2**30
 
 
 def show(n_labels: int, measured: dict[str, dict[str, float]]) -> bool:
-    """Print a table; whether every bar at this size is reached."""
+    """Print a table; return whether every bar at this size is met."""
     print(f"{n_labels:,} labels")
     print(
         f"  {'head':22} {'seconds':>9} {'faster':>8} {'(rounds)':>16} {'weights':>9} {'pass':>9} {'10^9 mul-add':>13}"
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> bool:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of labels")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each head and size")
-    parser.add_argument("--passes", type=int, default=3, help="timed passes in each process, after one that is not")
+    parser.add_argument("--passes", type=int, default=3, help="timed passes in each process, after a warm-up")
     parser.add_argument("--threads", type=int, default=count_cores(), help="threads of torch")
     parser.add_argument("--only", nargs="+", metavar="HEAD", help="heads by the first word of their names")
     options = parser.parse_args(arguments)

@@ -1,12 +1,14 @@
-"""The table of learners: a line here is all it takes to add one.
+"""The table of learners: add a line to add one.
 
-Peers have their documented defaults, and the variants that are well known.
+Peers have their documented defaults, or a well-known variant. Learners that installed packages declare for longtail
+(see docs/own-learner.md) join the table under the name of their class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from typing import Any
 
 _LONGTAIL = "benchmarks.adapters.longtail_estimator:Estimator"
@@ -25,17 +27,17 @@ class Learner:
     Parameters
     ----------
     key : str
-        What ``--learners`` and the bars of comparison call it.
+        Its name in ``--learners`` and in the bars of comparison.
     title : str
-        What tables call it.
+        Its name in tables.
     adapter : str
         ``module:class``, imported in the child.
     environment : str
-        Whose installed packages it runs with; see `benchmarks.environments`.
+        The environment it runs in; see `benchmarks.environments`.
     settings : mapping
         Keyword arguments of the adapter.
     most_work : float
-        Labels times non-zeros of the training rows beyond which it is not affordable.
+        It is skipped if labels times non-zeros of the training rows exceed this.
     """
 
     key: str
@@ -48,6 +50,12 @@ class Learner:
     @property
     def is_peer(self) -> bool:
         return self.adapter != _LONGTAIL
+
+
+def own_learners() -> tuple[Learner, ...]:
+    """The learners that installed packages declare as entry points of the group ``longtail.learners``."""
+    names = sorted(point.name for point in entry_points(group="longtail.learners"))
+    return tuple(Learner(name, name, _LONGTAIL, settings={"name": name}) for name in names)
 
 
 LEARNERS = (
@@ -63,4 +71,5 @@ LEARNERS = (
     Learner("bonsai", "omikuji Bonsai, 3 trees", _OMIKUJI, "omikuji", _BONSAI),
     Learner("napkinxc", "napkinXC PLT", _NAPKINXC, "napkinxc"),
     Learner("scikit-learn", "scikit-learn OvR LinearSVC", _SCIKIT_LEARN, most_work=5e8),
+    *own_learners(),
 )

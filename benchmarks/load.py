@@ -1,8 +1,8 @@
 """A load generator for HTTP services, light enough to share two cores with the service it drives.
 
-In the open loop requests fall due at times fixed beforehand, whatever becomes of earlier ones, and a latency counts
-from the time a request was due: a service that stalls cannot hide it by also stalling the client. In the closed loop
-every connection asks again as soon as it is answered, which finds the capacity.
+In the open loop, requests are due at times fixed beforehand, independent of earlier answers. Latency counts from the
+time a request was due, so a service that stalls cannot hide it by also stalling the client. In the closed loop, every
+connection sends its next request as soon as it is answered, which finds the capacity.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from longtail.arrays import Array
 
 PENDING, CONNECTION_ERROR, TIMED_OUT = 0, -1, -2
 _SWEEP = 0.1
-# Above this rate requests are sent in bursts of a millisecond, so that the client sleeps in between.
+# Above this rate requests are sent in bursts every millisecond, so that the client can sleep in between.
 _EXACT_RATE = 1_000
 
 
 class NotHTTP(ValueError):
-    """Bytes that are no answer this client understands."""
+    """An answer that this client does not understand."""
 
 
 class Answer(NamedTuple):
-    """The status and the body of an answer, and whether the service closes the connection after it."""
+    """The status and body of an answer, and whether the service then closes the connection."""
 
     status: int
     body: bytes
@@ -42,9 +42,9 @@ class Answer(NamedTuple):
 
 
 class ResponseParser:
-    """Cuts a stream of bytes into answers, however the bytes arrive.
+    """Splits a stream of bytes into answers.
 
-    Only what the measured services send is understood: HTTP/1.1 with a length.
+    It understands only what the measured services send: HTTP/1.1 with a length.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class ResponseParser:
         self._kept = b""
 
     def feed(self, data: bytes) -> list[Answer]:
-        """The answers that are complete with `data`; the rest is kept for the next call."""
+        """Return the answers that `data` completes; keep the rest for the next call."""
         if self._kept:
             data = self._kept + data
         answers = []
@@ -89,18 +89,18 @@ def _read_head(head: bytes) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Record:
-    """What became of each request, in the order in which they were due; times in seconds from the start.
+    """The outcome of each request, in the order they were due; times in seconds from the start.
 
     Parameters
     ----------
     due, sent, done : array of float
-        When the request was to be sent, when it was, and when its answer (or failure) was complete; NaN where never.
+        When the request was due, when it was sent, and when its answer (or failure) was complete; NaN if never.
     status : array of int
         The HTTP status, or `CONNECTION_ERROR` or `TIMED_OUT`.
     differing : int
-        Answers of status 200 with another body than expected.
+        Answers with status 200 and an unexpected body.
     connections : int
-        The most connections open at once.
+        The maximum number of open connections.
     """
 
     due: Array
@@ -112,18 +112,18 @@ class Record:
 
     @property
     def latency(self) -> Array:
-        """Seconds from due to done of every request that was answered with 200."""
+        """Seconds from due to done of each request answered with 200."""
         answered = self.status == 200
         return self.done[answered] - self.due[answered]
 
     @property
     def lag(self) -> Array:
-        """Seconds by which requests were sent late: the client's own share of the latency, and waits to connect."""
+        """Seconds by which requests were sent late: the client's share of the latency, and waits to connect."""
         lag = self.sent - self.due
         return lag[~np.isnan(lag)]
 
     def counts(self) -> dict[int, int]:
-        """How many requests ended with each status."""
+        """The number of requests with each status."""
         values, counts = np.unique(self.status, return_counts=True)
         return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
@@ -136,7 +136,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the load goes: prebuilt requests, sent in turn, and the bodies that each of them is to be answered with."""
+    """The target of the load: prebuilt requests, sent in turn, and the expected body of each answer."""
 
     host: str
     port: int
@@ -145,7 +145,7 @@ class Target:
 
 
 class _Connection(asyncio.Protocol):
-    """A connection that has at most one request under way, `number`."""
+    """A connection with at most one pending request, `number`."""
 
     __slots__ = ("_client", "_parser", "number", "transport")
 
@@ -201,7 +201,7 @@ class _Client:
         self.most_open = 0
         self.again: Callable[[], None] | None = None
         self._open: set[_Connection] = set()
-        # In turn, so that no connection is idle for as long as a service keeps idle ones.
+        # Used in turn, so that no connection stays idle until the service closes it.
         self._idle: deque[_Connection] = deque()
         self._waiting: deque[int] = deque()
         self._most = most_connections
@@ -212,7 +212,7 @@ class _Client:
         await asyncio.gather(*(self._connect() for _ in range(connections)))
 
     def issue(self, due: float) -> None:
-        """Send the next request, or have it wait for a connection."""
+        """Send the next request, or let it wait for a connection."""
         number = len(self.due)
         self.due.append(due)
         self.sent.append(math.nan)
@@ -257,10 +257,10 @@ class _Client:
             self._grow()
 
     def sweep(self) -> None:
-        """Give up on requests that wait too long: for a connection since they were due, for an answer since sent.
+        """Give up on requests that wait too long for a connection (since due) or for an answer (since sent).
 
-        One that got its connection late has its full time: if it were cut short, the service would work for clients
-        that are gone, and be slower for it.
+        A request that got its connection late still has its full time. Otherwise the service would work for clients
+        that are gone and slow down.
         """
         oldest = perf_counter() - self._timeout
         while self._waiting and self.due[self._waiting[0]] < oldest:
@@ -275,7 +275,7 @@ class _Client:
         for task in list(self._connecting):
             task.cancel()
         until = perf_counter() + self._timeout
-        # One that was being made may still come, after the others were closed.
+        # A connection that was being made may still open after the others were closed.
         while (self._open or self._connecting) and perf_counter() < until:
             for connection in list(self._open):
                 connection.transport.abort()
@@ -322,7 +322,7 @@ def schedule(rate: float, seconds: float, seed: int = 0) -> Array:
 async def open_loop(
     target: Target, due: Array, *, connections: int = 64, most_connections: int = 1_024, timeout: float = 10.0
 ) -> Record:
-    """Send a request at each time of `due`, whether or not the earlier ones are answered.
+    """Send a request at each time of `due`, whether or not earlier ones are answered.
 
     Parameters
     ----------
@@ -330,10 +330,10 @@ async def open_loop(
     due : array of float
         Seconds from the start, ascending.
     connections, most_connections : int
-        Connections opened before the start, and the most that are opened because all others wait for an answer. A
-        request that finds none waits, and its latency runs.
+        Connections opened before the start, and the maximum when all others wait for an answer. A request that finds
+        none waits, and this counts as latency.
     timeout : float
-        Seconds after which a request is given up, from due while it waits for a connection, then from sent.
+        Seconds after which a request fails: since due while it waits for a connection, since sent afterwards.
     """
     loop = asyncio.get_running_loop()
     client = _Client(target, most_connections, timeout)
@@ -367,7 +367,7 @@ async def open_loop(
 
 
 async def closed_loop(target: Target, seconds: float, *, connections: int = 64, timeout: float = 10.0) -> Record:
-    """Keep `connections` busy for `seconds`: each sends its next request when the one before is answered."""
+    """Keep `connections` busy for `seconds`: each sends its next request when the last is answered."""
     client = _Client(target, connections, timeout)
     with _no_garbage_collection():
         start = perf_counter()
@@ -388,7 +388,7 @@ async def closed_loop(target: Target, seconds: float, *, connections: int = 64, 
 
 
 def run(load: Coroutine[Any, Any, Record]) -> Record:
-    """Run a loop to its end, on uvloop where that is installed."""
+    """Run a loop to its end, on uvloop if it is installed."""
     if find_spec("uvloop") is None:
         return asyncio.run(load)
     import uvloop
@@ -398,7 +398,7 @@ def run(load: Coroutine[Any, Any, Record]) -> Record:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """No pauses of the client's own; what it allocates has no cycles."""
+    """Avoid pauses of the client; it allocates no cycles."""
     gc.collect()
     gc.freeze()
     gc.disable()

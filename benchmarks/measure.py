@@ -1,6 +1,6 @@
-"""Running the learners: one process per learner, data set and round, in turn, so that all share the same weather.
+"""Runs the learners: one process per learner, data set and round, interleaved so that all share the same conditions.
 
-Whatever becomes of a child, its round is recorded: figures, or why there are none.
+Every round is recorded, with its figures or the reason why there are none.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from longtail.errors import Unavailable
 
 ROOT = Path(__file__).resolve().parents[1]
 TIMED_OUT = 98
-# A process starts with the peak memory of the one that started it (on Linux), so a bare interpreter stands in between.
-# It also keeps the time, so that nothing outlives it.
+# On Linux a process starts with the peak memory of its parent, so a bare interpreter stands in between. It also
+# enforces the timeout.
 LAUNCHER = f"""
 import subprocess, sys
 try:
@@ -33,7 +33,7 @@ try:
 except subprocess.TimeoutExpired:
     sys.exit({TIMED_OUT})
 """
-# Another environment does not have the benchmarks installed, so that it is told where they are.
+# Other environments do not have the benchmarks installed, so the path is passed.
 CHILD = "import sys; sys.path.append(sys.argv.pop(1)); from benchmarks.child import main; main()"
 
 
@@ -59,7 +59,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is the same for every child."""
+    """The settings that all children share."""
 
     cache: Path
     threads: int = 2
@@ -68,14 +68,14 @@ class Conditions:
 
 
 def child_environment(threads: int) -> dict[str, str]:
-    """The environment variables of a child: the number of threads in every dialect."""
+    """The environment variables of a child, with the number of threads for every library."""
     count = str(threads)
     names = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "RAYON")
     return {**os.environ, **{f"{name}_NUM_THREADS": count for name in names}}
 
 
 def run_child(python: Path, request: dict[str, Any], folder: Path, timeout: float) -> dict[str, Any]:
-    """Run `benchmarks.child` in `folder`, made anew; its result, or a status "crashed" or "timed out" with a reason."""
+    """Run `benchmarks.child` in an empty `folder`; return its result, or "crashed" or "timed out" with a reason."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
@@ -104,7 +104,7 @@ def measure_once(learner: Learner, data: Prepared, round_number: int, conditions
     """One round of one learner on one data set."""
     work = data.facts["labels"] * data.facts["nonzeros"]
     if work > learner.most_work and not conditions.everything:
-        reason = f"labels x non-zeros are {work:.0e}, beyond {learner.most_work:.0e}; --everything runs it"
+        reason = f"labels x non-zeros are {work:.0e}, more than {learner.most_work:.0e}; --everything runs it"
         return Measurement(data.name, learner.key, round_number, "skipped", reason)
     try:
         python = interpreter(learner.environment, conditions.cache / "venvs")
@@ -141,7 +141,7 @@ def measure_rounds(
     conditions: Conditions,
     measure: Callable[[Learner, Prepared, int, Conditions], Measurement] = measure_once,
 ) -> Iterator[Measurement]:
-    """Every learner once, then every learner again; one that gave no figures is not tried again."""
+    """Run every learner once per round; one that gave no figures is not run again."""
     remaining = list(learners)
     for round_number in range(1, rounds + 1):
         for learner in list(remaining):

@@ -1,8 +1,8 @@
-"""How fast the repository text format is read, side by side with scikit-learn in the same run.
+"""Speed of reading the repository text format, side by side with scikit-learn in the same run.
 
-``python benchmarks/parse.py train.txt.gz`` reads the file plain and gzipped with both, in turn, several times,
-checks that both see the same values, and prints medians. scikit-learn knows no header, so it is given the file
-without it. It drops rows that have neither labels nor features; such files are refused here.
+``python benchmarks/parse.py train.txt.gz`` reads the file plain and gzipped with both in turn, several times, checks
+that both read the same values, and prints medians. scikit-learn does not know the header, so it gets the file without
+it. It drops rows that have neither labels nor features; such files are refused.
 """
 
 from __future__ import annotations

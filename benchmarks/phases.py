@@ -1,4 +1,4 @@
-"""The phases a service is taken through, and what each came to."""
+"""The phases of a service under load, and their measurements."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ RAMP = (1, 8)
 
 @dataclass(frozen=True)
 class Plan:
-    """How long and how hard; seconds, and requests per second.
+    """Durations in seconds, and requests per second.
 
-    `settle` seconds at the beginning of the overload are left out when memory is judged: buffers and pools fill then.
+    The first `settle` seconds of the overload do not count for memory, because buffers and pools fill then.
     """
 
     capacity: float = 10.0
@@ -44,7 +44,7 @@ QUICK = Plan(capacity=1.0, steady=1.0, overload=2.0, alone=1.0, settle=0.5)
 
 @dataclass(frozen=True)
 class Phase:
-    """What one phase came to; times in seconds, memory in bytes."""
+    """The measurements of one phase; times in seconds, memory in bytes."""
 
     name: str
     seconds: float
@@ -67,7 +67,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Measured:
-    """Everything about one service; `imports` is the share of `ready` that no model changes."""
+    """The measurements of one service; `imports` is the part of `ready` that does not depend on the model."""
 
     key: str
     title: str
@@ -86,7 +86,7 @@ def measure(
     log: Path,
     tell: Callable[[str], None] = lambda line: print(line, flush=True),
 ) -> Measured:
-    """Start the service and take it through all phases."""
+    """Start the service and run all phases."""
     tell(service.title)
     requests = [post(service.path, text) for text in texts]
     phases: dict[str, Phase] = {}
@@ -121,7 +121,7 @@ def measure(
         closed("floor", plan.connections, plan.capacity / 2, floor_target)
         for connections in RAMP:
             reached = closed(f"{connections} at a time", connections, plan.capacity / 4).answered
-        # No more than are answered well before a request is given up: a slow service would have no capacity at all.
+        # Few enough to be answered well before the timeout; otherwise a slow service would have no capacity at all.
         connections = min(plan.connections, max(RAMP[-1], int(reached * plan.timeout / 4)))
         capacity = closed("capacity", connections, plan.capacity).answered
         rate = min(plan.rate, max(1.0, capacity / 2))
@@ -132,17 +132,17 @@ def measure(
 
 
 def check(answer: tuple[int, bytes, float]) -> tuple[bytes, float]:
-    """The body and the time of an answer that must be 200."""
+    """Return the body and the time of an answer, which must be 200."""
     status, body, seconds = answer
     if status != 200:
-        raise Unavailable(f"a request on its own was answered with {status}: {body[:300].decode(errors='replace')}")
+        raise Unavailable(f"a single request was answered with {status}: {body[:300].decode(errors='replace')}")
     return body, seconds
 
 
 def ask_alone(
     running: Running, requests: Sequence[bytes], seconds: float
 ) -> tuple[list[bytes | None], dict[str, float]]:
-    """The answers to as many texts as there is time for, one after the other, and how long they took."""
+    """Ask for one text after the other for some seconds; return the answers and the percentiles of the times."""
     expected: list[bytes | None] = [None] * len(requests)
     took = []
     end = time.perf_counter() + seconds
@@ -164,7 +164,7 @@ def watch(
     offered: float | None = None,
     warm_up: float = 0.0,
 ) -> Phase:
-    """Run a load while the service's memory and both sides' processor time are looked at each second."""
+    """Run a load and record the service's memory each second, and the processor time of both sides."""
     memory: list[tuple[float, int]] = []
     stop = threading.Event()
     begun = time.perf_counter()
@@ -209,7 +209,7 @@ def watch(
 
 
 def name_of(status: int) -> str:
-    """How a status is called in tables.
+    """The name of a status in tables.
 
     >>> name_of(200), name_of(TIMED_OUT)
     ('200', 'timed out')
@@ -218,7 +218,7 @@ def name_of(status: int) -> str:
 
 
 def percentiles(seconds: Array) -> dict[str, float]:
-    """The percentiles of the tables, and the longest; empty where there is nothing.
+    """The percentiles for the tables, and the maximum; empty if there are no values.
 
     >>> percentiles(np.arange(101.0))["p90"]
     90.0
@@ -230,7 +230,7 @@ def percentiles(seconds: Array) -> dict[str, float]:
 
 
 def timeline(record: Record) -> list[dict[str, float]]:
-    """For each second: the answers by status that came in it, and the p99 of those of status 200."""
+    """For each second, the number of answers by status, and the p99 of those with status 200."""
     second = np.floor(np.nan_to_num(record.done, nan=-1)).astype(int)
     lines = []
     for number in range(int(second.max(initial=-1)) + 1):

@@ -1,7 +1,7 @@
-"""The service people write first: FastAPI around scikit-learn's one-vs-rest, run by uvicorn.
+"""The service that people write first: FastAPI around scikit-learn's one-vs-rest, run by uvicorn.
 
-``PLAIN_MODEL`` names the file of the pipeline and its label names. With ``PLAIN_STACKED`` the weights of all labels are
-put into one matrix, as somebody would who saw how long a loop over thousands of classifiers takes.
+``PLAIN_MODEL`` is the file with the pipeline and its label names. ``PLAIN_STACKED`` puts the weights of all labels into
+one matrix, the obvious optimisation when a loop over thousands of classifiers is too slow.
 """
 
 from __future__ import annotations

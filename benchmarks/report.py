@@ -1,4 +1,4 @@
-"""The tables and pictures of a comparison, for people."""
+"""The tables and pictures of a comparison."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from benchmarks.data import KS, Prepared
 from benchmarks.summary import RIVAL_POINTS, Row, bars, best_peer
 from longtail.pictures import Line, Panel, Picture
-from longtail_papers.common.tables import Cell, Column, Section, Table
+from longtail_papers.common import Cell, Column, Section, Table
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A column: a figure of the child in the unit people read, and which way is better."""
+    """A column: a figure of the child, scaled for reading; `high` if larger is better."""
 
     figure: str
     title: str
@@ -39,7 +39,7 @@ COMPARED = (*COST, QUALITY[0])
 
 
 def section_of(data: Prepared, rows: Mapping[str, Row]) -> Section:
-    """Everything about one data set: what was measured, the ratios, and two pictures."""
+    """The section of one data set: figures, ratios and a picture."""
     facts = data.facts
     text = (
         f"{facts['train_rows']:,} training rows, {facts['test_rows']:,} test rows, {facts['features']:,} features "
@@ -50,12 +50,13 @@ def section_of(data: Prepared, rows: Mapping[str, Row]) -> Section:
     without = [row for row in rows.values() if row.reason]
     if without:
         told = [(row.learner.title, row.status, row.reason) for row in without]
-        tables.append(Table("Not measured, or not in every round", _text_columns("learner", "status", "reason"), told))
+        columns = Column("learner"), Column("status"), Column("reason")
+        tables.append(Table("Not measured, or not in every round", columns, told))
     return Section(data.title, text, tables, [picture_of(data, rows)] if any(map(_drawable, rows.values())) else [])
 
 
 def cost_table(rows: Mapping[str, Row]) -> Table:
-    """Time, memory and size, absolute."""
+    """Time, memory and size."""
     columns = [Column("learner"), Column("key"), Column("version"), Column("rounds", "d")]
     for measure in COST:
         columns.append(Column(measure.title, measure.format))
@@ -80,7 +81,7 @@ def quality_table(rows: Mapping[str, Row]) -> Table:
 
 
 def ratio_table(rows: Mapping[str, Row]) -> Table:
-    """Each of our figures over that of the peer that is best in it; the first line names that peer."""
+    """Each of our figures divided by that of the best peer, which the first line names."""
     best = [best_peer(rows, measure.figure, high=measure.high) for measure in COMPARED]
     columns = (Column("learner"), *(Column(measure.title, ".2f") for measure in COMPARED))
     named: tuple[Cell, ...] = tuple(row.learner.title if row else None for row in best)
@@ -102,14 +103,14 @@ def bars_section(by_data_set: Mapping[str, Mapping[str, Row]]) -> Section:
     ]
     columns = (Column("data set"), Column("bar"), Column("measured", ".2f"), Column("wanted"), Column("verdict"))
     text = (
-        "Ratios are of medians of the same run. A peer counts as being of equal P@1 if its P@1 is at most "
+        "Ratios compare medians of the same run. A peer counts as having equal P@1 if it is at most "
         f"{RIVAL_POINTS:g} points below ours, so a more accurate peer counts too."
     )
     return Section("Bars of comparison", text, [Table("Bars", columns, lines)])
 
 
 def picture_of(data: Prepared, rows: Mapping[str, Row]) -> Picture:
-    """P@1 against training time and against throughput, under the keys of the learners; ours filled, peers hollow."""
+    """P@1 against training time and against throughput; ours filled, peers hollow."""
     axes = (("train_seconds", "training time (s)"), ("rows_per_second", "rows predicted per second"))
     drawable = [row for row in rows.values() if _drawable(row)]
     ours = [row for row in drawable if not row.learner.is_peer]
@@ -158,12 +159,8 @@ def _over(row: Row, peer: Row | None, figure: str) -> float | None:
     return mine / other if mine is not None and other else None
 
 
-def _text_columns(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name) for name in names)
-
-
 def figures_in_a_line(figures: Mapping[str, float]) -> str:
-    """The figures of one round that one looks at first."""
+    """The main figures of one round."""
     return (
         f"train {figures['train_seconds']:.2f} s, {figures['rows_per_second']:,.0f} rows/s, "
         f"p99 {1e3 * figures['latency_p99']:.2f} ms, P@1 {figures['P@1']:.2f}"

@@ -1,10 +1,10 @@
-"""How long ridge takes, against a yardstick measured in the same run.
+"""Time of ridge against a reference measured in the same run.
 
-``python benchmarks/ridge.py`` needs EURLex-4K and EURLEX57K in ``$LONGTAIL_DATA``. Two comparisons, each with its
-contestants in turn, several times, by medians:
+``python benchmarks/ridge.py`` needs EURLex-4K and EURLEX57K in ``$LONGTAIL_DATA``. Two comparisons of medians; the
+contestants take turns:
 
 (a) EURLex-4K: a fit, and the choice among seven alphas, against NumPy's ``eigh`` of a 5,000 x 5,000 float64 matrix.
-(b) 24,000 passages of EURLEX57K with 26,000 features and 580 labels: the solver that "auto" takes against Cholesky.
+(b) 24,000 passages of EURLEX57K with 26,000 features and 580 labels: the solver that "auto" chooses against Cholesky.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FEATURES, LABELS = 26_000, 580
 
 
 def interleave(contestants: dict[str, Callable[[], Any]], repeat: int) -> tuple[dict[str, list[float]], dict[str, Any]]:
-    """Seconds of each, one after the other `repeat` times, and what each returned last."""
+    """Run the contestants in turn, `repeat` times; return the seconds and the last result of each."""
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     returned: dict[str, Any] = {}
     for _ in range(repeat):
@@ -75,7 +75,7 @@ def against_eigh(repeat: int) -> None:
 def short_texts() -> tuple[Any, Any, Any, Any]:
     """Features and labels of passages from the middle of EURLEX57K's texts, training and test rows.
 
-    The beginnings are formulas that repeat: they have too few different words.
+    The beginnings repeat legal formulas and have too few different words.
     """
     corpus = load_data_set("eurlex57k", "train").select(np.arange(TRAIN_ROWS + TEST_ROWS))
     assert corpus.texts is not None
@@ -116,7 +116,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--only", choices=("a", "b"), help="run one of the two comparisons")
     arguments.add_argument("--repeat", type=int, default=3, help="rounds of (a)")
-    arguments.add_argument("--repeat-large", type=int, default=1, help="rounds of (b), of about two minutes each")
+    arguments.add_argument("--repeat-large", type=int, default=1, help="rounds of (b), about two minutes each")
     options = arguments.parse_args()
     print(f"{count_cores()} cores")
     if options.only != "b":

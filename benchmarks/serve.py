@@ -1,6 +1,6 @@
 """`longtail serve` under load, beside a plain FastAPI app around scikit-learn: ``python -m benchmarks.serve``.
 
-Client and service share the machine over loopback. `docs/benchmarks.md` says what is measured and how to read it.
+Client and service share the machine over loopback. `docs/benchmarks.md` explains what is measured and how to read it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from benchmarks.services import (
 )
 from longtail.errors import Unavailable
 from longtail.files import whole_file
-from longtail_papers.common.tables import Column, Results, Section, Table
+from longtail_papers.common import Column, Results, Section, Table
 
 INTRODUCTION = (
-    "The services ran one after the other, each alone, on loopback, with the client on the same cores. Latency counts "
-    "from the time a request was due, with connecting and waiting. Every request holds one text: {texts}."
+    "The services ran one after the other on loopback, with the client on the same cores. Latency counts from the time "
+    "a request was due and includes connecting and waiting. Every request holds one text: {texts}."
 )
 
 
@@ -61,21 +61,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=Plan.overload, help="how long the overload lasts (120)")
+    parser.add_argument("--seconds", type=float, default=Plan.overload, help="duration of the overload (default 120)")
     parser.add_argument("--only", nargs="+", choices=list(TITLES), default=list(TITLES), help="services to measure")
     parser.add_argument("--texts", type=int, default=1_000, help="different texts, sent in turn")
     parser.add_argument("--quick", action="store_true", help="a few seconds per service: shows that everything works")
-    parser.add_argument("--cache", default=str(ROOT / ".bench"), help="where the models are kept")
-    parser.add_argument("--out", help="where the results go; results in the cache unless told")
+    parser.add_argument("--cache", default=str(ROOT / ".bench"), help="folder for the models")
+    parser.add_argument("--out", help="folder for the results; default: results in the cache")
     return parser.parse_args(arguments)
 
 
 def introduce(texts: Sequence[str]) -> str:
-    """What the reader must know, with a warning where the machine is busy already."""
+    """The introduction, with a warning if the machine is busy already."""
     told = INTRODUCTION.format(texts=describe(texts))
     if load_average() < BUSY:
         return told
-    warning = f"Other work ran at the same time (load {load_average():.1f} at the start): the figures are too bad."
+    warning = f"Other work ran at the same time (load {load_average():.1f} at the start): figures are worse than usual."
     print(warning, flush=True)
     return f"{told} {warning}"
 
@@ -89,8 +89,8 @@ def service_of(key: str, models: Path) -> Service:
 
 def section_of(measured: Measured) -> Section:
     text = (
-        "The floor is a route that does nothing. Up to the capacity, each connection asks again when it is answered; "
-        "then requests come at random times, at twice the capacity in the overload."
+        "The floor is a route that does nothing. Up to the capacity, each connection sends its next request when it is "
+        "answered; then requests come at random times, at twice the capacity in the overload."
     )
     return Section(measured.title, text, [phases_table(measured)], pictures_of(measured))
 
@@ -99,7 +99,7 @@ def together(measured: Mapping[str, Measured]) -> Section:
     """The services side by side."""
     table = start_table(list(measured.values()))
     print(f"\n{table.to_markdown()}\n", flush=True)
-    return Section("Side by side", "Medians and percentiles of answers of status 200.", [table])
+    return Section("Side by side", "Medians and percentiles of answers with status 200.", [table])
 
 
 def bars_section(measured: Measured, plan: Plan) -> Section:
@@ -111,7 +111,7 @@ def bars_section(measured: Measured, plan: Plan) -> Section:
 
 
 def write_raw(path: Path, plan: Plan, measured: Mapping[str, Measured]) -> None:
-    """All figures, with the time line of each phase."""
+    """Write all figures, with the timeline of each phase."""
     content = {"plan": asdict(plan), "services": {key: asdict(values) for key, values in measured.items()}}
     with whole_file(path, parents=True) as file:
         file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())

@@ -1,4 +1,4 @@
-"""The tables and pictures of services under load, for people."""
+"""The tables and pictures of services under load."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.phases import Measured, Phase
 from longtail.pictures import Line, Panel, Picture
-from longtail_papers.common.tables import Cell, Column, Table
+from longtail_papers.common import Cell, Column, Table
 
 CAPACITY, P99_MS, GROWTH, READY = 1_000, 50.0, 0.05, 1.0
 LATENCIES = ("p50", "p90", "p99", "p99.9")
@@ -16,7 +16,7 @@ SHOWN = {"before": "200 per second", "overload": "overload", "after": "after the
 
 
 def phases_table(measured: Measured) -> Table:
-    """A line for each phase of one service."""
+    """One line for each phase of a service."""
     columns = (
         Column("phase"),
         *(Column(name, ",.0f") for name in ("offered/s", "answered/s")),
@@ -45,7 +45,7 @@ def _phase_line(phase: Phase) -> tuple[Cell, ...]:
 
 
 def start_table(services: Sequence[Measured]) -> Table:
-    """What one asks first of every service, side by side."""
+    """The main figures of all services, side by side."""
     columns = (
         Column("service"),
         *(Column(name, ".2f") for name in ("imports s", "ready s")),
@@ -64,13 +64,8 @@ def _service_line(measured: Measured) -> tuple[Cell, ...]:
     before, overload, after = (phases[name] for name in SHOWN)
     total = max(1, sum(overload.statuses.values()))
     return (
-        *(
-            measured.title,
-            measured.imports,
-            measured.ready,
-            1e3 * measured.first_request,
-            1e3 * measured.second_request,
-        ),
+        *(measured.title, measured.imports, measured.ready),
+        *(1e3 * measured.first_request, 1e3 * measured.second_request),
         *(_milliseconds(measured.alone, "p50"), phases["floor"].answered, phases["capacity"].answered, before.offered),
         *(_milliseconds(before.latency, "p50"), _milliseconds(before.latency, "p99"), overload.answered),
         *(overload.statuses.get(name, 0) / total for name in ("200", "429")),
@@ -81,7 +76,7 @@ def _service_line(measured: Measured) -> tuple[Cell, ...]:
 
 
 def bars_of(measured: Measured, settle: float) -> list[tuple[Cell, ...]]:
-    """What the service is held to: the bar, what was measured, what is wanted, and whether it is met."""
+    """The bars of the service: name, measured value, required value, and whether it is met."""
     phases = measured.phases
     before, overload, after = (phases[name] for name in SHOWN)
     capacity = phases["capacity"].answered
@@ -116,7 +111,7 @@ def bars_of(measured: Measured, settle: float) -> list[tuple[Cell, ...]]:
 
 
 def memory_growth(memory: Sequence[tuple[float, int]], settle: float) -> tuple[float, float]:
-    """How far the largest size after `settle` seconds is above the first then, and bytes per minute by least squares.
+    """Relative growth from the size after `settle` seconds to the largest one, and bytes per minute by least squares.
 
     >>> memory_growth([(0, 50), (10, 100), (40, 101), (70, 102)], settle=10)
     (0.02, 2.0)
@@ -133,7 +128,7 @@ def others(phase: Phase) -> int:
 
 
 def pictures_of(measured: Measured) -> list[Picture]:
-    """Latencies of the three phases that have a schedule, and the course of the overload."""
+    """Latencies of the three phases with a schedule, and the timeline of the overload."""
     phases = measured.phases
     lines, tails = [], []
     for style, (name, title) in enumerate(SHOWN.items()):
@@ -164,7 +159,7 @@ def _overload(phase: Phase) -> list[Panel]:
     memory = Line("", [when for when, _ in phase.memory], [size / 2**20 for _, size in phase.memory], marked=False)
     return [
         Panel("Answers by status", "seconds", "per second", answers),
-        Panel("p99 of those of status 200", "seconds", "ms", [p99], log_y=bool(timed)),
+        Panel("p99 of answers with status 200", "seconds", "ms", [p99], log_y=bool(timed)),
         Panel("Resident memory of the service", "seconds", "MiB", [memory]),
     ]
 

@@ -1,6 +1,6 @@
-"""The services that are put under load: their models, the texts they are asked about, and their processes.
+"""The services under load: their models, the texts of the requests, and their processes.
 
-All learn from the same paragraphs of the embedded corpus. Texts are paragraphs of documents that were held out.
+All models are trained on the same paragraphs of the embedded corpus. Texts are paragraphs of held-out documents.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Service:
-    """How to start a service and where it takes texts; ``{port}`` stands for the port in `command`.
+    """How to start a service and where it takes texts; ``{port}`` in `command` stands for the port.
 
-    `imports` is what Python runs to have all modules that the service imports at its start.
+    `imports` is Python code that imports everything the service imports at its start.
     """
 
     key: str
@@ -68,7 +68,7 @@ def longtail_service(model: Path, options: Sequence[str] = ()) -> Service:
 
 
 def plain_service(model: Path, *, stacked: bool = False) -> Service:
-    """The plain app under uvicorn as it comes, but for the line per request, which is not part of the task."""
+    """The plain app under uvicorn with its defaults, except for the log line per request."""
     uvicorn = (sys.executable, "-I", "-m", "uvicorn", "--app-dir", str(ROOT))
     command = (*uvicorn, "benchmarks.plain_app:app", "--host", HOST, "--port", "{port}")
     key = "stacked" if stacked else "scikit-learn"
@@ -87,7 +87,7 @@ def held_out_texts(count: int, seed: int = 0) -> list[str]:
 
 
 def describe(texts: Sequence[str]) -> str:
-    """How long the texts are.
+    """Describe the lengths of the texts.
 
     >>> describe(["two words", "and three words"])
     '2 texts of 2 to 3 words (quartiles 2, 2, 3; 9 to 15 characters, 12 on average)'
@@ -102,7 +102,7 @@ def describe(texts: Sequence[str]) -> str:
 
 
 def longtail_model(cache: Path) -> Path:
-    """The tree of the demo, learnt from the paragraphs of the training documents; kept in `cache`."""
+    """The tree of the demo, trained on the paragraphs of the training documents; kept in `cache`."""
     folder = cache / f"longtail-{_key(text, trees, native)}"
     if not folder.is_dir():
         corpus = load_python_api(rows="paragraphs", split="train")
@@ -112,7 +112,7 @@ def longtail_model(cache: Path) -> Path:
 
 
 def plain_model(cache: Path) -> Path:
-    """scikit-learn's one-vs-rest on the same rows and labels, all of them; kept in `cache`, as it takes minutes."""
+    """scikit-learn's one-vs-rest on the same rows and labels; kept in `cache`, because it takes minutes."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.pipeline import make_pipeline
@@ -130,7 +130,7 @@ def plain_model(cache: Path) -> Path:
 
 
 def _key(*modules: ModuleType) -> str:
-    """What a model is made of: the packages whose documentation it learns, and the sources that make it."""
+    """A digest of what a model depends on: the packages whose documentation it learns, and our sources."""
     folders = [Path(module.__file__ or "").parent for module in modules]
     sources = b"".join(path.read_bytes() for folder in folders for path in sorted(folder.glob("*.[pch]*")))
     described = json.dumps([FORMAT, python_api_versions(), hashlib.sha256(sources).hexdigest()])
@@ -138,7 +138,7 @@ def _key(*modules: ModuleType) -> str:
 
 
 def post(path: str, text: str) -> bytes:
-    """The bytes of a request that asks for the tags of one text.
+    """The bytes of a request for the tags of one text.
 
     >>> post("/v1/tag", "a")[-13:]
     b'{"text": "a"}'
@@ -157,7 +157,7 @@ def get(path: str) -> bytes:
 
 @dataclass(frozen=True)
 class Running:
-    """A service that answers."""
+    """A running service."""
 
     service: Service
     process: psutil.Process
@@ -168,7 +168,7 @@ class Running:
         return Target(HOST, self.port, requests, expected)
 
     def memory(self) -> int:
-        """Resident bytes of the process and its children."""
+        """The resident memory of the process and its children, in bytes."""
         return sum(_of(process, "memory_info").rss for process in self._family())
 
     def cpu_seconds(self) -> float:
@@ -184,7 +184,7 @@ def _of(process: psutil.Process, figure: str) -> Any:
 
 @contextmanager
 def started(service: Service, log: Path, patience: float = 120.0) -> Iterator[Running]:
-    """Start a service on a free port and wait until it is ready; stop it afterwards, gently first."""
+    """Start a service on a free port and wait until it is ready; terminate it afterwards, or kill it if it hangs."""
     port = free_port()
     command = [part.replace("{port}", str(port)) for part in service.command]
     environment = {**os.environ, **service.environment}
@@ -213,7 +213,7 @@ def started(service: Service, log: Path, patience: float = 120.0) -> Iterator[Ru
 
 
 def seconds_to_import(service: Service) -> float:
-    """How long a new interpreter takes to import what the service does, after a first time that fills the caches."""
+    """Seconds that a new interpreter takes to import the service's modules, after a warm-up."""
     took = 0.0
     for _ in range(2):
         begun = time.perf_counter()
@@ -237,7 +237,7 @@ def is_ready(port: int, path: str) -> bool:
 
 
 def ask(port: int, request: bytes, timeout: float = 60.0) -> tuple[int, bytes, float]:
-    """The status and body of one request on a connection of its own, and the seconds it took with connecting."""
+    """Send one request on a new connection; return status, body and seconds, including the connection."""
     begun = time.perf_counter()
     parser = ResponseParser()
     with socket.create_connection((HOST, port), timeout=timeout) as connection:

@@ -1,4 +1,4 @@
-"""Rounds to figures: medians and ranges, ratios to the best peer, and the bars of comparison."""
+"""Summarises the rounds: medians and ranges, ratios to the best peer, and the bars of comparison."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from benchmarks.learners import LEARNERS, Learner
 from benchmarks.measure import Measurement
 
 EQUAL_POINTS = 0.2
-"""Two values of P@k that differ by less than this many points of a hundred count as equal."""
+"""Two values of P@k that differ by fewer percentage points count as equal."""
 RIVAL_POINTS = 0.5
-"""A peer is a rival in throughput if its P@1 is at most this many points below ours."""
+"""A peer is a rival in throughput if its P@1 is at most this many percentage points below ours."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """The median of the rounds, and the smallest and the largest."""
+    """The median, minimum and maximum of the rounds."""
 
     median: float
     low: float
@@ -30,7 +30,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Row:
-    """What the rounds of one learner on one data set come to; without figures where no round was finished."""
+    """The rounds of one learner on one data set; there are no figures if no round finished."""
 
     learner: Learner
     status: str
@@ -46,7 +46,7 @@ class Row:
 def summarise(
     measurements: Iterable[Measurement], data_set: str, learners: Sequence[Learner] = LEARNERS
 ) -> dict[str, Row]:
-    """One row per learner that was measured on a data set, by key, in the order of the table of learners."""
+    """One row per learner measured on a data set, by key, in the order of the table of learners."""
     found: dict[str, list[Measurement]] = {}
     for measurement in measurements:
         if measurement.data_set == data_set:
@@ -78,13 +78,13 @@ def best_peer(rows: Mapping[str, Row], name: str, *, high: bool) -> Row | None:
 
 
 def ratio(rows: Mapping[str, Row], ours: str, theirs: str, name: str) -> float | None:
-    """Our median over theirs; None where one of them has none."""
+    """Our median divided by theirs; None if either is missing."""
     mine, other = (rows[key].value(name) if key in rows else None for key in (ours, theirs))
     return mine / other if mine is not None and other else None
 
 
 def fastest_rival(rows: Mapping[str, Row], ours: str) -> Row | None:
-    """The peer of the most rows per second among those whose P@1 is at most `RIVAL_POINTS` below ours."""
+    """The peer with the most rows per second among those whose P@1 is at most `RIVAL_POINTS` below ours."""
     mine = rows[ours].value("P@1") if ours in rows else None
     if mine is None:
         return None
@@ -98,7 +98,7 @@ def fastest_rival(rows: Mapping[str, Row], ours: str) -> Row | None:
 
 @dataclass(frozen=True)
 class Bar:
-    """A comparison with a value that was aimed at; `measured` is None where it could not be made."""
+    """A comparison with a target value; `measured` is None if a figure is missing."""
 
     text: str
     measured: float | None

@@ -1,7 +1,7 @@
-"""A made-up data set of the shape of Amazon-670K, at any number of labels, from a seed.
+"""A synthetic data set of the shape of Amazon-670K, with any number of labels, from a seed.
 
-Labels come in families of ten. A label is known by features of its own and features of its family, mixed with words
-that everybody uses; a row is about one family, with labels of other families in between. Nothing of it is stored.
+Labels come in families of ten. A label has its own features and those of its family, mixed with common words. A row is
+about one family, with a few labels of other families.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ LABELS_PER_ROW, NONZEROS_PER_ROW = 5.45, 76
 FAMILY = 10
 OWN_FEATURES, FAMILY_FEATURES, SHOWN_PER_LABEL = 4, 4, 5
 SHARE_OF_FAMILY = 0.6
-# Features and labels that are drawn twice count once, so that a few more have to be drawn.
+# Features and labels that are drawn twice count once, so a few more must be drawn.
 DRAWN_LABELS, DRAWN_FEATURES = 1.16, 1.24
 BLOCK_ROWS = 50_000
 
 
 @dataclass(frozen=True)
 class Synthetic:
-    """Training and test rows, CSR, features of unit length."""
+    """Training and test rows in CSR; features have unit length."""
 
     X: Any
     Y: Any
@@ -35,7 +35,7 @@ class Synthetic:
 
 
 def synthesise(n_labels: int, *, seed: int = 0, n_features: int = FEATURES, test_rows: int | None = None) -> Synthetic:
-    """Make a data set of `n_labels` labels and rows in proportion; every label has at least one row, nearly.
+    """Make a data set with `n_labels` labels and rows in proportion; nearly every label has a row.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def synthesise(n_labels: int, *, seed: int = 0, n_features: int = FEATURES, test
     n_families = -(-n_labels // FAMILY)
     own = rng.integers(0, n_features, size=(n_labels, OWN_FEATURES), dtype=np.int32)
     family = rng.integers(0, n_features, size=(n_families, FAMILY_FEATURES), dtype=np.int32)
-    # Test rows are about random places of the label space; training rows visit all of it, in random order.
+    # Training rows cover the whole label space in random order; test rows take random places.
     places = np.concatenate([rng.permutation(n_rows), rng.integers(0, n_rows, size=extra)])
     features, labels = [], []
     for start in range(0, len(places), BLOCK_ROWS):
@@ -62,13 +62,13 @@ def synthesise(n_labels: int, *, seed: int = 0, n_features: int = FEATURES, test
 
 
 def _power_law(rng: np.random.Generator, n: int, size: int) -> Array:
-    """Numbers below `n`, where number r has a probability of about 1 / (r + 1)."""
+    """Random numbers below `n`; number r has a probability proportional to about 1 / (r + 1)."""
     drawn: Array = np.exp(rng.random(size) * np.log(n + 1)).astype(np.int64) - 1
     return np.minimum(drawn, n - 1, out=drawn)
 
 
 def _draw_labels(rng: np.random.Generator, places: Array, n_rows: int, n_labels: int) -> Any:
-    """The labels at each row's place, then others: of its own family or of a popular one."""
+    """The labels at each row's place, then others of the same family or of a popular one."""
     first = places * n_labels // n_rows
     past = np.maximum((places + 1) * n_labels // n_rows, first + 1)
     visited = past - first
@@ -88,7 +88,7 @@ def _draw_labels(rng: np.random.Generator, places: Array, n_rows: int, n_labels:
 
 
 def _draw_features(rng: np.random.Generator, Y: Any, own: Array, family: Array, n_features: int) -> Any:
-    """A few features of each label of a row, and words that everybody uses; values are counts."""
+    """Counts of a few features of each label of a row, and of common words."""
     of_label = np.repeat(Y.indices, SHOWN_PER_LABEL)
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr) * SHOWN_PER_LABEL)
     which = rng.integers(0, OWN_FEATURES + FAMILY_FEATURES, size=len(of_label))
@@ -107,7 +107,7 @@ def _draw_features(rng: np.random.Generator, Y: Any, own: Array, family: Array, 
 
 
 def _weigh(X: Any, n_rows: int) -> Any:
-    """Counts to tf-idf of unit length; the frequencies are those of the first `n_rows` rows."""
+    """Turn counts into tf-idf of unit length, with the frequencies of the first `n_rows` rows."""
     frequencies = np.bincount(X.indices[: X.indptr[n_rows]], minlength=X.shape[1])
     weights = (np.log((1 + n_rows) / (1 + frequencies)) + 1).astype(np.float32)
     X.data = (1 + np.log(X.data)) * weights[X.indices]

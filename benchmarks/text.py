@@ -1,7 +1,7 @@
-"""How fast texts become features, side by side with scikit-learn in the same run.
+"""Speed of turning texts into features, side by side with scikit-learn in the same run.
 
-``python benchmarks/text.py`` reads the texts of a JSON lines file (EURLEX57K's test part in `$LONGTAIL_DATA` unless
-given), checks that both give the same features and values, takes turns, and prints the medians as a table.
+``python benchmarks/text.py`` reads the texts of a JSON lines file (default: EURLEX57K's test part in `$LONGTAIL_DATA`),
+checks that both give the same features and values, times both in turn, and prints the medians as a table.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from longtail.data import read_jsonl
 from longtail.parallel import count_cores
 from longtail.text import tokenize
 
-# The nearest to longtail's token rule that a pattern can say. Texts it cuts otherwise (marks, Han and Kana, a final
-# sigma) are left out, so that both do the same work.
+# The closest regular expression to longtail's token rule. Texts that it splits differently (marks, Han and Kana, a
+# final sigma) are left out, so that both do the same work.
 PATTERN = r"[^\W_]{2,}"
 TITLE = "commission regulation on the import of fresh apples from chile"
 OF_A_SINGLE_TEXT = 300
@@ -40,7 +40,7 @@ def seconds(function: Callable[[], object], times: int = 1) -> float:
 def compare(
     ours: Callable[[], object], theirs: Callable[[], object], repeat: int, times: int = 1
 ) -> tuple[float, float]:
-    """The median of each, taken in turn so that whatever else runs slows both."""
+    """The median time of each; they take turns, so that other work on the machine slows both."""
     pairs = [(seconds(ours, times), seconds(theirs, times)) for _ in range(repeat)]
     return statistics.median(one for one, _ in pairs), statistics.median(other for _, other in pairs)
 
@@ -57,7 +57,7 @@ def written(time: float) -> str:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("file", type=Path, nargs="?", help="JSON lines with a text each")
+    arguments.add_argument("file", type=Path, nargs="?", help="JSON lines, each with a text")
     arguments.add_argument("--ngrams", type=int, default=1, help="the longest run of words (1)")
     arguments.add_argument("--jobs", type=int, default=None, help="threads of longtail (every core)")
     arguments.add_argument("--repeat", type=int, default=3)

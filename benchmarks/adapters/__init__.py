@@ -1,1 +1,1 @@
-"""How each learner is driven; a module is imported only in the environment that has its learner."""
+"""An adapter for each family of learners; a module is imported only in the environment that has its learner."""

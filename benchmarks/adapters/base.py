@@ -1,7 +1,6 @@
-"""`Adapter`: what the child asks of a learner.
+"""`Adapter`: the interface between the child and a learner.
 
-Everything between `prepare` and the end of `train` that is not training (reading files, changing formats the learner
-cannot take) belongs into `prepare`, which is not timed.
+Work that is not training, such as reading files or converting formats, belongs in `prepare`, which is not timed.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Any
 
 
 class Adapter:
-    """A learner of one family; `settings` of the table of learners are its keyword arguments."""
+    """A family of learners; the `settings` in the table of learners are its keyword arguments."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -21,9 +20,9 @@ class Adapter:
         raise NotImplementedError
 
     def prepare(self, X: Any, Y: Any, data: Path, folder: Path) -> tuple[Any, Any]:
-        """What `train` is given, and whatever else must happen before the clock starts.
+        """Prepare the arguments of `train` and do everything else that is not timed.
 
-        `data` holds the prepared files; `folder` is the child's own, where ``model`` is the path given to `save`.
+        `data` holds the prepared files; `folder` belongs to the child, and `save` gets its path ``model``.
         """
         return X, Y
 
@@ -34,20 +33,20 @@ class Adapter:
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Drop the trained model, so that loading cannot lean on it."""
+        """Drop the trained model, so that loading cannot reuse it."""
         self.model = None
 
     def load(self, path: Path) -> None:
         raise NotImplementedError
 
     def predict(self, X: Any, k: int) -> Any:
-        """The k best labels of every row, -1 where there are fewer."""
+        """The k best labels of every row, -1 if there are fewer."""
         raise NotImplementedError
 
     def single_input(self, row: Any) -> Any:
-        """One row in the form `predict_one` takes; not timed."""
+        """Convert a row to the form that `predict_one` takes; not timed."""
         return row
 
     def predict_one(self, single: Any, k: int) -> Any:
-        """The k best labels of one row, as users of the learner ask for them."""
+        """The k best labels of one row, called as users of the learner would."""
         raise NotImplementedError

@@ -1,6 +1,6 @@
 """napkinXC: a probabilistic label tree with its documented defaults.
 
-It writes the model to disk as part of training, and normalises rows to unit length by itself.
+It writes the model to disk while it trains, and normalises rows to unit length itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LabelTree(Adapter):
 
     def save(self, path: Path) -> None:
         if path != self.path:
-            raise ValueError(f"napkinXC has written its model to {self.path}, not to {path}")
+            raise ValueError(f"napkinXC wrote its model to {self.path}, not to {path}")
 
     def load(self, path: Path) -> None:
         self.model = PLT(str(path), threads=self.threads)

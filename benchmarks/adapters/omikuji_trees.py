@@ -1,9 +1,9 @@
 """omikuji: Parabel and Bonsai.
 
-Its Python interface trains on a file only, so the data set is read into its memory before the clock starts and
-training is called as its own ``train_on_data`` calls it. It normalises rows to unit length by itself. It has no batch
-interface: rows go to its compiled ``omikuji_predict`` straight from the arrays, on a pool of threads, which is faster
-than its ``Model.predict``; that one is used for single rows, as its users would.
+Its Python interface trains only on a file, so the file is read before the clock starts and training is called as in its
+own ``train_on_data``. It normalises rows to unit length itself. It has no batch interface: a thread pool passes rows
+from the arrays to its compiled ``omikuji_predict``, which is faster than ``Model.predict``. Single rows use the latter,
+as its users would.
 """
 
 from __future__ import annotations

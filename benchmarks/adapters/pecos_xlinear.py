@@ -17,7 +17,7 @@ BEAM = 10
 
 
 class XLinear(Adapter):
-    """One tree; `negatives` is PECOS's name of a negative sampling scheme."""
+    """One tree; `negatives` is a negative sampling scheme of PECOS."""
 
     def __init__(self, threads: int, negatives: str = "tfn") -> None:
         super().__init__(threads)

@@ -12,10 +12,10 @@ def test_the_fourier_columns_are_orthogonal_and_alike() -> None:
     assert pytest.approx(25 * np.eye(9)) == W.T @ W
 
 
-def test_every_comparison_says_whether_verdicts_agree_and_proofs_stand(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_comparison_says_whether_verdicts_agree_and_proofs_hold(capsys: pytest.CaptureFixture[str]) -> None:
     sizes = Sizes(labels=200, frequencies=3, many_labels=60, many_dimensions=8, many_sets=40)
     audit.main(["--repeat", "2"], sizes)
     printed = capsys.readouterr().out
-    assert printed.count("proofs stand: holds") == 3
+    assert printed.count("proofs hold: holds") == 3
     assert printed.count("ratio") == 2
     assert "40 label sets, 60 labels, 8 dimensions" in printed

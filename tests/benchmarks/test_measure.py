@@ -45,7 +45,7 @@ def test_memory_is_that_of_the_child_alone(prepared: Prepared, tmp_path: Path) -
 def test_a_child_that_fails_becomes_a_row_that_says_so(
     prepared: Prepared, tmp_path: Path, fault: str, status: str, reason: str
 ) -> None:
-    found = measure_once(fake(fault=fault), prepared, 1, Conditions(tmp_path, timeout=3))
+    found = measure_once(fake(fault=fault), prepared, 1, Conditions(tmp_path, timeout=3 if fault == "hangs" else 60))
     assert found.status == status
     assert reason in found.reason
     assert not found.figures
