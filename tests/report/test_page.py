@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,8 @@ import pytest
 from longtail import LabelTree, Ridge, Tagger, TextFeatures
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
-from longtail.metrics import Band, Judgement
 from longtail.report import Heading, ReportOptions, gather, is_report, make_report, render
-from longtail.report.charts import band_chart
-from longtail.report.examples import PARTLY, RIGHT, WRONG, choose_rows
-from longtail.report.markup import element, escape, join, name, shortened
-from longtail.report.text import percent
+from longtail.report.examples import WRONG
 
 HOSTILE = "<script>alert('x')</script>"
 QUOTES = "\"><img src=x onerror=alert(1)> & ' \x00\x1b[31m \ud800 \u202egnihton"
@@ -230,28 +225,6 @@ def test_nothing_given_where_a_label_was_missed_says_why() -> None:
     assert cells == ["no wrong label", "never missed"]
 
 
-@pytest.mark.parametrize(
-    ("n_bands", "last", "n_ticks"),
-    [(1, "1", 1), (10, "512-1,023", 10), (11, "1k", 11), (21, "1M", 21), (26, "34M", 13)],
-)
-def test_the_ticks_of_the_frequency_chart_do_not_overlap(n_bands: int, last: str, n_ticks: int) -> None:
-    bands = [Band(2**number // 2, 2**number - 1, 5, 4, 3, 2) for number in range(1, n_bands + 1)]
-    chart = band_chart(bands)
-    found = re.findall(r'<text x="([\d.]+)" y="288" class="tick middle">([^<]+)', chart)
-    ticks = [(float(x), tick) for x, tick in found]
-    assert (len(ticks), ticks[-1][1]) == (n_ticks, last)
-    for (left, first), (right, second) in pairwise(ticks):
-        assert right - left >= 2 + 7 * max(len(first), len(second))
-    whole = f"({last} stands for {bands[-1].low:,}-{bands[-1].high:,})"
-    assert (whole in chart) == last.endswith(("k", "M"))
-
-
-def test_long_names_break_between_words_first() -> None:
-    assert name("internal market of agricultural products") == "<bdi>internal market of agricultural products</bdi>"
-    assert name("see scipy.sparse.linalg.norm") == "<bdi>see scipy.<wbr>sparse.<wbr>linalg.<wbr>norm</bdi>"
-    assert name("a " + "x" * 31) == f'<bdi>a <span class="long">{"x" * 31}</span></bdi>'
-
-
 def test_a_warning_comes_before_the_figures(tagger: Tagger) -> None:
     facts = gather(tagger, corpus())
     page = render(facts, replace(HEADING, warning="the model learnt from <these>"))
@@ -311,19 +284,6 @@ def test_what_is_said_of_odd_rows(case: str, said: str) -> None:
     assert said in Checker(render(facts, HEADING)).text
 
 
-def test_shares_are_rounded_to_all_or_nothing_only_where_they_are() -> None:
-    assert [percent(share) for share in (0, 0.004, 0.005, 0.5, 0.995, 0.9999, 1)] == [
-        "0%",
-        "<1%",
-        "<1%",
-        "50%",
-        ">99%",
-        ">99%",
-        "100%",
-    ]
-    assert [percent(share, 1) for share in (0.0001, 0.9996, 1)] == ["<0.1%", ">99.9%", "100.0%"]
-
-
 def test_nothing_asked_for_is_nothing_shown(tagger: Tagger) -> None:
     rows = Corpus.from_lists(["clear blue sky"], [["fruit"]])
     facts = gather(tagger, rows, ReportOptions(ks=(1,), worst=0, pairs=0, examples=0))
@@ -335,23 +295,6 @@ def test_nothing_asked_for_is_nothing_shown(tagger: Tagger) -> None:
     assert "the lowest scores" not in page
 
 
-def test_documents_are_the_surest_and_the_least_sure_of_each_kind() -> None:
-    truth = np.array([[1, 0, 0], [1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 0, 0], [0, 0, 0]])
-    top = np.array([[0, 1], [0, 2], [1, 2], [0, 2], [2, 0], [0, 1]])
-    scores = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
-    chosen = choose_rows(Judgement.of(truth, top), scores, 6)
-    assert chosen == [(RIGHT, 0), (RIGHT, 1), (PARTLY, 3), (PARTLY, 4), (WRONG, 2)]
-    assert choose_rows(Judgement.of(truth, top), scores, 3) == [(RIGHT, 0), (PARTLY, 3), (WRONG, 2)]
-
-
-def test_places_that_one_kind_cannot_fill_go_to_the_others() -> None:
-    truth, top = np.ones((9, 1), dtype=int), np.zeros((9, 1), dtype=int)
-    top[7:] = -1
-    chosen = choose_rows(Judgement.of(truth, top), np.linspace(1, 0, 9), 6)
-    assert [kind for kind, _ in chosen] == [RIGHT] * 4 + [WRONG] * 2
-    assert [row for _, row in chosen] == [0, 1, 5, 6, 7, 8]
-
-
 def test_wrong_labels_come_with_words_that_speak_for_them(tagger: Tagger) -> None:
     rows = Corpus.from_lists(["rain and grey sky"], [["fruit"]])
     [example] = gather(tagger, rows, ReportOptions(ks=(2,), examples=10)).examples
@@ -360,15 +303,3 @@ def test_wrong_labels_come_with_words_that_speak_for_them(tagger: Tagger) -> Non
     words = {reason.feature for each in example.given for reason in each.reasons}
     assert words & {"rain", "grey", "sky"}
     assert all(reason.contribution > 0 for each in example.given for reason in each.reasons)
-
-
-def test_texts_are_escaped_and_markup_is_not_escaped_twice() -> None:
-    assert element("p", "a < b", element("b", "&")) == "<p>a &lt; b<b>&amp;</b></p>"
-    assert element("p", title='"') == '<p title="&quot;"></p>'
-    assert join(["<", None, escape("<")]) == "&lt;&lt;"
-    assert "title" not in name("short")
-
-
-@pytest.mark.parametrize("text", ["", "word", "x" * 5000, "a b " * 3000, "\n\n \t", "é" * 500])
-def test_long_texts_are_cut(text: str) -> None:
-    assert len(shortened(text, 40)) <= 41

@@ -92,7 +92,6 @@ class Facts:
     """The content of a report. Label ids are positions in `label_names`."""
 
     options: ReportOptions
-
     label_names: Sequence[str]
     learner: str
     takes_texts: bool

@@ -65,14 +65,14 @@ def create_app(
     measures.models((model.name, model.kind, model.n_labels) for model in served.values())
     shared = {"queued": limits.queued_texts, "seconds": limits.seconds}
     scoring = Batcher(tag_group, batch=limits.batch_texts, observe=measures.batch, **shared)  # type: ignore[arg-type]
-    looking = Batcher(call_each, batch=1, name="longtail-looking", **shared)  # type: ignore[arg-type]
+    lookups = Batcher(call_each, batch=1, name="longtail-lookups", **shared)  # type: ignore[arg-type]
     measures.watch("longtail_queued_texts", "Texts waiting to be scored.", lambda: scoring.waiting)
-    measures.watch("longtail_queued_lookups", "Other requests waiting.", lambda: looking.waiting)
+    measures.watch("longtail_queued_lookups", "Other requests waiting.", lambda: lookups.waiting)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        await asyncio.gather(scoring.close(), looking.close())
+        await asyncio.gather(scoring.close(), lookups.close())
 
     app = FastAPI(
         title="longtail",
@@ -83,10 +83,10 @@ def create_app(
         redirect_slashes=False,
         lifespan=lifespan,
     )
-    router = make_router(Service(served, limits, measures, scoring, looking))
+    router = make_router(Service(served, limits, measures, scoring, lookups))
     app.include_router(router)
     endpoints = {route.path: route.endpoint for route in router.routes if isinstance(route, APIRoute)}
-    queues = {"/v1/tag": scoring, "/v1/explain": looking}
+    queues = {"/v1/tag": scoring, "/v1/explain": lookups}
     app.add_middleware(
         Guard,
         limits=limits,

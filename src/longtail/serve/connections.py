@@ -166,7 +166,7 @@ class _Connection(HttpToolsProtocol):
             return
         self._refused_bytes = None
         self._stop_waiting()
-        self._tell(self.occupancy.refusal())
+        self._write_answer(self.occupancy.refusal())
         self.measures.refused(self.url.decode("ascii"), 429)
         self.on_response_complete()
 
@@ -237,10 +237,10 @@ class _Connection(HttpToolsProtocol):
         if self._is_busy():
             self.transport.abort()  # the client would take this for the answer to its previous request
             return
-        self._tell(refusal, "connection: close")
+        self._write_answer(refusal, "connection: close")
         self._close()
 
-    def _tell(self, refusal: Refusal, *lines: str) -> None:
+    def _write_answer(self, refusal: Refusal, *lines: str) -> None:
         body = refusal.body()
         head = [
             f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}",

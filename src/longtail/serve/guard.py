@@ -146,7 +146,7 @@ class _Exchange:
         if found is None:
             if path not in _ALWAYS:
                 self._begin()
-            await guard._app(self._scope, self._receive, self._told)
+            await guard._app(self._scope, self._receive, self._send_on)
             return
         endpoint, queue = found
         self._check_type()
@@ -154,7 +154,7 @@ class _Exchange:
         self._begin()
         queue.refuse_if_full()
         response = await endpoint(Request(self._scope, self._receive))
-        await response(self._scope, self._receive, self._told)
+        await response(self._scope, self._receive, self._send_on)
 
     def _begin(self) -> None:
         """Count the request. Its body has arrived by now, so that its connection can be reused after a refusal."""
@@ -228,10 +228,10 @@ class _Exchange:
         body = refusal.body()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         headers += [(name.encode(), value.encode()) for name, value in refusal.headers.items()]
-        await self._told({"type": "http.response.start", "status": refusal.status, "headers": headers})
-        await self._told({"type": "http.response.body", "body": body})
+        await self._send_on({"type": "http.response.start", "status": refusal.status, "headers": headers})
+        await self._send_on({"type": "http.response.body", "body": body})
 
-    async def _told(self, message: Message) -> None:
+    async def _send_on(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
             message["headers"] = [*message.get("headers", ()), *SAFETY]

@@ -34,13 +34,13 @@ _FILE_TYPES = {
 
 @dataclass(frozen=True)
 class Service:
-    """What the routes share: `scoring` tags texts, `looking` does everything else that takes time."""
+    """What the routes share: `scoring` tags texts, `lookups` does everything else that takes time."""
 
     models: dict[str, ServedModel]
     limits: Limits
     measures: Measures
     scoring: Batcher
-    looking: Batcher
+    lookups: Batcher
 
 
 class TagOptions(NamedTuple):
@@ -104,7 +104,7 @@ def make_router(service: Service) -> APIRouter:
         model = find_model(models, asked.model)
         model.check_takes_texts()
         call = partial(model.explain, asked.text, asked.labels, limits.words)
-        [found] = await service.looking.run(call, (None,), _hang_up(request))
+        [found] = await service.lookups.run(call, (None,), _hang_up(request))
         return _json({"model": model.name, "explanations": found})
 
     @router.get(
@@ -115,7 +115,7 @@ def make_router(service: Service) -> APIRouter:
     )
     async def list_models() -> Response:
         """Return the models and their cards, the default model first."""
-        [found] = await service.looking.run(lambda: [model.describe() for model in models.values()], (None,))
+        [found] = await service.lookups.run(lambda: [model.describe() for model in models.values()], (None,))
         return _json({"models": found})
 
     @router.get(
@@ -134,7 +134,7 @@ def make_router(service: Service) -> APIRouter:
         """Return the labels whose names match, ignoring ASCII case, most frequent first."""
         _check_query(request, ("prefix", "contains", "model", "limit"))
         served = find_model(models, model)
-        [found] = await service.looking.run(partial(served.tagger.find_labels, prefix, contains, limit), (None,))
+        [found] = await service.lookups.run(partial(served.tagger.find_labels, prefix, contains, limit), (None,))
         return _json({"model": served.name, "labels": [asdict(label) for label in found]})
 
     @router.get("/health/live", responses=_responses(messages.HealthAnswer, 500), response_class=Response)
