@@ -158,7 +158,7 @@ def assign(
     0.0
     """
     if corpus.n_rows == 0:
-        raise InvalidInput(f"the corpus has {corpus.n_groups} groups and no rows to label", code="no_rows")
+        raise InvalidInput("the corpus has no rows to label", code="no_rows")
     corpus = without_empty_groups(corpus)
     _, X = fit_features(corpus, features)
     model = AggregatedClassifier(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -62,6 +62,21 @@ def check_feature_options(given: dict[str, Any], corpus: Corpus | GroupedCorpus)
         if given[name]:
             kind, other = ("texts", "features") if has_texts else ("features", "texts")
             raise InvalidInput(f"--{name.replace('_', '-')} is for {other}; {given['data']} holds {kind}")
+
+
+def chosen_features(
+    options: FeatureOptions, data: str, corpus: Corpus | GroupedCorpus
+) -> TextFeatures | RowScaling | None:
+    """The features that the options ask for, not fitted; None where no option is given."""
+    check_feature_options({**asdict(options), "data": data}, corpus)
+    if options == FeatureOptions():
+        return None
+    from longtail.text import RowScaling, TextFeatures
+
+    if corpus.texts is None:
+        return RowScaling(log=options.log, unit=not options.no_normalize)
+    min_df = min(2, corpus.n_rows) if options.min_df is None else options.min_df
+    return TextFeatures(ngrams=options.ngrams or (1, 1), min_df=min_df, max_features=options.max_features)
 
 
 def _fit_texts(features: TextFeatures, texts: Any) -> Any:

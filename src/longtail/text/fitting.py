@@ -41,10 +41,10 @@ def fit_features(
     """
     if features is None and corpus.texts is not None:
         features = TextFeatures(min_df=min(2, corpus.n_rows))
-        if corpus.n_rows < _FEW_TEXTS:
-            _log.info("words that occur in a single text are left out; with few texts, min_df=1 may be better")
     fitted = RowScaling() if features is None else clone(features)
     takes_texts = isinstance(fitted, TextFeatures)
+    if takes_texts and corpus.n_rows < _FEW_TEXTS and fitted.get_params()["min_df"] == 2:
+        _log.info("words that occur in a single text are left out; with few texts, min_df=1 may be better")
     rows = corpus.texts if takes_texts else corpus.features
     if rows is None:
         wanted, found = ("texts", "features") if takes_texts else ("features", "texts")
