@@ -101,6 +101,16 @@ class Estimator(BaseEstimator, Persistent):
         return False
 
     @property
+    def is_linear(self) -> bool:
+        """Whether each score is a linear function of the features."""
+        return False
+
+    @property
+    def linear_in_targets(self) -> bool:
+        """Whether the weights ``coef_`` for a difference of targets are the difference of their weights."""
+        return False
+
+    @property
     def hierarchies_(self) -> tuple[LabelHierarchy, ...]:
         """The trees over the labels that the model searches; empty where there are none."""
         return ()

@@ -50,6 +50,14 @@ class RidgeModel(LinearModel):
     solver_: str
     n_iter_: int
 
+    @property
+    def is_linear(self) -> bool:
+        return True
+
+    @property
+    def linear_in_targets(self) -> bool:
+        return self.weighting is None and self._sparsification().is_identity
+
     def summary(self) -> str:
         check_is_fitted(self)
         return f"alpha {self.alpha_:.4g}, solver {self.solver_}"

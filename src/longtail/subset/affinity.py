@@ -192,7 +192,7 @@ def sparse_decoder(
     options = {"alpha": alpha, "tolerance": tolerance, "max_iterations": max_iterations, "solver": solver}
     _check("sparse_decoder", options, _PARAMETERS)
     Y = as_labels(Y)
-    labels = _as_subset(subset, Y.shape[1])
+    labels = check_subset(subset, Y.shape[1])
     chosen = sparse.csr_array(Y[:, labels])
     targets = _shared_rows(Y, chosen)
     squares = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
@@ -237,17 +237,18 @@ def _relative_gap(objective: float, bound: float) -> float:
     return (objective - bound) / objective if objective else 0.0
 
 
-def _as_subset(subset: Any, n_labels: int) -> Array:
+def check_subset(subset: Any, n_labels: int) -> Array:
+    """Distinct label ids as an int64 array, or `InvalidInput`."""
     labels = np.asarray(subset)
     if labels.ndim != 1 or len(labels) == 0 or labels.dtype.kind not in "iu":
-        raise InvalidInput("subset must be a list of label ids with at least one of them")
-    if len(labels) > n_labels:
-        raise InvalidInput(f"subset has {len(labels)} labels, but Y has only {n_labels}")
+        raise InvalidInput(
+            f"subset has shape {labels.shape} and dtype {labels.dtype}; expected a list of at least one label id"
+        )
     outside = labels[(labels < 0) | (labels >= n_labels)]
     if len(outside):
-        raise InvalidInput(f"subset has the label id {outside[0]}; Y has the labels 0 to {n_labels - 1}")
+        raise InvalidInput(f"subset contains the label id {outside[0]}; Y has the labels 0 to {n_labels - 1}")
     if len(np.unique(labels)) < len(labels):
-        raise InvalidInput("subset names a label more than once; give each label id once")
+        raise InvalidInput("subset contains a label id more than once")
     return labels.astype(np.int64)
 
 
