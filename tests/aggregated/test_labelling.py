@@ -42,7 +42,7 @@ def test_every_strategy_labels_the_rows(corpus, strategy):
 
 def test_features_may_be_given(corpus):
     assert next(iter(assign(corpus, TextFeatures(min_df=1, ngrams=(1, 2))).rows())).confidences[0] > 0.5
-    with pytest.raises(InvalidInput, match="RowScaling takes features; the corpus has only texts"):
+    with pytest.raises(InvalidInput, match="the model takes features; the corpus has only texts"):
         assign(corpus, RowScaling())
 
 
@@ -82,11 +82,11 @@ def test_labels_of_groups_without_rows_are_left_out(corpus, caplog):
     with caplog.at_level("INFO", logger="longtail.aggregated"):
         kept = without_empty_groups(corpus)
     assert kept.group_labels.sum() == 6
-    assert "group 4 ('e') has labels but no rows; these labels are left out" in caplog.text
+    assert "1 group has labels and no rows, for example group 4 ('e'); these labels are dropped" in caplog.text
     assert without_empty_groups(kept) is kept
     with caplog.at_level("INFO", logger="longtail.aggregated"):
         assert without_unused_labels(corpus).label_names == ("fruit", "travel", "weather")
-    assert "left out 1 label that no group with rows has" in caplog.text
+    assert "dropped 1 label of no group that has rows" in caplog.text
 
 
 def test_a_corpus_without_labels_leaves_every_row_unlabelled():
@@ -101,4 +101,4 @@ def test_errors_have_codes():
     assert raised.value.code == "no_rows"
     with pytest.raises(InvalidInput) as raised:
         without_unused_labels(GroupedCorpus.from_lists([["a"], []], [[], ["x"]]))
-    assert raised.value.code == "nothing_to_learn"
+    assert raised.value.code == "no_labels"

@@ -152,7 +152,7 @@ def test_groups_without_rows_and_labels_without_groups_are_told(longtail: Callab
     )
     result = longtail("assign", "odd.jsonl")
     assert result.code == 0
-    assert "group 6 ('p7') has labels but no rows; these labels are left out" in result.err
+    assert "1 group has labels and no rows, for example group 6 ('p7'); these labels are dropped" in result.err
     assert records(result.out) == records(longtail("assign", "pages.jsonl").out)
     trained = longtail("train", "odd.jsonl", "--out", "model", "--strategy", "eagle")
     assert "left out, being in no group that has rows: 1 label\n" in trained.err

@@ -64,19 +64,15 @@ def check_feature_options(given: dict[str, Any], corpus: Corpus | GroupedCorpus)
             raise InvalidInput(f"--{name.replace('_', '-')} is for {other}; {given['data']} holds {kind}")
 
 
-def chosen_features(
-    options: FeatureOptions, data: str, corpus: Corpus | GroupedCorpus
-) -> TextFeatures | RowScaling | None:
-    """The features that the options ask for, not fitted; None where no option is given."""
+def chosen_features(options: FeatureOptions, data: str, corpus: Corpus | GroupedCorpus) -> Any:
+    """The options as `longtail.text.fit_features` takes them; None where no option is given."""
     check_feature_options({**asdict(options), "data": data}, corpus)
     if options == FeatureOptions():
         return None
-    from longtail.text import RowScaling, TextFeatures
+    from longtail import text
 
-    if corpus.texts is None:
-        return RowScaling(log=options.log, unit=not options.no_normalize)
-    min_df = min(2, corpus.n_rows) if options.min_df is None else options.min_df
-    return TextFeatures(ngrams=options.ngrams or (1, 1), min_df=min_df, max_features=options.max_features)
+    normalize = not options.no_normalize
+    return text.FeatureOptions(options.ngrams, options.min_df, options.max_features, options.log, normalize)
 
 
 def _fit_texts(features: TextFeatures, texts: Any) -> Any:

@@ -1,8 +1,17 @@
 """Texts, or features that came ready-made, to the rows learners want; saved without pickle."""
 
 from longtail.text.features import TextFeatures
-from longtail.text.fitting import fit_features
+from longtail.text.fitting import FeatureOptions, fit_features, inputs_of
 from longtail.text.scaling import RowScaling
 from longtail.text.tokens import WordSpan, tokenize, word_spans
 
-__all__ = ["RowScaling", "TextFeatures", "WordSpan", "fit_features", "tokenize", "word_spans"]
+__all__ = [
+    "FeatureOptions",
+    "RowScaling",
+    "TextFeatures",
+    "WordSpan",
+    "fit_features",
+    "inputs_of",
+    "tokenize",
+    "word_spans",
+]
