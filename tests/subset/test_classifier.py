@@ -103,7 +103,7 @@ def test_predictability_gets_the_seed_and_the_threads(rng, monkeypatch):
 def test_a_decoder_too_large_for_the_memory_is_refused_before_it_is_made(rng, monkeypatch):
     Y = as_labels(sparse.eye_array(2000, format="csr"))
     monkeypatch.setenv("LONGTAIL_MEMORY", "100M")
-    with pytest.raises(NotEnoughMemory, match=r"the decoder of 2,000 labels needs .* Choose fewer labels"):
+    with pytest.raises(NotEnoughMemory, match=r"the decoder of 2,000 labels needs .* Select fewer labels"):
         ridge_decoding(Y, np.arange(2000), 1.0)
     ridge_decoding(Y, np.arange(500), 1.0)
 

@@ -18,7 +18,7 @@ from longtail.data.formats.jsonl import Record, iter_jsonl, read_jsonl, write_js
 from longtail.data.formats.repository import read_repository, write_repository
 from longtail.data.formats.scipy_files import read_scipy, write_scipy
 from longtail.data.formats.splits import read_splits, split_corpus
-from longtail.data.grouped import GroupedCorpus, aggregate_labels
+from longtail.data.grouped import GroupedCorpus, aggregate_labels, memberships
 from longtail.data.sets.cache import cache_directory
 from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set
 from longtail.data.sets.python_api import load_python_api, python_api_versions
@@ -42,6 +42,7 @@ __all__ = [
     "iter_jsonl",
     "load_data_set",
     "load_python_api",
+    "memberships",
     "python_api_versions",
     "read_arff",
     "read_corpus",
