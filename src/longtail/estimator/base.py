@@ -106,7 +106,7 @@ class Estimator(BaseEstimator, Persistent):
         return False
 
     @property
-    def linear_in_targets(self) -> bool:
+    def learns_residuals(self) -> bool:
         """Whether the weights ``coef_`` for a difference of targets are the difference of their weights."""
         return False
 

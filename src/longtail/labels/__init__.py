@@ -1,4 +1,4 @@
-"""The label space: label vectors, trees of labels, taxonomies, and codes for heads."""
+"""The label space: label vectors, label trees, taxonomies, and codes for output heads."""
 
 from longtail.labels.cluster import cluster_labels, split_wide
 from longtail.labels.codes import BitChunks, MixedRadix

@@ -55,7 +55,7 @@ class RidgeModel(LinearModel):
         return True
 
     @property
-    def linear_in_targets(self) -> bool:
+    def learns_residuals(self) -> bool:
         return self.weighting is None and self._sparsification().is_identity
 
     def summary(self) -> str:

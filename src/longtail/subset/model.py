@@ -199,7 +199,7 @@ def _outliers_from(state: State, subset: Array, n_labels: int, n_features: int) 
             f"{state.kind}: the outliers' estimator has {estimator.n_labels_} labels and {estimator.n_features_in_} "
             f"features; expected {len(labels)} and {n_features}"
         )
-    if residual and not (estimator.linear_in_targets and isinstance(estimator.coef_, np.ndarray)):
+    if residual and not (estimator.learns_residuals and isinstance(estimator.coef_, np.ndarray)):
         raise ModelFormatError(f"{state.kind}: residuals need a linear estimator with dense weights")
     return Outliers(labels, estimator, residual, np.ones(len(labels), dtype=bool))
 

@@ -70,7 +70,7 @@ class Outliers:
     def learn(cls, estimator: Any, X: Any, Y: Any, labels: Array, subset: Array, decoding: Decoding) -> Outliers:
         """Fit `estimator` to the outliers `labels`, which ascend."""
         active = np.ones(len(labels), dtype=bool)
-        if not estimator.linear_in_targets:
+        if not estimator.learns_residuals:
             return cls(labels, estimator.fit(X, sparse.csr_array(Y[:, labels])), False, active)
         both = np.concatenate([labels, subset])
         MemoryPlan(
