@@ -139,7 +139,7 @@ def test_bad_input_is_refused_with_reasons():
     X, groups = np.eye(3, dtype=np.float32), np.ones((3, 1))
     with pytest.raises(InvalidInput, match="rule is 'best'"):
         assign_labels(X, groups, [[1]], [[1.0, 0, 0]], rule="best")
-    with pytest.raises(InvalidInput, match="2 label vectors for 1 labels"):
+    with pytest.raises(InvalidInput, match="2 label vectors, but group_labels has 1 columns"):
         assign_labels(X, groups, [[1]], np.eye(3)[:2])
     with pytest.raises(InvalidInput, match="label_vectors has 2 features"):
         assign_labels(X, groups, [[1]], [[1.0, 0]])

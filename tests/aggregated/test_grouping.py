@@ -61,9 +61,9 @@ def test_labels_of_groups_are_those_of_their_members():
 
 
 def test_impossible_groups_are_refused():
-    with pytest.raises(InvalidInput, match="size 0"):
+    with pytest.raises(InvalidInput, match="size is 0"):
         random_groups(5, 0)
-    with pytest.raises(InvalidInput, match="5 rows cannot be put into 2\\^3 groups"):
+    with pytest.raises(InvalidInput, match="5 rows cannot form 2\\^3 groups"):
         clustered_groups(np.eye(5), 3)
     with pytest.raises(InvalidInput, match="merge is 'bag'"):
         aggregate_labels([[1]], [[1]], "bag")

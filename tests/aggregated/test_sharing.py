@@ -145,5 +145,5 @@ def test_sharing_out_does_not_depend_on_the_size_of_similarities(rng, size):
 def test_places_that_do_not_fit_into_memory_are_refused(monkeypatch):
     monkeypatch.setattr(sharing, "LARGE", 100)
     monkeypatch.setenv("LONGTAIL_MEMORY", "1K")
-    with pytest.raises(NotEnoughMemory, match=r"20 labels x 20 places .*Take rule 'count', or divide the group"):
+    with pytest.raises(NotEnoughMemory, match=r"20 labels x 20 places .*Use rule 'count', or split the group"):
         shared_out(np.zeros((20, 20)), np.ones(20, dtype=np.int64))

@@ -156,7 +156,7 @@ def test_repeated_membership_counts_once():
     [
         (np.ones((3, 2)), np.ones((3, 1)), "group 2 has labels and no members"),
         (np.ones((3, 2)), np.ones((1, 1)), "group 1 has no row of labels"),
-        (np.ones((4, 2)), np.ones((2, 1)), "groups has 4 rows for 3 rows of X"),
+        (np.ones((4, 2)), np.ones((2, 1)), "groups has 4 rows, but X has 3"),
         (np.ones((3, 2)), -np.ones((2, 1)), "row 0 holds -1"),
         (np.ones((3, 2)), np.array([[1], [0.5]]), "row 1 holds 0.5"),
         (np.ones((3, 2)), np.array([[1], [np.nan]]), "row 1 holds nan"),

@@ -207,16 +207,16 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
         (
             None,
             ["pages.jsonl", "--out", "rows.csv"],
-            "labelled texts are written as JSON lines; call the file ",
+            "labelled texts are written as JSON lines; name the file ",
         ),
         (None, ["pages.jsonl", "--out", "no/rows.jsonl"], "cannot write no/rows.jsonl: there is no folder"),
         (
             None,
             ["vectors.txt", "--groups", "groups.txt", "--out", "rows.jsonl"],
-            "labelled features are written as .txt or .npz; rows.jsonl is neither",
+            "labelled features are written as .txt or .npz, not as rows.jsonl",
         ),
-        (b"", ["bad.jsonl"], "bad.jsonl has 0 groups and no rows that could carry a label"),
-        (b'{"texts": [], "labels": ["x"]}', ["bad.jsonl"], "bad.jsonl has 1 group and no rows that could carry a lab"),
+        (b"", ["bad.jsonl"], "the corpus has no rows to label"),
+        (b'{"texts": [], "labels": ["x"]}', ["bad.jsonl"], "the corpus has no rows to label"),
         (b'{"texts": ["a"], "labels"', ["bad.jsonl"], "bad.jsonl:1: not JSON: Expecting ':' delimiter"),
         (b'{"texts": "a", "labels": []}', ["bad.jsonl"], "bad.jsonl:1: 'texts' is a text; expected a list of texts"),
         (b"1 6 3\n0 1 1\n", ["vectors.txt", "--groups", "bad"], "bad:2: row 1 is there twice"),
@@ -236,10 +236,10 @@ def test_bad_input_is_one_line_and_writes_nothing(
     assert sorted(path.name for path in Path().iterdir()) == before
 
 
-def test_sweeps_mean_nothing_for_plain_means(longtail: Callable) -> None:
+def test_search_options_do_not_apply_to_plain_means(longtail: Callable) -> None:
     result = longtail("assign", "pages.jsonl", "--strategy", "eagle-0", "--iterations", "3")
     assert result.code == 2
-    assert "--strategy eagle-0 makes no sweeps" in result.err
+    assert "--strategy eagle-0 does not search" in result.err
 
 
 def test_the_embedded_corpus_shows_whose_a_label_is(longtail: Callable) -> None:
@@ -247,7 +247,7 @@ def test_the_embedded_corpus_shows_whose_a_label_is(longtail: Callable) -> None:
     assert result.code == 0
     assert "python-api: " in result.err
     assert len([line for line in result.out.splitlines() if line.startswith(("numpy", "scipy", "sklearn"))]) == 4
-    assert "labels, and how sure" in result.out
+    assert "labels and confidences" in result.out
 
 
 def test_a_process_of_its_own_assigns_from_a_pipe() -> None:

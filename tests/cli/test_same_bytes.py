@@ -13,7 +13,7 @@ from scipy import sparse
 from longtail import GroupedCorpus, LabelTree, OneVsRest, Ridge, Tagger, TextFeatures
 from longtail.choice import LearnerOptions
 from longtail.data import Corpus, read_corpus, read_grouped_delimited, read_grouped_jsonl, read_groups, write_corpus
-from longtail.tagger import FeatureOptions
+from longtail.text import FeatureOptions
 
 LEARNERS: dict[str, dict[str, Any]] = {
     "auto": {},

@@ -1,4 +1,4 @@
-"""`longtail select`: a vocabulary in, the labels that stand for it out, as a table, a file and a picture."""
+"""`longtail select`: the selected labels as a table, a file and a picture."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def test_the_table(longtail: Callable, check_golden: Callable) -> None:
     result = longtail("select", "recipes.jsonl", "-n", "3", "--min-df", "1")
     assert result.code == 0, result.err
     check_golden("select", result.out)
-    assert "chose 3 of 7 labels by predictable cut; they cover 88.2 % of all, and " in result.err
+    assert "selected 3 of 7 labels by predictable cut; they cover 88.2 % of all and reach " in result.err
 
 
-def test_without_features_the_choice_is_by_labels_alone(longtail: Callable, check_golden: Callable) -> None:
+def test_labels_only_ignores_the_features(longtail: Callable, check_golden: Callable) -> None:
     result = longtail("select", "recipes.jsonl", "--n-labels", "4", "--labels-only", "--explained", "2")
     assert result.code == 0, result.err
     check_golden("select-labels-only", result.out)
 
 
-def test_the_command_chooses_what_the_library_does(longtail: Callable) -> None:
+def test_the_command_selects_what_the_library_does(longtail: Callable) -> None:
     assert longtail("select", "recipes.jsonl", "--labels-only", "--penalty", "0.5", "--out", "subset.json").code == 0
     corpus = read_corpus("recipes.jsonl")
     expected = select_labels(corpus.labels, corpus.n_labels, penalty=0.5)
@@ -118,7 +118,7 @@ def test_control_characters_of_a_name_do_not_break_lines(longtail: Callable) -> 
 def test_other_criteria(longtail: Callable, criterion: str) -> None:
     result = longtail("select", "recipes.jsonl", "-n", "2", "--criterion", criterion, "--min-df", "1", "-o", "s.json")
     assert result.code == 0, result.err
-    assert f"chose 2 of 7 labels by {criterion}" in result.err
+    assert f"selected 2 of 7 labels by {criterion}; " in result.err
     facts = json.loads(Path("s.json").read_text(encoding="utf-8"))
     assert facts["criterion"] == criterion
     assert len({each["label"] for each in facts["labels"]}) == 2
@@ -128,7 +128,7 @@ def test_other_criteria(longtail: Callable, criterion: str) -> None:
 def test_what_is_proved_is_rounded_down(longtail: Callable) -> None:
     told = longtail("select", "recipes.jsonl", "-n", "3", "--criterion", "random", "-o", "s.json").err
     proved = json.loads(Path("s.json").read_text(encoding="utf-8"))["guarantee"]
-    [share] = re.findall(r"and ([\d.]+) % of the best penalised cut", told)
+    [share] = re.findall(r"at least ([\d.]+) % of the best possible penalised cut", told)
     assert 0 <= 100 * proved - float(share) < 0.1 + 1e-4
 
 
@@ -142,10 +142,10 @@ def test_rows_without_any_feature_fall_back_on_labels(longtail: Callable) -> Non
     Path("bare.jsonl").write_text(re.sub('"text": "[^"]*"', '"text": ""', RECIPES), encoding="utf-8")
     result = longtail("select", "bare.jsonl", "-n", "2")
     assert result.code == 0, result.err
-    assert "there are no texts or features to predict labels from: choosing by penalised cut\n" in result.err
+    assert "there are no texts or features to predict labels from: selecting by penalised cut\n" in result.err
     assert "R2" not in result.out
     assert longtail("select", "bare.jsonl", "--criterion", "score").err.splitlines()[-1] == (
-        "error: --criterion score needs texts or features, and bare.jsonl has none"
+        "error: the criterion 'score' needs texts or features, and the corpus has none"
     )
 
 
@@ -162,7 +162,7 @@ def test_the_affinity_is_found_with_the_threads_asked_for(longtail: Callable, mo
         seen.append(n_jobs)
         return label_affinity(*given, n_jobs=n_jobs)
 
-    monkeypatch.setattr("longtail.subset.affinity.label_affinity", spied)
+    monkeypatch.setattr("longtail.subset.corpus_selection.label_affinity", spied)
     assert longtail("select", "recipes.jsonl", "--labels-only", "--jobs", "1").code == 0
     assert seen == [1]
 
@@ -188,10 +188,10 @@ def test_a_picture_without_matplotlib_is_refused_before_the_work(
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["recipes.jsonl", "-n", "8"], "--n-labels is 8, but recipes.jsonl has only 7 labels; choose at most as many"),
-        (["empty.jsonl"], "empty.jsonl has 0 rows and no labels to choose from"),
+        (["recipes.jsonl", "-n", "8"], "n_labels is 8, but there are only 7 labels"),
+        (["empty.jsonl"], "there are 0 rows and no labels to select from"),
         (["absent.jsonl"], "there is no file absent.jsonl"),
-        (["recipes.jsonl", "-o", "subset.csv"], "chosen labels are written as .json or .tsv; subset.csv is neither"),
+        (["recipes.jsonl", "-o", "subset.csv"], "selected labels are written as .json or .tsv, not as subset.csv"),
         (["recipes.jsonl", "-o", "no/subset.tsv"], "cannot write no/subset.tsv: there is no folder"),
         (["recipes.jsonl", "-o", "recipes.jsonl"], "recipes.jsonl is what is read; write to another file"),
         (["recipes.jsonl", "--picture", "coverage.pdf"], "the picture is a PNG, but the path is 'coverage.pdf'"),
@@ -215,9 +215,12 @@ def test_bad_input_is_one_line_and_writes_nothing(longtail: Callable, arguments:
     [
         (
             ["--labels-only", "--criterion", "score"],
-            "Error: --criterion score looks at the features, which --labels-only forbids",
+            "Error: --criterion score cannot be used with --labels-only",
         ),
-        (["--labels-only", "--score-weight", "2"], "Error: --score-weight goes with --criterion predictable-cut"),
+        (
+            ["--labels-only", "--score-weight", "2"],
+            "Error: --score-weight can only be used with --criterion predictable-cut",
+        ),
     ],
 )
 def test_options_that_contradict_each_other_are_wrong_usage(
@@ -228,7 +231,7 @@ def test_options_that_contradict_each_other_are_wrong_usage(
     assert result.err.splitlines()[-1] == last_line
 
 
-def test_choosing_by_labels_alone_loads_no_learner() -> None:
+def test_selecting_by_labels_alone_loads_no_learner() -> None:
     code = (
         "import sys; from longtail.cli.program import run;"
         "assert run(['--quiet', 'select', 'recipes.jsonl', '--labels-only']) == 0;"

@@ -137,7 +137,7 @@ def test_settings_that_make_no_sense_are_refused(options, message):
 
 
 def test_vectors_not_of_length_1_are_refused():
-    with pytest.raises(InvalidInput, match="an entry of 7; expected vectors of length 1"):
+    with pytest.raises(InvalidInput, match="an entry of 7; expected vectors of norm 1"):
         cluster_labels(np.array([[7.0, 1.0]]))
 
 
@@ -182,7 +182,7 @@ def test_labels_without_a_vector_survive_the_division_of_a_class():
 
 
 def test_as_many_vectors_as_labels_are_needed():
-    with pytest.raises(InvalidInput, match="2 vectors for a hierarchy of 3 labels"):
+    with pytest.raises(InvalidInput, match="2 vectors, but the hierarchy has 3 labels"):
         split_wide(LabelHierarchy([0, 3], [~0, ~1, ~2], 3), np.eye(2))
 
 

@@ -91,10 +91,10 @@ def test_nothing_is_encoded_as_no_rows():
         (np.array([0, 0, 20]), r"row 2: the label is 20"),
         (np.array([2**63], dtype=np.uint64), r"row 0: the label is 9223372036854775808"),
         ([2**70], r"row 0: the label is 1180591620717411303424"),
-        ([1.0], r"labels holds 1.0, a float; expected whole numbers"),
-        ([1, True], r"labels holds True, a bool"),
-        ([None], r"labels holds None"),
-        (["1"], r"labels holds '1', a str"),
+        ([1.0], r"labels contains 1.0, a float; expected whole numbers"),
+        ([1, True], r"labels contains True, a bool"),
+        ([None], r"labels contains None"),
+        (["1"], r"labels contains '1', a str"),
         (np.array([1.0]), r"labels has dtype float64"),
         (np.array([True]), r"labels has dtype bool"),
         ([[1, 2]], r"labels has shape \(1, 2\)"),
@@ -114,7 +114,7 @@ def test_labels_that_have_no_digits_are_refused(labels, message):
         ([[0, 0, 0]], r"codes has 3 columns; expected 2, one for each head"),
         ([0, 1], r"codes has shape \(2,\)"),
         ([[0, 1], [0]], r"codes has shape \(2,\)"),
-        ([[0, 1.5]], r"codes holds 1.5"),
+        ([[0, 1.5]], r"codes contains 1.5"),
     ],
 )
 def test_digits_that_are_no_code_are_refused(codes, message):

@@ -196,7 +196,7 @@ def test_a_plan_describes_itself_in_one_line():
         ({"n_labels": 10, "n_heads": 0}, "n_heads is 0; expected a whole number from 1 to 64"),
         ({"n_labels": 10, "first": 0}, "first is 0; expected a whole number from 1 to 10"),
         ({"n_labels": 10, "first": 11}, "first is 11"),
-        ({"n_labels": 10, "n_heads": 1, "first": 5}, "first is given for a single head"),
+        ({"n_labels": 10, "n_heads": 1, "first": 5}, "first is given, but a single head"),
         ({"n_labels": 10, "order": "ascending"}, "order is 'ascending'; expected 'descending' or 'equal'"),
     ],
 )
@@ -206,7 +206,7 @@ def test_what_cannot_be_planned_is_refused(arguments, message):
 
 
 def test_a_plan_that_does_not_cover_its_labels_cannot_be_made():
-    with pytest.raises(InvalidInput, match=r"heads of lengths \(5, 2\) have 10 codes for 11 labels"):
+    with pytest.raises(InvalidInput, match=r"heads of lengths \(5, 2\) have 10 codes, fewer than the 11 labels"):
         HeadPlan(11, (5, 2))
     with pytest.raises(InvalidInput, match="order is 'best'; expected 'given' or 'worst'"):
         confusion_degree((5, 2), "best")

@@ -25,23 +25,23 @@ def tree():
 @pytest.mark.parametrize(
     ("pointers", "children", "fault"),
     [
-        ([], [], "the pointers do not run from 0 to the 0 children"),
+        ([], [], "the pointers do not run from 0 to the number of children, 0"),
         ([1, 2], [~0, ~1], "do not run from 0"),
-        ([0, 1], [~0, ~1], "do not run from 0 to the 2 children"),
+        ([0, 1], [~0, ~1], "do not run from 0 to the number of children, 2"),
         ([0, 2, 2], [1, ~0], "node 1 has no children"),
         ([0, 0], [], "node 0 has no children"),
         ([0, 3, 1, 4], [1, 2, ~0, ~1], "node 1 has no children"),
         ([0, 2**63 - 1, -(2**63), 2], [1, ~0], "node 1 has no children"),
-        ([0, 2, 3], [~0, 2, ~1], "node 0 has the child node 2 where node 1 comes next"),
-        ([0, 2, 3], [0, ~0, ~1], "node 0 has the child node 0 where node 1 comes next"),
-        ([0, 2, 3, 4], [2, 1, ~0, ~1], "node 0 has the child node 2 where node 1 comes next"),
-        ([0, 2, 3], [~0, ~1, ~2], "there are 2 nodes, but 0 nodes below others"),
-        ([0, 2], [~0, 1], "there are 1 nodes, but 1 nodes below others"),
+        ([0, 2, 3], [~0, 2, ~1], "node 0 has the child node 2; expected node 1"),
+        ([0, 2, 3], [0, ~0, ~1], "node 0 has the child node 0; expected node 1"),
+        ([0, 2, 3, 4], [2, 1, ~0, ~1], "node 0 has the child node 2; expected node 1"),
+        ([0, 2, 3], [~0, ~1, ~2], "there are 2 nodes, but 0 have a parent"),
+        ([0, 2], [~0, 1], "there are 1 nodes, but 1 have a parent"),
         ([0, 1, 2], [~0, 1], "node 1 has the child node 1, which comes before it"),
         ([0, 1, 2, 4], [~0, ~1, 1, 2], "node 2 has the child node 1, which comes before it"),
         ([0, 2], [~0, ~3], "node 0 has the label 3; expected labels below 3"),
         ([0, 1], [-(2**63)], "expected labels below 3"),
-        ([0, 2, 4], [1, ~2, ~1, ~2], "label 2 is there more than once, in nodes 0 and 1"),
+        ([0, 2, 4], [1, ~2, ~1, ~2], "label 2 occurs more than once, in nodes 0 and 1"),
     ],
 )
 def test_what_is_no_tree_is_refused_with_the_node_at_fault(pointers, children, fault):
@@ -54,8 +54,8 @@ def test_what_is_no_tree_is_refused_with_the_node_at_fault(pointers, children, f
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([0.0, 1.0], [~0], 1), "pointers of a label hierarchy have dtype float64"),
-        (([0, 1], [[~0]], 1), r"children of a label hierarchy have dtype int64 and shape \(1, 1\)"),
+        (([0.0, 1.0], [~0], 1), "pointers of a label hierarchy has dtype float64"),
+        (([0, 1], [[~0]], 1), r"children of a label hierarchy has dtype int64 and shape \(1, 1\)"),
         (([0, 1], [~0], -1), "n_labels is -1"),
         (([0, 1], [~0], True), "n_labels is True"),
         (([0, 1], [~0], 1, ["a", "b"]), "2 names for 1 nodes"),
@@ -186,7 +186,7 @@ def test_a_deep_tree_is_printed_and_walked_without_recursion():
 
 def test_a_tree_too_deep_to_walk_is_refused():
     depth = 10_001
-    with pytest.raises(InvalidInput, match="more than 10000 levels deep"):
+    with pytest.raises(InvalidInput, match="more than 10000 levels"):
         LabelHierarchy(np.arange(depth + 1), [*range(1, depth), ~0], 1)
 
 
@@ -200,5 +200,5 @@ def test_json_values_say_the_whole_tree(tree):
 
 def test_label_names_must_fit(tree):
     for use in (tree.format, tree.to_dict):
-        with pytest.raises(InvalidInput, match="1 label names for a hierarchy of 7 labels"):
+        with pytest.raises(InvalidInput, match="1 label names, but the hierarchy has 7 labels"):
             use(["a"])

@@ -110,7 +110,7 @@ def test_neighbours_are_more_similar_on_real_data_when_clustered(benchmark_data)
         (("frequency", 3), "the order 'frequency' needs Y"),
         (("clustered", 3, None, np.eye(3)), "the order 'clustered' needs X"),
         (("clustered", 3, np.eye(3)), "the order 'clustered' needs Y"),
-        (("frequency", 4, None, np.eye(3)), "Y has 3 labels; expected n_labels, which is 4"),
+        (("frequency", 4, None, np.eye(3)), "Y has 3 labels, but n_labels is 4"),
     ],
 )
 def test_orders_that_cannot_be_made_are_refused(arguments, message):

@@ -80,20 +80,20 @@ def test_missing_labels_are_refused_put_below_the_root_or_left_out():
 @pytest.mark.parametrize(
     ("parents", "message"),
     [
-        ({"cat": "dog", "dog": "cat"}, "in a circle: label 'cat' below label 'dog' below label 'cat'"),
-        ({"cat": "a", "a": "b", "b": "c", "c": "a"}, "in a circle: class 'a' below class 'b' below class 'c'"),
-        ({"cat": "cat"}, "in a circle: label 'cat' below label 'cat'"),
+        ({"cat": "dog", "dog": "cat"}, "form a cycle: label 'cat' below label 'dog' below label 'cat'"),
+        ({"cat": "a", "a": "b", "b": "c", "c": "a"}, "form a cycle: class 'a' below class 'b' below class 'c'"),
+        ({"cat": "cat"}, "form a cycle: label 'cat' below label 'cat'"),
         ({4: "a"}, "the child 4 is unknown; expected a label below 4"),
         ({0: 4}, "the parent 4 is unknown; expected a label below 4"),
         ({-1: "a"}, "the child -1 is unknown"),
         ({0: 1.5}, "the parent 1.5 is unknown"),
         ({True: "a"}, "the child True is unknown"),
-        ({"cat": "a", 0: "b"}, "0 is there twice, by its number and by its name"),
-        ([0.5, 1.5, 2.5, 3.5], "parents have dtype float64"),
-        ([-1, -1], r"shape \(2,\); expected whole numbers, one for each of the 4 labels"),
+        ({"cat": "a", 0: "b"}, "0 is given twice, by number and by name"),
+        ([0.5, 1.5, 2.5, 3.5], "parents has dtype float64"),
+        ([-1, -1], r"shape \(2,\); expected one integer for each of the 4 labels"),
         ([4, 4, 4, 5, -1], "item 3 has the parent 5; expected an item below 5"),
         ([4, 4, 4, -2, -1], "item 3 has the parent -2"),
-        ([4, 4, 4, 4, 5, 4], "in a circle: label 'cat'|in a circle: class 4 below class 5"),
+        ([4, 4, 4, 4, 5, 4], "form a cycle: label 'cat'|form a cycle: class 4 below class 5"),
     ],
 )
 def test_what_is_no_tree_is_refused(parents, message):
@@ -105,7 +105,7 @@ def test_what_is_no_tree_is_refused(parents, message):
     ("options", "message"),
     [
         ({"n_labels": -1}, "n_labels is -1"),
-        ({"n_labels": 3, "label_names": ["a"]}, "1 label names for a hierarchy of 3"),
+        ({"n_labels": 3, "label_names": ["a"]}, "1 label names, but the hierarchy has 3"),
         ({"n_labels": 2, "label_names": ["a", "a"]}, "label names repeat"),
         ({"n_labels": 0, "missing": "ignore"}, "missing is 'ignore'"),
     ],
@@ -161,15 +161,15 @@ def test_line_ends_blanks_and_a_byte_order_mark_do_not_matter(write):
         (
             "cat\tpets\ndog pets\n",
             2,
-            "expected the name of a child, a tab and the name of its parent; found 'dog pets'",
+            "expected the name of a child, a tab, and the name of its parent; found 'dog pets'",
         ),
         ("cat\tpets\tx\n", 1, "found 'cat\\\\tpets\\\\tx'"),
         ("cat\t\n", 1, "expected the name of a child"),
         ("\tpets\n", 1, "expected the name of a child"),
-        ("cat\tpets\n\ncat\tanimals\n", 3, "'cat' is there below 'animals' and below 'pets', first in line 1"),
-        ("cat\tpets\ncat\tpets\n", 2, "'cat' is there again, first in line 1"),
+        ("cat\tpets\n\ncat\tanimals\n", 3, "'cat' occurs below 'animals' and below 'pets', first in line 1"),
+        ("cat\tpets\ncat\tpets\n", 2, "'cat' occurs again, first in line 1"),
         ("cat\tcat\n", 1, "'cat' is its own parent"),
-        ("cat\tpets\npets\tcat\n", None, "the parents go round in a circle"),
+        ("cat\tpets\npets\tcat\n", None, "the parents form a cycle"),
         ("cat\tpets\n", None, r"1 of 2 labels have no parent \(label 'dog'\)"),
         (b"cat\t\xff\n", 1, "not UTF-8"),
         (b"\x1f\x8bcat", None, "gzip"),
@@ -183,6 +183,6 @@ def test_a_faulty_file_is_refused_with_its_line(write, text, line, message):
 
 @pytest.mark.parametrize("name", ["a\tb", "a\nb", "a\rb", "", " a"])
 def test_a_name_that_would_not_come_back_is_not_written(tmp_path, name):
-    with pytest.raises(InvalidInput, match="cannot be written into two columns"):
+    with pytest.raises(InvalidInput, match="cannot be written"):
         write_taxonomy(LabelHierarchy([0, 1], [~0], 1), tmp_path / "tree.tsv", [name])
     assert list(tmp_path.iterdir()) == []

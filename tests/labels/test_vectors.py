@@ -68,7 +68,7 @@ def test_labels_that_cannot_fit_are_refused(problem, monkeypatch):
 
 def test_sums_beyond_32_bits_are_refused():
     X = np.full((2, 1), 3e38, dtype=np.float32)
-    with pytest.raises(InvalidInput, match="a label 2 rows: their sum leaves 32-bit floats"):
+    with pytest.raises(InvalidInput, match="a label has 2 rows: their sum overflows 32-bit floats"):
         label_vectors(X, np.ones((2, 1)))
 
 

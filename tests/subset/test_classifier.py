@@ -9,9 +9,10 @@ from scipy import sparse
 import longtail
 from longtail import LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV, Tagger, TextFeatures
 from longtail.errors import InvalidInput, ModelFormatError, NotEnoughMemory
+from longtail.estimator import Estimator, register
 from longtail.estimator.checks import planted
 from longtail.metrics import ndcg_at_k
-from longtail.ridge.predictability import label_predictability
+from longtail.ridge import label_predictability
 from longtail.store import State
 from longtail.subset.decoding import ridge_decoding
 from longtail.subset.outliers import Outliers
@@ -77,7 +78,7 @@ def test_predictability_gets_the_seed_and_the_threads(rng, monkeypatch):
 def test_a_decoder_too_large_for_the_memory_is_refused_before_it_is_made(rng, monkeypatch):
     Y = as_labels(sparse.eye_array(2000, format="csr"))
     monkeypatch.setenv("LONGTAIL_MEMORY", "100M")
-    with pytest.raises(NotEnoughMemory, match=r"the decoder of 2,000 labels needs .* Choose fewer labels"):
+    with pytest.raises(NotEnoughMemory, match=r"the decoder of 2,000 labels needs .* Select fewer labels"):
         ridge_decoding(Y, np.arange(2000), 1.0)
     ridge_decoding(Y, np.arange(500), 1.0)
 
@@ -217,7 +218,7 @@ def test_by_default_the_subset_has_at_most_as_many_labels_as_there_are(rng):
 
 
 def test_more_labels_than_there_are_is_refused_with_both_numbers(rng):
-    with pytest.raises(InvalidInput, match="n_labels is 13, but Y has 12"):
+    with pytest.raises(InvalidInput, match="n_labels is 13, but there are only 12"):
         LabelSubsetClassifier(n_labels=13).fit(*planted(rng))
 
 
@@ -230,8 +231,47 @@ def test_a_subset_that_is_no_list_of_labels_is_refused(rng, subset):
 def test_an_estimator_from_elsewhere_is_refused(rng):
     from sklearn.linear_model import Ridge as Other
 
-    with pytest.raises(InvalidInput, match="expected one of LabelTree"):
+    with pytest.raises(InvalidInput, match="the estimator is a Ridge, which is no longtail"):
         LabelSubsetClassifier(Other(), 4).fit(*planted(rng))
+    with pytest.raises(InvalidInput, match="the estimator is a LabelSubsetClassifier itself"):
+        LabelSubsetClassifier(LabelSubsetClassifier(), 4).fit(*planted(rng))
+
+
+class Means(Estimator):
+    """Scores each label by its frequency; not linear, and without explanations."""
+
+    _fitted_by = "means_"
+
+    def fit(self, X, Y):
+        self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
+        self.means_ = np.asarray(Y.mean(axis=0), dtype=np.float32).ravel()
+        return self
+
+    def _scores(self, X):
+        return np.tile(self.means_, (X.shape[0], 1))
+
+    def to_state(self):
+        return State("Means", {}, {"n_features": self.n_features_in_}, {"means": self.means_})
+
+    @classmethod
+    def from_state(cls, state):
+        model = cls()
+        model.means_ = state.array("means", np.float32, (None,))
+        model.n_features_in_, model.n_labels_ = state.size("n_features"), len(model.means_)
+        return model
+
+
+def test_any_learner_of_rows_learns_subset_and_outliers(rng, tmp_path):
+    X, Y = planted(rng)
+    register(Means)
+    model = LabelSubsetClassifier(Means(), 4, 3, Means()).fit(X, Y)
+    counts = np.asarray(Y.mean(axis=0)).ravel()
+    known = np.concatenate([model.labels_, model.outlier_labels_])
+    np.testing.assert_allclose(model.decision_function(X)[0][known], counts[known], rtol=1e-6)
+    assert not model.explains
+    model.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
 
 
 def test_one_label_stands_for_all(rng):
@@ -262,10 +302,10 @@ def damaged(state, **changes):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"labels": np.array([0, 0, 1, 2])}, "each label once"),
-        ({"labels": np.array([0, 1, 2, 12])}, "each label once"),
+        ({"labels": np.array([0, 0, 1, 2])}, "distinct label ids"),
+        ({"labels": np.array([0, 1, 2, 12])}, "distinct label ids"),
         ({"labels": np.array([0, 1, 2])}, "shape"),
-        ({"outlier_labels": np.array([1, 0, 2])}, "each label once"),
+        ({"outlier_labels": np.array([1, 0, 2])}, "distinct label ids"),
         ({"outlier_labels": np.array([5])}, "outliers' estimator has"),
         ({"mixing": np.full((4, 8), np.nan, dtype=np.float32)}, "finite"),
         ({"residual": 1}, "residual"),
@@ -279,8 +319,14 @@ def test_a_damaged_model_is_refused(rng, changes, reason):
 
 def test_residuals_of_trees_are_refused_on_load(rng):
     state = LabelSubsetClassifier(ridge(), 4, 3, LabelTree()).fit(*planted(rng)).to_state()
-    with pytest.raises(ModelFormatError, match="expected Ridge or RidgeCV"):
+    with pytest.raises(ModelFormatError, match="residuals need a linear estimator"):
         LabelSubsetClassifier.from_state(damaged(state, residual=True))
+
+
+def test_a_subset_inside_a_subset_is_refused_on_load(rng):
+    state = LabelSubsetClassifier(ridge(), 4, 0).fit(*planted(rng)).to_state()
+    with pytest.raises(ModelFormatError, match="'estimator' is a LabelSubsetClassifier itself"):
+        LabelSubsetClassifier.from_state(damaged(state, estimator=state))
 
 
 def test_many_labels_never_make_a_dense_matrix(rng):

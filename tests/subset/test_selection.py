@@ -15,8 +15,7 @@ from longtail.errors import InvalidInput, NotEnoughMemory
 from longtail.subset import LabelSubset, select_labels, selection
 from longtail.subset.affinity import Affinity
 from longtail.subset.greedy import gains_of, lazy_greedy, stochastic_greedy
-from longtail.subset.optimum import curvature, greedy_fraction, upper_bound
-from longtail.subset.pairwise import PairwiseObjective
+from longtail.subset.pairwise import PairwiseObjective, curvature, greedy_fraction, upper_bound
 
 CLOSE = 1e-9
 

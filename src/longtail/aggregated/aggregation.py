@@ -1,6 +1,7 @@
-"""`Aggregation`: rows in groups and labels of groups, checked once and laid out in the order labels are placed in.
+"""`Aggregation`: rows in groups and labels of groups, checked once and laid out for placing labels.
 
-Everything about members is one flat list: label by label, the groups of the label, the members of the group.
+Values of members are stored in flat arrays: label by label, then the groups of the label, then the members of the
+group.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from longtail.errors import InvalidInput
 from longtail.memory import MemoryPlan
 from longtail.validation import as_counts
 
-_UNION_BYTES = 24  # of a label of a row: a value and its column, once more while they are brought into order
+_UNION_BYTES = 24  # a value and its column, twice while they are sorted
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Aggregation:
-    """Which rows are in which group, and which labels a group has, how often.
+    """Which rows are in which group, and how often a group has each label.
 
-    A *pair* is a label and one of its groups. Groups without members are left out: nobody could carry their labels.
+    A *pair* is a label and one of its groups. Groups without members are left out, since no row could carry their
+    labels.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ class Aggregation:
     label_indptr, label_groups : int64 arrays
         The groups of each label, ascending: the pairs.
     counts : int64 array
-        How often the label of each pair is in its group, at most the number of members.
+        How often the label of each pair occurs in its group, at most the number of members.
     """
 
     n_rows: int
@@ -55,15 +57,15 @@ class Aggregation:
         Parameters
         ----------
         groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
-            Whoever is a member several times is a member once.
+            Duplicate memberships count once.
         group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
         n_rows : int or None
-            Rows that there should be.
+            The expected number of rows.
         """
         groups = as_counts(groups, name="groups")
-        groups.data[:] = 1  # who is a member twice is a member
+        groups.data[:] = 1
         if n_rows is not None and groups.shape[0] != n_rows:
-            raise InvalidInput(f"groups has {groups.shape[0]} rows for {n_rows} rows of X")
+            raise InvalidInput(f"groups has {groups.shape[0]} rows, but X has {n_rows}")
         labels = as_counts(group_labels, name="group_labels")
         n_groups, found = groups.shape[1], labels.shape[0]
         if found != n_groups:
@@ -77,7 +79,7 @@ class Aggregation:
         sizes = np.diff(members.indptr)
         lost = np.flatnonzero((sizes == 0) & (np.diff(labels.indptr) > 0))
         if len(lost):
-            _log.warning("%d groups have labels and no members, group %d for one; left out", len(lost), lost[0])
+            _log.warning("%d groups have labels and no members, for example group %d; left out", len(lost), lost[0])
         pairs = sparse.csc_array(labels)
         pairs.sort_indices()
         kept = sizes[pairs.indices] > 0
@@ -93,7 +95,7 @@ class Aggregation:
 
     @cached_property
     def pair_sizes(self) -> Array:
-        """Members of each pair's group."""
+        """The number of members of each pair's group."""
         return np.asarray(np.diff(self.group_indptr)[self.label_groups])
 
     @cached_property
@@ -108,7 +110,7 @@ class Aggregation:
 
     @property
     def n_members(self) -> int:
-        """Length of flat arrays."""
+        """The length of flat arrays."""
         return int(self.pair_indptr[-1])
 
     def members(self, pairs: slice) -> Array:
@@ -118,11 +120,11 @@ class Aggregation:
         return self.group_rows[np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + sizes, sizes)]
 
     def union(self) -> Any:
-        """Every member with every label of its groups: the labels of rows if nothing is known of who carries which."""
+        """Labels of rows where every member has every label of its groups."""
         MemoryPlan(
             "giving every label of a group to every member",
             {"rows with labels": _UNION_BYTES * min(self.n_members, self.n_rows * self.n_labels)},
-            "Take a strategy that places labels, such as 'eagle', or divide the groups into parts.",
+            "Use a strategy that places labels, such as 'eagle', or split the groups into parts.",
         ).check()
         groups = sparse.csr_array(
             (np.ones(len(self.group_rows), np.float32), self.group_rows, self.group_indptr),
@@ -138,7 +140,7 @@ class Aggregation:
         return union
 
     def restricted_to(self, groups: Any) -> Aggregation:
-        """Only these groups (a mask), all rows and labels numbered as before."""
+        """The aggregation of some groups (a mask), with the same numbers of rows and labels."""
         kept = np.asarray(groups, dtype=bool)
         mine = kept[self.label_groups]
         owners = self.pair_labels[mine]

@@ -19,23 +19,23 @@ from longtail.parallel import map_blocks
 from longtail.validation import as_features
 
 RULES = ("argmax", "count", "joint")
-_ENTRY_BYTES = 8  # a feature of a label vector, as the kernels take it
+_ENTRY_BYTES = 8  # an index of a label vector, as the kernels take it
 
 
 class Assignment(NamedTuple):
-    """Which row carries which label of its group: arrays with one entry per assignment, and the matrix they make.
+    """Which row carries which label of its group: arrays with one entry per assignment, and the matrix of them.
 
     Parameters
     ----------
     row_labels : csr_array of shape (n_rows, n_labels)
         Stored values are all 1.
     groups, labels, rows : int64 arrays
-        By label, then group, then row.
+        Sorted by label, then group, then row.
     similarities : float64 array
-        Of the row and the label.
+        Similarity of the row and the label.
     confidences : float64 array
-        How much more similar the row is than the best member of the group that did not get the label; infinite where
-        every member got it, below 0 where rule "joint" took another than the best.
+        The similarity minus that of the best member of the group that did not get the label. Infinite if every member
+        got it, negative if rule "joint" took another than the best.
     """
 
     row_labels: Any
@@ -56,17 +56,18 @@ def assign_labels(
     X : sparse matrix or array-like of shape (n_rows, n_features)
     groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
     group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
-        How often a label is in a group.
+        How often each label occurs in a group.
     label_vectors : sparse matrix or array-like of shape (n_labels, n_features)
-        As `GroupRobustLabelVectors` makes them, or others.
+        Such as those of `GroupRobustLabelVectors`.
     rule : {"joint", "count", "argmax"}
-        argmax: the best member gets the label, once. count: a label that is c times in a group goes to the c best
-        members. joint: as count, but the labels of a group are shared out among its members together, so that the sum
-        of similarities is the largest possible while none gets more than its share (labels by members, rounded up).
-        It keeps rows that resemble everything from taking every label, and is by far the best where rows have about
-        as many labels each. A group with thousands of labels may take seconds.
+        - argmax: a label goes to the best member only.
+        - count: a label that occurs c times in a group goes to the c best members.
+        - joint: as count, but maximises the sum of similarities over all labels of a group, while no member gets more
+          than its share (number of labels by number of members, rounded up). Rows that resemble everything then
+          cannot take every label, so joint is by far the best if rows have similar numbers of labels. A group with
+          thousands of labels may take seconds.
     n_jobs : int or None
-        Threads; None means every core.
+        Threads; None uses every core.
 
     Examples
     --------
@@ -81,20 +82,20 @@ def assign_labels(
     vectors = as_features(label_vectors, name="label_vectors", n_features=X.shape[1], owner="X")
     aggregation = Aggregation.of(groups, group_labels, X.shape[0])
     if vectors.shape[0] != aggregation.n_labels:
-        raise InvalidInput(f"{vectors.shape[0]} label vectors for {aggregation.n_labels} labels of groups")
+        raise InvalidInput(f"{vectors.shape[0]} label vectors, but group_labels has {aggregation.n_labels} columns")
     MemoryPlan(
         "assigning labels to rows",
         {
             "members of groups": MEMBER_BYTES * aggregation.n_members,
             "label vectors": _ENTRY_BYTES * vectors.nnz,
         },
-        "Divide the groups into parts and place the labels of each part.",
+        "Split the groups into parts and assign the labels of each part.",
     ).check()
     return place_labels(aggregation, similarities_to(X, aggregation, vectors, n_jobs), rule)
 
 
 def similarities_to(X: Any, aggregation: Aggregation, vectors: Any, n_jobs: int | None) -> Array:
-    """The product of each member with its label's vector, flat as in `Aggregation`."""
+    """The inner product of each member with its label's vector, flat as in `Aggregation`."""
     starts, columns = vectors.indptr.astype(np.int64), vectors.indices.astype(np.int64)
 
     def score_block(labels: slice) -> Array:
@@ -113,7 +114,7 @@ def similarities_to(X: Any, aggregation: Aggregation, vectors: Any, n_jobs: int 
 
 
 def place_labels(aggregation: Aggregation, similarities: Array, rule: str) -> Assignment:
-    """Choose the members of each pair by a rule, from similarities that are flat as in `Aggregation`."""
+    """Assign labels to members by a rule; similarities are flat as in `Aggregation`."""
     if rule == "argmax":
         chosen = _best(aggregation, similarities, np.minimum(aggregation.counts, 1))
     elif rule == "count":
@@ -144,11 +145,11 @@ def _best(aggregation: Aggregation, similarities: Array, counts: Array) -> Array
 
 
 def _jointly(aggregation: Aggregation, similarities: Array) -> Array:
-    """A mask of members: an assignment problem per group, in which each member has room for its share of the labels."""
+    """A mask of members, from one assignment problem per group in which no member gets more than its share."""
     chosen = np.zeros(len(similarities), dtype=bool)
     by_group = np.argsort(aggregation.label_groups, kind="stable")
     bounds = np.searchsorted(aggregation.label_groups[by_group], np.arange(aggregation.n_groups + 1))
-    with progress.task("sharing out labels", total=aggregation.n_groups) as advance:
+    with progress.task("assigning labels", total=aggregation.n_groups) as advance:
         for group in range(aggregation.n_groups):
             pairs = by_group[bounds[group] : bounds[group + 1]]
             if len(pairs):

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 STRATEGIES = ("iterate", "eagle", "eagle-0", "all", "auto")
 _DEFAULT = "iterate"
 # Strategy auto needs this many groups with members and labels to compare strategies.
-_FEWEST_GROUPS = 20
+FEWEST_GROUPS = 20
 _FEW_HELD_OUT = 10
 
 
@@ -157,10 +157,7 @@ class AggregatedClassifier(Estimator):
         """
         X, aggregation, seed = self._checked(X, groups, group_labels)
         if not len(aggregation.label_groups):
-            raise InvalidInput(
-                f"nothing to learn from: {aggregation.n_groups} groups, none of them with members and labels",
-                code="nothing_to_learn",
-            )
+            raise InvalidInput("no group has both members and labels, so there is nothing to learn", code="no_labels")
         self.__dict__.pop("estimator_", None)
         self.strategy_, self.evidence_ = self._chosen_strategy(X, aggregation, seed)
         self.row_labels_, self.label_vectors_, self.assignment_ = self._label_rows(X, aggregation, self.strategy_, seed)
@@ -209,7 +206,7 @@ class AggregatedClassifier(Estimator):
         if self.strategy != "auto":
             return self.strategy, {}
         usable = np.unique(aggregation.label_groups)
-        if len(usable) < _FEWEST_GROUPS:
+        if len(usable) < FEWEST_GROUPS:
             _log.info("%d groups are too few to compare strategies; taking %s", len(usable), _DEFAULT)
             return _DEFAULT, {}
         if (held_out := round(self.holdout * len(usable))) < _FEW_HELD_OUT:

@@ -1,4 +1,4 @@
-"""Groups for experiments: rows whose labels are known are put into groups, and only the groups' labels kept."""
+"""Artificial groups of rows whose labels are known, for experiments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def random_groups(n_rows: int, size: int, random_state: int | None = 0) -> Any:
     [2.0, 2.0, 1.0]
     """
     if size < 1 or n_rows < 0:
-        raise InvalidInput(f"n_rows is {n_rows} and size {size}; a group has at least one row")
+        raise InvalidInput(f"n_rows is {n_rows} and size is {size}; a group needs at least one row")
     order = np.random.default_rng(random_state).permutation(n_rows)
     owners = np.empty(n_rows, dtype=np.int64)
     owners[order] = np.arange(n_rows) // size
@@ -39,16 +39,16 @@ def random_groups(n_rows: int, size: int, random_state: int | None = 0) -> Any:
 def clustered_groups(
     X: Any, depth: int, noise: float = 0.0, random_state: int | None = 0, n_jobs: int | None = None
 ) -> Any:
-    """Put similar rows into the same group: balanced halves of halves, `depth` times, which makes 2^depth groups.
+    """Put similar rows into the same group by repeated balanced bisection, into 2^depth groups.
 
     Parameters
     ----------
     X : sparse matrix or array-like of shape (n_rows, n_features)
-        Similarity is the cosine. Rows of zeros are spread over the groups.
+        Rows are compared by cosine similarity. Rows of zeros are spread over the groups.
     depth : int
     noise : float
-        Expected length of a Gaussian vector added to each row, scaled to length 1, before it is clustered. The noise
-        is dense: it takes 8 bytes for every row and feature.
+        Expected norm of the Gaussian noise that is added to each row, after scaling it to norm 1, before clustering.
+        The noise is dense: it takes 16 bytes per row and feature.
     random_state : int or None
     n_jobs : int or None
 
@@ -66,13 +66,13 @@ def clustered_groups(
     X = as_features(X)
     n_rows, n_features = X.shape
     if not 0 <= depth <= _DEEPEST or 2**depth > max(1, n_rows):
-        raise InvalidInput(f"depth is {depth}: {n_rows} rows cannot be put into 2^{depth} groups")
+        raise InvalidInput(f"depth is {depth}: {n_rows} rows cannot form 2^{depth} groups")
     rows = _unit(X)
     if noise and n_features:
         MemoryPlan(
             "noise for clustering",
             {"rows x features": 16 * n_rows * n_features},
-            "Cluster without noise, or fewer rows.",
+            "Cluster without noise, or cluster fewer rows.",
         ).check()
         spread = noise / np.sqrt(n_features)
         dense = rows.toarray() + np.random.default_rng(random_state).normal(0, spread, X.shape).astype(np.float32)
@@ -84,7 +84,7 @@ def clustered_groups(
     leaves = children < 0
     numbers = np.full(n_rows, -1, dtype=np.int64)
     numbers[~children[leaves]] = np.unique(nodes[leaves], return_inverse=True)[1]
-    # Rows without direction go wherever there is most room.
+    # Rows of zeros go to the smallest groups.
     sizes = np.bincount(numbers[numbers >= 0], minlength=2**depth)
     for row in np.flatnonzero(numbers < 0):
         numbers[row] = np.argmin(sizes)

@@ -132,7 +132,7 @@ def assign(
     Parameters
     ----------
     corpus : GroupedCorpus
-    features : TextFeatures, RowScaling or None
+    features : TextFeatures, RowScaling, FeatureOptions or None
         Features of the rows, as in `longtail.text.fit_features`.
     strategy, rule, n_iter, step, random_state, n_jobs
         As in `longtail.AggregatedClassifier`.
@@ -158,9 +158,9 @@ def assign(
     0.0
     """
     if corpus.n_rows == 0:
-        raise InvalidInput(f"the corpus has {corpus.n_groups} groups and no rows to label", code="no_rows")
+        raise InvalidInput("the corpus has no rows to label", code="no_rows")
     corpus = without_empty_groups(corpus)
-    _, X = fit_features(corpus, features)
+    _, X = fit_features(features, corpus)
     model = AggregatedClassifier(
         strategy=strategy, rule=rule, n_iter=n_iter, step=step, random_state=random_state, n_jobs=n_jobs
     )
@@ -168,7 +168,7 @@ def assign(
 
 
 def without_empty_groups(corpus: GroupedCorpus) -> GroupedCorpus:
-    """The corpus without the labels of groups that have no rows; logs how many groups that are.
+    """Drop the labels of groups without rows, which no row could carry, and log how many groups that are.
 
     >>> corpus = GroupedCorpus.from_lists([["red apples"], []], [["fruit"], ["weather"]])
     >>> without_empty_groups(corpus).group_labels.toarray().tolist()
@@ -180,14 +180,14 @@ def without_empty_groups(corpus: GroupedCorpus) -> GroupedCorpus:
     if not len(lost):
         return corpus
     labels.data[np.repeat(empty, np.diff(labels.indptr))] = 0
-    which = f"{corpus.describe_group(int(lost[0]))} has" if len(lost) == 1 else f"{len(lost):,} groups have"
-    first = "" if len(lost) == 1 else f", {corpus.describe_group(int(lost[0]))} for example"
-    _log.info("%s labels but no rows%s; these labels are left out", which, first)
+    have = "1 group has" if len(lost) == 1 else f"{len(lost):,} groups have"
+    first = corpus.describe_group(int(lost[0]))
+    _log.info("%s labels and no rows, for example %s; these labels are dropped", have, first)
     return replace(corpus, group_labels=labels)
 
 
 def without_unused_labels(corpus: GroupedCorpus) -> GroupedCorpus:
-    """The corpus without the labels that are in no group with rows; logs how many labels that are.
+    """Drop the labels that occur in no group with rows, and log how many labels that are.
 
     >>> corpus = GroupedCorpus.from_lists([["red apples"], []], [["fruit"], ["weather"]])
     >>> without_unused_labels(corpus).label_names
@@ -195,15 +195,12 @@ def without_unused_labels(corpus: GroupedCorpus) -> GroupedCorpus:
     """
     counts = _count_groups(corpus)
     if not counts.any():
-        raise InvalidInput(
-            f"nothing to learn from: {corpus.n_groups} groups, none of them with rows and labels",
-            code="nothing_to_learn",
-        )
+        raise InvalidInput("no group has both rows and labels, so there is nothing to learn", code="no_labels")
     if counts.all():
         return corpus
     names = [name for name, count in zip(corpus.label_names, counts.tolist(), strict=True) if count]
     lost = corpus.n_labels - len(names)
-    _log.info("left out %d label%s that no group with rows has", lost, "" if lost == 1 else "s")
+    _log.info("dropped %s label%s of no group that has rows", f"{lost:,}", "" if lost == 1 else "s")
     return corpus.with_label_names(names)
 
 

@@ -1,8 +1,8 @@
-"""Rule joint within one group: its labels are shared out among its members, so that similarities add up to the most.
+"""Rule joint within one group: an assignment problem that maximises the sum of similarities.
 
-One assignment problem. Where each label goes to one member it is solved with a column for each place of a member;
-where labels go to several, which must differ, and in large groups, where columns take the cube of the number of labels,
-by moving labels along the cheapest ways from full members to others. Both find the largest sum.
+If each label goes to one member, SciPy solves it with one column per place of a member. If labels go to several
+members, which must be distinct, or if the group is large (SciPy takes cubic time), labels are moved along shortest
+paths from full members to others. Both find the maximum.
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from scipy.optimize import linear_sum_assignment
 from longtail.arrays import Array
 from longtail.memory import MemoryPlan
 
-# Labels x places; from there on the cube is seconds.
-LARGE = 4_000_000
-# Places of a member from which on moving labels is quicker than a column for each place.
-_MANY_PLACES = 16
-_RISES = 50  # of the price of each member, before labels are moved one by one
-_CELL_BYTES = 32  # the costs, and once more on the way to them
+LARGE = 4_000_000  # labels x places above which SciPy takes seconds
+_MANY_PLACES = 16  # places per member above which moving labels is faster than a column per place
+_RISES = 50  # price increases per member before labels are moved one by one
+_CELL_BYTES = 32  # peak memory per label and place
 
 
 def shared_out(values: Array, counts: Array) -> Array:
-    """A mask of cells of a labels x members matrix with the largest sum: `counts` of each label, each member its share.
+    """A mask of cells of a labels x members matrix with the maximum sum: `counts` cells of each label.
 
-    The share of a member is the number of labels by the number of members, rounded up.
+    No member gets more than its share: the number of labels by the number of members, rounded up.
     """
     n_labels, n_members = values.shape
     if n_members == 1:
@@ -38,13 +36,13 @@ def shared_out(values: Array, counts: Array) -> Array:
 
 
 def cheapest_members(costs: Array, room: Array) -> Array:
-    """A member for each label at the least sum of costs, none with more labels than it has room for.
+    """A member for each label with the minimum sum of costs, within the room of each member.
 
     Parameters
     ----------
     costs : float64 array of shape (n_labels, n_members)
     room : int64 array of shape (n_members,)
-        Not less than `n_labels` in all.
+        At least `n_labels` in total.
     """
     n_labels, n_members = costs.shape
     n_places = int(room.sum())
@@ -52,22 +50,22 @@ def cheapest_members(costs: Array, room: Array) -> Array:
         return by_moving(costs, room, np.ones(n_labels, dtype=np.int64)).argmax(axis=1)
     if n_labels * n_places > LARGE:
         MemoryPlan(
-            "sharing out the labels of a group",
+            "assigning the labels of a group",
             {f"{n_labels:,} labels x {n_places:,} places": _CELL_BYTES * n_labels * n_places},
-            "Take rule 'count', or divide the group.",
+            "Use rule 'count', or split the group.",
         ).check()
     places = np.repeat(np.arange(n_members), room)
     return places[linear_sum_assignment(costs[:, places])[1]]
 
 
 def by_moving(costs: Array, room: Array, counts: Array) -> Array:
-    """A mask of the cells with the least sum of costs, `counts` of each label, by successive shortest paths.
+    """A mask of cells with the minimum sum of costs, `counts` cells of each label, by successive shortest paths.
 
-    Labels with the same costs are of one kind and move together, unless they go to several members. Every label starts
-    at its cheapest members, once those that too many labels want have become dearer. While a member still has more than
-    it has room for, labels move on along the cheapest chain of moves that ends at a member with room left; prices keep
-    the costs of moves from being negative, so that Dijkstra's algorithm finds the chain. What costs least for the loads
-    that members have before a chain does so after it.
+    Labels with equal costs form a kind and move together, unless they go to several members. Prices of members that too
+    many labels want are raised first, and every label starts at its cheapest members. While a member has more labels
+    than room, labels move along the cheapest chain of moves to a member with room. Prices keep the costs of moves
+    non-negative, so Dijkstra's algorithm finds the chain. The assignment is optimal for the loads before and after each
+    chain.
     """
     n_labels, n_members = costs.shape
     own = np.where(counts > 1, np.arange(1, n_labels + 1), 0)
@@ -80,13 +78,13 @@ def by_moving(costs: Array, room: Array, counts: Array) -> Array:
     moves, movers = np.full((n_members, n_members), np.inf), np.zeros((n_members, n_members), dtype=np.int64)
 
     def compare(member: int) -> None:
-        """The cheapest kind of label to move from a member to each other."""
+        """Find the cheapest kind of label to move from a member to each other member."""
         mine = np.flatnonzero(amounts[:, member])
         if not len(mine):
             moves[member] = np.inf
             return
         differences = costs[mine] - costs[mine, member][:, None]
-        differences[amounts[mine] == copies[mine][:, None]] = np.inf  # no member gets a label twice
+        differences[amounts[mine] == copies[mine][:, None]] = np.inf  # no member may have a label twice
         best = differences.argmin(axis=0)
         moves[member], movers[member] = differences[best, np.arange(n_members)], mine[best]
         moves[member, member] = np.inf
@@ -120,7 +118,7 @@ def by_moving(costs: Array, room: Array, counts: Array) -> Array:
             amounts[moved, to] += amount
             loads[member] += amount
             loads[source] -= amount
-            # Beside those on the chain, those that the labels cannot move to any more, or can again.
+            # Besides the chain, members to which the moved labels can no longer, or can again, be moved.
             for member in {*chain, *np.flatnonzero(amounts[moved].any(axis=0)).tolist()}:
                 compare(member)
     taken, order = np.zeros((n_labels, n_members), dtype=bool), np.argsort(kinds, kind="stable")
@@ -130,11 +128,10 @@ def by_moving(costs: Array, room: Array, counts: Array) -> Array:
 
 
 def _priced(costs: Array, room: Array, counts: Array, copies: Array) -> tuple[Array, Array]:
-    """How many labels of each kind every member has, and prices of members, few of which have more than there is room.
+    """Numbers of labels of each kind by member, and prices of members, such that few members exceed their room.
 
-    Each label is where cost and price are least together, at `counts` members. The price of a member rises just so far
-    that the labels it has no room for are as well off elsewhere; so only members that are full have a price, and none
-    has too high a one.
+    Each label is at the `counts` members with the lowest cost plus price. The price of a member rises just until the
+    labels beyond its room are equally well off elsewhere, so only full members have a price, and none too high a one.
     """
     prices = np.zeros(costs.shape[1])
     ranks = np.argsort(np.argsort(costs, axis=1, kind="stable"), axis=1)

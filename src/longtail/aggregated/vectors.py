@@ -1,7 +1,7 @@
 """Group-robust label vectors (Shen et al., ICML 2020, Algorithm 1).
 
-A label's vector should be close to at least one member of each of its groups. It starts as the mean of all members and
-is moved, sweep by sweep, towards the best member of each group; the sum over groups of the best similarity never falls.
+A label's vector should be close to at least one member of each of its groups. It starts as the mean of all members.
+Each step moves it towards the best member of each group, and never lowers the sum over groups of the best similarity.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from longtail import progress
 from longtail.aggregated.aggregation import Aggregation
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.labels.vectors import sum_of_rows
+from longtail.labels import sum_of_rows
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import map_blocks, resolve_jobs
@@ -26,23 +26,23 @@ from longtail.validation import as_features
 
 LARGEST_INDEX = int(np.iinfo(np.int32).max)
 _BLOCK_ENTRIES = 2**22
-_LONGEST = 1e18  # of a sum of members, whose square must be a 32-bit float
-_SHORT = 1e-6  # of a row, from where on its square is far from the smallest float
-_NEGLIGIBLE = 1e-15  # length of a row beside the longest that counts as none
-_NEXT_TO_NOTHING = 1e-36  # length of a row whose weight in a vector would hardly be a float
-_ENTRY_BYTES = 16  # a value and its feature, and once more while rows are brought into order
-MEMBER_BYTES = 64  # weight, similarity, row, and what placing labels takes on the way
+_LONGEST = 1e18  # norm of a sum of members; its square must fit into a 32-bit float
+_SHORT = 1e-6  # norm of a row below which squares come close to the smallest float
+_NEGLIGIBLE = 1e-15  # relative to the longest row, norm of a row that counts as empty
+_NEXT_TO_NOTHING = 1e-36  # norm of a row that counts as empty
+_ENTRY_BYTES = 16  # a value and its feature, twice while rows are copied
+MEMBER_BYTES = 64  # peak memory of the search and of placing labels, per member
 
 
 class Search(NamedTuple):
-    """What the search for a label's rows found; flat arrays as in `Aggregation`.
+    """The result of the search for the rows of labels; arrays are flat as in `Aggregation`.
 
     Parameters
     ----------
     weights : float64 array
         Weight of each member in its label's vector.
     similarities : float64 array
-        Product of each member with its label's vector.
+        Inner product of each member with its label's vector.
     objectives : float64 array
         Per label, the sum over its groups of the largest similarity.
     """
@@ -53,34 +53,34 @@ class Search(NamedTuple):
 
 
 class GroupRobustLabelVectors(BaseEstimator):
-    """Vectors of labels that are known only for groups of rows.
+    """Label vectors where labels are known only for groups of rows.
 
     Parameters
     ----------
     n_iter : int
-        Sweeps; 0 leaves the normalised sum of all members, as for labels known row by row.
+        Number of steps; 0 gives the normalised sum of all members.
     step : float
-        How far a sweep moves a vector of length 1.
+        Length of a step relative to a vector of norm 1.
     top : int or None
-        Entries of a vector to keep, as in `longtail.labels.label_vectors`.
+        Number of entries of a vector to keep, as in `longtail.labels.label_vectors`.
     n_jobs : int or None
-        Threads; None means every core.
+        Threads; None uses every core.
 
     Attributes
     ----------
     label_vectors_ : csr_array of shape (n_labels, n_features)
     objective_ : array of shape (n_labels,)
-        The sum over a label's groups of the largest product of a member with the vector; at most the number of groups
-        where rows have length 1.
+        The sum over a label's groups of the largest inner product of a member with the vector; for rows of norm 1 at
+        most the number of groups.
 
     Notes
     -----
-    Of members that are equally good the one with the lowest row number counts. Where all members of a label cancel
-    out, its vector starts from one of them: labels take different ones in turn.
+    Of equally good members the one with the lowest row number counts. If the members of a label sum to zero, its vector
+    starts from one of them; labels take different ones in turn.
 
     Examples
     --------
-    Two groups share what the label is about; their other members do not.
+    One member of each group is about the label, the others are not:
 
     >>> import numpy as np
     >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=np.float32)
@@ -107,7 +107,7 @@ class GroupRobustLabelVectors(BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, groups: Any, group_labels: Any) -> Self:
-        """Find the vectors.
+        """Compute the label vectors.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class GroupRobustLabelVectors(BaseEstimator):
             Usually with rows of length 1.
         groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
         group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
-            How often a label is in a group; all that counts here is whether it is there.
+            How often each label occurs in a group; only whether it occurs matters here.
         """
         check_parameters(self, self._parameters)
         X = as_features(X)
@@ -127,22 +127,22 @@ class GroupRobustLabelVectors(BaseEstimator):
 
 
 def search_rows(X: Any, aggregation: Aggregation, n_iter: int, step: float, n_jobs: int | None = None) -> Search:
-    """Run Algorithm 1 for every label; X as `as_features` makes it."""
+    """Run Algorithm 1 for every label; X is checked."""
     MemoryPlan(
         "the search for the rows of labels",
         {
             "members of groups": MEMBER_BYTES * aggregation.n_members,
             "their rows": _ENTRY_BYTES * count_entries(X, aggregation.group_rows),
         },
-        "Divide the groups into parts and place the labels of each part.",
+        "Split the groups into parts and assign the labels of each part.",
     ).check()
     blocks = label_blocks(X, aggregation, n_jobs)
-    # Members of a group one after the other: what is read together lies together.
+    # Store the members of a group next to each other, as they are read together.
     X = take_rows(X, aggregation.group_rows)
     members = np.arange(X.shape[0])
     norms = _lengths(X)
     if norms.max(initial=0) * np.diff(aggregation.pair_indptr[aggregation.label_indptr]).max(initial=0) > _LONGEST:
-        raise InvalidInput(f"X has rows of length {norms.max():.3g}: sums of them leave 32-bit floats; scale the rows")
+        raise InvalidInput(f"X has rows of norm {norms.max():.3g}, whose sums overflow 32-bit floats; scale the rows")
 
     unit = _rescale(X, norms)
 
@@ -171,23 +171,23 @@ def search_rows(X: Any, aggregation: Aggregation, n_iter: int, step: float, n_jo
 
 
 def _lengths(X: Any) -> Array:
-    """The Euclidean length of each row, in 64 bits."""
+    """The Euclidean norm of each row, in 64 bits."""
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     lengths: Array = np.sqrt(np.bincount(rows, X.data.astype(np.float64) ** 2, X.shape[0]))
     return lengths
 
 
 def _rescale(X: Any, norms: Array) -> float:
-    """Multiply short rows, in place, until the longest is about 1 long; what they were multiplied with.
+    """Scale short rows in place, so that the longest has a norm of about 1, and return the factor.
 
-    The kernels multiply rows in 32-bit floats, where products of very short ones would be 0. Rows that are next to
-    nothing beside the longest, or by themselves, count as empty.
+    In the 32-bit floats of the kernels, products of very short rows would be 0. Rows that are negligible, absolutely or
+    relative to the longest, become empty.
     """
     longest = float(norms.max(initial=0))
     shortest = float(norms.min(initial=np.inf, where=norms > 0))
     if longest == 0 or shortest >= _SHORT:
         return 1.0
-    # A power of two, which rounds nothing.
+    # A power of two does not round.
     unit = 2.0 ** -np.floor(np.log2(longest)) if longest < _SHORT else 1.0
     empty = norms <= max(_NEXT_TO_NOTHING, _NEGLIGIBLE * longest)
     factors = np.where(empty, 0.0, unit)
@@ -197,15 +197,15 @@ def _rescale(X: Any, norms: Array) -> float:
 
 
 def count_entries(X: Any, rows: Array) -> int:
-    """Entries of some rows together, however often each is among them."""
+    """The number of entries of some rows, which may repeat."""
     return int(np.diff(X.indptr)[rows].sum(dtype=np.int64))
 
 
 def take_rows(X: Any, rows: Array) -> Any:
-    """Rows of a CSR matrix, which may be far more than the matrix has, and more than 32-bit indices can count."""
+    """Rows of a CSR matrix, which may repeat so often that 32-bit indices overflow."""
     if count_entries(X, rows) > LARGEST_INDEX and X.indices.dtype != np.int64:
         wide = X.copy()
-        # The constructor would take 64 bits for unnecessary.
+        # The constructor would convert them back to 32 bits.
         wide.indptr, wide.indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
         X = wide
     return X[rows]
@@ -215,7 +215,7 @@ _EMPTY = Search(np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 def label_blocks(X: Any, aggregation: Aggregation, n_jobs: int | None) -> list[slice]:
-    """Slices of labels that cost about as much each, and enough of them for every thread."""
+    """Slices of labels of about equal cost, enough for every thread."""
     lengths = np.diff(X.indptr)
     group_entries = np.concatenate([[0], np.cumsum(lengths[aggregation.group_rows])])[aggregation.group_indptr]
     pair_entries = np.concatenate([[0], np.cumsum(np.diff(group_entries)[aggregation.label_groups] + 1)])
@@ -228,7 +228,7 @@ def label_blocks(X: Any, aggregation: Aggregation, n_jobs: int | None) -> list[s
 
 
 def vectors_of(X: Any, aggregation: Aggregation, search: Search, top: int | None, n_jobs: int | None) -> Any:
-    """The label vectors that a search ended with."""
+    """The label vectors that a search found."""
     indptr = aggregation.pair_indptr[aggregation.label_indptr]
     rows = aggregation.members(slice(None))
     members = sparse.csr_array((search.weights, rows, indptr), shape=(aggregation.n_labels, aggregation.n_rows))

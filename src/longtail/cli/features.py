@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from longtail.cli.options import add_options, flag_of, option
-from longtail.cli.terminal import Terminal
+from longtail.cli.options import flag_of, option
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
     from longtail.data import Corpus, GroupedCorpus
-    from longtail.tagger import FeatureOptions
-    from longtail.text import RowScaling, TextFeatures
+    from longtail.text import FeatureOptions
 
 
 def _lengths(value: str) -> tuple[int, int]:
@@ -50,9 +48,14 @@ class FeatureFlags:
 
     def options(self) -> FeatureOptions:
         """The options as the library takes them."""
-        from longtail.tagger import FeatureOptions
+        from longtail.text import FeatureOptions
 
         return FeatureOptions(self.ngrams, self.min_df, self.max_features, self.log, not self.no_normalize)
+
+    def checked(self, corpus: Corpus | GroupedCorpus, data: str) -> FeatureOptions:
+        """The options as the library takes them; one that would do nothing is refused."""
+        self.check(corpus, data)
+        return self.options()
 
     def check(self, corpus: Corpus | GroupedCorpus, data: str) -> None:
         """Refuse an option that would do nothing."""
@@ -62,24 +65,3 @@ class FeatureFlags:
             found, other = ("texts", "features") if has_texts else ("features", "texts")
             flag = flag_of(FeatureFlags, "no_normalize" if name == "normalize" else name)
             raise InvalidInput(f"{flag} is for {other}; {data} holds {found}", code="idle_parameter", name=name)
-
-
-feature_options = add_options(FeatureFlags)
-
-
-def check_feature_options(arguments: dict[str, Any], corpus: Corpus | GroupedCorpus) -> None:
-    """Refuse an option that would do nothing."""
-    _flags(arguments).check(corpus, arguments["data"])
-
-
-def make_features(
-    arguments: dict[str, Any], corpus: Corpus | GroupedCorpus, terminal: Terminal
-) -> tuple[TextFeatures | RowScaling, Any]:
-    """Fitted features, and the feature matrix of the corpus."""
-    from longtail.tagger import fit_features
-
-    return fit_features(_flags(arguments).options(), corpus)
-
-
-def _flags(arguments: dict[str, Any]) -> FeatureFlags:
-    return FeatureFlags(**{each.name: arguments[each.name] for each in fields(FeatureFlags)})

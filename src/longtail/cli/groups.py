@@ -26,7 +26,7 @@ from longtail.cli.inputs import (
     read,
 )
 from longtail.cli.options import add_options, option
-from longtail.cli.terminal import Terminal, counted
+from longtail.cli.terminal import counted
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -175,13 +175,6 @@ def describe_groups(data: str, corpus: GroupedCorpus) -> str:
         f"{called(data)}: {counted_rows(corpus)} in {counted(corpus.n_groups, 'group')} of {members:.1f} on average, "
         f"{counted(corpus.n_labels, 'label')}, {labels:.1f} labels per group"
     )
-
-
-def without_empty_groups(corpus: GroupedCorpus, terminal: Terminal) -> GroupedCorpus:
-    """See `longtail.tagger.without_empty_groups`."""
-    from longtail.tagger import without_empty_groups
-
-    return without_empty_groups(corpus)
 
 
 @contextmanager

@@ -1,210 +1,148 @@
-"""`longtail select`: labels in, a few that stand for all out, with what each explains and how much they cover."""
+"""`longtail select`: reads rows with labels, writes a few labels that stand for all."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.features import check_feature_options, feature_options, make_features
-from longtail.cli.inputs import SEED, FiniteRange, ReaderOptions, called, read, reader_options
+from longtail.cli.features import FeatureFlags
+from longtail.cli.inputs import ReaderOptions, called, read
+from longtail.cli.options import SEED, FiniteRange, option, takes
 from longtail.cli.outputs import check_out, check_picture, out_option, output
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
 from longtail.printable import json_text, printable
 
 if TYPE_CHECKING:
-    from longtail.data import Corpus
-    from longtail.subset import LabelSubset
+    from longtail.subset import CorpusSelection, SelectedLabel
 
 _AFFINITIES = ("co-occurrence", "conditional", "self-representation")
 _CRITERIA = ("predictable cut", "penalised cut", "cut", "score", "frequency", "random", "leverage")
 _NEED_FEATURES = ("predictable cut", "score")
-_COUNT = 100
 _WEIGHT = FiniteRange(min=0, max=1_000_000_000)
 _DECIMALS = 6
 
 
-class Chosen(NamedTuple):
-    """A chosen label as it is told; `predictability` is None where the features were not looked at."""
+@dataclass(frozen=True)
+class SelectOptions:
+    """Which labels to select."""
 
-    label: str
-    rows: int
-    predictability: float | None
-    gain: float
-    coverage: float
-    explains: list[tuple[str, float]]
+    n_labels: int | None = option(
+        "-n", "--n-labels", type=click.IntRange(min=1), help="Number of labels to select.  [default: 100, or all]"
+    )
+    criterion: str | None = option(
+        type=click.Choice(_CRITERIA),
+        help="What to select by.  [default: predictable-cut; penalised-cut with --labels-only]",
+    )
+    affinity: str = option(
+        type=click.Choice(_AFFINITIES),
+        default=_AFFINITIES[0],
+        show_default=True,
+        help="How to measure how much labels explain each other.",
+    )
+    penalty: float = option(
+        type=_WEIGHT, default=0.1, show_default=True, help="Penalty for labels that explain each other."
+    )
+    score_weight: float | None = option(
+        type=_WEIGHT, help="Weight of predictability.  [default: balanced with the affinity]"
+    )
+    labels_only: bool = option(is_flag=True, default=False, help="Ignore texts and features.")
+    explained: int = option(
+        type=click.IntRange(min=0), default=3, show_default=True, help="Number of explained labels to list for each."
+    )
+    picture: str | None = option(metavar="FILE.png", help="Also plot the coverage after each selection.")
+    seed: int = option(type=SEED, default=0, show_default=True, help="Random seed for random and leverage.")
+    jobs: int | None = option(type=int, help="Number of threads.  [default: every core]")
+
+    def checked_criterion(self) -> str | None:
+        """The criterion, or a usage error where options contradict each other."""
+        criterion = "penalised cut" if self.criterion is None and self.labels_only else self.criterion
+        if self.labels_only and criterion in _NEED_FEATURES:
+            raise click.UsageError(f"--criterion {criterion.replace(' ', '-')} cannot be used with --labels-only")
+        if self.score_weight is not None and criterion not in (None, "predictable cut"):
+            raise click.UsageError("--score-weight can only be used with --criterion predictable-cut")
+        return criterion
 
 
 @click.command()
 @click.argument("data")
-@click.option("-n", "--n-labels", type=click.IntRange(min=1), help=f"Labels to choose.  [default: {_COUNT}, or all]")
-@click.option(
-    "--criterion",
-    type=click.Choice(_CRITERIA),
-    help="What to choose by.  [default: predictable-cut; penalised-cut with --labels-only]",
-)
-@click.option(
-    "--affinity",
-    type=click.Choice(_AFFINITIES),
-    default=_AFFINITIES[0],
-    show_default=True,
-    help="How to tell how much labels explain each other.",
-)
-@click.option("--penalty", type=_WEIGHT, default=0.1, show_default=True, help="On labels that explain each other.")
-@click.option("--score-weight", type=_WEIGHT, help="Of predictability.  [default: equal say]")
-@click.option("--labels-only", is_flag=True, help="Do not look at texts or features.")
-@click.option(
-    "--explained", type=click.IntRange(min=0), default=3, show_default=True, help="Labels to name that each explains."
-)
 @out_option("Write to FILE, .json or .tsv, which appears when it is complete.")
-@click.option("--picture", metavar="FILE.png", help="Also draw how much is covered after each choice.")
-@reader_options
-@feature_options
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Of random and leverage.")
-@click.option("--jobs", type=int, help="Threads.  [default: every core]")
+@takes(options=SelectOptions, reader=ReaderOptions, feature=FeatureFlags)
 @click.pass_obj
-def command(terminal: Terminal, /, **given: Any) -> None:
-    """Choose a few labels of DATA that stand for all of them.
+def command(
+    terminal: Terminal,
+    data: str,
+    out: str | None,
+    options: SelectOptions,
+    reader: ReaderOptions,
+    feature: FeatureFlags,
+) -> None:
+    """Select a few labels of DATA that stand for all of them.
 
-    DATA is as for `longtail train`. Labels come out in the order of choice, with their number of rows, how well they
-    can be predicted (leave-one-out R2 of ridge), how much of all labels is covered so far, and the labels that each
-    explains best.
+    DATA is as for `longtail train`. The output lists the labels in order of selection, each with its number of rows,
+    how well it can be predicted (leave-one-out R2 of ridge), the share of all labels covered so far, and the labels
+    that it explains best.
 
     \b
     Criteria:
-      predictable-cut  explain many others, not each other, and can be predicted
-      penalised-cut    the same without a look at the features
-      cut              explain many others
-      score            can be predicted
-      frequency        have the most rows
-      random           any
-      leverage         drawn by their leverage scores
+      predictable-cut  labels that explain many others, not each other, and can be predicted
+      penalised-cut    the same, ignoring the features
+      cut              labels that explain many others
+      score            labels that can be predicted
+      frequency        labels with the most rows
+      random           random labels
+      leverage         labels drawn by their leverage scores
     """
-    criterion = given["criterion"] or ("penalised cut" if given["labels_only"] else "predictable cut")
-    asked = f"--criterion {criterion.replace(' ', '-')}"
-    if given["labels_only"] and criterion in _NEED_FEATURES:
-        raise click.UsageError(f"{asked} looks at the features, which --labels-only forbids")
-    if given["score_weight"] is not None and criterion != "predictable cut":
-        raise click.UsageError("--score-weight goes with --criterion predictable-cut")
-    wrote = _check_files(given)
-    options = ReaderOptions(*(given[name] for name in ReaderOptions.__dataclass_fields__))
-    corpus = read(given["data"], "train", options)
-    check_feature_options(given, corpus)
-    count = _count(given, corpus)
-    sizes = f"{counted(corpus.n_rows, 'row')}, {counted(corpus.n_labels, 'label')}"
-    terminal.say(f"{called(given['data'])}: {sizes}")
-    if criterion in _NEED_FEATURES and not _has_features(corpus):
-        if given["criterion"] is not None:
-            raise InvalidInput(f"{asked} needs texts or features, and {called(given['data'])} has none")
-        terminal.say("there are no texts or features to predict labels from: choosing by penalised cut")
-        criterion = "penalised cut"
-    scores = _scores(given, corpus, terminal) if criterion in _NEED_FEATURES else None
-    found, usual, weights = _select(given, corpus, criterion, count, scores)
-    chosen = _described(corpus, found, scores, weights, given["explained"])
-    if given["out"] is None:
-        _show(chosen)
+    from longtail.subset import select_from_corpus
+
+    criterion = options.checked_criterion()
+    wrote = _check_files(data, out, options.picture)
+    corpus = read(data, "train", reader)
+    terminal.say(f"{called(data)}: {counted(corpus.n_rows, 'row')}, {counted(corpus.n_labels, 'label')}")
+    found = select_from_corpus(
+        corpus,
+        options.n_labels,
+        feature.checked(corpus, data),
+        criterion=criterion,
+        affinity=options.affinity,
+        penalty=options.penalty,
+        score_weight=options.score_weight,
+        random_state=options.seed,
+        n_jobs=options.jobs,
+    )
+    selected = found.labels(options.explained)
+    if out is None:
+        _show(selected)
     else:
-        _write(given["out"], chosen, found, criterion, given["affinity"], corpus)
-        terminal.say(f"{wrote} {given['out']}: {counted(len(chosen), 'label')}")
-    if given["picture"] is not None:
-        _draw(given["picture"], found, usual, criterion)
-        terminal.say(f"drew {given['picture']}")
-    terminal.say(_summary(found, corpus, criterion))
+        _write(out, selected, found, options.affinity)
+        terminal.say(f"{wrote} {out}: {counted(len(selected), 'label')}")
+    if options.picture is not None:
+        _draw(options.picture, found)
+        terminal.say(f"drew {options.picture}")
+    terminal.say(_summary(found))
 
 
-def _check_files(given: dict[str, Any]) -> str:
-    """Refuse before the work what could not be written after it, and say whether a file is going to be replaced."""
-    out = given["out"]
-    wrote = check_out(out, given["data"])
+def _check_files(data: str, out: str | None, picture: str | None) -> str:
+    """Refuse, before the work, files that cannot be written; return whether `out` is written or replaced."""
+    wrote = check_out(out, data)
     if out is not None and Path(out).suffix.lower() not in (".json", ".tsv"):
-        raise InvalidInput(f"chosen labels are written as .json or .tsv; {out} is neither")
-    if given["picture"] is not None:
-        check_picture(given["picture"], given["data"])
+        raise InvalidInput(f"selected labels are written as .json or .tsv, not as {out}")
+    if picture is not None:
+        check_picture(picture, data)
     return wrote
 
 
-def _count(given: dict[str, Any], corpus: Corpus) -> int:
-    if not corpus.n_labels:
-        raise InvalidInput(f"{called(given['data'])} has {counted(corpus.n_rows, 'row')} and no labels to choose from")
-    if given["n_labels"] is None:
-        return min(_COUNT, corpus.n_labels)
-    if given["n_labels"] > corpus.n_labels:
-        raise InvalidInput(
-            f"--n-labels is {given['n_labels']}, but {given['data']} has only {corpus.n_labels} labels; choose at most "
-            f"as many"
-        )
-    return int(given["n_labels"])
-
-
-def _has_features(corpus: Corpus) -> bool:
-    if corpus.texts is not None:
-        return any(text.strip() for text in corpus.texts)
-    return bool(corpus.features.nnz)
-
-
-def _scores(given: dict[str, Any], corpus: Corpus, terminal: Terminal) -> Any:
-    from longtail.ridge import label_predictability
-
-    _, X = make_features(given, corpus, terminal)
-    return label_predictability(X, corpus.labels, n_jobs=given["jobs"], random_state=given["seed"])
-
-
-def _select(
-    given: dict[str, Any], corpus: Corpus, criterion: str, count: int, scores: Any
-) -> tuple[LabelSubset, LabelSubset, Any]:
-    """The choice, that of the most frequent labels to compare with, and how much labels explain each other."""
-    from longtail.subset import select_labels
-    from longtail.subset.affinity import label_affinity
-
-    affinity = label_affinity(corpus.labels, given["affinity"], n_jobs=given["jobs"])
-    found = select_labels(
-        corpus.labels,
-        count,
-        criterion=criterion,
-        affinity=affinity,
-        penalty=given["penalty"],
-        scores=scores,
-        score_weight=given["score_weight"],
-        random_state=given["seed"],
-    )
-    usual = select_labels(corpus.labels, count, criterion="frequency", affinity=affinity)
-    return found, usual, affinity.weights
-
-
-def _described(corpus: Corpus, found: LabelSubset, scores: Any, weights: Any, explained: int) -> list[Chosen]:
-    import numpy as np
-    from scipy import sparse
-
-    columns = sparse.csc_array(weights)
-    counts = corpus.label_counts
-    chosen = []
-    for place, label in enumerate(found.labels.tolist()):
-        part = slice(columns.indptr[label], columns.indptr[label + 1])
-        best = np.lexsort((columns.indices[part], -columns.data[part]))[:explained]
-        others, shares = columns.indices[part][best].tolist(), columns.data[part][best].tolist()
-        chosen.append(
-            Chosen(
-                corpus.label_names[label],
-                int(counts[label]),
-                None if scores is None else float(scores[label]),
-                float(found.gains[place]),
-                float(found.coverage[place]),
-                [(corpus.label_names[other], share) for other, share in zip(others, shares, strict=True)],
-            )
-        )
-    return chosen
-
-
-def _show(chosen: list[Chosen]) -> None:
+def _show(selected: list[SelectedLabel]) -> None:
     from longtail.cli.tables import show, simple_table
 
-    scored = chosen[0].predictability is not None
+    scored = selected[0].predictability is not None
     columns = ["", "label", "rows", *(["R2"] if scored else []), "covered", "explains"]
     rows = []
-    for place, each in enumerate(chosen, start=1):
+    for place, each in enumerate(selected, start=1):
         explains = ", ".join(f"{printable(name)} {weight:.2f}" for name, weight in each.explains)
         cells = [str(place), printable(each.label), f"{each.rows:,}"]
         cells += [f"{each.predictability:.2f}"] if scored else []
@@ -212,29 +150,29 @@ def _show(chosen: list[Chosen]) -> None:
     show(simple_table(columns, rows, right=["", "rows", "R2", "covered"]))
 
 
-def _write(out: str, chosen: list[Chosen], found: LabelSubset, criterion: str, affinity: str, corpus: Corpus) -> None:
+def _write(out: str, selected: list[SelectedLabel], found: CorpusSelection, affinity: str) -> None:
     with output(out) as write:
         if Path(out).suffix.lower() == ".json":
             facts = {
-                "criterion": criterion,
+                "criterion": found.subset.criterion,
                 "affinity": affinity,
-                "rows": corpus.n_rows,
-                "all_labels": corpus.n_labels,
-                "value": round(found.value, _DECIMALS),
-                "guarantee": round(found.guarantee, _DECIMALS),
-                "labels": [_record(each) for each in chosen],
+                "rows": found.corpus.n_rows,
+                "all_labels": found.corpus.n_labels,
+                "value": round(found.subset.value, _DECIMALS),
+                "guarantee": round(found.subset.guarantee, _DECIMALS),
+                "labels": [_record(each) for each in selected],
             }
             write(json_text(facts, indent=2).encode() + b"\n")
             return
         write(b"label\trows\tpredictability\tgain\tcoverage\texplains\n")
-        for each in chosen:
+        for each in selected:
             score = "" if each.predictability is None else f"{each.predictability:g}"
             names = json_text([name for name, _ in each.explains])
             numbers = f"{each.rows}\t{score}\t{each.gain:.{_DECIMALS}g}\t{each.coverage:.{_DECIMALS}f}"
             write(f"{printable(each.label)}\t{numbers}\t{names}\n".encode())
 
 
-def _record(each: Chosen) -> dict[str, Any]:
+def _record(each: SelectedLabel) -> dict[str, Any]:
     return {
         **each._asdict(),
         "gain": round(each.gain, _DECIMALS),
@@ -243,25 +181,28 @@ def _record(each: Chosen) -> dict[str, Any]:
     }
 
 
-def _draw(path: str, found: LabelSubset, usual: LabelSubset, criterion: str) -> None:
+def _draw(path: str, found: CorpusSelection) -> None:
     from longtail.files import whole_file
     from longtail.pictures import Line, Panel, Picture, draw
 
-    lines = [Line(criterion, range(1, len(found) + 1), (100 * found.coverage).tolist(), marked=len(found) == 1)]
-    if criterion != "frequency":
-        compared = (100 * usual.coverage).tolist()
-        lines.append(Line("frequency", range(1, len(usual) + 1), compared, 6, "dashed", len(usual) == 1))
-    panel = Panel("Labels that stand for all", "labels chosen", "percent of all labels covered", lines)
+    subset, usual = found.subset, found.most_frequent
+    places, alone = range(1, len(subset) + 1), len(subset) == 1
+    lines = [Line(subset.criterion, places, (100 * subset.coverage).tolist(), marked=alone)]
+    if subset.criterion != "frequency":
+        lines.append(Line("frequency", places, (100 * usual.coverage).tolist(), 6, "dashed", alone))
+    panel = Panel("Labels that stand for all", "labels selected", "percent of all labels covered", lines)
     with whole_file(Path(path), parents=True) as file:
         draw(Picture(path, "", [[panel]]), file)
 
 
-def _summary(found: LabelSubset, corpus: Corpus, criterion: str) -> str:
-    covered = f"they cover {100 * found.coverage[-1]:.1f} %"
-    told = f"chose {len(found):,} of {corpus.n_labels:,} labels by {criterion}; {covered}"
-    if not found.guarantee:
-        return f"{told} of all, and are not proved to be near the best choice of as many"
-    measure = "penalised cut" if criterion in ("frequency", "random", "leverage") else criterion
-    # Rounded down: what is told is proved.
-    share = math.floor(1000 * found.guarantee) / 10
-    return f"{told} of all, and {share:g} % of the best {measure} of as many labels are proved to be reached"
+def _summary(found: CorpusSelection) -> str:
+    subset = found.subset
+    told = (
+        f"selected {len(subset):,} of {found.corpus.n_labels:,} labels by {subset.criterion}; they cover "
+        f"{100 * subset.coverage[-1]:.1f} % of all"
+    )
+    if not subset.guarantee:
+        return f"{told}; nothing is proved about the best possible selection"
+    # Rounded down, so that the printed share is proved.
+    share = math.floor(1000 * subset.guarantee) / 10
+    return f"{told} and reach at least {share:g} % of the best possible {subset.measure}"

@@ -1,4 +1,4 @@
-"""The label space: label vectors, trees of labels, taxonomies, and codes for heads."""
+"""The label space: label vectors, label trees, taxonomies, and codes for output heads."""
 
 from longtail.labels.cluster import cluster_labels, split_wide
 from longtail.labels.codes import BitChunks, MixedRadix
@@ -6,7 +6,7 @@ from longtail.labels.head_plan import HeadPlan, confusion_degree, plan_heads
 from longtail.labels.hierarchy import LabelHierarchy
 from longtail.labels.order import label_order
 from longtail.labels.taxonomy import from_parents, read_taxonomy, to_parents, write_taxonomy
-from longtail.labels.vectors import label_vectors
+from longtail.labels.vectors import label_vectors, sum_of_rows
 
 __all__ = [
     "BitChunks",
@@ -21,6 +21,7 @@ __all__ = [
     "plan_heads",
     "read_taxonomy",
     "split_wide",
+    "sum_of_rows",
     "to_parents",
     "write_taxonomy",
 ]

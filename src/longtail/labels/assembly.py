@@ -1,6 +1,6 @@
-"""Trees as lists of parents, turned into the breadth-first form of a hierarchy.
+"""Trees given by parents, converted to the breadth-first form of `LabelHierarchy`.
 
-A list of parents is easy to edit (drop, move, insert); the breadth-first form is easy to walk.
+Parents are easy to edit (drop, move, insert); the breadth-first form is easy to traverse.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ def breadth_first(parents: Array) -> tuple[Array, Array]:
 
     Returns
     -------
-    order : the items reached; items on or below a cycle are not among them
-    levels : where each level starts in `order`, and its length at the end
+    order : the items reached; items on or below a cycle are not reached
+    levels : where each level starts in `order`, and at the end the length of `order`
 
     Examples
     --------
@@ -37,7 +37,7 @@ def breadth_first(parents: Array) -> tuple[Array, Array]:
 
 
 def ranges(starts: Array, stops: Array) -> Array:
-    """The numbers of all ranges, one range after the other.
+    """The concatenation of integer ranges.
 
     >>> ranges(np.array([5, 0]), np.array([7, 3])).tolist()
     [5, 6, 0, 1, 2]
@@ -48,7 +48,7 @@ def ranges(starts: Array, stops: Array) -> Array:
 
 
 def count_below(parents: Array, own: Array, order: Array, levels: Array) -> Array:
-    """What each item and all below it own together."""
+    """The sum of `own` over each item and all items below it."""
     counts = own.astype(np.int64)
     for start, stop in zip(levels[-2:0:-1], levels[:1:-1], strict=True):
         level = order[start:stop]
@@ -61,12 +61,12 @@ def assemble(node_parents: Array, label_parents: Array) -> tuple[Array, Array, A
 
     Parameters
     ----------
-    node_parents : the parent of each node; -1 for the root, which is one, and no cycles
-    label_parents : the node of each label; -1 for labels that are not in the tree
+    node_parents : the parent of each node, -1 for the single root; without cycles
+    label_parents : the node of each label, -1 for labels that are not in the tree
 
     Returns
     -------
-    pointers, children : as in `LabelHierarchy`; in each node the nodes come before the labels, both ascending
+    pointers, children : as in `LabelHierarchy`; the children of a node are first nodes, then labels, both ascending
     order : the old number of each node
     """
     order, _ = breadth_first(node_parents)

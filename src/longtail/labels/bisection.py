@@ -1,4 +1,4 @@
-"""Rows divided into balanced parts by 2-means, on every core: many small nodes side by side, a large one in blocks."""
+"""Balanced 2-means on every core: small nodes in parallel, a large node in parallel blocks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from longtail.parallel import map_blocks, resolve_jobs, split
 
 _ROUNDS = 20
 _TOLERANCE = 1e-4
-# A node with more entries than this is divided by all threads together. Which nodes are is a matter of the data, never
-# of the number of threads: sums in another order could give another tree.
+# All threads bisect a node with more entries than this together. This must not depend on the number of threads, since
+# another order of summation could give another tree.
 _LARGE = 2**23
 _BLOCKS_OF_LARGE = 32
 
 
 class Bisection:
-    """Rows in an order in which the parts of a node stand one after the other, divided in two again and again."""
+    """An order of rows in which the parts of a node follow each other, refined by repeated bisection."""
 
     def __init__(self, matrix: Any, rows: Array, seed: list[int], n_jobs: int | None) -> None:
         self._csr = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data
@@ -30,7 +30,7 @@ class Bisection:
         self.order = rows.astype(np.int64)
 
     def divide(self, begins: Array, ends: Array, parts: Array) -> None:
-        """Divide each node into its parts, given by their places in the order."""
+        """Divide each node into `parts` parts; `begins` and `ends` give the place of each part in the order."""
         last = np.cumsum(parts)
         first = last - parts
         while len(first):
@@ -41,7 +41,7 @@ class Bisection:
 
     def _bisect(self, bounds: Array) -> None:
         sizes = bounds[:, 2] - bounds[:, 0]
-        # One stream per step and one row per node: a node's start depends on its place, not on who computes it when.
+        # One random stream per step and one row per node, so that results do not depend on the threads.
         chance = np.random.default_rng([*self._seed, self._step]).random((len(bounds), 2))
         self._step += 1
         one = (chance[:, 0] * sizes).astype(np.int64)
@@ -92,7 +92,7 @@ class Bisection:
                 kernels.add_rows(*self._csr, own[places[block]], weights[block], out)
                 return out
 
-            # Each block has sums of its own as long as all features: more blocks than pay for that are waste.
+            # Each block has its own sums over all features, so small blocks do not pay.
             pieces = int(lengths[places].sum()) // (4 * self._n_features)
             total = np.zeros(self._n_features)
             for part in map_blocks(add_block, _even_blocks(len(places), min(pieces, _BLOCKS_OF_LARGE)), self._jobs):

@@ -1,7 +1,7 @@
-"""A label tree learned from label vectors: balanced spherical 2-means, applied until nodes are small.
+"""Learned label trees: balanced spherical 2-means on label vectors, repeated until nodes are small.
 
-The shape of the tree follows from the number of labels alone; clustering only decides which label goes where. A node
-with b parts is divided in two, those in two again, until there are b: parts of one node differ by at most one label.
+The shape of the tree depends only on the number of labels; clustering decides which label goes where. A node with b
+children is bisected repeatedly, and the sizes of its children differ by at most one label.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ def cluster_labels(
     random_state: int | None = 0,
     n_jobs: int | None = None,
 ) -> LabelHierarchy:
-    """Learn a balanced tree in which similar labels stand together.
+    """Learn a balanced tree in which similar labels are close to each other.
 
     Parameters
     ----------
     vectors : csr_array of shape (n_labels, n_features)
-        Vectors of length 1 or empty, as `label_vectors` makes them. Labels with an empty vector are left out.
+        Vectors of norm 1, or empty, as from `label_vectors`. Labels with an empty vector are left out.
     leaf_size : int
-        Labels a node may have.
+        Maximum number of labels in a leaf.
     branching : int
-        Nodes a node may have. The tree gets the fewest levels that this allows, and about equal branching on each.
+        Maximum number of children of a node. The tree has as few levels as possible, with about equal branching on
+        each.
     random_state : int or None
-        The same number gives the same tree, whatever `n_jobs`; None another tree each time.
+        Random seed. The tree does not depend on `n_jobs`; None gives a different tree each time.
     n_jobs : int or None
-        Threads; None means every core.
+        Threads; None uses every core.
 
     Examples
     --------
@@ -74,16 +75,16 @@ def split_wide(
     random_state: int | None = 0,
     n_jobs: int | None = None,
 ) -> LabelHierarchy:
-    """Put learned nodes between a node with more than `leaf_size` children and those children.
+    """Insert learned nodes between a node with more than `leaf_size` children and its children.
 
     A class of a taxonomy may have thousands of children, and training would compare all of them at once. Its children,
-    labels and classes alike, are clustered by the vectors of the labels below them; all other nodes stay as they are.
+    labels and classes, are clustered by the vectors of the labels below them. All other nodes stay unchanged.
 
     Parameters
     ----------
     hierarchy : LabelHierarchy
     vectors, leaf_size, branching, random_state, n_jobs
-        As in `cluster_labels`. Labels with an empty vector stay as well, in arbitrary company.
+        As in `cluster_labels`. Labels with an empty vector are kept and placed arbitrarily.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def split_wide(
     _check_sizes(leaf_size, branching, random_state)
     matrix = _checked_vectors(vectors)
     if matrix.shape[0] != hierarchy.n_labels:
-        raise InvalidInput(f"{matrix.shape[0]} vectors for a hierarchy of {hierarchy.n_labels} labels")
+        raise InvalidInput(f"there are {matrix.shape[0]} vectors, but the hierarchy has {hierarchy.n_labels} labels")
     wide = np.flatnonzero(np.diff(hierarchy.pointers) > leaf_size)
     if not len(wide):
         return hierarchy
@@ -142,7 +143,7 @@ def _checked_vectors(vectors: Any) -> Any:
     longest = max(float(matrix.data.max(initial=0)), -float(matrix.data.min(initial=0)))
     if longest > _LONGEST:
         raise InvalidInput(
-            f"the vectors have an entry of {longest:.4g}; expected vectors of length 1, as label_vectors makes them"
+            f"the vectors have an entry of {longest:.4g}; expected vectors of norm 1, as from label_vectors"
         )
     if not matrix.data.all():
         matrix = matrix.copy()
@@ -155,7 +156,7 @@ def _seed(random_state: int | None) -> list[int]:
 
 
 def _vectors_of_children(matrix: Any, children: Array, order: Array, bounds: Array) -> Any:
-    """One row per child: the vector of a label, the normalised sum of the vectors below a node."""
+    """One row per child: the vector of a label, or the normalised sum of the vectors below a node."""
     inner = children >= 0
     starts, stops = np.zeros((2, len(children)), dtype=np.int64)
     starts[inner], stops[inner] = bounds[children[inner]].T
@@ -179,7 +180,7 @@ def _vectors_of_children(matrix: Any, children: Array, order: Array, bounds: Arr
 
 
 def _part_names(name: str, count: int, taken: set[str]) -> list[str]:
-    """Names for the parts of a node that no other node has."""
+    """Unique names for the parts of a node."""
     stem = name
     while any(f"{stem} / {i + 1}" in taken for i in range(count)):
         stem += " /"
@@ -220,7 +221,7 @@ def _cluster_rows(
 
 
 def _least_power(base: int, least: int) -> int:
-    """The smallest power of `base` that reaches `least`."""
+    """The smallest exponent with ``base ** exponent >= least``."""
     power = 0
     while base**power < least:
         power += 1
@@ -228,7 +229,7 @@ def _least_power(base: int, least: int) -> int:
 
 
 def _count_parts(sizes: Array, leaf_size: int, levels: int) -> Array:
-    """Parts of nodes of these sizes: the fewest that, on each of so many levels, end in nodes of `leaf_size`."""
+    """The smallest number of parts for nodes of these sizes that reaches `leaf_size` within so many levels."""
     needed, place = np.unique(-(-sizes // leaf_size), return_inverse=True)
     fewest = np.maximum(1, (needed ** (1 / max(1, levels))).astype(np.int64) - 1)
     while (short := fewest.astype(object) ** levels < needed).any():
@@ -237,7 +238,7 @@ def _count_parts(sizes: Array, leaf_size: int, levels: int) -> Array:
 
 
 def _cut_evenly(begins: Array, ends: Array, parts: Array) -> tuple[Array, Array]:
-    """Begins and ends of the parts of each range; sizes within a range differ by at most one."""
+    """Begins and ends of the parts of each range; the sizes of parts of a range differ by at most one."""
     small, larger = np.divmod(ends - begins, parts)
     place = ranges(np.zeros_like(parts), parts)
     first = np.repeat(begins, parts) + place * np.repeat(small, parts) + np.minimum(place, np.repeat(larger, parts))

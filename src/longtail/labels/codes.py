@@ -1,7 +1,7 @@
 """Labels as short codes: one digit per output head, where one output per label would be too wide.
 
-`MixedRadix` writes one label as a number in a mixed-radix system, `BitChunks` a set of labels as one number per chunk
-of labels. Both follow Eq. 10 of the paper on multi-head encoding: the first digit is the most significant one.
+`MixedRadix` encodes one label as digits of a mixed-radix number, `BitChunks` a set of labels as one number per chunk of
+labels. Both follow Eq. 10 of the paper on multi-head encoding: the first digit is the most significant.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _MOST_BITS = 63
 
 @dataclass(frozen=True)
 class MixedRadix:
-    """Labels as digits, one per head, the first head most significant.
+    """Labels as digits, one per head; the first head is the most significant.
 
     Parameters
     ----------
     radices : tuple of int
-        The length of each head, each at least 1. Their product is the number of codes.
+        The length of each head, at least 1. Their product is the number of codes.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class MixedRadix:
     >>> codes.decode([[1, 2]]).tolist()
     [5]
 
-    Labels that no machine word holds are Python integers:
+    Labels too large for a machine word are Python integers:
 
     >>> sets = MixedRadix((32,) * 16)
     >>> sets.decode(sets.encode([2**79 + 1])).tolist() == [2**79 + 1]
@@ -61,13 +61,13 @@ class MixedRadix:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """What one step of each digit is worth: the product of the radices after it."""
+        """The place value of each digit: the product of the radices after it."""
         after = accumulate(reversed(self.radices[1:]), lambda stride, radix: stride * radix, initial=1)
         return tuple(after)[::-1]
 
     @property
     def _number(self) -> type:
-        """The type that labels and all steps on the way fit into."""
+        """A type that can hold labels and all intermediate results."""
         return np.int64 if self.size <= np.iinfo(np.int64).max else object
 
     def encode(self, labels: Any) -> Array:
@@ -94,7 +94,7 @@ class MixedRadix:
     def decode(self, codes: Any) -> Array:
         """The label of each row of digits.
 
-        A plan with padding has codes of no label: these decode to numbers of at least its ``n_labels``.
+        Padding codes of a plan decode to numbers of at least its ``n_labels``.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class MixedRadix:
         Returns
         -------
         int64 array of n labels
-            An array of Python integers where `size` is 2^63 or more.
+            An array of Python integers if `size` is 2^63 or more.
         """
         digits = _as_codes(codes, self.radices)
         labels: Array = np.zeros(len(digits), dtype=self._number)
@@ -114,16 +114,16 @@ class MixedRadix:
 
 @dataclass(frozen=True)
 class BitChunks:
-    """Sets of labels as digits: a head for every `bits` labels, whose outputs are the subsets of these labels.
+    """Sets of labels as digits: one head for every `bits` labels, with one output per subset of them.
 
-    A row of the label matrix is read as a binary number, label 0 first, and cut into chunks from the left. What
-    `MixedRadix` with the same `radices` makes of the digits is the number of the set among all 2^n_labels.
+    A row of the label matrix is read as a binary number, label 0 first, and cut into chunks from the left. `MixedRadix`
+    with the same `radices` decodes the digits to the number of the set among all 2^n_labels.
 
     Parameters
     ----------
     n_labels : int
     bits : int
-        Labels of one chunk, from 1 to 63; the last chunk has what is left.
+        Labels per chunk, from 1 to 63; the last chunk has the remaining labels.
 
     Examples
     --------
@@ -147,12 +147,12 @@ class BitChunks:
 
     @property
     def radices(self) -> tuple[int, ...]:
-        """The length of each head: 2 to the power of the labels in its chunk."""
+        """The length of each head: 2 to the power of the number of labels in its chunk."""
         return tuple(1 << width for width in self._widths.tolist())
 
     @property
     def _widths(self) -> Array:
-        """Labels in each chunk."""
+        """The number of labels in each chunk."""
         starts = np.arange(0, self.n_labels, self.bits)
         return np.minimum(self.bits, self.n_labels - starts)
 
@@ -169,15 +169,15 @@ class BitChunks:
         """
         Y = as_labels(Y)
         if Y.shape[1] != self.n_labels:
-            raise InvalidInput(f"Y has {Y.shape[1]} labels; expected {self.n_labels}, as BitChunks was told")
+            raise InvalidInput(f"Y has {Y.shape[1]} labels; expected {self.n_labels}, the n_labels of BitChunks")
         widths = self._widths
         chunks, places = np.divmod(Y.indices, self.bits)
         worth = np.int64(1) << (widths[chunks] - 1 - places).astype(np.int64)
-        # A dense copy adds up what stands at the same place: the labels of one chunk.
+        # Converting to dense sums the duplicates, which are the labels of one chunk.
         return sparse.csr_array((worth, chunks, Y.indptr), shape=(Y.shape[0], len(widths))).toarray()
 
     def decode(self, codes: Any) -> Any:
-        """The label sets of rows of digits, as a csr_array of shape (n, n_labels) whose stored values are 1."""
+        """The label sets of rows of digits, as a 0/1 csr_array of shape (n, n_labels)."""
         digits = _as_codes(codes, self.radices)
         rows, chunks = np.nonzero(digits)
         n_bytes = -(-self.bits // 8)
@@ -208,14 +208,14 @@ def check_radices(radices: Any) -> tuple[int, ...]:
 
 
 def _as_integers(values: Any, name: str, n_dimensions: int) -> Array:
-    """An array of integers, of Python's own where the values came as a list: NumPy would make 1 of True."""
+    """An array of integers; values of a list stay Python objects, since NumPy would convert True to 1."""
     array = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
     if array.ndim != n_dimensions and not (array.size == 0 and array.ndim == 1):
         raise InvalidInput(f"{name} has shape {array.shape}; expected {n_dimensions} dimension(s)")
     if array.dtype.kind == "O":
         for value in array.flat:
             if not is_whole(value):
-                raise WrongType(f"{name} holds {value!r}, a {type(value).__name__}; expected whole numbers")
+                raise WrongType(f"{name} contains {value!r}, a {type(value).__name__}; expected whole numbers")
     elif array.dtype.kind not in "iu" and array.size:
         raise WrongType(f"{name} has dtype {array.dtype}; expected whole numbers, such as int64")
     return array
@@ -232,7 +232,7 @@ def _as_codes(codes: Any, radices: tuple[int, ...]) -> Array:
 
 
 def _check_range(array: Array, sizes: Iterable[int], what: str) -> None:
-    """Raise unless each column holds numbers from 0 to its size, exclusive."""
+    """Raise unless all numbers of each column are at least 0 and below its size."""
     if not array.size:
         return
     columns = array.reshape(len(array), -1).T

@@ -1,7 +1,7 @@
-"""How many outputs each head gets: lengths whose product covers the labels and whose sum is small.
+"""The lengths of output heads: their product must cover the labels, and their sum should be small.
 
-Codes beyond the last label are padding: never right. A plan without padding is preferred while it is not much wider
-than the narrowest plan; section 4.4 of the paper on multi-head encoding says what else makes a plan good.
+Codes beyond the last label are padding and never correct. A plan without padding is preferred unless it is much wider
+than the narrowest plan. Section 4.4 of the paper on multi-head encoding says what else makes a good plan.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from longtail.errors import InvalidInput
 from longtail.labels.codes import check_radices
 from longtail.validation import check_whole
 
-_MOST_LABELS = 2**40  # divisors are found by trying all numbers up to the square root
+_MOST_LABELS = 2**40  # finding divisors takes time proportional to the square root
 _MOST_HEADS = 64
 _WIDEST_EXACT = {"descending": 4.0, "equal": 1.25}
 
 
 @dataclass(frozen=True)
 class HeadPlan:
-    """The lengths of the heads for a number of labels; `plan_heads` makes it.
+    """The lengths of the heads for a number of labels, as from `plan_heads`.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class HeadPlan:
     radices : tuple of int
         The length of each head. Their product is at least `n_labels`.
     order : {"descending", "equal"}
-        What the plan is for: heads one after the other, or side by side.
+        Whether the heads form a sequence or are parallel.
     """
 
     n_labels: int
@@ -45,27 +45,27 @@ class HeadPlan:
         _check_order(self.order, tuple(_WIDEST_EXACT))
         if self.padding < 0:
             raise InvalidInput(
-                f"heads of lengths {self.radices} have {math.prod(self.radices)} codes for {self.n_labels} labels; "
-                f"expected at least as many codes as labels"
+                f"heads of lengths {self.radices} have {math.prod(self.radices)} codes, fewer than the {self.n_labels} "
+                f"labels"
             )
 
     @property
     def padding(self) -> int:
-        """Codes without a label."""
+        """The number of codes without a label."""
         return math.prod(self.radices) - self.n_labels
 
     @property
     def width(self) -> int:
-        """Outputs of all heads together."""
+        """The number of outputs of all heads together."""
         return sum(self.radices)
 
     @property
     def confusion(self) -> float:
-        """`confusion_degree` in the given order, or the worst one where the heads stand side by side."""
+        """`confusion_degree` in the given order, or in the worst order if the heads are parallel."""
         return confusion_degree(self.radices, "worst" if self.order == "equal" else "given")
 
     def parameters(self, n_features: int, bias: bool = True) -> int:
-        """Weights of linear heads on so many features, all heads together.
+        """The number of parameters of linear heads on so many features, all heads together.
 
         Examples
         --------
@@ -75,7 +75,7 @@ class HeadPlan:
         return self.width * (check_whole("n_features", n_features) + int(bias))
 
     def describe(self) -> str:
-        """The plan in one line.
+        """A summary of the plan in one line.
 
         Examples
         --------
@@ -91,24 +91,25 @@ class HeadPlan:
 def plan_heads(n_labels: int, n_heads: int = 2, first: int | None = None, order: str = "descending") -> HeadPlan:
     """Choose the lengths of heads.
 
-    The narrowest lengths without padding are taken if they have at most 4 times the outputs of the narrowest lengths
-    there are (for two heads: if the long head is at most some 60 times the short one), or 1.25 times for
-    ``order="equal"`` (4 times the short one). Otherwise it is the narrowest lengths there are. Among lengths of the
-    same sum the confusion degree decides. No head has length 1, unless there are too few labels for so many heads.
+    The plan is the narrowest one without padding, unless that has more than 4 times the outputs of the narrowest plan
+    of all (1.25 times for ``order="equal"``); then it is the narrowest plan of all. With two heads, this allows a long
+    head of about 60 times the short one (4 times for "equal"). Of plans with equal sums, the one with the lower
+    confusion degree is taken. No head has length 1, unless there are too few labels for so many heads.
 
     Parameters
     ----------
     n_labels : int
         From 1 to 2^40.
     n_heads : int
-        As few as the time for training allows: each head adds errors of its own.
+        As few as the training time allows, since each head adds errors of its own.
     first : int or None
-        The length of the first head, for one that is longer than the plan's own. It shrinks to what is needed beside
-        the others; with two heads that leaves less padding than the second head is long, none if it divides
-        `n_labels`. The other heads follow the rules above, for the labels that share an output of the first.
+        The length of the first head, if it should be longer than in the default plan. It shrinks to what the other
+        heads leave to cover. With two heads, the padding is then less than the length of the second head, and 0 if
+        `first` divides `n_labels`. The other heads are planned as above, for the labels that share an output of the
+        first.
     order : {"descending", "equal"}
-        "descending" for heads of which each refines the one before: the longest first, and it may be much longer than
-        the others. "equal" for heads side by side, which are to be about as long as each other.
+        "descending" for a sequence in which each head refines the one before; the first may be much longer than the
+        others. "equal" for parallel heads of about equal length.
 
     Examples
     --------
@@ -129,30 +130,27 @@ def plan_heads(n_labels: int, n_heads: int = 2, first: int | None = None, order:
         return HeadPlan(n_labels, _lengths(n_labels, n_heads, order), order)
     first = check_whole("first", first, 1, n_labels)
     if n_heads == 1:
-        raise InvalidInput(
-            "first is given for a single head, whose length is n_labels; leave it out or plan more heads"
-        )
+        raise InvalidInput("first is given, but a single head has length n_labels; omit first or plan more heads")
     others = _lengths(-(-n_labels // first), n_heads - 1, order)
     return HeadPlan(n_labels, (-(-n_labels // math.prod(others)), *others), order)
 
 
 def confusion_degree(radices: tuple[int, ...], order: str = "given") -> float:
-    """How much is mixed up because labels share outputs: the product over h >= 2 of prod_{k>=h} n_k / n_{h-1}.
+    """How much labels are confused because they share outputs: the product over h >= 2 of prod_{k>=h} n_k / n_{h-1}.
 
-    This is Eq. 15 of the paper on multi-head encoding, whose denominator has a wrong index in print.
+    This is Eq. 15 of the paper on multi-head encoding, with the index in the denominator corrected.
 
     Parameters
     ----------
     radices : tuple of int
         The lengths n_1, ..., n_H of the heads.
     order : {"given", "worst"}
-        "given" for heads that come one after the other; "worst" is the largest value over all orders, for heads side by
-        side.
+        "given" for a sequence of heads; "worst" is the maximum over all orders, for parallel heads.
 
     Returns
     -------
     float
-        0 for a single head, which shares nothing; infinity where no float is large enough.
+        0 for a single head, which shares no outputs; infinity if the value exceeds a float.
 
     Examples
     --------
@@ -165,7 +163,7 @@ def confusion_degree(radices: tuple[int, ...], order: str = "given") -> float:
     _check_order(order, ("given", "worst"))
     if len(lengths) == 1:
         return 0.0
-    if order == "worst":  # a head counts the more the later it comes
+    if order == "worst":  # the later a head comes, the more it counts
         lengths = tuple(sorted(lengths))
     shared = math.prod(length**head for head, length in enumerate(lengths))
     try:
@@ -193,7 +191,7 @@ def _lengths(n_labels: int, n_heads: int, order: str) -> tuple[int, ...]:
 
 
 def _balanced_cover(n_labels: int, n_heads: int) -> tuple[int, ...]:
-    """The narrowest lengths whose product covers the labels: of all numbers with a sum, equal ones have the most."""
+    """The narrowest lengths that cover the labels: for a given sum, equal lengths have the largest product."""
     short = _root(n_labels, n_heads)
     for n_longer in range(n_heads):
         lengths = (short + 1,) * n_longer + (short,) * (n_heads - n_longer)
@@ -203,7 +201,7 @@ def _balanced_cover(n_labels: int, n_heads: int) -> tuple[int, ...]:
 
 
 def _root(number: int, degree: int) -> int:
-    """The largest whole number whose power is at most `number`."""
+    """The largest integer whose `degree`-th power is at most `number`."""
     root = round(number ** (1 / degree))
     while root**degree > number:
         root -= 1
@@ -213,7 +211,7 @@ def _root(number: int, degree: int) -> int:
 
 
 def _covers(width: int, n_labels: int, n_heads: int, longest: int) -> Iterator[tuple[int, ...]]:
-    """Descending lengths from 2 up to `longest` with this sum that cover the labels, the last as short as can be."""
+    """Descending lengths from 2 to `longest` with this sum that cover the labels, the last as short as possible."""
     if n_heads == 1:
         if n_labels <= width <= longest:
             yield (width,)
@@ -236,7 +234,7 @@ def _covers(width: int, n_labels: int, n_heads: int, longest: int) -> Iterator[t
 def _narrowest_products(number: int, n_heads: int, limit: int) -> Collection[tuple[int, ...]]:
     """The descending lengths of at least 2 with this product and the smallest sum, if it is at most `limit`.
 
-    There may be several with the same sum. Some head is a multiple of the largest prime: its length is tried first.
+    Several may have the same sum. Some head is a multiple of the largest prime factor, so its length is tried first.
     """
     if n_heads == 1:
         return [(number,)]
@@ -252,7 +250,7 @@ def _narrowest_products(number: int, n_heads: int, limit: int) -> Collection[tup
         if n_others == 0:
             return [(rest,)]
         largest = next(prime for prime in reversed(primes) if rest % prime == 0)
-        # The other heads are narrowest when they are equal.
+        # The other heads are narrowest if they are equal.
         bounds = sorted(
             (length + n_others * (rest / length) ** (1 / n_others), length)
             for length in lengths
@@ -275,7 +273,7 @@ def _narrowest_products(number: int, n_heads: int, limit: int) -> Collection[tup
 
 
 def _divisors(number: int) -> list[int]:
-    """All divisors, ascending."""
+    """All divisors of a number, ascending."""
     tried = np.arange(1, math.isqrt(number) + 1, dtype=np.int64)
     small = tried[number % tried == 0]
     return np.unique(np.concatenate([small, number // small])).tolist()

@@ -1,7 +1,6 @@
-"""`LabelHierarchy`: labels as the leaves of a tree, in two arrays.
+"""`LabelHierarchy`: labels as the leaves of a tree, stored in two arrays.
 
-A taxonomy brought by the user and a tree learned by clustering have the same form, so that whatever trains on one
-trains on the other.
+Taxonomies and learned trees have the same form, so learners need not tell them apart.
 """
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ from longtail.labels.assembly import assemble, count_below
 from longtail.labels.printing import describe_nodes, format_tree
 from longtail.validation import check_whole
 
-_DEEPEST = 10_000  # levels: a path is walked step by step, so that a chain would take its length squared
+_DEEPEST = 10_000  # maximum number of levels; walking all paths of a deeper chain would take too long
 
 
 @dataclass(frozen=True, eq=False)
 class LabelHierarchy:
     """A tree whose leaves are labels.
 
-    Nodes are numbered breadth-first from the root, 0. A node may have nodes and labels as children; a label is at most
-    once in the tree, and labels may be absent. A hierarchy without labels has no nodes.
+    Nodes are numbered breadth-first from the root, 0. The children of a node may be nodes and labels. A label occurs at
+    most once in the tree, and may be absent. A hierarchy without labels has no nodes.
 
     Parameters
     ----------
     pointers : int64 array of n_nodes + 1
-        The children of node i are ``children[pointers[i]:pointers[i + 1]]``; there is at least one.
+        The children of node i are ``children[pointers[i]:pointers[i + 1]]``; each node has at least one.
     children : int64 array
-        A value of 0 or more is a node, and nodes appear in ascending order over the whole array; a value below 0 is
-        the label ``~value``.
+        A value of at least 0 is a node, and nodes ascend over the whole array. A negative value is the label
+        ``~value``.
     n_labels : int
-        Labels are numbered below this.
+        Labels are numbered from 0 to ``n_labels - 1``.
     node_names : sequence of str or None
-        One name per node, where nodes have names.
+        One name per node, if nodes have names.
 
     Examples
     --------
@@ -65,8 +64,8 @@ class LabelHierarchy:
             array = np.asarray(getattr(self, name))
             if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
                 raise InvalidInput(
-                    f"{name} of a label hierarchy have dtype {array.dtype} and shape {array.shape}; "
-                    f"expected one dimension of whole numbers"
+                    f"{name} of a label hierarchy has dtype {array.dtype} and shape {array.shape}; expected a "
+                    f"one-dimensional array of integers"
                 )
             object.__setattr__(self, name, array.astype(np.int64, copy=False))
         object.__setattr__(self, "n_labels", check_whole("n_labels", self.n_labels, 0))
@@ -79,18 +78,18 @@ class LabelHierarchy:
     def loaded(
         cls, pointers: Array, children: Array, n_labels: int, node_names: Sequence[str] | None = None
     ) -> LabelHierarchy:
-        """The same out of a file: what is wrong is a `ModelFormatError`."""
+        """Build a hierarchy from a file; faults raise `ModelFormatError`."""
         try:
             return cls(pointers, children, n_labels, node_names)
         except InvalidInput as error:
             raise ModelFormatError(str(error)) from None
 
     def _fault(self) -> str | None:
-        """What keeps the arrays from being a hierarchy, or None."""
+        """Why the arrays are not a hierarchy, or None."""
         pointers, children = self.pointers, self.children
         if not len(pointers) or pointers[0] != 0 or pointers[-1] != len(children):
-            return f"the pointers do not run from 0 to the {len(children)} children"
-        # Comparing neighbours cannot overflow, as their difference could.
+            return f"the pointers do not run from 0 to the number of children, {len(children)}"
+        # Comparisons cannot overflow, unlike differences.
         if (childless := np.flatnonzero(pointers[1:] <= pointers[:-1])).size:
             return f"node {childless[0]} has no children"
         n_nodes = len(pointers) - 1
@@ -100,9 +99,9 @@ class LabelHierarchy:
         expected = np.arange(1, len(nodes) + 1)
         if (wrong := np.flatnonzero(nodes != expected)).size:
             at = wrong[0]
-            return f"node {node_owners[at]} has the child node {nodes[at]} where node {expected[at]} comes next"
+            return f"node {node_owners[at]} has the child node {nodes[at]}; expected node {expected[at]}"
         if len(nodes) != max(0, n_nodes - 1):
-            return f"there are {n_nodes} nodes, but {len(nodes)} nodes below others; expected all but the root"
+            return f"there are {n_nodes} nodes, but {len(nodes)} have a parent; expected all but the root"
         if (wrong := np.flatnonzero(node_owners >= nodes)).size:
             return f"node {node_owners[wrong[0]]} has the child node {nodes[wrong[0]]}, which comes before it"
         labels = ~children[~inner]
@@ -115,11 +114,11 @@ class LabelHierarchy:
         if (wrong := np.flatnonzero(in_order[1:] == in_order[:-1])).size:
             label = in_order[wrong[0]]
             places = owners[~inner][labels == label]
-            return f"label {label} is there more than once, in nodes {places[0]} and {places[1]}"
+            return f"label {label} occurs more than once, in nodes {places[0]} and {places[1]}"
         if self.depth > _DEEPEST:
-            return f"it is more than {_DEEPEST} levels deep"
+            return f"it has more than {_DEEPEST} levels"
         if self.node_names is not None and len(self.node_names) != n_nodes:
-            return f"{len(self.node_names)} names for {n_nodes} nodes"
+            return f"there are {len(self.node_names)} names for {n_nodes} nodes"
         return None
 
     def __eq__(self, other: object) -> bool:
@@ -146,12 +145,12 @@ class LabelHierarchy:
 
     @property
     def n_leaves(self) -> int:
-        """Nodes with only labels below."""
+        """The number of nodes whose children are all labels."""
         return self.n_nodes - len(np.unique(self.parents()[0][1:]))
 
     @property
     def depth(self) -> int:
-        """Levels of nodes: steps from the root to the deepest label."""
+        """The number of levels of nodes, which is the number of steps from the root to the deepest label."""
         return len(self.levels) - 1
 
     @property
@@ -161,7 +160,7 @@ class LabelHierarchy:
 
     @cached_property
     def levels(self) -> Array:
-        """Where each level starts: the nodes of level i are those from ``levels[i]`` up to ``levels[i + 1]``."""
+        """Where each level starts: the nodes of level i are ``range(levels[i], levels[i + 1])``."""
         nodes_before = np.concatenate([[0], np.cumsum(self.children >= 0)])[self.pointers]
         ends = [0]
         end = min(1, self.n_nodes)
@@ -182,13 +181,13 @@ class LabelHierarchy:
         return nodes, labels
 
     def parents(self) -> tuple[Array, Array]:
-        """The parent of each node (-1 for the root) and the node of each label (-1 where it is absent)."""
+        """The parent of each node (-1 for the root) and the node of each label (-1 for absent labels)."""
         return self._parents
 
     def label_order(self) -> tuple[Array, Array]:
-        """The labels depth-first, and the bounds of each node in them.
+        """The labels in depth-first order, and the bounds of each node in this order.
 
-        The labels anywhere below node i are ``order[bounds[i, 0]:bounds[i, 1]]``.
+        All labels below node i are ``order[bounds[i, 0]:bounds[i, 1]]``.
 
         Examples
         --------
@@ -220,30 +219,34 @@ class LabelHierarchy:
         return order, bounds
 
     def _label_counts(self, label_parents: Array) -> Array:
-        """Labels anywhere below each node, where the labels have these parents."""
+        """The number of labels below each node, given the parents of the labels."""
         own = np.bincount(label_parents[label_parents >= 0], minlength=self.n_nodes)
         return count_below(self.parents()[0], own, np.arange(self.n_nodes), self.levels)
 
     def path(self, label: int) -> list[int]:
-        """The nodes from the root down to the one that has `label`."""
+        """The nodes from the root to the parent of `label`."""
         nodes, labels = self.parents()
         if not 0 <= label < self.n_labels:
-            raise InvalidInput(f"there is no label {label}; labels are numbered 0..{self.n_labels - 1}")
+            raise InvalidInput(
+                f"there is no label {label}; labels are numbered 0..{self.n_labels - 1}", code="unknown_label"
+            )
         node = int(labels[label])
         if node < 0:
-            raise InvalidInput(f"label {label} is not in the hierarchy; it holds {len(self.labels)} labels")
+            raise InvalidInput(
+                f"label {label} is not in the hierarchy, which has {len(self.labels)} labels", code="unknown_label"
+            )
         path = [node]
         while path[-1]:
             path.append(int(nodes[path[-1]]))
         return path[::-1]
 
     def restricted_to(self, mask: Any) -> LabelHierarchy:
-        """The tree of the labels in `mask` only: empty nodes go, and so do nodes with a single child.
+        """The tree of the labels in `mask`, without empty nodes and nodes with a single child.
 
         Parameters
         ----------
         mask : bool array of n_labels
-            Labels to keep; those with positives, for instance.
+            Labels to keep, for example those with rows.
 
         Examples
         --------
@@ -265,7 +268,7 @@ class LabelHierarchy:
         n_children = np.bincount(nodes[1:][full[1:]], minlength=self.n_nodes)
         n_children += np.bincount(labels[labels >= 0], minlength=self.n_nodes)
         kept = full & (n_children > 1)
-        # The nearest kept node at or above each node: what hung on a node that goes hangs on that one.
+        # The nearest kept node at or above each node becomes the parent of its children.
         above = np.where(kept, np.arange(self.n_nodes), -1)
         for first, last in zip(self.levels[1:-1], self.levels[2:], strict=True):
             level = np.arange(first, last)[~kept[first:last]]
@@ -293,26 +296,26 @@ class LabelHierarchy:
         feature_names: Sequence[str] | None = None,
         n_terms: int = 4,
     ) -> str:
-        """The tree as text to read.
+        """The tree as text.
 
         Parameters
         ----------
         label_names : sequence of str or None
-            None writes label numbers.
+            None prints label numbers.
         max_depth : int or None
-            Levels of nodes to show.
+            Maximum number of levels to show.
         max_labels : int or None
-            Labels to show of one node.
+            Maximum number of labels to show per node.
         vectors : csr_array of shape (n_labels, n_features) or None
-            Label vectors; with `feature_names`, each node shows the terms that its labels share most.
+            Label vectors. With `feature_names`, each node shows the terms with the largest weights in its labels.
         feature_names : sequence of str or None
         n_terms : int
-            Terms to show of a node.
+            Number of terms to show per node.
         """
         return format_tree(self, label_names, max_depth, max_labels, vectors, feature_names, n_terms)
 
     def to_dict(self, label_names: Sequence[str] | None = None) -> dict[str, Any]:
-        """The tree in JSON values: a flat list of nodes with parent, child nodes and labels.
+        """The tree as JSON values: a flat list of nodes, each with its parent, child nodes and labels.
 
         Examples
         --------

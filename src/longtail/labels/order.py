@@ -1,7 +1,7 @@
-"""Which label gets which code: labels that are neighbours in this order share the outputs of the first heads.
+"""`label_order`: which label gets which code. Labels that are close in this order share outputs of the first heads.
 
-The paper on multi-head encoding finds that the order hardly matters to a network that fits its training data; for
-smaller models and coarser heads it is worth a comparison, so all orders stand here under one name.
+The paper on multi-head encoding finds that the order hardly matters for a network that fits its training data. For
+smaller models and coarser heads, compare the orders.
 """
 
 from __future__ import annotations
@@ -17,32 +17,34 @@ from longtail.labels.vectors import label_vectors
 from longtail.validation import as_labels, check_whole
 
 _KINDS = ("given", "random", "frequency", "clustered")
-_TERMS_OF_A_LABEL = 100  # as for label trees: more make the clusters no better
-_LEAF_SIZE = 2  # the order inside a leaf is that of the labels, so leaves are small
+_TERMS_OF_A_LABEL = 100  # as for label trees; more terms do not improve the clusters
+_LEAF_SIZE = 2  # small, since labels within a leaf are not ordered by similarity
 
 
 def label_order(kind: str, n_labels: int, X: Any = None, Y: Any = None, random_state: int | None = 0) -> Array:
-    """The place of each label in the space of codes.
+    """The position of each label in the order of codes.
 
     Parameters
     ----------
     kind : {"given", "random", "frequency", "clustered"}
-        "given" leaves labels where they are; "random" is any order; "frequency" has labels with the most rows first,
-        ties to the lowest label; "clustered" has similar labels side by side, as a label tree of their rows arranges
-        them, and labels without rows or features last.
+        - "given": the order of label ids.
+        - "random": a random order.
+        - "frequency": labels with the most rows first, ties to the lowest label.
+        - "clustered": similar labels next to each other, in the order of a label tree; labels without rows or features
+          last.
     n_labels : int
     X : sparse matrix or array of shape (n_rows, n_features) or None
-        Needed for "clustered". Usually with rows of length 1.
+        Required for "clustered". Usually with rows of norm 1.
     Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels) or None
-        Needed for "frequency" and "clustered".
+        Required for "frequency" and "clustered".
     random_state : int or None
-        The same number gives the same order; None another one each time. Used by "random" and "clustered".
+        Random seed for "random" and "clustered"; None gives a different order each time.
 
     Returns
     -------
     int64 array of n_labels
-        ``position[label]`` is the place of `label`, each place from 0 to ``n_labels - 1`` once, and
-        ``np.argsort(position)`` the label at each place.
+        A permutation: ``position[label]`` is the position of `label`, and ``np.argsort(position)`` the label at each
+        position.
 
     Examples
     --------
@@ -56,14 +58,14 @@ def label_order(kind: str, n_labels: int, X: Any = None, Y: Any = None, random_s
         random_state = check_whole("random_state", random_state, 0)
     for name, value, users in (("X", X, ("clustered",)), ("Y", Y, ("frequency", "clustered"))):
         if value is None and kind in users:
-            raise InvalidInput(f"the order {kind!r} needs {name}; give it, or choose 'given' or 'random'")
+            raise InvalidInput(f"the order {kind!r} needs {name}; pass it, or use 'given' or 'random'")
     if kind == "given":
         return np.arange(n_labels, dtype=np.int64)
     if kind == "random":
         return np.random.default_rng(random_state).permutation(n_labels).astype(np.int64, copy=False)
     Y = as_labels(Y)
     if Y.shape[1] != n_labels:
-        raise InvalidInput(f"Y has {Y.shape[1]} labels; expected n_labels, which is {n_labels}")
+        raise InvalidInput(f"Y has {Y.shape[1]} labels, but n_labels is {n_labels}")
     if kind == "frequency":
         return _positions(np.argsort(-np.bincount(Y.indices, minlength=n_labels), kind="stable"))
     vectors = label_vectors(X, Y, top=_TERMS_OF_A_LABEL)
@@ -73,7 +75,7 @@ def label_order(kind: str, n_labels: int, X: Any = None, Y: Any = None, random_s
 
 
 def _positions(labels: Array) -> Array:
-    """The place of each label in a list of all labels."""
+    """The position of each label in a list of all labels."""
     position = np.empty(len(labels), dtype=np.int64)
     position[labels] = np.arange(len(labels))
     return position

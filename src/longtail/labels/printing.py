@@ -1,4 +1,4 @@
-"""A label hierarchy for people and for other programs: text with branches, JSON values."""
+"""A label hierarchy as indented text and as JSON values."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LEVELS_INDENTED = 100
 
 
 def check_label_names(label_names: Sequence[str] | None, n_labels: int) -> None:
-    """Raise `InvalidInput` unless there are as many names as labels, or none at all."""
+    """Raise `InvalidInput` if there are names, but not as many as labels."""
     if label_names is not None and len(label_names) != n_labels:
-        raise InvalidInput(f"{len(label_names)} label names for a hierarchy of {n_labels} labels")
+        raise InvalidInput(f"there are {len(label_names)} label names, but the hierarchy has {n_labels} labels")
 
 
 def describe_nodes(hierarchy: LabelHierarchy, label_names: Sequence[str] | None) -> list[dict[str, Any]]:
@@ -58,16 +58,16 @@ def format_tree(
     feature_names: Sequence[str] | None,
     n_terms: int,
 ) -> str:
-    """The text of `LabelHierarchy.format`."""
+    """See `LabelHierarchy.format`."""
     check_label_names(label_names, hierarchy.n_labels)
     if (vectors is None) != (feature_names is None):
-        raise InvalidInput("terms of nodes need both vectors and feature_names")
+        raise InvalidInput("pass both vectors and feature_names to show terms of nodes")
     if hierarchy.n_nodes == 0:
         return "no labels"
     order, bounds = hierarchy.label_order()
     below = _split_children(hierarchy)
     lines: list[str] = []
-    # A stack in place of recursion: a taxonomy may be deeper than Python recurses.
+    # A stack instead of recursion, since a taxonomy may be deeper than Python's recursion limit.
     pending: list[tuple[int | str, str, str, int]] = [(0, "", "", 1)]
     while pending:
         item, branch, indent, depth = pending.pop()
@@ -91,7 +91,7 @@ def format_tree(
         if len(shown) < len(labels):
             items.append(f"... and {len(labels) - len(shown)} more")
         last = len(items) - 1
-        # Deeper levels share an indent: with one each, the text of a chain would grow with its length squared.
+        # Very deep levels share one indent, or the text of a chain would grow quadratically with its length.
         wider = depth < _LEVELS_INDENTED
         for i, child in reversed(list(enumerate(items))):
             fork, beside = ("└─ ", "   ") if i == last else ("├─ ", "│  ")

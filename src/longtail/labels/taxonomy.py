@@ -1,4 +1,4 @@
-"""Hierarchies from outside and back: a taxonomy as a list of parents, in memory or in a file of two columns."""
+"""Taxonomies: hierarchies given by parents, in memory or in a file with two columns."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def from_parents(
     Parameters
     ----------
     parents : mapping or int array
-        A mapping of child to parent. A child is a label, by number or name, or a class, by a name that no label has;
-        so is a parent. A label may be a parent: its node then has the label itself as one more child. Classes without
-        a parent (not among the children, or with parent None) stand at the top; one alone is the root, several get a
-        root above them. Classes without labels below are left out.
+        A mapping of child to parent. Children and parents are labels, by number or name, or classes, by a name that no
+        label has. If a label is a parent, its node also has the label itself as a child. Classes without a parent (not
+        among the children, or with parent None) are at the top. A single one is the root; several get a common root.
+        Classes without labels below are left out.
 
-        An array has one number per item: first the labels, then the classes; the number is that of the parent among
-        all items, -1 for none.
+        Or an array with the parent of each item, -1 for none. Items are numbered: first the labels, then the classes.
     n_labels : int
     label_names : sequence of str or None
-        Needed where labels are given by name.
+        Required if labels are given by name.
     missing : {"error", "root", "drop"}
-        What to do about labels with neither parent nor children: refuse, put them below the root, or leave them out.
+        What to do with labels that have neither parent nor children: raise an error, put them below the root, or leave
+        them out.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def from_parents(
         raise InvalidInput(f"missing is {missing!r}; expected one of {', '.join(map(repr, _MISSING))}")
     check_label_names(label_names, n_labels)
     if label_names is not None and len(set(label_names)) != n_labels:
-        raise InvalidInput("label names repeat; each label needs a name of its own")
+        raise InvalidInput("label names repeat; each label needs its own name")
     if isinstance(parents, Mapping):
         item_parents, class_names = _read_mapping(parents, n_labels, label_names)
     else:
@@ -78,8 +78,8 @@ def _read_array(parents: Any, n_labels: int) -> Array:
     array = np.asarray(parents)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size) or len(array) < n_labels:
         raise InvalidInput(
-            f"parents have dtype {array.dtype} and shape {array.shape}; expected whole numbers, one for each of the "
-            f"{n_labels} labels and then one for each class"
+            f"parents has dtype {array.dtype} and shape {array.shape}; expected one integer for each of the {n_labels} "
+            f"labels, then one for each class"
         )
     if (wrong := np.flatnonzero((array < -1) | (array >= len(array)))).size:
         raise InvalidInput(
@@ -110,7 +110,7 @@ def _read_mapping(
     for child, parent in parents.items():
         item = number(child, "child")
         if item in found:
-            raise InvalidInput(f"{child!r} is there twice, by its number and by its name; give one parent")
+            raise InvalidInput(f"{child!r} is given twice, by number and by name")
         found[item] = -1 if parent is None else number(parent, "parent")
     result = np.full(n_labels + len(class_names), -1, dtype=np.int64)
     result[list(found.keys())] = list(found.values())
@@ -128,7 +128,7 @@ def _build(
     n_items = len(parents)
     order, levels = breadth_first(parents)
     if len(order) < n_items:
-        raise InvalidInput(f"the parents go round in a circle: {_describe_cycle(parents, order, name)}")
+        raise InvalidInput(f"the parents form a cycle: {_describe_cycle(parents, order, name)}", code="cycle")
     has_children = np.bincount(parents[parents >= 0], minlength=n_items) > 0
     alone = (parents[:n_labels] < 0) & ~has_children[:n_labels]
     if missing == "error" and alone.any():
@@ -143,7 +143,7 @@ def _build(
     if not own.any():
         return LabelHierarchy([0], [], n_labels)  # type: ignore[arg-type]
     counts = count_below(parents, own, order, levels)
-    # A label is a node only with something besides itself below.
+    # A label is a node only if there is more than itself below.
     is_node = counts > (np.arange(n_items) < n_labels)
     items = np.flatnonzero(is_node)
     tops = items[parents[items] < 0]
@@ -195,7 +195,7 @@ def _fresh_name(name: str, taken: set[str]) -> str:
 
 
 def to_parents(hierarchy: LabelHierarchy) -> Array:
-    """The hierarchy as the array of `from_parents`: first the labels, then the nodes.
+    """The array of parents, as for `from_parents`: first the labels, then the nodes.
 
     Examples
     --------
@@ -211,16 +211,16 @@ def to_parents(hierarchy: LabelHierarchy) -> Array:
 
 
 def read_taxonomy(path: PathName, label_names: Sequence[str], missing: str = "error") -> LabelHierarchy:
-    """Read a hierarchy from a file with two columns, the name of a child and that of its parent, a tab between them.
+    """Read a hierarchy from a file with two tab-separated columns: the name of a child and of its parent.
 
     Parameters
     ----------
     path : str or path-like
-        UTF-8, plain or gzipped; empty lines are skipped. What the lines mean is said in `from_parents`.
+        UTF-8, plain or gzipped; empty lines are skipped. See `from_parents` for the meaning of the lines.
     label_names : sequence of str
         The names of the labels; all other names are classes.
     missing : {"error", "root", "drop"}
-        What to do about labels that are not in the file.
+        What to do with labels that are not in the file.
 
     Examples
     --------
@@ -239,13 +239,13 @@ def read_taxonomy(path: PathName, label_names: Sequence[str], missing: str = "er
         columns = [column.strip() for column in text.split("\t")]
         if len(columns) != 2 or not all(columns):
             raise DataFormatError(
-                path, number, f"expected the name of a child, a tab and the name of its parent; found {text[:80]!r}"
+                path, number, f"expected the name of a child, a tab, and the name of its parent; found {text[:80]!r}"
             )
         child, parent = columns
         if child in parents:
             again = "again" if parents[child] == parent else f"below {parent!r} and below {parents[child]!r}"
             raise DataFormatError(
-                path, number, f"{child!r} is there {again}, first in line {lines[child]}; keep one parent of each"
+                path, number, f"{child!r} occurs {again}, first in line {lines[child]}; each name has one parent"
             )
         if child == parent:
             raise DataFormatError(path, number, f"{child!r} is its own parent")
@@ -257,7 +257,7 @@ def read_taxonomy(path: PathName, label_names: Sequence[str], missing: str = "er
 
 
 def write_taxonomy(hierarchy: LabelHierarchy, path: PathName, label_names: Sequence[str]) -> None:
-    """Write a hierarchy as `read_taxonomy` reads it; nodes without names get some.
+    """Write a hierarchy in the format of `read_taxonomy`; nodes without names get names.
 
     Examples
     --------
@@ -274,20 +274,20 @@ def write_taxonomy(hierarchy: LabelHierarchy, path: PathName, label_names: Seque
     for name in (*names, *(label_names[label] for label in present)):
         if "\t" in name or "\n" in name or "\r" in name or not name or name != name.strip():
             raise InvalidInput(
-                f"the name {name!r} cannot be written into two columns: it is empty, "
-                f"or has a tab, a line end or a blank at an end"
+                f"the name {name!r} cannot be written: it is empty, contains a tab or a line break, or starts or ends "
+                f"with a space"
             )
     with writing(path) as stream:
         for node in range(1, hierarchy.n_nodes):
             stream.write(f"{names[node]}\t{names[nodes[node]]}\n".encode())
         for label in present:
-            # A class that is itself a label is its own node, and says so by having children.
+            # A label that is a class needs no line of its own: it is known by its children.
             if label_names[label] != names[labels[label]]:
                 stream.write(f"{label_names[label]}\t{names[labels[label]]}\n".encode())
 
 
 def _written_names(hierarchy: LabelHierarchy, label_names: Sequence[str]) -> list[str]:
-    """A name for each node that no other node has, and no label but one that the node stands for."""
+    """Unique names of nodes; a node shares its name with a label only if it stands for that label."""
     numbers = {name: label for label, name in enumerate(label_names)}
     label_parents = hierarchy.parents()[1]
     widths = np.diff(hierarchy.pointers)

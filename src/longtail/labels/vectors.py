@@ -1,7 +1,6 @@
-"""Label vectors: what a label's rows have in common, as one sparse vector of length 1 per label.
+"""Label vectors: for each label, the sum of the feature vectors of its rows, scaled to norm 1.
 
-The vector of a label is the sum of the feature vectors of its rows, scaled to length 1; labels with similar vectors
-belong together in a tree.
+Labels with similar vectors belong together in a tree.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ def label_vectors(X: Any, Y: Any, top: int | None = None, n_jobs: int | None = N
     Parameters
     ----------
     X : sparse matrix or array-like of shape (n_rows, n_features)
-        Usually with rows of length 1, so that each row of a label counts alike.
+        Usually with rows of norm 1, so that all rows of a label count equally.
     Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
     top : int or None
-        Keep only that many entries per label, those of largest magnitude, ties to the lowest feature. None keeps
-        all, or, where all might take more than half of the available memory, the largest power of two that does not.
+        Number of entries to keep per label, the largest by magnitude, ties to the lowest feature. None keeps all or,
+        if they might take more than half of the available memory, the largest power of two that fits.
     n_jobs : int or None
-        Threads; None means every core.
+        Threads; None uses every core.
 
     Returns
     -------
     csr_array of shape (n_labels, n_features), float32
-        The row of a label without positives, or with nothing but empty rows, is empty.
+        The vector of a label without rows, or with only empty rows, is empty.
 
     Examples
     --------
@@ -62,21 +61,21 @@ def label_vectors(X: Any, Y: Any, top: int | None = None, n_jobs: int | None = N
 def sum_of_rows(
     X: Any, members: Any, top: int | None = None, n_jobs: int | None = None, *, weighted: bool = True
 ) -> Any:
-    """The vectors of labels whose rows count differently.
+    """Label vectors from weighted rows.
 
     Parameters
     ----------
     X : csr_array of shape (n_rows, n_features), float32
     members : csr_array of shape (n_labels, n_rows)
-        How much each row counts for a label; a row may stand there more than once.
+        The weight of each row for a label; a row may occur more than once.
     top, n_jobs
-        As in `label_vectors`, and so is the result.
+        As in `label_vectors`; the result has the same form.
     weighted : bool
-        False where all that is stored in `members` is 1.
+        False if all values stored in `members` are 1.
     """
     n_features, n_labels = X.shape[1], members.shape[0]
     if n_features >= _FEATURE_LIMIT:
-        raise InvalidInput(f"X has {n_features} features; label vectors are made of fewer than 2^31")
+        raise InvalidInput(f"X has {n_features} features; label vectors need fewer than 2^31")
     if top is not None:
         check_whole("top", top)
     label_indptr, label_rows = members.indptr.astype(np.int64), members.indices.astype(np.int64)
@@ -89,7 +88,7 @@ def sum_of_rows(
 
     blocks = _even_blocks(most)
     capacity = max((int(most[block].sum()) for block in blocks), default=0)
-    scratch = threading.local()  # memory that is new for every block would cost more than the sums
+    scratch = threading.local()  # allocating memory for every block would cost more than the sums
 
     def sum_block(block: slice) -> tuple[Array, Array, Array]:
         if not hasattr(scratch, "indices"):
@@ -111,20 +110,20 @@ def sum_of_rows(
 
 
 def _check_size(X: Any, label_indptr: Array) -> None:
-    """Refuse values whose sums would leave 32-bit floats: kernels compare sums and must not meet NaN."""
+    """Refuse values whose sums overflow 32-bit floats, since kernels compare sums and NaN has no order."""
     largest = max(float(X.data.max(initial=0)), -float(X.data.min(initial=0)))
     most_rows = int(np.diff(label_indptr).max(initial=0))
     if largest * most_rows > float(np.finfo(np.float32).max):
         raise InvalidInput(
-            f"X has values up to {largest:.3g} and a label {most_rows} rows: their sum leaves 32-bit floats; "
-            f"scale the features, rows to length 1 for instance"
+            f"X has values up to {largest:.3g}, and a label has {most_rows} rows: their sum overflows 32-bit floats; "
+            f"scale the features, for example rows to norm 1"
         )
 
 
 def _fitting_top(most: Array) -> int:
-    """Entries per label to keep so that all vectors fit into half of the available memory."""
+    """The number of entries per label for which all vectors fit into half of the available memory."""
     budget = available_memory() // 2 // _ENTRY_BYTES
-    # Powers of two, so that a little more or less free memory seldom changes the vectors.
+    # Powers of two, so that small changes of the free memory rarely change the vectors.
     top = 1 << max(0, int(most.max(initial=1)).bit_length())
     while top > 1 and int(np.minimum(most, top).sum()) > budget:
         top //= 2
@@ -137,7 +136,7 @@ def _fitting_top(most: Array) -> int:
 
 
 def _even_blocks(most: Array) -> list[slice]:
-    """Slices of labels with about as many entries each; labels without any are not free either."""
+    """Slices of labels of about equal cost: one per entry and one per label."""
     cost = np.cumsum(most + 1)
     total = int(cost[-1]) if len(cost) else 0
     edges = np.searchsorted(cost, np.arange(_BLOCK_ENTRIES, total, _BLOCK_ENTRIES))
@@ -146,7 +145,7 @@ def _even_blocks(most: Array) -> list[slice]:
 
 
 def _join(parts: deque[tuple[Array, Array, Array]], shape: tuple[int, int]) -> Any:
-    """One matrix out of the blocks, each freed as soon as it is copied."""
+    """One matrix from the blocks, each freed as soon as it is copied."""
     indptr = np.zeros(shape[0] + 1, dtype=np.int64)
     np.cumsum(np.concatenate([np.zeros(0, np.int64), *(counts for counts, _, _ in parts)]), out=indptr[1:])
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=np.float32)
@@ -156,5 +155,5 @@ def _join(parts: deque[tuple[Array, Array, Array]], shape: tuple[int, int]) -> A
         indices[place : place + len(part_data)] = part_indices
         data[place : place + len(part_data)] = part_data
         place += len(part_data)
-    # SciPy gives both index arrays the wider of their types.
+    # SciPy converts both index arrays to the wider of their types.
     return sparse.csr_array((data, indices, indptr.astype(np.int32) if place < 2**31 else indptr), shape=shape)

@@ -1,7 +1,7 @@
-"""How much each label explains each other one, and how a few labels explain all.
+"""How much each label explains each other label, and how a few labels explain all.
 
-The self-representation writes every label as a sparse combination of the others and sets apart what does not fit
-(Barezi et al., NAACL 2019, equation 8); co-occurrence and conditional probability are what it costs to count.
+Self-representation writes every label as a sparse combination of the others plus a residual (Barezi et al., NAACL 2019,
+equation 8). Co-occurrence and conditional probability only count shared rows.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _PARAMETERS: dict[str, Constraint] = {
 
 @dataclass(frozen=True)
 class Affinity:
-    """How much labels explain one another.
+    """How much labels explain each other.
 
     Attributes
     ----------
     weights : csr_array of shape (n_labels, n_labels)
-        ``weights[i, k]`` says how much label k explains label i: not negative, 0 on the diagonal.
+        ``weights[i, k]`` is how much label k explains label i: at least 0, and 0 on the diagonal.
     coefficients : csr_array of shape (n_labels, n_labels)
-        Z of Y ~ Y Z with its signs, so that ``weights[i, k]`` is the magnitude of ``coefficients[k, i]``.
+        Z of Y ~ Y Z, with signs: ``weights[i, k]`` is the magnitude of ``coefficients[k, i]``.
     outlier_norms : array of shape (n_labels,)
-        Length of what is left of each label, the columns of E = Y - Y Z; zeros where nothing was fitted.
+        Norm of each label's residual, a column of E = Y - Y Z; 0 for methods that only count.
     objective, bound : float
-        The objective that was reached and a lower bound on the least there is, over all pairs of labels; nan where
-        nothing was fitted.
+        The objective reached and a lower bound on the minimum over all pairs of labels; NaN for methods that only
+        count.
     n_iterations : int
-        The most that a label took.
+        The maximum over all labels.
     """
 
     weights: Any
@@ -57,7 +57,7 @@ class Affinity:
 
     @property
     def gap(self) -> float:
-        """By what share of the objective the optimum can at most be lower."""
+        """The relative duality gap: an upper bound on how far the objective is above the minimum."""
         return _relative_gap(self.objective, self.bound)
 
 
@@ -70,11 +70,11 @@ class Decoder:
     coefficients : csr_array of shape (n_chosen, n_labels)
         Z; its rows are in the order of the subset.
     outlier_norms : array of shape (n_labels,)
-        Length of what is left of each label, the columns of E = Y - Ys Z.
+        Norm of each label's residual, a column of E = Y - Ys Z.
     objective, bound : float
-        The objective that was reached and a lower bound on the least there is.
+        The objective reached and a lower bound on the minimum.
     n_iterations : int
-        The most that a label took.
+        The maximum over all labels.
     """
 
     coefficients: Any
@@ -85,7 +85,7 @@ class Decoder:
 
     @property
     def gap(self) -> float:
-        """By what share of the objective the optimum can at most be lower."""
+        """The relative duality gap: an upper bound on how far the objective is above the minimum."""
         return _relative_gap(self.objective, self.bound)
 
 
@@ -99,29 +99,31 @@ def label_affinity(
     solver: str = "descent",
     n_jobs: int | None = None,
 ) -> Affinity:
-    """How much each label explains each other one.
+    """How much each label explains each other label.
 
     Parameters
     ----------
     Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
     method : {"self-representation", "co-occurrence", "conditional"}
-        With self-representation the weight of label k for label i is the magnitude of its coefficient in the sparse
-        combination of labels that comes nearest to label i: labels that say the same share the work. Co-occurrence is
-        the cosine of the two columns, the rows that share both labels over the geometric mean of their rows.
-        Conditional is the share of the rows of label i that carry label k: how much of i is seen by who watches for k.
+        The weight of label k for label i.
+
+        - self-representation: the magnitude of k's coefficient in the best sparse combination of labels for i. Labels
+          with the same rows share the weight.
+        - co-occurrence: the cosine of the two columns, the number of shared rows over the geometric mean of their
+          rows.
+        - conditional: the share of the rows of i that also have k.
     alpha : float
-        Price of what is left of a label against the magnitudes of coefficients: minimise
-        ``abs(Z).sum() + alpha * norm(Y - Y @ Z, axis=0).sum()`` with a zero diagonal. A small alpha leaves
-        labels alone.
+        Weight of residuals in the self-representation: minimise ``abs(Z).sum() + alpha * norm(Y - Y @ Z,
+        axis=0).sum()`` with a zero diagonal. With a small alpha, labels explain nothing.
     tolerance : float
-        Relative duality gap at which a label is done.
+        Relative duality gap at which a label has converged.
     max_iterations : int
-        A label that is not done by then is left at the best point it has seen; `Affinity.gap` tells.
+        A label that has not converged by then keeps the best point found; see `Affinity.gap`.
     solver : {"descent", "admm"}
-        Coordinate descent on a working set of labels, or linearised ADMM over all of them: the same program and the
-        same certificate; descent is faster by far.
+        Coordinate descent on a working set of labels, or linearised ADMM over all of them. Both solve the same program
+        with the same certificate; descent is much faster.
     n_jobs : int or None
-        Threads; None means every core. The result does not depend on them.
+        Threads; None uses every core. The result does not depend on it.
 
     Returns
     -------
@@ -129,8 +131,8 @@ def label_affinity(
 
     Notes
     -----
-    A label can be explained only by labels that share rows with it or with those that explain it, so coefficients are
-    sparse; still the lower bound holds for the program over all pairs of labels.
+    Only labels that share rows with a label, or with labels that explain it, can explain it. So the coefficients are
+    sparse, and yet the lower bound holds for the program over all pairs of labels.
 
     Examples
     --------
@@ -173,9 +175,9 @@ def sparse_decoder(
     ----------
     Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
     subset : array-like of shape (n_chosen,)
-        Label ids, each once.
+        Distinct label ids.
     alpha, tolerance, max_iterations, solver, n_jobs
-        As in `label_affinity`. With an alpha of at least 1 a label of the subset stands for itself alone, exactly.
+        As in `label_affinity`. With an alpha of at least 1, labels of the subset are represented exactly by themselves.
 
     Returns
     -------
@@ -192,7 +194,7 @@ def sparse_decoder(
     options = {"alpha": alpha, "tolerance": tolerance, "max_iterations": max_iterations, "solver": solver}
     _check("sparse_decoder", options, _PARAMETERS)
     Y = as_labels(Y)
-    labels = _as_subset(subset, Y.shape[1])
+    labels = check_subset(subset, Y.shape[1])
     chosen = sparse.csr_array(Y[:, labels])
     targets = _shared_rows(Y, chosen)
     squares = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
@@ -204,7 +206,7 @@ def sparse_decoder(
 
 
 def _shared_rows(Y: Any, chosen: Any) -> Any:
-    """In how many rows each label meets each chosen one: Y' chosen, as CSR with sorted indices."""
+    """The number of rows that each label shares with each chosen label: Y' chosen, as CSR with sorted indices."""
     most = float(np.diff(Y.indptr).astype(np.float64) @ np.diff(chosen.indptr))
     entries = int(min(most, Y.shape[1] * chosen.shape[1]))
     MemoryPlan(
@@ -237,17 +239,18 @@ def _relative_gap(objective: float, bound: float) -> float:
     return (objective - bound) / objective if objective else 0.0
 
 
-def _as_subset(subset: Any, n_labels: int) -> Array:
+def check_subset(subset: Any, n_labels: int) -> Array:
+    """Distinct label ids as an int64 array, or `InvalidInput`."""
     labels = np.asarray(subset)
     if labels.ndim != 1 or len(labels) == 0 or labels.dtype.kind not in "iu":
-        raise InvalidInput("subset must be a list of label ids with at least one of them")
-    if len(labels) > n_labels:
-        raise InvalidInput(f"subset has {len(labels)} labels, but Y has only {n_labels}")
+        raise InvalidInput(
+            f"subset has shape {labels.shape} and dtype {labels.dtype}; expected a list of at least one label id"
+        )
     outside = labels[(labels < 0) | (labels >= n_labels)]
     if len(outside):
-        raise InvalidInput(f"subset has the label id {outside[0]}; Y has the labels 0 to {n_labels - 1}")
+        raise InvalidInput(f"subset contains the label id {outside[0]}; Y has the labels 0 to {n_labels - 1}")
     if len(np.unique(labels)) < len(labels):
-        raise InvalidInput("subset names a label more than once; give each label id once")
+        raise InvalidInput("subset contains a label id more than once")
     return labels.astype(np.int64)
 
 

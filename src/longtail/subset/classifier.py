@@ -1,4 +1,4 @@
-"""`LabelSubsetClassifier`: learns a few labels, decodes the others, and learns apart those that do not fit."""
+"""`LabelSubsetClassifier`: learns a few labels, decodes the others, and learns outliers separately."""
 
 from __future__ import annotations
 
@@ -13,94 +13,97 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
 from longtail.arrays import Array
-from longtail.choice import LearnerOptions, choose_learner
+from longtail.choice import LearnerOptions, check_learner, choose_learner
 from longtail.errors import InvalidInput
 from longtail.estimator import Estimator, Explanation, check_training
 from longtail.parameters import Choice, Constraint, Number, Threads
 from longtail.ridge import label_predictability
 from longtail.store import State, saved_params
-from longtail.subset.affinity import label_affinity, sparse_decoder
-from longtail.subset.budget import FEWEST_ROWS, PLACES, Budget, smallest_enough, try_budgets, worst
+from longtail.subset.affinity import check_subset, label_affinity, sparse_decoder
 from longtail.subset.decoding import Decoding, ridge_decoding, sparse_decoding
-from longtail.subset.model import SubsetModel
-from longtail.subset.outliers import Outliers
-from longtail.subset.selection import SPELLINGS, select_labels
-from longtail.subset.state import LEARNERS, model_from, model_state
+from longtail.subset.model import PLACES, SubsetModel
+from longtail.subset.outliers import Budget, Outliers, worst_explained
+from longtail.subset.selection import NEED_SCORES, SPELLINGS, select_labels
 
 _log = logging.getLogger(__name__)
 
 AFFINITIES = ("auto", "self-representation", "conditional", "co-occurrence")
 _COUNT = 100
-_FEW_LABELS = 1000  # up to which the self-representation takes no longer than training
+_FEW_LABELS = 1000  # up to this many labels the self-representation takes no longer than training
+_FEWEST_ROWS = 50  # rows with labels that `outliers="auto"` needs to compare budgets
+_LOSS = 0.002  # nDCG that `outliers="auto"` gives up for fewer outliers
 
 
 class LabelSubsetClassifier(Estimator):
     """Learns `n_labels` labels that stand for all, and the outliers among the others.
 
-    A subset of labels is chosen that explains the others and can be predicted (`longtail.subset.select_labels`).
-    `estimator` learns only these. A decoder Z, with Y ~ Ys Z, turns their scores into scores of all labels; labels that
-    it describes worst are outliers, and `outlier_estimator` learns them apart (Barezi et al., NAACL 2019).
+    `estimator` learns a subset of labels that explain the others and can be predicted
+    (`longtail.subset.select_labels`). A decoder Z, with Y ~ Ys Z, turns their scores into scores of all labels. The
+    labels that it describes worst are outliers, and `outlier_estimator` learns them separately (Barezi et al., NAACL
+    2019).
 
     Parameters
     ----------
-    estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
-        What learns the subset; None is ridge with an intercept and its alpha chosen by leave-one-out.
+    estimator : Estimator or None
+        Learns the subset. None is ridge with an intercept and an alpha chosen by leave-one-out.
     n_labels : int or None
-        Labels in the subset, at most as many as there are; None is 100, or all of them where there are fewer.
+        Number of labels in the subset; None is 100, or all if there are fewer.
     outliers : {"auto", "all"}, int or float
-        Labels learned apart, worst described first: a number of labels, or a share of those outside the subset. "all"
-        is the paper's. "auto" trains on a part of the rows and takes, of eight shares from none to all, the smallest
-        whose nDCG@5 on the other rows is within 0.002 of the best; all where fewer than 50 rows have labels.
-        That learns every label once to judge by: give a number where there are very many.
-    outlier_estimator : LabelTree, OneVsRest, Ridge, RidgeCV or None
-        What learns the outliers; None is ridge with an intercept and an alpha of its own. Ridge learns what the decoder
-        leaves over, and adds it; other estimators learn the labels, and their scores stand in for the decoded ones.
+        How many labels to learn separately, worst described first: a number, or a share of the labels outside the
+        subset. "all" is the paper's choice. "auto" holds rows out, tries eight shares from none to all, and takes the
+        smallest whose nDCG@5 is within 0.002 of the best; with fewer than 50 labelled rows it takes all. It learns
+        every label once, so give a number if there are very many.
+    outlier_estimator : Estimator or None
+        Learns the outliers. None is ridge with an intercept and its own alpha. Ridge learns the residual of the
+        decoder, which is added to the decoded scores. Other estimators learn the labels, and their scores replace the
+        decoded ones.
     decoder : {"ridge", "l1"}
         Least squares with a penalty, or the paper's program, see `longtail.subset.sparse_decoder`.
     decoder_alpha : float or None
-        The penalty of ridge (None: 1), or the weight of outliers in the program (None: 10).
+        The penalty of ridge (None: 1), or the weight of outliers in the paper's program (None: 10).
     criterion : str
-        What the subset is chosen by, see `longtail.subset.select_labels`.
+        How to select the subset, see `longtail.subset.select_labels`.
     affinity : {"auto", "self-representation", "conditional", "co-occurrence"}
-        How much labels say about each other; "auto" is self-representation up to 1,000 labels, else conditional.
+        How to measure how much labels explain each other. "auto" is self-representation for up to 1,000 labels, else
+        conditional.
     affinity_alpha : float
         Weight of outliers in the self-representation.
     penalty : float
     score_weight : float or None
-        Weights of redundancy and of predictability in the criterion; None gives predictability as much say as affinity.
+        Weights of redundancy and of predictability in the criterion; None balances predictability and affinity.
     subset : LabelSubset, array of label ids or None
-        A subset that is chosen already; `n_labels` and what concerns the choice then do not count.
+        A subset selected before; `n_labels` and all other parameters of the selection are then ignored.
     holdout : float
-        Share of the rows with labels that outliers="auto" judges by.
+        Share of the labelled rows that outliers="auto" holds out.
     random_state : int or None
-        Of the choice and of the rows held out.
+        Seed of the selection and of the held-out rows.
     n_jobs : int or None
-        Threads of prediction and of the default estimators.
+        Threads of prediction and of the default estimators; None uses every core.
 
     Attributes
     ----------
     labels_ : int64 array of shape (n_labels,)
-        The subset, in order of choice.
+        The subset, in order of selection.
     subset_ : LabelSubset or None
-        The choice with its gains, None where it was given as ids.
-    estimator_ : the trained estimator of the subset
+        The selection with its gains; None if the subset was given as ids.
+    estimator_ : the fitted estimator of the subset
     decoding_ : Decoding
         The decoder.
     outlier_norms_ : float64 array of shape (n_labels,)
-        ||E_j||, how much of each label the subset leaves over.
+        ||E_j||, the norm of each label's residual.
     outlier_labels_ : int64 array
-        Labels learned apart, ascending.
-    outlier_estimator_ : their trained estimator, or None
+        Labels learned separately, ascending.
+    outlier_estimator_ : their fitted estimator, or None
     budgets_ : dict of int to float
-        nDCG@5 on the rows held out by number of outliers; empty where nothing was tried.
+        nDCG@5 on held-out rows by number of outliers; empty unless outliers="auto".
 
     Notes
     -----
-    With ridge of the same alpha for the subset and for all outliers, Ys_hat Z + E_hat = R(Ys Z) + R(Y - Ys Z) = R(Y):
-    the result is plain ridge, whatever the subset, to the precision of the solver. Outliers do work of their own only
-    where their estimator differs, in kind or in its penalty, or where they are not all learned.
+    If ridge with one alpha learns both the subset and all outliers, then Ys_hat Z + E_hat = R(Ys Z) + R(Y - Ys Z) =
+    R(Y): the result is plain ridge for any subset, up to the precision of the solver. Outliers make a difference only
+    if their estimator or penalty differs, or if not all are learned.
 
-    A loaded model predicts; ``subset_``, ``outlier_norms_`` and ``budgets_`` are not saved.
+    A saved model does not keep ``subset_``, ``outlier_norms_`` and ``budgets_``.
 
     Examples
     --------
@@ -176,7 +179,7 @@ class LabelSubsetClassifier(Estimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, Y: Any) -> Self:
-        """Choose the subset, learn it, find the decoder, learn the outliers.
+        """Select the subset, learn it, compute the decoder, and learn the outliers.
 
         Parameters
         ----------
@@ -186,24 +189,24 @@ class LabelSubsetClassifier(Estimator):
         self._check_parameters()
         X, Y = check_training(X, Y, type(self).__name__)
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
-        self.subset_, self.labels_ = self._choose(X, Y, seed)
+        self.subset_, self.labels_ = self._select(X, Y, seed)
         self.budgets_ = {}
         budget = self._budget(X, Y, seed)
         model, self.outlier_norms_ = self._learn(X, Y, budget)
         self._take(model)
         return self
 
-    def _choose(self, X: Any, Y: Any, seed: int) -> tuple[Any, Array]:
-        """The subset, by the criterion or as given."""
+    def _select(self, X: Any, Y: Any, seed: int) -> tuple[Any, Array]:
+        """The selection, None where it was given as ids, and its labels."""
         n_labels = Y.shape[1]
         if self.subset is not None:
             given = getattr(self.subset, "labels", self.subset)
-            return (self.subset if given is not self.subset else None), _checked_subset(given, n_labels)
+            return (self.subset if given is not self.subset else None), check_subset(given, n_labels)
         count = min(_COUNT, n_labels) if self.n_labels is None else self.n_labels
         if count > n_labels:
             raise InvalidInput(
-                f"LabelSubsetClassifier: n_labels is {count}, but Y has {n_labels} labels; choose at most so "
-                f"many, or train the estimator alone"
+                f"LabelSubsetClassifier: n_labels is {count}, but there are only {n_labels} labels",
+                code="too_many_labels",
             )
         criterion = self.criterion.replace("-", " ")
         affinity = scores = None
@@ -212,7 +215,7 @@ class LabelSubsetClassifier(Estimator):
             if method == "auto":
                 method = "self-representation" if n_labels <= _FEW_LABELS else "conditional"
             affinity = label_affinity(Y, method, alpha=self.affinity_alpha, n_jobs=self.n_jobs)
-        if criterion in ("predictable cut", "score"):
+        if criterion in NEED_SCORES:
             scores = label_predictability(X, Y, random_state=seed, n_jobs=self.n_jobs)
         found = select_labels(
             Y,
@@ -227,7 +230,7 @@ class LabelSubsetClassifier(Estimator):
         return found, np.asarray(found.labels, dtype=np.int64)
 
     def _decode(self, Y: Any) -> tuple[Decoding, Array]:
-        """The decoder, and how much of each label it leaves over."""
+        """The decoder, and the norms of the labels' residuals."""
         if self.decoder == "ridge":
             return ridge_decoding(Y, self.labels_, 1.0 if self.decoder_alpha is None else self.decoder_alpha)
         found = sparse_decoder(
@@ -238,12 +241,12 @@ class LabelSubsetClassifier(Estimator):
         return sparse_decoding(found.coefficients, self.labels_, Y.indices.dtype), norms
 
     def _learn(self, X: Any, Y: Any, budget: int) -> tuple[SubsetModel, Array]:
-        """Everything for a subset that is chosen, with at most `budget` outliers; also the norms of what is left."""
+        """A model with at most `budget` outliers, and the norms of the labels' residuals."""
         with progress.stage("subset"):
             estimator = self._learner(self.estimator, X, sparse.csr_array(Y[:, self.labels_]))
             estimator.fit(X, sparse.csr_array(Y[:, self.labels_]))
         decoding, norms = self._decode(Y)
-        apart = np.sort(worst(norms)[:budget])
+        apart = np.sort(worst_explained(norms)[:budget])
         outliers = None
         if len(apart):
             with progress.stage("outliers"):
@@ -253,16 +256,14 @@ class LabelSubsetClassifier(Estimator):
 
     def _learner(self, given: Any, X: Any, Y: Any) -> Any:
         if given is not None:
-            if not isinstance(given, tuple(LEARNERS.values())):
-                raise InvalidInput(
-                    f"LabelSubsetClassifier: the estimator is a {type(given).__name__}; expected one of "
-                    f"{', '.join(LEARNERS)}, or None"
-                )
+            check_learner(given, type(self).__name__)
+            if isinstance(given, LabelSubsetClassifier):
+                raise InvalidInput("LabelSubsetClassifier: the estimator is a LabelSubsetClassifier itself")
             return clone(given)
         return choose_learner(X, Y, LearnerOptions("ridge", fit_intercept=True, n_jobs=self.n_jobs)).estimator
 
     def _budget(self, X: Any, Y: Any, seed: int) -> int:
-        """How many outliers to learn at most."""
+        """The maximum number of outliers."""
         others = Y.shape[1] - len(self.labels_)
         if self.outliers == "all":
             return others
@@ -270,17 +271,18 @@ class LabelSubsetClassifier(Estimator):
             share = isinstance(self.outliers, float | np.floating)
             return round(self.outliers * others) if share else int(self.outliers)
         labelled = np.flatnonzero(np.diff(Y.indptr))
-        if not others or len(labelled) < FEWEST_ROWS:
+        if not others or len(labelled) < _FEWEST_ROWS:
             return others
         held = np.zeros(Y.shape[0], dtype=bool)
         count = max(1, round(self.holdout * len(labelled)))
         held[np.random.default_rng(seed).choice(labelled, count, replace=False)] = True
         with progress.stage("choosing outliers"):
             model, norms = self._learn(X[~held], Y[~held], others)
-        self.budgets_ = try_budgets(model, norms, X[held], Y[held], others)
-        chosen = smallest_enough(self.budgets_)
+        self.budgets_ = model.quality_by_budget(norms, X[held], Y[held])
+        enough = max(self.budgets_.values()) - _LOSS
+        chosen = min(budget for budget, quality in self.budgets_.items() if quality >= enough)
         shown = ", ".join(f"{budget}: {100 * quality:.2f}" for budget, quality in self.budgets_.items())
-        _log.info("nDCG@%d on rows held out by number of outliers: %s; taking %d", PLACES, shown, chosen)
+        _log.info("nDCG@%d on held-out rows by number of outliers: %s; taking %d", PLACES, shown, chosen)
         return chosen
 
     def _take(self, model: SubsetModel) -> None:
@@ -307,37 +309,30 @@ class LabelSubsetClassifier(Estimator):
         return self._model().all_scores(X)
 
     def _predict(self, X: Any) -> Any:
-        """Labels with a score of at least one half, and of the outliers those that their estimator gives."""
         return self._model().given(X)
 
     def _explain(self, row: Any, label: int) -> Explanation:
-        """Where trees learned the subset, only for the subset and the outliers: a decoded score is then not linear."""
         return self._model().explain(row, label)
+
+    @property
+    def explains(self) -> bool:
+        check_is_fitted(self)
+        return bool(self.estimator_.explains)
 
     def summary(self) -> str:
         check_is_fitted(self)
-        return f"{len(self.labels_):,} labels for all, {len(self.outlier_labels_):,} apart"
+        return f"{len(self.labels_):,} labels stand for all, {len(self.outlier_labels_):,} outliers"
 
     def to_state(self) -> State:
         check_is_fitted(self)
-        return model_state(
-            "LabelSubsetClassifier", saved_params(self, without=self._not_saved), self.labels_, self._model()
-        )
+        params = saved_params(self, without=self._not_saved)
+        return self._model().to_state("LabelSubsetClassifier", params, self.labels_)
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Build the fitted estimator again, or raise `ModelFormatError`."""
         model = cls._from_params(state)
-        model.labels_, found = model_from(state, model.n_jobs)
+        model.labels_, found = SubsetModel.from_state(state, model.n_jobs)
         model._take(found)
         model.estimator, model.outlier_estimator = model.estimator_, model.outlier_estimator_
         return model
-
-
-def _checked_subset(given: Any, n_labels: int) -> Array:
-    labels = np.asarray(given)
-    if labels.ndim != 1 or not labels.size or labels.dtype.kind not in "iu":
-        raise InvalidInput(f"subset has shape {labels.shape} and dtype {labels.dtype}; expected a list of label ids")
-    if labels.min() < 0 or labels.max() >= n_labels or len(np.unique(labels)) < len(labels):
-        raise InvalidInput(f"subset must hold each label once, with ids in 0..{n_labels - 1}, as Y has {n_labels}")
-    return labels.astype(np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,9 +14,6 @@ from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.subset.affinity import label_affinity
 from longtail.subset.selection import NEED_SCORES, LabelSubset, check_criterion, select_labels
-
-if TYPE_CHECKING:
-    from longtail.text import RowScaling, TextFeatures
 
 _log = logging.getLogger(__name__)
 _COUNT = 100
@@ -94,7 +91,7 @@ class CorpusSelection:
 def select_from_corpus(
     corpus: Corpus,
     n_labels: int | None = None,
-    features: TextFeatures | RowScaling | None = None,
+    features: Any = None,
     *,
     criterion: str | None = None,
     affinity: str = "co-occurrence",
@@ -110,7 +107,7 @@ def select_from_corpus(
     corpus : Corpus
     n_labels : int or None
         How many to select; None selects 100, or all if there are fewer.
-    features : TextFeatures, RowScaling or None
+    features : TextFeatures, RowScaling, FeatureOptions or None
         Features to predict labels from, as in `longtail.text.fit_features`.
     criterion : str or None
         See `select_labels`. None is "predictable cut", or "penalised cut" if all texts or features are empty.
@@ -175,5 +172,5 @@ def _predictability(corpus: Corpus, features: Any, criterion: str, random_state:
         raise InvalidInput(
             f"the criterion {criterion!r} needs texts or features, and the corpus has none", code="no_features"
         )
-    _, X = fit_features(corpus, features)
+    _, X = fit_features(features, corpus)
     return label_predictability(X, corpus.labels, n_jobs=n_jobs, random_state=random_state)

@@ -1,6 +1,6 @@
 """From scores of a few labels to scores of all: the decoder Z of Y ~ Ys Z (Barezi et al., NAACL 2019, eq. 8).
 
-Z is kept as two factors, a small dense one and a sparse one, so that even the dense Z of least squares costs no more
+Z is stored as a small dense factor and a sparse one, so that even the dense Z of least squares takes no more memory
 than the pairs of labels that occur together.
 """
 
@@ -17,8 +17,8 @@ from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import split
 
-_LABELS = 4096  # whose norms are computed together
-_SQUARES = 7  # matrices of the size of the subset, squared, that least squares holds at its peak
+_LABELS = 4096  # labels in a block when norms are computed
+_SQUARES = 7  # k x k matrices that least squares holds at its peak
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Decoding:
     ----------
     mixing : float32 array of shape (k, h)
     codes : csr_array of shape (L, h), float32
-        A row per label. Those of the k labels themselves pick their own score.
+        One row per label. The rows of the k labels of the subset select their own scores.
     """
 
     mixing: Array
@@ -40,30 +40,30 @@ class Decoding:
         return int(self.codes.shape[0])
 
     def mix(self, scores: Array) -> Array:
-        """What `decode` takes, of scores with one row per row of data: shape (h, n_rows)."""
+        """The input of `decode`, of shape (h, n_rows), from scores of shape (n_rows, k)."""
         return np.ascontiguousarray((scores @ self.mixing).T, dtype=np.float32)
 
     def decode(self, mixed: Array, block: slice) -> Array:
-        """Scores of the labels of `block`, of shape (labels, n_rows)."""
+        """Scores of the labels in `block`, of shape (n_labels, n_rows)."""
         codes = self.codes
         out = np.empty((block.stop - block.start, mixed.shape[1]), dtype=np.float32)
         kernels.multiply(codes.indptr[block.start : block.stop + 1], codes.indices, codes.data, mixed, out)
         return out
 
     def columns(self, labels: Array) -> Array:
-        """Z of the given labels, dense: shape (k, len(labels))."""
+        """The columns of Z for some labels, dense: shape (k, len(labels))."""
         return np.asarray(self.mixing @ self.codes[labels].T.toarray())
 
 
 def ridge_decoding(Y: Any, subset: Array, alpha: float) -> tuple[Decoding, Array]:
-    """The decoder of least squares, Z = (Ys'Ys + alpha I)^-1 Ys'Y, and the norms of Y - Ys Z.
+    """The least-squares decoder Z = (Ys'Ys + alpha I)^-1 Ys'Y, and the norms of the columns of Y - Ys Z.
 
     Parameters
     ----------
     Y : csr_array of zeros and ones, float32
     subset : array of k label ids
     alpha : float
-        Above 0: labels that always occur together would make the system singular.
+        Above 0, since labels that always occur together make Ys'Ys singular.
 
     Returns
     -------
@@ -78,12 +78,12 @@ def ridge_decoding(Y: Any, subset: Array, alpha: float) -> tuple[Decoding, Array
             "pairs of the subset": _SQUARES * 8 * len(subset) ** 2,
             "a block of labels": 8 * min(_LABELS, Y.shape[1]) * len(subset),
         },
-        'Choose fewer labels, or decoder="l1".',
+        'Select fewer labels, or use decoder="l1".',
     ).check()
     gram = together[subset].toarray()
     inverse = linalg.cho_solve(linalg.cho_factor(gram + alpha * np.eye(len(subset))), np.eye(len(subset)))
     counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
-    # ||y - Ys z||^2 = n - 2 z'c + z'Gz with z = M c, block by block: rows of `together` are the c'.
+    # ||y - Ys z||^2 = n - 2 z'c + z'Gz with z = M c, where c' is a row of `together`.
     inner = 2 * inverse - inverse @ gram @ inverse
     squares = counts.copy()
     for block in split(Y.shape[1], _LABELS):
@@ -97,14 +97,14 @@ def ridge_decoding(Y: Any, subset: Array, alpha: float) -> tuple[Decoding, Array
 
 
 def sparse_decoding(coefficients: Any, subset: Array, index: Any) -> Decoding:
-    """The decoder of the given coefficients Z (k x L), but that the subset's labels keep their own scores."""
+    """The decoder with coefficients Z (k x L), except that labels of the subset keep their own scores."""
     turned = sparse.csr_array(coefficients.T)
     codes = _without_rows(turned, subset) + _own_scores(subset, turned.shape[0])
     return _packed(np.eye(len(subset)), codes, index)
 
 
 def _together(Y: Any, subset: Array) -> Any:
-    """Rows that each label has in common with each of the subset: Y'Ys, of shape (L, k), in float64."""
+    """The number of rows that each label shares with each label of the subset: Y'Ys, of shape (L, k), in float64."""
     chosen = sparse.csr_array(Y[:, subset]).astype(np.float64)
     return sparse.csr_array(Y.T.astype(np.float64) @ chosen)
 

@@ -1,7 +1,7 @@
-"""Greedy search for the labels with the largest gains, one after another, lazily or among a sample.
+"""Greedy selection: one label after another, each with the largest gain of all, or of a sample.
 
-Gains are exact at all times: a choice changes only those of its neighbours. They never grow, so what a label gained
-earlier bounds what it gains now, and most labels are never looked at again.
+The gains of all labels are kept exact, since selecting a label changes those of its neighbours only. Gains never grow,
+so an earlier gain bounds the present one, and the lazy search skips most labels.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from longtail import progress
 from longtail.arrays import Array
 from longtail.subset.pairwise import PairwiseObjective
 
-_MISSED = 0.1  # the share of the optimum, on average, that the sample of `stochastic_greedy` may cost
+_MISSED = 0.1  # expected share of the optimum that `stochastic_greedy` may lose by sampling
 
 
 class _Gains:
-    """The gains of all labels, and what was chosen."""
+    """The present gains of all labels, and the selected labels with their gains."""
 
     def __init__(self, objective: PairwiseObjective, n_labels: int) -> None:
         self.now = objective.alone.copy()
@@ -28,7 +28,7 @@ class _Gains:
         self._shared = objective.shared
         self._count = 0
 
-    def choose(self, label: int) -> None:
+    def select(self, label: int) -> None:
         self.labels[self._count] = label
         self.gained[self._count] = self.now[label]
         self._count += 1
@@ -37,22 +37,22 @@ class _Gains:
 
 
 def gains_of(objective: PairwiseObjective, labels: Array) -> Array:
-    """What each label adds to those before it."""
+    """The gain of each label given those before it."""
     gains = _Gains(objective, len(labels))
     for label in labels.tolist():
-        gains.choose(label)
+        gains.select(label)
     return gains.gained
 
 
 def lazy_greedy(objective: PairwiseObjective, n_labels: int, last: Array) -> tuple[Array, Array]:
-    """Choose `n_labels` labels, each with the largest gain of all that are left, ties to the lowest label.
+    """Select `n_labels` labels, each with the largest gain of all that remain, ties to the lowest label.
 
     Parameters
     ----------
     objective : PairwiseObjective
     n_labels : int
     last : bool array
-        Labels that are chosen only when no other is left.
+        Labels that are selected only when no other remains.
 
     Returns
     -------
@@ -60,11 +60,11 @@ def lazy_greedy(objective: PairwiseObjective, n_labels: int, last: Array) -> tup
     """
     gains = _Gains(objective, n_labels)
     order = np.lexsort((-gains.now, last))
-    # Bounds on gains, best first: of labels looked at before in a heap, of all others by what they are worth alone.
+    # Upper bounds on gains: labels seen before wait in a heap, all others in the order of their own values.
     fresh = zip(last[order].tolist(), (-gains.now[order]).tolist(), order.tolist(), strict=True)
     waiting: list[tuple[bool, float, int]] = []
     following = next(fresh, None)
-    with progress.task("choosing labels", total=n_labels) as advance:
+    with progress.task("selecting labels", total=n_labels) as advance:
         for _ in range(n_labels):
             while True:
                 if following is not None and (not waiting or following < waiting[0]):
@@ -76,7 +76,7 @@ def lazy_greedy(objective: PairwiseObjective, n_labels: int, last: Array) -> tup
                 if gain == -bound:
                     break
                 heapq.heappush(waiting, (comes_last, -gain, label))
-            gains.choose(label)
+            gains.select(label)
             advance(1)
     return gains.labels, gains.gained
 
@@ -84,25 +84,25 @@ def lazy_greedy(objective: PairwiseObjective, n_labels: int, last: Array) -> tup
 def stochastic_greedy(
     objective: PairwiseObjective, n_labels: int, last: Array, generator: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Choose as `lazy_greedy` does, each time among a sample of the labels that are left (Mirzasoleiman et al. 2015).
+    """Select as `lazy_greedy` does, but each label among a sample of those that remain (Mirzasoleiman et al. 2015).
 
-    A sample has ln(10) times as many labels as there are for each choice, so that it holds one of the n_labels best
-    nine times out of ten.
+    A sample has ln(10) times as many labels as there are per selection, so nine samples out of ten contain one of the
+    `n_labels` best.
     """
     gains = _Gains(objective, n_labels)
     first, others = np.flatnonzero(~last), np.flatnonzero(last)
     size = math.ceil(len(first) / n_labels * math.log(1 / _MISSED))
     n_left = len(first)
-    with progress.task("choosing labels", total=n_labels) as advance:
+    with progress.task("selecting labels", total=n_labels) as advance:
         for _ in range(min(n_labels, len(first))):
             places = generator.integers(n_left, size=size)
             now = gains.now[first[places]]
             best = places[now == now.max()]
             place = best[np.argmin(first[best])]
-            gains.choose(int(first[place]))
+            gains.select(int(first[place]))
             n_left -= 1
             first[place] = first[n_left]
             advance(1)
     for label in others[: max(0, n_labels - len(first))].tolist():
-        gains.choose(label)
+        gains.select(label)
     return gains.labels, gains.gained

@@ -1,9 +1,9 @@
-"""`SubsetModel`: scores of all labels from what was learned of a few, for blocks of rows and labels."""
+"""`SubsetModel`: scores of all labels from a model of a few, in blocks of rows and labels; saved and loaded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,21 +11,26 @@ from scipy import sparse
 
 from longtail import progress
 from longtail.arrays import Array
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Explanation
+from longtail.metrics import ndcg_at_k
 from longtail.native import kernels
 from longtail.parallel import map_blocks, split
+from longtail.store import State, part_state, put_learner_together, rises
 from longtail.subset.decoding import Decoding
-from longtail.subset.outliers import Outliers
+from longtail.subset.outliers import Outliers, worst_explained
 from longtail.validation import finite
 
-_ROWS = 512  # rows scored together
-_LABELS = 1024  # labels scored together
+_ROWS = 512  # rows in a block
+_LABELS = 1024  # labels in a block
+PLACES = 5  # of the nDCG that budgets are compared by
+# Shares of the labels outside the subset that `outliers="auto"` tries.
+_SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 @dataclass(frozen=True)
 class SubsetModel:
-    """An estimator of the subset, the decoder, and the outliers."""
+    """The estimator of the subset, the decoder, and the outliers."""
 
     estimator: Any
     decoding: Decoding
@@ -67,7 +72,7 @@ class SubsetModel:
         return scores
 
     def given(self, X: Any) -> Any:
-        """Labels with a score of at least one half, and of the outliers those that their estimator gives."""
+        """Labels with a score of at least one half; outliers as their own estimator predicts them."""
         n_labels, replaced = self.decoding.n_labels, self._replaced()
         parts = [sparse.csr_array((0, n_labels), dtype=np.int8)]
         for rows in split(X.shape[0], _ROWS):
@@ -86,7 +91,7 @@ class SubsetModel:
         return found
 
     def explain(self, x: Any, label: int) -> Explanation:
-        """What each feature of a row adds to a label's score."""
+        """What each feature of the row adds to the label's score."""
         own = self.outliers is not None and label in self.outliers.labels
         if own and self.outliers is not None and not self.outliers.residual:
             return self.outliers.explain(x, label)
@@ -95,7 +100,7 @@ class SubsetModel:
         parts = [(self.estimator.explain(x, int(place)), float(weights[place])) for place in used]
         if not self.estimator.is_linear:
             if len(parts) == 1 and parts[0][1] == 1 and not own:
-                return _relabelled(parts[0][0], label)
+                return replace(parts[0][0], label=label, steps=())
             raise InvalidInput(
                 f"label {label} is decoded from scores of a {type(self.estimator).__name__}, which are not linear in "
                 f"the features; only labels of the subset and outliers can be explained",
@@ -112,11 +117,51 @@ class SubsetModel:
         score = float(dense.sum() + intercept)
         return Explanation(label, score, score, features, dense[features], intercept)
 
+    def quality_by_budget(self, norms: Array, X: Any, Y: Any) -> dict[int, float]:
+        """The nDCG on the rows `X` by number of outliers, from a model with all outliers."""
+        order, others, found = worst_explained(norms), Y.shape[1] - self.estimator.n_labels_, {}
+        for share in _SHARES:
+            budget = round(share * others)
+            limited = None if self.outliers is None else self.outliers.limited_to(order[:budget])
+            top, _ = replace(self, outliers=limited).best(X, PLACES, None)
+            found[budget] = ndcg_at_k(Y, top, PLACES)
+        return found
+
+    def to_state(self, kind: str, params: dict[str, Any], labels: Array) -> State:
+        """The state of a model whose subset is `labels`."""
+        parts = {"estimator": part_state(self.estimator)}
+        outlier_labels = np.zeros(0, dtype=np.int64)
+        if self.outliers is not None:
+            parts["outliers"] = part_state(self.outliers.estimator)
+            outlier_labels = self.outliers.labels
+        arrays = {
+            "labels": labels,
+            "mixing": self.decoding.mixing,
+            "codes": self.decoding.codes,
+            "outlier_labels": outlier_labels,
+        }
+        return State(kind, params, {"residual": self.outliers is not None and self.outliers.residual}, arrays, parts)
+
+    @classmethod
+    def from_state(cls, state: State, n_jobs: int | None) -> tuple[Array, SubsetModel]:
+        """The labels of the subset and the model, or `ModelFormatError`."""
+        estimator = _part(state, "estimator")
+        count = estimator.n_labels_
+        labels = state.array("labels", np.int64, (count,))
+        mixing = state.array("mixing", np.float32, (count, None))
+        codes = state.csr("codes", np.float32, (None, mixing.shape[1]))
+        if not (np.isfinite(mixing).all() and np.isfinite(codes.data).all()):
+            raise ModelFormatError(f"{state.kind}: the decoder must be finite")
+        decoding = Decoding(mixing, codes)
+        _check_ids(state, np.sort(labels), decoding.n_labels, "labels")
+        outliers = _outliers_from(state, labels, decoding.n_labels, estimator.n_features_in_)
+        return labels, cls(estimator, decoding, outliers, n_jobs)
+
     def _replaced(self) -> Array:
         return np.zeros(0, dtype=np.int64) if self.outliers is None else self.outliers.replaced
 
     def _decoded(self, X: Any) -> Iterator[tuple[slice, Array]]:
-        """Scores of the rows `X` by blocks of labels, with residuals but no outliers learned as labels."""
+        """Decoded scores of the rows `X` in blocks of labels, with the residuals added."""
         mixed = self.decoding.mix(self.estimator.decision_function(X))
         for block in split(self.decoding.n_labels, _LABELS):
             scores = self.decoding.decode(mixed, block)
@@ -125,13 +170,39 @@ class SubsetModel:
             yield block, np.ascontiguousarray(scores.T)
 
 
-def _relabelled(found: Explanation, label: int) -> Explanation:
-    # Steps name nodes of a tree over other labels, which would mislead here.
-    return Explanation(label, found.score, found.margin, found.features, found.contributions, found.intercept)
-
-
 def _merged(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The best of two rankings of different labels, as many as each has; ties to the lowest label."""
+    """Merge two rankings of different labels into one of the same length; ties go to the lowest label."""
     labels, scores = (np.concatenate(pair, axis=1) for pair in zip(one, other, strict=True))
     order = np.lexsort((labels, -scores), axis=1)[:, : one[0].shape[1]]
     return np.take_along_axis(labels, order, axis=1), np.take_along_axis(scores, order, axis=1)
+
+
+def _part(state: State, name: str) -> Any:
+    part = state.part(name)
+    if part.kind == state.kind:
+        raise ModelFormatError(f"{state.kind}: {name!r} is a {state.kind} itself")
+    return put_learner_together(part)
+
+
+def _outliers_from(state: State, subset: Array, n_labels: int, n_features: int) -> Outliers | None:
+    labels = state.array("outlier_labels", np.int64, (None,))
+    _check_ids(state, labels, n_labels, "outlier_labels")
+    if np.isin(labels, subset).any():
+        raise ModelFormatError(f"{state.kind}: a label is both in the subset and an outlier")
+    residual = state.fact("residual", bool)
+    if not len(labels):
+        return None
+    estimator = _part(state, "outliers")
+    if (estimator.n_labels_, estimator.n_features_in_) != (len(labels), n_features):
+        raise ModelFormatError(
+            f"{state.kind}: the outliers' estimator has {estimator.n_labels_} labels and {estimator.n_features_in_} "
+            f"features; expected {len(labels)} and {n_features}"
+        )
+    if residual and not (estimator.linear_in_targets and isinstance(estimator.coef_, np.ndarray)):
+        raise ModelFormatError(f"{state.kind}: residuals need a linear estimator with dense weights")
+    return Outliers(labels, estimator, residual, np.ones(len(labels), dtype=bool))
+
+
+def _check_ids(state: State, ids: Array, n_labels: int, name: str) -> None:
+    if len(ids) and (ids[0] < 0 or ids[-1] >= n_labels or not rises(ids)):
+        raise ModelFormatError(f"{state.kind}: {name!r} must contain distinct label ids in 0..{n_labels - 1}")

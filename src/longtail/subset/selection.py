@@ -17,8 +17,7 @@ from longtail.memory import MemoryPlan
 from longtail.parameters import Number
 from longtail.subset.affinity import Affinity, label_affinity
 from longtail.subset.greedy import gains_of, lazy_greedy, stochastic_greedy
-from longtail.subset.optimum import curvature, greedy_fraction, upper_bound
-from longtail.subset.pairwise import PairwiseObjective
+from longtail.subset.pairwise import PairwiseObjective, curvature, greedy_fraction, upper_bound
 from longtail.validation import as_labels, check_whole
 
 NEED_SCORES = ("score", "predictable cut")

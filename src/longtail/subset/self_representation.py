@@ -1,7 +1,7 @@
-"""Labels as sparse combinations of other labels: y ~ A z, with what does not fit set apart.
+"""Labels as sparse combinations of other labels, y ~ A z, plus a residual.
 
-For each label the program is: minimise |z|_1 + alpha |y - A z|_2. Labels do not depend on one another, and all the
-solvers need is A'A and A'y, which for labels count the rows that two labels share.
+The program of a label is to minimise |z|_1 + alpha |y - A z|_2. Labels are independent of each other, and the solvers
+need only A'A and A'y, the numbers of rows that two labels share.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
 from longtail.subset import admm
 
 _BLOCK = 32
-_MOST_BLOCKS = 1024  # a block begins with clean memory for all labels, which must not cost more than its work
+_MOST_BLOCKS = 1024  # each block clears memory for all labels, which must not cost more than its work
 _ADMM_BLOCK = 256
-_ADMM_ARRAYS = 20  # as large as the products of a block of labels, at the peak of an iteration
-_DENSE = 0.1  # share of pairs of labels that share rows from which a dense product is the faster one
+_ADMM_ARRAYS = 20  # arrays of the size of a block's products, at the peak of an iteration
+_DENSE = 0.1  # share of pairs of labels with shared rows above which a dense product is faster
 _ROUNDING = 1e-9
 ENTRY_BYTES = 12
 
@@ -41,7 +41,7 @@ class Representation:
 
 @dataclass(frozen=True)
 class Products:
-    """What a program needs to know of its labels.
+    """The products of labels that a program needs.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Products:
     own : array of shape (n_labels,)
         The column of A that is the label itself, or -1.
     own_allowed : bool
-        Whether a label may stand for itself.
+        Whether a label may use its own column.
     """
 
     gram: Any
@@ -132,7 +132,7 @@ def _by_admm(
         which, used = np.nonzero(z.T)
         return block, used.astype(np.int32), z[used, which]
 
-    with blas_threads(1):  # or sums would round as the number of threads has it
+    with blas_threads(1):  # so that rounding does not depend on the number of threads
         parts = _collect(solve, split(n_labels, width) if size else [], n_labels, n_jobs)
     return Representation(_columns(parts, counts, size), norms, objectives, bounds, iterations)
 
@@ -147,7 +147,7 @@ def _collect(solve: Any, blocks: list[slice], n_labels: int, n_jobs: int | None)
 
 
 def _columns(parts: list[tuple[Array, Array]], counts: Array, size: int) -> Any:
-    """One matrix, a label per column, out of blocks of labels."""
+    """One matrix with a label per column, from blocks of labels."""
     used = np.concatenate([np.zeros(0, dtype=np.int32), *(used for used, _ in parts)])
     data = np.concatenate([np.zeros(0), *(coefficients for _, coefficients in parts)])
     indptr = np.concatenate([[0], np.cumsum(counts)])
@@ -159,9 +159,9 @@ def _wide_index(matrix: Any) -> tuple[Array, Array, Array]:
 
 
 def _prefer_copies(found: Representation, products: Products) -> Representation:
-    """Let a copy stand for a label, itself before the lowest other, where what was found costs no less than its 1.
+    """Represent a label by an identical one, itself or the lowest, unless the solution found costs less than 1.
 
-    Solvers only come near a label of which nothing is left; a copy meets it exactly.
+    Solvers only approach a representation without residual; an identical label gives it exactly.
     """
     targets, excluded = products.targets, products.excluded
     label = np.repeat(np.arange(len(products.squares)), np.diff(targets.indptr))

@@ -1,21 +1,17 @@
-"""What happens to a corpus before training: rows are held out, and labels and groups that teach nothing are dropped."""
+"""What happens to a corpus before training: rows are held out, and labels without rows are dropped."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 
-from longtail.arrays import Array
-from longtail.data import Corpus, GroupedCorpus
+from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.printable import counted
 
 _log = logging.getLogger(__name__)
 
-_Any = TypeVar("_Any", Corpus, GroupedCorpus)
 _GOLDEN_RATIO = 0x9E3779B97F4A7C15
 
 
@@ -40,36 +36,11 @@ def hold_out(corpus: Corpus, share: float, seed: int = 0) -> tuple[Corpus, Corpu
 
 def with_labels_that_occur(corpus: Corpus) -> Corpus:
     """Drop labels without rows: they cannot be learned, and their constant score of 0 would displace others."""
-    if not corpus.label_counts.any():
-        raise InvalidInput("no row has a label, so there is nothing to learn", code="no_labels")
-    return _without(corpus, corpus.label_counts, "without rows")
-
-
-def with_group_labels_that_occur(corpus: GroupedCorpus) -> GroupedCorpus:
-    """Drop labels that no row can have: those that occur only in empty groups, or in none."""
-    occupied = np.repeat(corpus.group_sizes > 0, np.diff(corpus.group_labels.indptr))
-    counts = np.bincount(corpus.group_labels.indices[occupied], minlength=corpus.n_labels)
+    counts = corpus.label_counts
     if not counts.any():
-        raise InvalidInput("no group has both rows and labels, so there is nothing to learn", code="no_labels")
-    return _without(corpus, counts, "of no group that has rows")
-
-
-def _without(corpus: _Any, counts: Array, which: str) -> _Any:
+        raise InvalidInput("no row has a label, so there is nothing to learn", code="no_labels")
     if counts.all():
         return corpus
     names = [name for name, count in zip(corpus.label_names, counts.tolist(), strict=True) if count]
-    _log.info("dropped %s %s", counted(corpus.n_labels - len(names), "label"), which)
+    _log.info("dropped %s without rows", counted(corpus.n_labels - len(names), "label"))
     return corpus.with_label_names(names)
-
-
-def without_empty_groups(corpus: GroupedCorpus) -> GroupedCorpus:
-    """The same groups, but groups without rows lose their labels, which no row could carry."""
-    labels = corpus.group_labels.copy()
-    lost = np.flatnonzero((corpus.group_sizes == 0) & (np.diff(labels.indptr) > 0))
-    if not len(lost):
-        return corpus
-    labels.data[np.isin(np.repeat(np.arange(corpus.n_groups), np.diff(labels.indptr)), lost)] = 0
-    first = corpus.describe_group(int(lost[0]))
-    have = f"{counted(len(lost), 'group')} {'has' if len(lost) == 1 else 'have'}"
-    _log.info("%s labels and no rows, for example %s; these labels are dropped", have, first)
-    return replace(corpus, group_labels=labels)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from longtail.aggregated import AggregatedClassifier
+from longtail.aggregated import AggregatedClassifier, without_empty_groups, without_unused_labels
 from longtail.arrays import Array
 from longtail.choice import NETWORK, LearnerOptions
 from longtail.data import Corpus, GroupedCorpus
@@ -28,15 +28,9 @@ from longtail.store import (
     put_together,
 )
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
-from longtail.tagger.features import fit_features, inputs_of
 from longtail.tagger.learners import check_estimator_parameter, learner_for
-from longtail.tagger.preparation import (
-    hold_out,
-    with_group_labels_that_occur,
-    with_labels_that_occur,
-    without_empty_groups,
-)
-from longtail.text import TextFeatures
+from longtail.tagger.preparation import hold_out, with_labels_that_occur
+from longtail.text import TextFeatures, fit_features, inputs_of
 from longtail.validation import check_k
 
 _log = logging.getLogger(__name__)
@@ -176,7 +170,7 @@ class Tagger(BaseEstimator, Persistent):
                     code="groups_without_network",
                 )
             options = {"random_state": self.estimator.random_state, "n_jobs": self.estimator.n_jobs, **options}
-        corpus = with_group_labels_that_occur(without_empty_groups(corpus))
+        corpus = without_unused_labels(without_empty_groups(corpus))
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus.union())
         model = AggregatedClassifier(estimator, strategy=strategy, **options)

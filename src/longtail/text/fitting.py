@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import clone
@@ -16,17 +17,54 @@ _log = logging.getLogger(__name__)
 _FEW_TEXTS = 50
 
 
-def fit_features(
-    corpus: Corpus | GroupedCorpus, features: TextFeatures | RowScaling | None = None
-) -> tuple[TextFeatures | RowScaling, Any]:
+@dataclass(frozen=True)
+class FeatureOptions:
+    """Parameters of `TextFeatures` or of `RowScaling`, whichever the rows need; None leaves a parameter to them.
+
+    Parameters
+    ----------
+    ngrams, min_df, max_features
+        Of `TextFeatures`. By default `min_df` is 2, or 1 for a single text.
+    log : bool
+        Of `RowScaling`.
+    normalize : bool
+        Whether `RowScaling` scales rows to unit length.
+    """
+
+    ngrams: tuple[int, int] | None = None
+    min_df: int | float | None = None
+    max_features: int | None = None
+    log: bool = False
+    normalize: bool = True
+
+    def idle(self, has_texts: bool) -> str | None:
+        """The first parameter that is given but has no effect on texts, or on feature vectors."""
+        if has_texts:
+            return "log" if self.log else None if self.normalize else "normalize"
+        return next((name for name in ("ngrams", "min_df", "max_features") if getattr(self, name)), None)
+
+    def features_for(self, corpus: Corpus | GroupedCorpus) -> TextFeatures | RowScaling:
+        """The features for a corpus, not fitted."""
+        has_texts = corpus.texts is not None
+        if (name := self.idle(has_texts)) is not None:
+            wanted, found = ("features", "texts") if has_texts else ("texts", "features")
+            raise InvalidInput(f"{name} is for {wanted}; the corpus has {found}", code="idle_parameter", name=name)
+        if not has_texts:
+            return RowScaling(log=self.log, unit=self.normalize)
+        if self.min_df is None and corpus.n_rows < _FEW_TEXTS:
+            _log.info("words that occur in only one text are dropped; set min_df to 1 to keep them")
+        min_df = min(2, corpus.n_rows) if self.min_df is None else self.min_df
+        return TextFeatures(self.ngrams or (1, 1), min_df=min_df, max_features=self.max_features)
+
+
+def fit_features(features: Any, corpus: Corpus | GroupedCorpus) -> tuple[Any, Any]:
     """Fit features to the rows of a corpus and transform the rows.
 
     Parameters
     ----------
+    features : TextFeatures, RowScaling, FeatureOptions or None
+        Not fitted; a copy is fitted. None uses the defaults of `FeatureOptions`.
     corpus : Corpus or GroupedCorpus
-    features : TextFeatures, RowScaling or None
-        Not fitted; a copy is fitted. None takes tf-idf of the words that occur in at least two texts or, where the
-        corpus holds feature vectors, scales these to unit length.
 
     Returns
     -------
@@ -36,19 +74,23 @@ def fit_features(
     Examples
     --------
     >>> corpus = Corpus.from_lists(["red apples", "red roses"], [["fruit"], ["flower"]])
-    >>> fit_features(corpus)[1].shape, fit_features(corpus, TextFeatures(min_df=1))[1].shape
+    >>> fit_features(None, corpus)[1].shape, fit_features(TextFeatures(min_df=1), corpus)[1].shape
     ((2, 1), (2, 3))
     """
-    if features is None and corpus.texts is not None:
-        features = TextFeatures(min_df=min(2, corpus.n_rows))
-        if corpus.n_rows < _FEW_TEXTS:
-            _log.info("words that occur in a single text are left out; with few texts, min_df=1 may be better")
-    fitted = RowScaling() if features is None else clone(features)
-    takes_texts = isinstance(fitted, TextFeatures)
-    rows = corpus.texts if takes_texts else corpus.features
-    if rows is None:
-        wanted, found = ("texts", "features") if takes_texts else ("features", "texts")
-        raise InvalidInput(f"{type(fitted).__name__} takes {wanted}; the corpus has only {found}")
-    X = fitted.fit_transform(rows)
+    if features is None or isinstance(features, FeatureOptions):
+        fitted: Any = (features or FeatureOptions()).features_for(corpus)
+    else:
+        fitted = clone(features)
+    X = fitted.fit_transform(inputs_of(corpus, fitted))
     _log.info("features: %s, of which a row has %.0f on average", f"{X.shape[1]:,}", X.nnz / max(1, X.shape[0]))
     return fitted, X
+
+
+def inputs_of(corpus: Corpus | GroupedCorpus, features: Any) -> Any:
+    """The texts or feature vectors of a corpus, whichever `features` takes."""
+    takes_texts = isinstance(features, TextFeatures)
+    rows = corpus.texts if takes_texts else corpus.features
+    if rows is None:
+        wanted, found = ("texts", "only features") if takes_texts else ("features", "only texts")
+        raise InvalidInput(f"the model takes {wanted}; the corpus has {found}")
+    return rows
