@@ -97,6 +97,14 @@ class FactoredPath:
         return self._problem.right(self._side, block, np.float32)
 
 
+def remaining(path: Path, problem: Problem) -> tuple[Array, Array]:
+    """The leverage h of each row and alpha, including the intercept, and 1 - h."""
+    leverage = path.leverage
+    if problem.mean is not None:
+        leverage = leverage + np.float32(1 / problem.n_rows)
+    return leverage, np.maximum(1 - leverage, np.finfo(np.float32).eps)
+
+
 def _centred_rows(problem: Problem, rows: Array, dtype: Any) -> Array:
     dense: Array = problem.X[rows].toarray().astype(dtype, copy=False)
     if problem.mean is not None:
@@ -115,10 +123,7 @@ def leave_one_out(
     path: Path, problem: Problem, rows: Array, n_alphas: int, size: int
 ) -> Iterator[tuple[slice, int, Array]]:
     """Yield (block of labels, index of the alpha, scores) of `rows`, each scored by the model trained without it."""
-    leverage = path.leverage
-    if problem.mean is not None:
-        leverage = leverage + np.float32(1 / problem.n_rows)
-    remaining = np.maximum(1 - leverage, np.finfo(np.float32).eps)
+    leverage, left = remaining(path, problem)
     place = np.full(problem.n_rows, -1)
     place[rows] = np.arange(len(rows))
     for block in split(problem.Yt.shape[0], size):
@@ -132,5 +137,5 @@ def leave_one_out(
             if problem.label_mean is not None:
                 scores += problem.label_mean[block]
             scores[positive_rows, positive_labels] -= leverage[positive_rows, which]
-            scores /= remaining[:, which, None]
+            scores /= left[:, which, None]
             yield block, which, scores

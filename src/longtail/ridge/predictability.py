@@ -17,7 +17,7 @@ from longtail.native import kernels
 from longtail.parallel import split
 from longtail.parameters import Number
 from longtail.ridge.cost import Shape, cheapest, estimate_path
-from longtail.ridge.leave_one_out import FactoredPath, Path, SpectralPath
+from longtail.ridge.leave_one_out import FactoredPath, Path, SpectralPath, remaining
 from longtail.ridge.problem import Problem
 from longtail.ridge.solvers import Spectral
 
@@ -119,7 +119,7 @@ class _Fitted:
             self._smoother = path.left(0)
             self._sums = self._smoother.sum(axis=0)
         self._path: Path = path
-        self.leverage = path.leverage[:, 0]
+        self.remaining = remaining(path, problem)[1][:, 0]
 
     def of(self, block: slice) -> Array:
         if self._smoother is None:
@@ -139,10 +139,6 @@ def _squared_errors(problem: Problem, shape: Shape, alphas: Array, n_jobs: int |
     n_rows, n_labels = problem.X.shape[0], problem.Yt.shape[0]
     size = int(np.clip(2**23 // n_rows, 16, 2048))
     fitted = _Fitted(problem, shape, alphas, n_jobs, size)
-    leverage = fitted.leverage
-    if problem.mean is not None:
-        leverage = leverage + np.float32(1 / n_rows)
-    remaining = np.maximum(1 - leverage, np.finfo(np.float32).eps)
     errors = np.empty(n_labels)
     with progress.task("predictability of labels", total=n_labels) as advance:
         for block in split(n_labels, size):
@@ -152,7 +148,7 @@ def _squared_errors(problem: Problem, shape: Shape, alphas: Array, n_jobs: int |
             starts = problem.Yt.indptr[block.start : block.stop + 1]
             labels = np.repeat(np.arange(block.stop - block.start), np.diff(starts))
             residuals[labels, problem.Yt.indices[starts[0] : starts[-1]]] -= 1
-            residuals /= remaining
+            residuals /= fitted.remaining
             errors[block] = np.einsum("ij,ij->i", residuals, residuals, dtype=np.float64)
             advance(block.stop - block.start)
     return errors

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -49,7 +51,7 @@ def fingerprint(content: bytes) -> str:
 
 def encode(manifest: Manifest) -> bytes:
     """The bytes of `manifest.json`."""
-    content = {"written_by": dict(manifest.written_by), "model": _plain_model(manifest.model)}
+    content = {"written_by": dict(manifest.written_by), "model": asdict(manifest.model)}
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1).encode("utf-8")
     rest = text.removeprefix(b"{\n") + b"\n"
     first = f'{{"format": "longtail-model", "version": {VERSION}, "sha256": "{sha256(rest).hexdigest()}",\n'
@@ -75,38 +77,14 @@ def decode(content: bytes) -> Manifest:
         fields = json.loads(
             content.decode("utf-8"),
             object_pairs_hook=_distinct,
-            parse_int=_whole_number,
-            parse_float=_real_number,
+            parse_int=partial(_number, int),
+            parse_float=partial(_number, float),
         )
         return _READERS[version](fields)
     except RecursionError:
         raise ModelFormatError("the manifest is nested too deeply") from None
     except ValueError as error:
         raise ModelFormatError(f"the manifest is malformed: {error}") from None
-
-
-def _plain_model(model: StoredModel) -> dict[str, Any]:
-    return {
-        "kind": model.kind,
-        "params": dict(model.params),
-        "facts": dict(model.facts),
-        "arrays": {name: _plain_array(array) for name, array in model.arrays.items()},
-        "parts": {name: _plain_model(part) for name, part in model.parts.items()},
-    }
-
-
-def _plain_array(array: StoredArray) -> dict[str, Any]:
-    files = {
-        role: {
-            "name": file.name,
-            "sha256": file.sha256,
-            "length": file.length,
-            "dtype": file.dtype,
-            "shape": list(file.shape),
-        }
-        for role, file in array.files.items()
-    }
-    return {"type": array.type, "shape": list(array.shape), "files": files}
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -116,16 +94,10 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _whole_number(literal: str) -> int:
+def _number(kind: type[int] | type[float], literal: str) -> int | float:
     if len(literal) > _LONGEST_NUMBER:
         raise ValueError("a number has too many digits")
-    return int(literal)
-
-
-def _real_number(literal: str) -> float:
-    if len(literal) > _LONGEST_NUMBER:
-        raise ValueError("a number has too many digits")
-    return float(literal)
+    return kind(literal)
 
 
 class _Format1:

@@ -47,12 +47,6 @@ class Calibration:
     def fit(cls, method: str, log_scores: Array, hits: Array) -> Calibration:
         """Learn from the log scores of candidates and whether each was right.
 
-        Parameters
-        ----------
-        method : {"platt", "isotonic"}
-        log_scores : array of n candidates
-        hits : bool array of n candidates
-
         Examples
         --------
         >>> import numpy as np

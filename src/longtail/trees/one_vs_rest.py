@@ -28,35 +28,10 @@ class OneVsRest(TreeModel):
 
     Parameters
     ----------
-    loss : {"squared_hinge", "logistic"}
-    C : float
-        Weight of the loss relative to the penalty.
     prune : float or int
         A float drops weights up to this magnitude; a whole number of 1 or more keeps that many weights of each label.
-    weighting : {None, "loss", "score"}
-        How to favour rare labels by their inverse propensity. "loss" makes the cost of missing a label proportional to
-        it, with C as the mean over all pairs of row and label. "score" multiplies scores by it, relative to the rarest.
-    propensity : pair of float
-        The constants A and B of the propensity model.
-    calibrate : {None, "platt", "isotonic"}
-        Learn on held-out rows to turn scores into the probability that a label is right: by a sigmoid, or by a table,
-        which needs more rows.
-    thresholds : {None, "f1", "macro_f1"}
-        Choose on held-out rows the score from which `predict` gives a label, for the best F1 of all pairs of row and
-        label together, or of each label. None gives labels that score at least 0.5.
-    holdout : float
-        Share of rows held out for `calibrate` and `thresholds`. The model is then trained twice: first without these
-        rows to learn both, then on all rows.
-    precision : {16, 32}
-        Bits of a stored weight.
-    tol : float
-        Training of a block of labels stops at this gap between primal and dual value, relative to the primal.
-    max_sweeps : int
-        Maximum number of passes over the rows.
-    random_state : int or None
-        Random seed for the order in which rows are visited.
-    n_jobs : int or None
-        Number of threads; None uses every core.
+    loss, C, weighting, propensity, calibrate, thresholds, holdout, precision, tol, max_sweeps, random_state, n_jobs
+        As for `LabelTree`.
 
     Examples
     --------

@@ -192,19 +192,8 @@ def train(
 ) -> list[Trained]:
     """Train every block; the same seed gives the same weights for any number of threads.
 
-    Parameters
-    ----------
-    rows : Rows
-    examples : Examples
-    tasks : list of Task
-    objective : Objective
-    n_jobs : int or None
-    keep_duals : bool
-        Whether to return the dual variables, from which training can continue.
-    negatives : Negatives or None
-        Additional rows for each node to learn from.
-    before : list of Trained or None
-        The result of an earlier training of the same tasks with `keep_duals`.
+    `keep_duals` returns the dual variables, from which a later training of the same tasks continues if it gets the
+    result as `before`. `negatives` are additional rows to learn from.
     """
     work = [_work(rows, examples, task, negatives) for task in tasks]
     # The largest first, so that no thread is left with a large one at the end.

@@ -104,15 +104,9 @@ class TreeWeights:
     def pack(
         cls, hierarchy: LabelHierarchy, n_features: int, blocks: Iterable[TrainedBlock], precision: int = 16
     ) -> TreeWeights:
-        """Pack trained blocks, in the order of nodes.
+        """Pack trained blocks, in the order of nodes, with `precision` bits for each weight.
 
-        Parameters
-        ----------
-        hierarchy : LabelHierarchy
-        n_features : int
-        blocks : iterable of TrainedBlock
-        precision : {16, 32}
-            Bits of a weight. 16 stores multiples of a step, which is 1/32767 of the largest weight of the child.
+        16 bits store multiples of a step, which is 1/32767 of the largest weight of the child.
         """
         packed = [_pack(block, n_features, precision) for block in blocks]
         empty = _pack(NO_BLOCK, n_features, precision)
