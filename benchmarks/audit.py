@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.ridge import verdict
+from benchmarks.timing import verdict
 from longtail.arrays import Array
 from longtail.audit import Audit, OutputLayer, System, audit, solve_whole
 from longtail.parallel import count_cores

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.data import DATA_SETS, Prepared, prepare
 from benchmarks.learners import LEARNERS
-from benchmarks.measure import ROOT, Conditions, Measurement, measure_rounds
+from benchmarks.measure import ROOT, Conditions, Measurement, measure_rounds, with_warning
 from benchmarks.report import bars_section, figures_in_a_line, section_of
 from benchmarks.summary import summarise
 from longtail.errors import Unavailable
@@ -25,7 +24,6 @@ INTRODUCTION = (
     "rounds of all learners were interleaved. Training time is from arrays in memory to a model in memory. All "
     "rankings were judged by longtail's metrics. Peers have their documented defaults."
 )
-BUSY = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,7 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rounds = options.rounds or (1 if options.quick else 3)
     raw = out / "measurements.json"
     measurements = read_measurements(options.read or raw) if options.read or options.resume else []
-    results = Results(out, "compare", "longtail and its peers", introduce(options.threads), quick=rounds < 3)
+    told = INTRODUCTION.format(threads=options.threads)
+    introduction = with_warning(told, "times are inflated, CPU seconds less so")
+    results = Results(out, "compare", "longtail and its peers", introduction, quick=rounds < 3)
     conditions = Conditions(cache, options.threads, options.timeout, options.everything)
     learners = [learner for learner in LEARNERS if learner.key in options.learners]
     by_title = {}
@@ -75,18 +75,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="keep earlier measurements of other learners")
     parser.add_argument("--read", type=Path, help="only write the report of this measurements.json")
     return parser.parse_args(arguments)
-
-
-def introduce(threads: int) -> str:
-    """The introduction, with a warning if the machine is busy already."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    if load < BUSY:
-        return INTRODUCTION.format(threads=threads)
-    warning = (
-        f"Other work ran at the same time (load {load:.1f} at the start): times are inflated, CPU seconds less so."
-    )
-    print(warning, flush=True)
-    return f"{INTRODUCTION.format(threads=threads)} {warning}"
 
 
 def available(names: Iterable[str], cache: Path, results: Results) -> Iterable[Prepared]:

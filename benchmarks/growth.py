@@ -12,6 +12,7 @@ import math
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from benchmarks.arrays import read_matrix, write_matrix
 from benchmarks.data import PARTS
 from benchmarks.environments import interpreter
 from benchmarks.learners import LEARNERS, Learner
-from benchmarks.measure import ROOT, run_child
+from benchmarks.measure import ROOT, Conditions, run_learner
 from benchmarks.synthetic import FULL_LABELS, synthesise
+from longtail.arrays import Array
 from longtail.metrics import precision_at_k
 from longtail.pictures import Line, Panel, Picture
 from longtail_papers.common import Cell, Column, Results, Section, Table
@@ -49,12 +51,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     out = Path(options.out) if options.out else cache / "results"
     results = Results(out, "growth", "Growth with the number of labels", __doc__ or "")
     chosen = [learner for learner in GROWERS if learner.key in options.learners]
+    conditions = Conditions(cache, options.threads, options.timeout)
     grown: dict[str, Grown] = {learner.key: {} for learner in chosen}
     for size in sorted(options.sizes):
         folder = cache / "growth" / str(size)
         facts = prepare(size, options.seed, folder)
+        truth = read_matrix(folder / "test_labels")
         for learner in chosen:
-            grown[learner.key][size] = facts | measure(learner, folder, cache, options.threads, options.timeout)
+            python = interpreter(learner.environment, cache / "venvs")
+            judge = partial(judge_rankings, truth)
+            grown[learner.key][size] = facts | run_learner(learner, python, folder, "growth", conditions, judge)
             print(json.dumps({"learner": learner.key, "labels": size} | grown[learner.key][size]), flush=True)
             results.put(section_of(chosen, grown))
         shutil.rmtree(folder)
@@ -78,21 +84,8 @@ def prepare(n_labels: int, seed: int, folder: Path) -> dict[str, Any]:
     }
 
 
-def measure(learner: Learner, data: Path, cache: Path, threads: int, timeout: float) -> dict[str, Any]:
-    """The figures of one learner at one size, or its status and reason."""
-    request = {
-        "adapter": learner.adapter,
-        "settings": dict(learner.settings),
-        "threads": threads,
-        "data": str(data),
-    }
-    folder = cache / "runs" / "growth" / learner.key
-    result = run_child(interpreter(learner.environment, cache / "venvs"), request, folder, timeout)
-    if result["status"] == "ok":
-        top = np.load(folder / "top.npy", allow_pickle=False)
-        result["P@1"] = 100 * precision_at_k(read_matrix(data / "test_labels"), top, 1)
-    shutil.rmtree(folder / "model", ignore_errors=True)
-    return result
+def judge_rankings(truth: Any, top: Array) -> dict[str, float]:
+    return {"P@1": 100 * precision_at_k(truth, top, 1)}
 
 
 def n_log_l(rows: int, n_labels: int) -> float:

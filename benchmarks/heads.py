@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from benchmarks.ridge import verdict
+from benchmarks.timing import verdict
 from longtail.parallel import count_cores
 from longtail_papers.multi_head.head_costs import BAR_AT, BATCH, CONTESTANTS, SIZES, WIDTH, compare
 

@@ -20,10 +20,12 @@ import numpy as np
 from benchmarks.data import Prepared
 from benchmarks.environments import interpreter
 from benchmarks.learners import Learner
+from longtail.arrays import Array
 from longtail.errors import Unavailable
 
 ROOT = Path(__file__).resolve().parents[1]
 TIMED_OUT = 98
+BUSY = 0.5
 # On Linux a process starts with the peak memory of its parent, so a bare interpreter stands in between. It also
 # enforces the timeout.
 LAUNCHER = f"""
@@ -35,6 +37,20 @@ except subprocess.TimeoutExpired:
 """
 # Other environments do not have the benchmarks installed, so the path is passed.
 CHILD = "import sys; sys.path.append(sys.argv.pop(1)); from benchmarks.child import main; main()"
+
+
+def load_average() -> float:
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+
+
+def with_warning(introduction: str, effect: str) -> str:
+    """The introduction of a report, with a warning if the machine is busy already."""
+    load = load_average()
+    if load < BUSY:
+        return introduction
+    warning = f"Other work ran at the same time (load {load:.1f} at the start): {effect}."
+    print(warning, flush=True)
+    return f"{introduction} {warning}"
 
 
 @dataclass(frozen=True)
@@ -100,6 +116,24 @@ def run_child(python: Path, request: dict[str, Any], folder: Path, timeout: floa
     return result
 
 
+def run_learner(
+    learner: Learner,
+    python: Path,
+    data: Path,
+    name: str,
+    conditions: Conditions,
+    judge: Callable[[Array], dict[str, float]],
+) -> dict[str, Any]:
+    """Run a learner on prepared files; return its result, with the metrics of its predictions if it succeeded."""
+    request = {"adapter": learner.adapter, "settings": dict(learner.settings), "threads": conditions.threads}
+    folder = (conditions.cache / "runs" / name / learner.key).resolve()
+    result = run_child(python, {**request, "data": str(data.resolve())}, folder, conditions.timeout)
+    if result["status"] == "ok":
+        result |= judge(np.load(folder / "top.npy", allow_pickle=False))
+    shutil.rmtree(folder / "model", ignore_errors=True)
+    return result
+
+
 def measure_once(learner: Learner, data: Prepared, round_number: int, conditions: Conditions) -> Measurement:
     """One round of one learner on one data set."""
     work = data.facts["labels"] * data.facts["nonzeros"]
@@ -110,28 +144,11 @@ def measure_once(learner: Learner, data: Prepared, round_number: int, conditions
         python = interpreter(learner.environment, conditions.cache / "venvs")
     except Unavailable as missing:
         return Measurement(data.name, learner.key, round_number, "skipped", str(missing))
-    request = {
-        "adapter": learner.adapter,
-        "settings": dict(learner.settings),
-        "threads": conditions.threads,
-        "data": str(data.folder.resolve()),
-    }
-    folder = (conditions.cache / "runs" / data.name / learner.key).resolve()
-    result = run_child(python, request, folder, conditions.timeout)
-    figures: dict[str, float] = {}
-    if result["status"] == "ok":
-        figures = {name: float(value) for name, value in result.items() if name not in ("status", "version")}
-        figures |= data.judge(np.load(folder / "top.npy", allow_pickle=False))
-    shutil.rmtree(folder / "model", ignore_errors=True)
-    return Measurement(
-        data.name,
-        learner.key,
-        round_number,
-        result["status"],
-        result.get("reason", ""),
-        result.get("version", ""),
-        figures,
-    )
+    result = run_learner(learner, python, data.folder, data.name, conditions, data.judge)
+    told = {"status", "reason", "version"}
+    figures = {name: float(value) for name, value in result.items() if name not in told}
+    known = {name: result[name] for name in told & result.keys()}
+    return Measurement(data.name, learner.key, round_number, **known, figures=figures)
 
 
 def measure_rounds(

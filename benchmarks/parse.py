@@ -1,6 +1,6 @@
 """Speed of reading the repository text format, side by side with scikit-learn in the same run.
 
-``python benchmarks/parse.py train.txt.gz`` reads the file plain and gzipped with both in turn, several times, checks
+``python -m benchmarks.parse train.txt.gz`` reads the file plain and gzipped with both in turn, several times, checks
 that both read the same values, and prints medians. scikit-learn does not know the header, so it gets the file without
 it. It drops rows that have neither labels nor features; such files are refused.
 """
@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,14 +17,9 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
+from benchmarks.timing import interleave
 from longtail import native
 from longtail.data import Corpus, read_repository
-
-
-def seconds(function: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
 
 
 def check_same(corpus: Corpus, X: Any, y: list[tuple[float, ...]]) -> None:
@@ -67,16 +59,11 @@ def main() -> None:
 
         check_same(read_repository(ours.with_suffix(".txt")), *peer(".txt"))
         for suffix in (".txt", ".gz"):
-            mine, other = [], []
-            for _ in range(options.repeat):
-                mine.append(seconds(partial(read_repository, ours.with_suffix(suffix))))
-                other.append(seconds(partial(peer, suffix)))
-            ratio = statistics.median(other) / statistics.median(mine)
-            print(
-                f"{suffix:>4}  longtail {statistics.median(mine):.3f} s ({min(mine):.3f} to {max(mine):.3f})  "
-                f"scikit-learn {statistics.median(other):.3f} s ({min(other):.3f} to {max(other):.3f})  "
-                f"ratio {ratio:.1f}"
-            )
+            read = partial(read_repository, ours.with_suffix(suffix))
+            contestants = {"longtail": read, "scikit-learn": partial(peer, suffix)}
+            seconds, _ = interleave(contestants, options.repeat)
+            told = "  ".join(f"{name} {times}" for name, times in seconds.items())
+            print(f"{suffix:>4}  {told}  ratio {seconds['scikit-learn'].median / seconds['longtail'].median:.1f}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.load import CONNECTION_ERROR, TIMED_OUT, Record, Target, closed_loop, open_loop, run, schedule
+from benchmarks.measure import load_average
 from benchmarks.services import Running, Service, ask, get, post, seconds_to_import, started
 from longtail.arrays import Array
 from longtail.errors import Unavailable
@@ -242,10 +242,6 @@ def timeline(record: Record) -> list[dict[str, float]]:
             line["p99"] = float(np.percentile(record.done[good] - record.due[good], 99))
         lines.append(line)
     return lines
-
-
-def load_average() -> float:
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
 def in_a_line(phase: Phase) -> str:

@@ -1,6 +1,6 @@
 """Time of ridge against a reference measured in the same run.
 
-``python benchmarks/ridge.py`` needs EURLex-4K and EURLEX57K in ``$LONGTAIL_DATA``. Two comparisons of medians; the
+``python -m benchmarks.ridge`` needs EURLex-4K and EURLEX57K in ``$LONGTAIL_DATA``. Two comparisons of medians; the
 contestants take turns:
 
 (a) EURLex-4K: a fit, and the choice among seven alphas, against NumPy's ``eigh`` of a 5,000 x 5,000 float64 matrix.
@@ -10,14 +10,12 @@ contestants take turns:
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from benchmarks.timing import Times, interleave, verdict
 from longtail import Ridge, RidgeCV, TextFeatures
 from longtail.data import load_data_set
 from longtail.metrics import precision_at_k
@@ -29,25 +27,8 @@ TRAIN_ROWS, TEST_ROWS = 24_000, 6_000
 FEATURES, LABELS = 26_000, 580
 
 
-def interleave(contestants: dict[str, Callable[[], Any]], repeat: int) -> tuple[dict[str, list[float]], dict[str, Any]]:
-    """Run the contestants in turn, `repeat` times; return the seconds and the last result of each."""
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    returned: dict[str, Any] = {}
-    for _ in range(repeat):
-        for name, function in contestants.items():
-            start = time.perf_counter()
-            returned[name] = function()
-            seconds[name].append(time.perf_counter() - start)
-    return seconds, returned
-
-
-def show(name: str, seconds: list[float], remark: str = "") -> None:
-    spread = f"({min(seconds):.2f} to {max(seconds):.2f})"
-    print(f"  {name:<28} {statistics.median(seconds):8.2f} s {spread:<20} {remark}".rstrip(), flush=True)
-
-
-def verdict(holds: bool) -> str:
-    return "holds" if holds else "DOES NOT HOLD"
+def show(name: str, times: Times, remark: str = "") -> None:
+    print(f"  {name:<28} {times!s:<32} {remark}".rstrip(), flush=True)
 
 
 def against_eigh(repeat: int) -> None:
@@ -63,7 +44,7 @@ def against_eigh(repeat: int) -> None:
         },
         repeat,
     )
-    eigh, fit, path = (statistics.median(times) for times in seconds.values())
+    eigh, fit, path = (times.median for times in seconds.values())
     print(f"(a) EURLex-4K: {X.shape[0]:,} rows, {X.shape[1]:,} features, {train.n_labels:,} labels; {repeat} rounds")
     for name, times in seconds.items():
         solver = getattr(returned[name], "solver_", "")
@@ -106,7 +87,7 @@ def against_cholesky(repeat: int) -> None:
         top = returned[name].predict_topk(X_test)[0]
         precision.append([100 * precision_at_k(Y_test, top, k) for k in (1, 3, 5)])
         show(name, times, f"solver {returned[name].solver_}, P@1/3/5 " + "/".join(f"{p:.2f}" for p in precision[-1]))
-    auto, primal = (statistics.median(times) for times in seconds.values())
+    auto, primal = (times.median for times in seconds.values())
     apart = float(np.ptp(precision, axis=0).max())
     print(f"  primal / auto {primal / auto:6.2f}   at least 8: {verdict(primal >= 8 * auto)}")
     print(f"  P@k apart     {apart:6.2f}   at most 0.1: {verdict(apart <= 0.1)}")

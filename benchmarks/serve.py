@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.compare import BUSY
-from benchmarks.measure import ROOT
-from benchmarks.phases import QUICK, Measured, Plan, load_average, measure
+from benchmarks.measure import ROOT, with_warning
+from benchmarks.phases import QUICK, Measured, Plan, measure
 from benchmarks.serve_report import bars_of, phases_table, pictures_of, start_table
 from benchmarks.services import (
     TITLES,
@@ -41,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     cache = Path(options.cache).resolve()
     out = Path(options.out).resolve() if options.out else cache / "results"
     texts = held_out_texts(options.texts)
-    results = Results(out, "serve", "Serving under load", introduce(texts), quick=plan.overload < 60)
+    introduction = with_warning(INTRODUCTION.format(texts=describe(texts)), "figures are worse than usual")
+    results = Results(out, "serve", "Serving under load", introduction, quick=plan.overload < 60)
     measured: dict[str, Measured] = {}
     for key in options.only:
         try:
@@ -68,16 +68,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cache", default=str(ROOT / ".bench"), help="folder for the models")
     parser.add_argument("--out", help="folder for the results; default: results in the cache")
     return parser.parse_args(arguments)
-
-
-def introduce(texts: Sequence[str]) -> str:
-    """The introduction, with a warning if the machine is busy already."""
-    told = INTRODUCTION.format(texts=describe(texts))
-    if load_average() < BUSY:
-        return told
-    warning = f"Other work ran at the same time (load {load_average():.1f} at the start): figures are worse than usual."
-    print(warning, flush=True)
-    return f"{told} {warning}"
 
 
 def service_of(key: str, models: Path) -> Service:

@@ -1,6 +1,6 @@
 """Speed of turning texts into features, side by side with scikit-learn in the same run.
 
-``python benchmarks/text.py`` reads the texts of a JSON lines file (default: EURLEX57K's test part in `$LONGTAIL_DATA`),
+``python -m benchmarks.text`` reads the texts of a JSON lines file (default: EURLEX57K's test part in `$LONGTAIL_DATA`),
 checks that both give the same features and values, times both in turn, and prints the medians as a table.
 """
 
@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from benchmarks.timing import interleave
 from longtail import TextFeatures, native
 from longtail.data import read_jsonl
 from longtail.parallel import count_cores
@@ -30,19 +29,10 @@ TITLE = "commission regulation on the import of fresh apples from chile"
 OF_A_SINGLE_TEXT = 300
 
 
-def seconds(function: Callable[[], object], times: int = 1) -> float:
-    start = time.perf_counter()
-    for _ in range(times):
-        function()
-    return (time.perf_counter() - start) / times
-
-
-def compare(
-    ours: Callable[[], object], theirs: Callable[[], object], repeat: int, times: int = 1
-) -> tuple[float, float]:
-    """The median time of each; they take turns, so that other work on the machine slows both."""
-    pairs = [(seconds(ours, times), seconds(theirs, times)) for _ in range(repeat)]
-    return statistics.median(one for one, _ in pairs), statistics.median(other for _, other in pairs)
+def compare(ours: Callable[[], object], theirs: Callable[[], object], repeat: int, calls: int = 1) -> tuple[float, ...]:
+    """The median time of each."""
+    seconds, _ = interleave({"ours": ours, "theirs": theirs}, repeat, calls)
+    return tuple(times.median for times in seconds.values())
 
 
 def check_same(ours: TextFeatures, theirs: TfidfVectorizer, texts: list[str]) -> None:

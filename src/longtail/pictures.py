@@ -1,4 +1,4 @@
-"""Pictures of results: panels of lines, in colours and marks that everybody can tell apart."""
+"""Pictures of results: panels of lines, in colours and marks that colour-blind readers can tell apart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Literal
 
 Dash = Literal["solid", "dashed", "dotted"]
 
-# Okabe and Ito's palette, without the yellow that is too pale for lines.
+# The palette of Okabe and Ito without its yellow, which is too pale for lines.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _MARKERS = "osD^vPX"
 _INK = "#333333"
@@ -20,8 +20,8 @@ _DASHES: dict[Dash, Any] = {"solid": "-", "dashed": (0, (4, 2)), "dotted": (0, (
 class Line:
     """Points joined by a line.
 
-    `style` numbers the colour and the mark, so that the same thing looks the same in every panel; `dash` and `marked`
-    set its variants apart. A line without a name is not in the legend.
+    `style` is the number of a colour and a mark, so that the same thing looks the same in every panel; `dash` and
+    `marked` distinguish variants. A line without a name is not in the legend.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Picture:
-    """Panels in rows; each row of `panels` is a row of the picture. The legend of all stands below them."""
+    """Rows of panels with one legend below them."""
 
     file_name: str
     caption: str
@@ -60,7 +60,7 @@ def can_draw() -> bool:
 
 
 def draw(picture: Picture, file: BinaryIO) -> None:
-    """Write `picture` to `file` as a PNG."""
+    """Write the picture to `file` as a PNG."""
     from matplotlib.figure import Figure
 
     rows, columns = len(picture.panels), max(map(len, picture.panels))
@@ -120,7 +120,7 @@ def _draw_panel(axes: Any, panel: Panel) -> list[tuple[str, Any]]:
 
 
 def _write_plainly(axis: Any) -> None:
-    """Numbers such as 0.5 and 2,000 rather than powers of ten on a logarithmic axis."""
+    """Write numbers such as 0.5 and 2,000 instead of powers of ten on a logarithmic axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()

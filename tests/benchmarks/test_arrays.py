@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from benchmarks import arrays, data, growth, synthetic
+from benchmarks import arrays, data, growth, synthetic, timing
 from benchmarks.arrays import read_matrix, top_labels, write_matrix
 
 
@@ -26,7 +26,7 @@ def test_top_labels_are_best_first_with_ties_to_the_lowest(rng: np.random.Genera
     assert np.array_equal(top_labels(sparse.csr_matrix(scores), 5), expected)
 
 
-@pytest.mark.parametrize("module", [arrays, growth, synthetic], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [arrays, growth, synthetic, timing], ids=lambda module: module.__name__)
 def test_examples_in_docstrings_hold(module: object) -> None:
     failed, tried = doctest.testmod(module)  # type: ignore[arg-type]
     assert tried

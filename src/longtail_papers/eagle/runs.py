@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from longtail.aggregated import AggregatedClassifier, aggregate_labels, clustered_groups, random_groups
-from longtail.progress import task
 from longtail.trees import LabelTree
-from longtail_papers.common import PRECISIONS, Benchmark, Records, Spread
+from longtail_papers.common import PRECISIONS, Benchmark, Records, Spread, precisions, tracked
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def measure(
     seeds: Iterable[int],
     runs: Records[Run],
     *,
-    ways: Iterable[Way] = WAYS,
+    ways: Sequence[Way] = WAYS,
     n_trees: int = 3,
     feature_name: str = "",
 ) -> Iterator[list[Run]]:
@@ -131,70 +130,41 @@ def measure(
     feature_name : str
         Distinguishes other features of the same data set in the records.
     """
-    groupings, seeds, ways = list(groupings), list(seeds), list(ways)
+    groupings, seeds = list(groupings), list(seeds)
+    (train, test), truth = features, benchmark.train.labels
     title = f"{benchmark.name} {feature_name}".strip()
     done: list[Run] = []
-    with task(f"labels of groups on {title}", total=_amount(len(seeds), len(groupings), ways)) as advance:
-        for seed in seeds:
-            done.append(_oracle(benchmark, features, title, LabelTree(n_trees=n_trees, random_state=seed), runs))
-            advance(1)
-            for grouping in groupings:
-                aggregated = _Aggregated(benchmark, features, title, grouping, seed, n_trees)
-                for way in ways:
-                    if way.once and seed != seeds[0]:
-                        continue
-                    done.append(aggregated.measured(way, runs))
-                    advance(1)
-                yield list(done)
 
+    def add(grouping: str, seed: int, way: str, estimators: Sequence[Any], fit: Callable[[], tuple[Any, str]]) -> None:
+        def trained() -> Run:
+            labels, chosen = fit()
+            judged = precisions(benchmark.test.labels, estimators[0].predict_topk(test)[0])
+            return Run(title, grouping, seed, way, judged, true_share(labels, truth), chosen)
 
-def _amount(n_seeds: int, n_groupings: int, ways: list[Way]) -> int:
-    return n_seeds + n_groupings * sum(1 if way.once else n_seeds for way in ways)
+        settings = {"data": title, "grouping": grouping, "seed": seed, "way": way}
+        settings["parameters"] = list(map(_parameters, estimators))
+        done.append(runs.measured(settings, trained, f"{grouping or 'true labels'}, seed {seed}, {way}"))
 
+    def fit_oracle(tree: LabelTree) -> tuple[Any, str]:
+        tree.fit(train, truth)
+        return truth, ORACLE
 
-class _Aggregated:
-    """Rows grouped with one seed, and the trees trained on them; groups are made on first use."""
+    def fit_aggregated(model: AggregatedClassifier, groups: Callable[[], Any]) -> tuple[Any, str]:
+        model.fit(train, groups(), aggregate_labels(truth, groups(), merge="list"))
+        return model.row_labels_, model.strategy_
 
-    def __init__(
-        self, benchmark: Benchmark, features: tuple[Any, Any], title: str, grouping: Grouping, seed: int, n_trees: int
-    ) -> None:
-        self._benchmark = benchmark
-        self._features = features
-        self._place = title, grouping.name, seed
-        self._grouping = grouping
-        self._tree = TreeTrainedOnce(n_trees=n_trees, random_state=seed)
-
-    @cached_property
-    def _labelled(self) -> tuple[Any, Any]:
-        groups = self._grouping.memberships(self._features[0], self._place[-1])
-        return groups, aggregate_labels(self._benchmark.train.labels, groups, merge="list")
-
-    def measured(self, way: Way, runs: Records[Run]) -> Run:
-        title, grouping, seed = self._place
-        model = AggregatedClassifier(self._tree, strategy=way.strategy, rule=way.rule, random_state=seed)
-
-        def measure() -> Run:
-            model.fit(self._features[0], *self._labelled)
-            judged = _judged(self._benchmark, self._features[1], model, model.row_labels_)
-            return Run(title, grouping, seed, way.name, *judged, model.strategy_)
-
-        settings = _settings(title, grouping, seed, way.name, model, self._tree)
-        return runs.measured(settings, measure, f"{grouping}, seed {seed}, {way.name}")
-
-
-def _oracle(benchmark: Benchmark, features: tuple[Any, Any], title: str, tree: LabelTree, runs: Records[Run]) -> Run:
-    labels, seed = benchmark.train.labels, int(tree.random_state or 0)
-
-    def measure() -> Run:
-        tree.fit(features[0], labels)
-        return Run(title, "", seed, ORACLE, *_judged(benchmark, features[1], tree, labels), ORACLE)
-
-    return runs.measured(_settings(title, "", seed, ORACLE, tree), measure, f"true labels, seed {seed}")
-
-
-def _judged(benchmark: Benchmark, test: Any, model: Any, labels: Any) -> tuple[dict[str, float], float]:
-    judged = benchmark.judge(model.predict_topk(test)[0])
-    return {name: judged[name] for name in PRECISIONS}, true_share(labels, benchmark.train.labels)
+    jobs = [(seed, grouping) for seed in seeds for grouping in groupings]
+    for seed, grouping in tracked(f"labels of groups on {title}", jobs):
+        if grouping is groupings[0]:
+            oracle = LabelTree(n_trees=n_trees, random_state=seed)
+            add("", seed, ORACLE, [oracle], partial(fit_oracle, oracle))
+        tree = TreeTrainedOnce(n_trees=n_trees, random_state=seed)
+        groups = cache(partial(grouping.memberships, train, seed))
+        for way in ways:
+            if not way.once or seed == seeds[0]:
+                model = AggregatedClassifier(tree, strategy=way.strategy, rule=way.rule, random_state=seed)
+                add(grouping.name, seed, way.name, [model, tree], partial(fit_aggregated, model, groups))
+        yield list(done)
 
 
 def true_share(labels: Any, truth: Any) -> float:
@@ -209,13 +179,10 @@ def true_share(labels: Any, truth: Any) -> float:
     return 100 * float(labels.multiply(truth).sum()) / max(1, labels.nnz)
 
 
-def _settings(title: str, grouping: str, seed: int, way: str, *estimators: Any) -> dict[str, Any]:
-    """Everything a record depends on: what was trained, and every parameter except the number of processes."""
-    parameters = [
-        {name: value for name, value in estimator.get_params(deep=False).items() if name not in ("estimator", "n_jobs")}
-        for estimator in estimators
-    ]
-    return {"data": title, "grouping": grouping, "seed": seed, "way": way, "parameters": parameters}
+def _parameters(estimator: Any) -> dict[str, Any]:
+    """Every parameter that a record depends on."""
+    parameters = estimator.get_params(deep=False)
+    return {name: value for name, value in parameters.items() if name not in ("estimator", "n_jobs")}
 
 
 @dataclass(frozen=True)
