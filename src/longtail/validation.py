@@ -104,24 +104,24 @@ def _as_csr(matrix: Any, name: str) -> Any:
                 raise WrongType(f"{name} has dtype {array.dtype} and cannot be read as numbers: {error}") from None
         # No sparse matrix holds half precision.
         csr = sparse.csr_array(array.astype(np.float32) if array.dtype == np.float16 else array)
-    _check_csr(csr, name)
+    if fault := fault_of_indices(csr.indptr, csr.indices, len(csr.data), *csr.shape):
+        raise InvalidInput(f"{name}: {fault}")
     return csr
 
 
-def _check_csr(csr: Any, name: str) -> None:
-    """Raise `InvalidInput` unless the index arrays of `csr` describe a matrix of its shape."""
-    rows, columns = csr.shape
-    indptr, indices = csr.indptr, csr.indices
+def fault_of_indices(indptr: Array, indices: Array, n_values: int, rows: int, columns: int) -> str | None:
+    """What is wrong with the index arrays of a CSR matrix (or, with rows and columns swapped, of a CSC matrix)."""
     if (
         len(indptr) != rows + 1
         or indptr[0] != 0
         or indptr[-1] != len(indices)
-        or len(indices) != len(csr.data)
+        or len(indices) != n_values
         or (indptr[1:] < indptr[:-1]).any()
     ):
-        raise InvalidInput(f"{name}: the row pointers of the sparse matrix do not fit its shape and data")
+        return "the row pointers of the sparse matrix do not fit its shape and data"
     if len(indices) and (indices.min() < 0 or indices.max() >= columns):
-        raise InvalidInput(f"{name}: the sparse matrix has a column index outside 0..{columns - 1}")
+        return f"the sparse matrix has an index outside 0..{columns - 1}"
+    return None
 
 
 def _rises_in_rows(indices: Any, indptr: Any) -> bool:
