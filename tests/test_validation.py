@@ -244,7 +244,7 @@ def test_labels_are_copies_that_the_caller_cannot_change():
             array[0] = 1
     changed = checked.copy()
     changed.indices[0] = 99
-    with pytest.raises(InvalidInput, match="column index outside"):
+    with pytest.raises(InvalidInput, match="index outside"):
         as_labels(changed)
 
 
@@ -252,7 +252,7 @@ def test_features_of_the_caller_are_checked_each_time():
     X = sparse.csr_array(np.eye(3, dtype=np.float32))
     corpus = Corpus(labels=np.eye(3), label_names="abc", features=X)
     X.indices[0] = 99
-    with pytest.raises(InvalidInput, match="column index outside"):
+    with pytest.raises(InvalidInput, match="index outside"):
         as_features(corpus.features)
     assert X.indices.flags.writeable
 
@@ -290,12 +290,12 @@ def test_a_sealed_matrix_that_was_changed_is_checked_again(change, check):
 def test_a_matrix_from_another_process_is_checked_again():
     matrix = pickle.loads(pickle.dumps(as_labels(np.eye(3))))
     matrix.indices[0] = 99
-    with pytest.raises(InvalidInput, match="column index outside"):
+    with pytest.raises(InvalidInput, match="index outside"):
         as_labels(matrix)
 
 
 def test_rows_of_a_sealed_matrix_are_another_matrix():
     part = as_features(np.eye(3))[1:]
     part.indices[0] = 99
-    with pytest.raises(InvalidInput, match="column index outside"):
+    with pytest.raises(InvalidInput, match="index outside"):
         as_features(part)

@@ -1,7 +1,7 @@
-"""The errors a user can meet, all children of `LongtailError`.
+"""The errors of the package, all subclasses of `LongtailError`.
 
-The message is for people: what was found, where, what was expected, and what to do. Programs look at `code` and at the
-facts beside it, never at the message.
+The text is for people: what was found, where, what was expected, and what to do. Programs look at `code` and the other
+facts, never at the text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from copy import copy
 from os import PathLike
 from typing import Any, ClassVar, Self
 
-# How systems say that a disk is full, or that a user or a file may have no more of it.
+# The disk is full, or a quota or the maximum file size is reached.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -134,30 +134,30 @@ class ModelFormatError(LongtailError, ValueError):
 
 
 class NotEnoughMemory(LongtailError, MemoryError):
-    """Work whose memory plan does not fit; raised before anything is allocated."""
+    """Work whose memory plan does not fit; raised before any allocation."""
 
     default_code = "not_enough_memory"
 
 
 class Unavailable(LongtailError, RuntimeError):
-    """Something asked for is not here: a data set, a network, an optional dependency."""
+    """A data set, the network or an optional dependency that is not available."""
 
     default_code = "unavailable"
 
 
 class Diverged(LongtailError, ArithmeticError):
-    """A training whose loss or weights are no longer finite numbers."""
+    """Training whose loss or weights are no longer finite."""
 
     default_code = "diverged"
 
 
 def no_room(error: OSError) -> bool:
-    """Whether something could not be written because there is no room left for it."""
+    """Whether a file could not be written because the disk or a quota is full."""
     return error.errno in _NO_ROOM
 
 
 def reason(error: OSError) -> str:
-    """What the system says and, where there is no room left, what to do about it.
+    """The message of the system and, if there is no space left, what to do.
 
     >>> reason(OSError(28, "No space left on device"))
     'No space left on device; make room, or write elsewhere'

@@ -1,4 +1,4 @@
-"""What an estimator's parameters may be: one table per class that checks them and knows bad values to test with."""
+"""Constraints on the parameters of estimators: one table per class checks them and gives bad values for tests."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Threads:
-    """A number of threads as `longtail.parallel.resolve_jobs` takes it: any whole number but 0, or None."""
+    """A number of threads for `longtail.parallel.resolve_jobs`: any whole number except 0, or None."""
 
     def accepts(self, value: Any) -> bool:
         return value is None or (isinstance(value, Integral) and not isinstance(value, bool) and value != 0)
@@ -93,7 +93,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Sequence:
-    """A non-empty list of values that each satisfy a constraint; `length` fixes how many."""
+    """A non-empty list of values that each satisfy a constraint; `length` fixes its length."""
 
     of: Constraint
     length: int | None = None
@@ -117,7 +117,7 @@ class Sequence:
 
 
 def check_parameters(estimator: Any, table: Mapping[str, Constraint]) -> None:
-    """Raise `InvalidInput` naming the first parameter of `estimator` that its table refuses."""
+    """Raise `InvalidInput` for the first parameter of `estimator` that its table does not accept."""
     for name, constraint in table.items():
         value = getattr(estimator, name)
         if not constraint.accepts(value):

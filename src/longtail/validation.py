@@ -18,7 +18,7 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput, WrongType
 from longtail.memory import MemoryPlan
 
-# A ranking holds an int64 label and a float32 score in each cell; asking for the free memory takes a while.
+# Each cell of a ranking has an int64 label and a float32 score. Small rankings need no plan, which takes a while.
 _BYTES_OF_A_CELL = 12
 _CELLS_WITHOUT_PLAN = 2**20
 
@@ -43,7 +43,7 @@ def _sealed(csr: Any, *known: str) -> Any:
 
 
 def _known(matrix: Any) -> frozenset[str] | None:
-    """What the seal of a matrix says: None if there is no seal, or if anything was exchanged or made writable."""
+    """What is known about a matrix, or None if it has no seal, or if an array was replaced or made writable."""
     seal = matrix.__dict__.get("_seal") if type(matrix) is sparse.csr_array else None
     if seal is None or seal.shape != matrix.shape:
         return None
@@ -59,9 +59,9 @@ def _is_known(matrix: Any, what: str) -> bool:
 
 
 def own(csr: Any) -> Any:
-    """Seal a new matrix whose arrays nobody else holds, so that it is checked at most once and never copied.
+    """Seal a new matrix whose arrays nobody else refers to: it will be checked at most once and never copied.
 
-    Its arrays become read-only; ``copy()`` of the matrix can be changed.
+    Its arrays become read-only; use ``copy()`` to change the matrix.
 
     >>> X = own(sparse.csr_array(np.eye(2, dtype=np.float32)))
     >>> as_features(X) is X
@@ -71,57 +71,62 @@ def own(csr: Any) -> Any:
 
 
 def _as_csr(matrix: Any, name: str) -> Any:
-    if sparse.issparse(matrix):
-        if matrix.ndim != 2:
-            raise InvalidInput(f"{name} has {matrix.ndim} dimensions; expected 2")
-        if matrix.dtype.kind == "c":
-            raise InvalidInput(f"Complex data not supported: {name} has dtype {matrix.dtype}")
-        try:
-            csr = sparse.csr_array(matrix)
-        except ValueError as error:
-            raise InvalidInput(f"{name}: the sparse matrix contradicts itself: {error}") from None
-    else:
-        try:
-            array = np.asarray(matrix)
-        except ValueError:
-            raise InvalidInput(
-                f"{name}: the rows differ in length; expected a matrix. Lists of labels become a 0/1 matrix with "
-                f"sklearn's MultiLabelBinarizer, and Tagger takes lists of label names"
-            ) from None
-        if array.ndim == 1:
-            raise InvalidInput(
-                f"{name}: Expected 2D array, got 1D array instead. Reshape your data: array.reshape(1, -1) "
-                f"for one row, array.reshape(-1, 1) for one column."
-            )
-        if array.ndim != 2:
-            raise InvalidInput(f"{name} has {array.ndim} dimensions; expected 2")
-        if array.dtype.kind == "c":
-            raise InvalidInput(f"Complex data not supported: {name} has dtype {array.dtype}")
-        if array.dtype.kind not in "biuf":
-            try:
-                array = array.astype(np.float64)
-            except (TypeError, ValueError) as error:
-                raise WrongType(f"{name} has dtype {array.dtype} and cannot be read as numbers: {error}") from None
-        # No sparse matrix holds half precision.
-        csr = sparse.csr_array(array.astype(np.float32) if array.dtype == np.float16 else array)
-    _check_csr(csr, name)
+    if not sparse.issparse(matrix):
+        matrix = _as_array(matrix, name)
+    if matrix.ndim != 2:
+        raise InvalidInput(f"{name} has {matrix.ndim} dimensions; expected 2")
+    if matrix.dtype.kind == "c":
+        raise InvalidInput(f"Complex data not supported: {name} has dtype {matrix.dtype}")
+    if not sparse.issparse(matrix):
+        matrix = _as_numbers(matrix, name)
+    try:
+        csr = sparse.csr_array(matrix)
+    except ValueError as error:
+        raise InvalidInput(f"{name}: the sparse matrix contradicts itself: {error}") from None
+    if fault := fault_of_indices(csr.indptr, csr.indices, len(csr.data), *csr.shape):
+        raise InvalidInput(f"{name}: {fault}")
     return csr
 
 
-def _check_csr(csr: Any, name: str) -> None:
-    """Raise `InvalidInput` unless the index arrays of `csr` describe a matrix of its shape."""
-    rows, columns = csr.shape
-    indptr, indices = csr.indptr, csr.indices
+def _as_array(matrix: Any, name: str) -> Array:
+    try:
+        array = np.asarray(matrix)
+    except ValueError:
+        raise InvalidInput(
+            f"{name}: the rows differ in length; expected a matrix. Turn lists of labels into a 0/1 matrix with "
+            f"sklearn's MultiLabelBinarizer, or pass lists of label names to Tagger"
+        ) from None
+    if array.ndim == 1:
+        raise InvalidInput(
+            f"{name}: Expected 2D array, got 1D array instead. Reshape your data: array.reshape(1, -1) "
+            f"for one row, array.reshape(-1, 1) for one column."
+        )
+    return array
+
+
+def _as_numbers(array: Array, name: str) -> Array:
+    if array.dtype.kind not in "biuf":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise WrongType(f"{name} has dtype {array.dtype} and cannot be read as numbers: {error}") from None
+    # Sparse matrices have no half precision.
+    return array.astype(np.float32) if array.dtype == np.float16 else array
+
+
+def fault_of_indices(indptr: Array, indices: Array, n_values: int, rows: int, columns: int) -> str | None:
+    """What is wrong with the index arrays of a CSR matrix (or, with rows and columns swapped, of a CSC matrix)."""
     if (
         len(indptr) != rows + 1
         or indptr[0] != 0
         or indptr[-1] != len(indices)
-        or len(indices) != len(csr.data)
+        or len(indices) != n_values
         or (indptr[1:] < indptr[:-1]).any()
     ):
-        raise InvalidInput(f"{name}: the row pointers of the sparse matrix do not fit its shape and data")
+        return "the row pointers of the sparse matrix do not fit its shape and data"
     if len(indices) and (indices.min() < 0 or indices.max() >= columns):
-        raise InvalidInput(f"{name}: the sparse matrix has a column index outside 0..{columns - 1}")
+        return f"the sparse matrix has an index outside 0..{columns - 1}"
+    return None
 
 
 def _rises_in_rows(indices: Any, indptr: Any) -> bool:
@@ -133,9 +138,9 @@ def _rises_in_rows(indices: Any, indptr: Any) -> bool:
 
 
 def _canonical(csr: Any, original: Any) -> Any:
-    """Sort the indices of each row and sum duplicates, on a copy where the arrays are the caller's.
+    """Sort the indices of each row and sum duplicates; arrays of the caller are copied first.
 
-    The matrix's own word for being in order is not taken: kernels rely on it.
+    The flags of the matrix are not trusted, since kernels rely on the order.
     """
     if _rises_in_rows(csr.indices, csr.indptr):
         return csr
@@ -152,13 +157,13 @@ _LARGEST_INDEX = int(np.iinfo(_INDEX).max)
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
 _LARGEST_COUNT = 2**53
-_MANY_LABELS = 2**24  # fewer need no plan, which takes longer than the mask
+_MANY_LABELS = 2**24  # fewer need no memory plan, which takes longer than the mask
 
 
 def _as_is(X: Any) -> Any:
-    """What `as_features` makes of a CSR matrix with nothing to mend, or None: then the long way finds out why.
+    """The result of `as_features` for a CSR matrix that is valid as it is, or None for any other.
 
-    The constructors of sparse matrices take longer than the prediction of a row, so none is called here.
+    The constructors of sparse matrices take longer than the prediction of a row, so this function calls none.
     """
     if type(X) is not sparse.csr_array and type(X) is not sparse.csr_matrix:
         return None
@@ -178,7 +183,7 @@ def _as_is(X: Any) -> Any:
     if entries:
         if not _rises_in_rows(indices, indptr):
             return None
-        # The indices of a single row rise from its first to its last.
+        # The indices of a single row are sorted.
         lowest, highest = (indices[0], indices[-1]) if rows == 1 else (indices.min(), indices.max())
         if lowest < 0 or highest >= columns:
             return None
@@ -187,7 +192,7 @@ def _as_is(X: Any) -> Any:
             return None
         with np.errstate(over="ignore"):
             data = data.astype(_SINGLE)
-    # A sum of squares is finite only if every value is; where finite squares overflow, the long way looks closer.
+    # A sum of squares is finite only if every value is. Large values can overflow, so the slow path decides then.
     with np.errstate(over="ignore"):
         if not math.isfinite(data.dot(data)):
             return None
@@ -199,17 +204,17 @@ def _as_is(X: Any) -> Any:
 
 
 def as_features(X: Any, name: str = "X", n_features: int | None = None, owner: str = "the model") -> Any:
-    """Check features and bring them to CSR float32.
+    """Check features and convert them to CSR float32.
 
     Parameters
     ----------
     X : sparse matrix, sparse array or array-like of shape (n_rows, n_features)
     name : str
-        How to call it in messages.
+        Its name in messages.
     n_features : int or None
-        The width it must have.
+        The required number of features.
     owner : str
-        Who expects that width.
+        What requires that number, for messages.
     """
     csr = X if _is_known(X, "features") else _checked_features(X, name)
     if n_features is not None and csr.shape[1] != n_features:
@@ -236,7 +241,7 @@ def _checked_features(X: Any, name: str) -> Any:
 
 
 def as_labels(Y: Any, n_rows: int | None = None, name: str = "Y") -> Any:
-    """Check a 0/1 label matrix and bring it to CSR float32, read-only, whose stored values are all 1."""
+    """Check a 0/1 label matrix and convert it to a read-only CSR float32 matrix that stores only ones."""
     csr = Y if _is_known(Y, "labels") else _checked_labels(Y, name)
     if n_rows is not None and csr.shape[0] != n_rows:
         raise InvalidInput(f"Found input variables with inconsistent numbers of samples: [{n_rows}, {csr.shape[0]}]")
@@ -265,7 +270,7 @@ def _without_zeros(csr: Any) -> Any:
 
 
 def as_counts(counts: Any, name: str) -> Any:
-    """Check a matrix of whole numbers of at least 0 and bring it to CSR int64 without stored zeros."""
+    """Check a matrix of counts and convert it to CSR int64 without stored zeros."""
     csr = _as_csr(counts, name)
     bad = ~((csr.data >= 0) & (csr.data <= _LARGEST_COUNT) & (csr.data == np.floor(csr.data)))
     if bad.any():
@@ -281,7 +286,7 @@ def _first_other(values: Any) -> Any:
 
 
 def as_label_mask(allow: Any, deny: Any, n_labels: int) -> Array | None:
-    """Turn `allow` and `deny` (label ids, or masks over all labels) into one mask, or None where all are allowed."""
+    """Combine `allow` and `deny` (label ids, or masks over all labels) into one mask, or None to allow all."""
     if allow is None and deny is None:
         return None
     if n_labels > _MANY_LABELS:
@@ -310,30 +315,30 @@ def _selected(chosen: Any, n_labels: int, name: str) -> Array:
 
 
 def finite(scores: Any) -> Any:
-    """Return scores, or raise `InvalidInput` where one is no finite number.
+    """Return the scores, or raise `InvalidInput` if one is not finite.
 
-    Models are not read through when they are loaded, so that weights which no training gives show here first.
+    Loading a model does not check all its weights, so damaged weights show here first.
     """
-    # A sum is finite only if every score is; where finite scores overflow, all are looked at.
+    # A sum is finite only if every score is. Finite scores can overflow, so all are checked then.
     with np.errstate(over="ignore", invalid="ignore"):
         if math.isfinite(np.sum(scores)):
             return scores
     if not np.isfinite(scores).all():
         raise InvalidInput(
-            "a score is not a finite number: the weights of the model are damaged, or values of the features are too "
-            "large; `longtail info MODEL --verify` finds damage",
+            "a score is not finite: the weights of the model are damaged, or feature values are too large; "
+            "`longtail info MODEL --verify` finds damage",
             code="not_finite",
         )
     return scores
 
 
 def checked_texts(texts: Any) -> Iterator[str]:
-    """The texts one by one, or `InvalidInput` with the row of what is none."""
+    """Yield the texts, or raise `InvalidInput` with the row of the first that is not a str."""
     if isinstance(texts, str | bytes):
         raise InvalidInput("texts is one single text; expected a list of texts: [text]")
     if getattr(texts, "ndim", 1) != 1:
         raise InvalidInput(
-            f"texts has {texts.ndim} dimensions; expected one text per row: pass a single column, or give features to "
+            f"texts has {texts.ndim} dimensions; expected one text per row: pass a single column, or pass features to "
             f"a model that takes features"
         )
     try:
@@ -371,12 +376,12 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
 
 
 def check_k(k: Any, n_rows: int = 0) -> int:
-    """Check the number of labels asked for, and that a ranking of so many for every row fits into memory."""
+    """Check the number of labels to rank, and that the ranking of all rows fits into memory."""
     k = check_whole("k", k)
     if k * n_rows > _CELLS_WITHOUT_PLAN:
         MemoryPlan(
             f"a ranking of {k:,} labels for each of {n_rows:,} rows",
             {"labels and scores, twice": 2 * _BYTES_OF_A_CELL * k * n_rows},
-            "Ask for fewer labels, or for fewer rows at a time.",
+            "Rank fewer labels, or fewer rows at a time.",
         ).check()
     return k

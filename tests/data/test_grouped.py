@@ -114,7 +114,7 @@ def test_labelled_rows_are_a_corpus_with_the_groups():
     assert corpus.labels.toarray().tolist() == np.eye(3).tolist()
     assert (list(corpus.texts), corpus.label_names) == (["a", "b", "c"], ("x", "y", "z"))
     assert (corpus.groups != PAGES.groups).nnz == 0
-    with pytest.raises(InvalidInput, match=r"row_labels has shape \(2, 3\); 3 rows and 3 labels"):
+    with pytest.raises(InvalidInput, match=r"row_labels has shape \(2, 3\); expected 3 rows and 3 labels"):
         PAGES.labelled(np.ones((2, 3)))
 
 

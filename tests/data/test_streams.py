@@ -157,7 +157,7 @@ def zipped(path, *parts):
 def test_a_file_of_blank_lines_is_told_before_it_takes_minutes(tmp_path, name, line, read):
     (tmp_path / "labels.xml").write_text('<labels><label name="red"/></labels>', encoding="utf-8")
     path = zipped(tmp_path / name, line * 1_100_000)
-    with pytest.raises(DataFormatError, match=f"{name}:1000001: 1,000,001 of the lines so far hold nothing"):
+    with pytest.raises(DataFormatError, match=f"{name}:1000001: 1,000,001 of the lines so far are empty"):
         read(path)
 
 

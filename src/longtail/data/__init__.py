@@ -1,4 +1,4 @@
-"""What comes in: corpora, file formats, named data sets, the embedded corpus."""
+"""Input data: corpora, file formats, named data sets and the embedded corpus."""
 
 from longtail.data.corpus import Corpus, encode_labels
 from longtail.data.files import format_of, read_corpus, write_corpus

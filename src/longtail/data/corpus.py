@@ -1,4 +1,4 @@
-"""`Corpus`: rows with texts or features, the labels they carry, and the names of the labels."""
+"""`Corpus`: rows with texts or features, their labels, and the names of the labels."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from longtail.validation import as_features, as_labels, checked_texts, own
 
 @dataclass(frozen=True)
 class Corpus:
-    """Rows to learn from or to be judged on.
+    """Labelled rows to train or evaluate on.
 
     Parameters
     ----------
     labels : csr_array of shape (n_rows, n_labels)
-        Stored values are all 1.
+        All stored values are 1. The matrix is read-only.
     label_names : sequence of str
         One distinct name per column of `labels`.
     texts : sequence of str or None
         One text per row.
     features : csr_array of shape (n_rows, n_features) or None
-        One feature vector per row. A corpus has texts, features, or both.
+        One feature vector per row. A corpus has texts, features or both.
     groups : csr_array of shape (n_rows, n_groups) or None
-        Membership of rows in groups; a row may be in none or in several.
+        Membership of rows in groups; a row can be in none or in several.
     row_names : sequence of str or None
-        What to call a row, where there is a name.
+        Names of the rows.
 
     Examples
     --------
@@ -51,17 +51,7 @@ class Corpus:
         labels = as_labels(self.labels, name="labels")
         rows = labels.shape[0]
         object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "label_names", tuple(self.label_names))
-        if len(self.label_names) != labels.shape[1]:
-            raise InvalidInput(f"{len(self.label_names)} label names for {labels.shape[1]} columns of labels")
-        if len(set(self.label_names)) != len(self.label_names):
-            raise InvalidInput("label names repeat; each label needs a name of its own")
-        if self.texts is None and self.features is None:
-            raise InvalidInput("a corpus needs texts or features")
-        if self.texts is not None and not isinstance(self.texts, list | tuple):
-            object.__setattr__(self, "texts", list(checked_texts(self.texts)))
-        if self.features is not None:
-            object.__setattr__(self, "features", as_features(self.features, name="features"))
+        check_contents(self, labels.shape[1], "labels")
         if self.groups is not None:
             object.__setattr__(self, "groups", as_labels(self.groups, name="groups"))
         for name, length in self._lengths():
@@ -88,7 +78,7 @@ class Corpus:
 
     @property
     def label_counts(self) -> Array:
-        """Rows of each label."""
+        """The number of rows of each label."""
         return np.bincount(self.labels.indices, minlength=self.n_labels).astype(np.int64)
 
     @classmethod
@@ -101,7 +91,7 @@ class Corpus:
     ) -> Corpus:
         """Build a corpus from texts and, for each, the names of its labels.
 
-        Label ids follow `label_names` where given (an unknown label is then an error), else sorted name order.
+        Label ids follow `label_names` (an unknown label is an error) or, by default, the sorted names.
         """
         texts = list(checked_texts(texts))
         matrix, names = encode_labels(labels, label_names)
@@ -110,7 +100,7 @@ class Corpus:
         return cls(labels=matrix, label_names=names, texts=texts, row_names=row_names)
 
     def select(self, rows: Any) -> Corpus:
-        """The same corpus with only `rows` (ids or a mask), in that order."""
+        """The corpus of the given rows (ids or a mask), in that order."""
         chosen = np.asarray(rows)
         ids = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.intp, copy=False)
         return replace(
@@ -134,7 +124,7 @@ class Corpus:
         return replace(self, labels=own(matrix), label_names=label_names)
 
     def merge_groups(self) -> Corpus:
-        """One row per group: its members' texts joined by a blank line, the union of their labels."""
+        """One row per group: the texts of its members joined by a blank line, and the union of their labels."""
         if self.groups is None or self.texts is None:
             raise InvalidInput("merge_groups needs a corpus with groups and texts")
         members = sparse.csr_array(self.groups.T)
@@ -147,8 +137,24 @@ class Corpus:
         return Corpus(labels=merged, label_names=self.label_names, texts=texts)
 
 
+def check_contents(corpus: Any, n_labels: int, labels: str) -> None:
+    """Check the label names, texts and features of a corpus and store them in their final form."""
+    names = tuple(corpus.label_names)
+    object.__setattr__(corpus, "label_names", names)
+    if len(names) != n_labels:
+        raise InvalidInput(f"{len(names)} label names for {n_labels} columns of {labels}")
+    if len(set(names)) != len(names):
+        raise InvalidInput("label names repeat; every label needs its own name")
+    if corpus.texts is None and corpus.features is None:
+        raise InvalidInput("a corpus needs texts or features")
+    if corpus.texts is not None and not isinstance(corpus.texts, list | tuple):
+        object.__setattr__(corpus, "texts", list(checked_texts(corpus.texts)))
+    if corpus.features is not None:
+        object.__setattr__(corpus, "features", as_features(corpus.features, name="features"))
+
+
 def column_places(label_names: Sequence[str], among: Sequence[str]) -> Array:
-    """Where each label is among others, -1 where it is not."""
+    """The position of each label in `among`, or -1."""
     position = {name: i for i, name in enumerate(among)}
     return np.array([position.get(name, -1) for name in label_names], dtype=np.int64)
 
@@ -166,9 +172,9 @@ def encode_labels(
     ----------
     labels : iterable of iterables of str
     label_names : sequence of str or None
-        Names of the columns; None means all that occur, sorted.
+        Names of the columns; the default is all names that occur, sorted.
     counted : bool
-        Whether to count how often a label is in a list, instead of 1.
+        Whether to count repetitions of a label in a list.
     what : str
         What a list belongs to, for messages.
     """

@@ -1,4 +1,4 @@
-"""Any data file by its name: picks the format, then the reader or the writer of that format."""
+"""Read and write data files of any format; the name of the file chooses the format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXTENSIONS = {
     ".npz": "scipy",
     ".arff": "arff",
 }
-# How the file of the features is called, and how that of the labels beside it.
+# How the names of the file of features and the file of labels start.
 _PARTNERS = (("X", "Y"), ("features", "labels"))
 
 
@@ -37,12 +37,12 @@ def read_corpus(path: PathName, format: str | None = None, **options: Any) -> Co
     Parameters
     ----------
     path : str or path-like
-        Of the two files of a SciPy pair, the one with the features.
+        For a SciPy pair, the file of the features.
     format : {"repository", "jsonl", "delimited", "scipy", "arff"} or None
-        None means by the extension: ``.txt``, ``.jsonl``, ``.csv`` or ``.tsv``, ``.npz``, ``.arff``; all but
+        By default the extension decides: ``.txt``, ``.jsonl``, ``.csv`` or ``.tsv``, ``.npz``, ``.arff``; all but
         ``.npz`` also with ``.gz``.
     **options
-        Those of the format's own reader.
+        Passed to the reader of the format.
 
     Examples
     --------
@@ -63,18 +63,18 @@ def read_corpus(path: PathName, format: str | None = None, **options: Any) -> Co
 
 
 def write_corpus(corpus: Corpus, path: PathName, format: str | None = None, **options: Any) -> None:
-    """Write a corpus to a file, in the format of its extension; nothing half-written is left behind.
+    """Write a corpus to a file; a failed write leaves no partial file.
 
     Parameters
     ----------
     corpus : Corpus
         With texts for ``.jsonl``, ``.csv`` and ``.tsv``, with features for ``.txt`` and ``.npz``.
     path : str or path-like
-        Gzipped if it ends in ``.gz``; of the two files of a SciPy pair, the one with the features.
+        Gzipped if it ends in ``.gz``. For a SciPy pair, the file of the features.
     format : {"repository", "jsonl", "delimited", "scipy"} or None
-        None means by the extension.
+        By default the extension decides.
     **options
-        Those of the format's own writer.
+        Passed to the writer of the format.
     """
     writers: dict[str, Callable[..., None]] = {
         "repository": write_repository,
@@ -86,7 +86,7 @@ def write_corpus(corpus: Corpus, path: PathName, format: str | None = None, **op
 
 
 def format_of(path: PathName) -> str | None:
-    """The format that the name of a file speaks for, or None.
+    """The format that belongs to the extension of a file, or None.
 
     >>> format_of("notes.jsonl.gz")
     'jsonl'
@@ -104,7 +104,7 @@ def _choose(known: dict[str, Callable[..., Result]], path: PathName, format: str
         extensions = ", ".join(f"{end} ({name})" for end, name in _EXTENSIONS.items() if name in known)
         what = f"the extension {_suffix(path)!r} of {path}" if format is None else f"the format {format!r}"
         raise InvalidInput(
-            f"{what} is not known here; known are {extensions}. Or give format= (--format on the command line)"
+            f"{what} is not known here; known are {extensions}. Or set format= (--format on the command line)"
         )
     return known[chosen]
 
@@ -113,7 +113,7 @@ def _read_pair(path: PathName, labels_path: PathName | None = None, **options: A
     partner = _partner(path) if labels_path is None else Path(labels_path)
     if labels_path is None and not partner.is_file():
         raise DataFormatError(
-            path, None, f"the file of its labels, {partner.name}, is not beside it; put it there, or give labels_path"
+            path, None, f"its file of labels, {partner.name}, is not beside it; put it there, or give labels_path"
         )
     return read_scipy(path, partner, **options)
 
@@ -128,6 +128,6 @@ def _partner(path: PathName) -> Path:
         if name.startswith(features):
             return Path(path).with_name(labels + name.removeprefix(features))
     raise InvalidInput(
-        f"{path} is one of a pair, but its name does not start with X or features; call it so, and the other one Y or "
-        f"labels, or give labels_path"
+        f"{path} is one of a pair, but its name does not start with X or features; rename it, and the other one to Y "
+        f"or labels, or give labels_path"
     )

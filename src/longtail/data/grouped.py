@@ -1,4 +1,4 @@
-"""`GroupedCorpus`: rows in groups, and labels that are known of the groups only."""
+"""`GroupedCorpus`: rows in groups, with labels known only for the groups."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
-from longtail.data.corpus import Corpus, column_places, encode_labels
+from longtail.data.corpus import Corpus, check_contents, column_places, encode_labels
 from longtail.errors import InvalidInput
 from longtail.memory import MemoryPlan
-from longtail.validation import as_counts, as_features, as_labels, checked_texts
+from longtail.validation import as_counts, as_labels, checked_texts
 
-_UNION_BYTES = 24  # of a label of a row: a value and its column, once more while they are checked
+_UNION_BYTES = 24  # per label of a row: a value and its column, twice while they are checked
 
 
 @dataclass(frozen=True)
 class GroupedCorpus:
-    """Rows whose labels are to be found, from the labels of the groups they are in.
+    """Rows whose labels are unknown, in groups whose labels are known.
 
     Parameters
     ----------
     groups : csr_array of shape (n_rows, n_groups)
-        Which rows are in which group; stored values are all 1. Groups may overlap, differ in size and be empty, and a
-        row may be in none.
+        Membership of rows in groups; all stored values are 1. Groups can overlap, differ in size and be empty, and a
+        row can be in no group.
     group_labels : csr_array of shape (n_groups, n_labels), int64
-        How often a label is in a group, or 1 where it is only known to be there.
+        The count of each label in a group, or 1 if the count is unknown.
     label_names : sequence of str
         One distinct name per column of `group_labels`.
     texts : sequence of str or None
         One text per row.
     features : csr_array of shape (n_rows, n_features) or None
-        One feature vector per row. A corpus has texts, features, or both.
+        One feature vector per row. A corpus has texts, features or both.
     row_names, group_names : sequence of str or None
-        What to call a row and a group, where there are names.
+        Names of the rows and of the groups.
 
     Examples
     --------
@@ -59,11 +59,7 @@ class GroupedCorpus:
         groups = as_labels(self.groups, name="groups")
         object.__setattr__(self, "group_labels", counts)
         object.__setattr__(self, "groups", groups)
-        object.__setattr__(self, "label_names", tuple(self.label_names))
-        if len(self.label_names) != self.n_labels:
-            raise InvalidInput(f"{len(self.label_names)} label names for {self.n_labels} columns of group_labels")
-        if len(set(self.label_names)) != len(self.label_names):
-            raise InvalidInput("label names repeat; each label needs a name of its own")
+        check_contents(self, self.n_labels, "group_labels")
         if counts.shape[0] != self.n_groups:
             at = min(counts.shape[0], self.n_groups)
             lacking = "no column of members" if counts.shape[0] > self.n_groups else "no row of labels"
@@ -71,12 +67,6 @@ class GroupedCorpus:
                 f"groups has {self.n_groups} columns and group_labels {counts.shape[0]} rows: "
                 f"{self.describe_group(at)} has {lacking}"
             )
-        if self.texts is None and self.features is None:
-            raise InvalidInput("a corpus needs texts or features")
-        if self.texts is not None and not isinstance(self.texts, list | tuple):
-            object.__setattr__(self, "texts", list(checked_texts(self.texts)))
-        if self.features is not None:
-            object.__setattr__(self, "features", as_features(self.features, name="features"))
         for name, found, expected, of in self._lengths():
             if found != expected:
                 raise InvalidInput(f"{found} {name} for {expected} {of} of groups")
@@ -106,11 +96,11 @@ class GroupedCorpus:
 
     @property
     def group_sizes(self) -> Array:
-        """Members of each group."""
+        """The number of members of each group."""
         return np.bincount(self.groups.indices, minlength=self.n_groups).astype(np.int64)
 
     def describe_group(self, group: int) -> str:
-        """How to speak of a group in a message: its number, counted from 0, and its name."""
+        """A group for messages: its number, counted from 0, and its name."""
         named = self.group_names is not None and group < len(self.group_names)
         return f"group {group} ({self.group_names[group]!r})" if named and self.group_names else f"group {group}"
 
@@ -122,9 +112,9 @@ class GroupedCorpus:
         label_names: Sequence[str] | None = None,
         group_names: Sequence[str] | None = None,
     ) -> GroupedCorpus:
-        """Build a corpus from the texts of each group and the names of its labels; one given twice counts twice.
+        """Build a corpus from the texts and the label names of each group; a repeated label counts as often.
 
-        Label ids follow `label_names` where given (an unknown label is then an error), else sorted name order.
+        Label ids follow `label_names` (an unknown label is an error) or, by default, the sorted names.
         """
         groups = []
         for number, texts in enumerate(texts_of_groups):
@@ -150,7 +140,7 @@ class GroupedCorpus:
     def from_corpus(
         cls, corpus: Corpus, merge: str = "list", group_names: Sequence[str] | None = None
     ) -> GroupedCorpus:
-        """Forget which row carries which label: only how often (merge="list"), or that (merge="set"), it is in a group.
+        """Keep only the labels of the groups: their counts (merge="list"), or which labels there are (merge="set").
 
         Parameters
         ----------
@@ -160,7 +150,7 @@ class GroupedCorpus:
         group_names : sequence of str or None
         """
         if corpus.groups is None:
-            raise InvalidInput("the corpus has no groups; give it some: dataclasses.replace(corpus, groups=...)")
+            raise InvalidInput("the corpus has no groups; add them: dataclasses.replace(corpus, groups=...)")
         counts = aggregate_labels(corpus.labels, corpus.groups, merge)
         return cls(
             groups=corpus.groups,
@@ -173,11 +163,11 @@ class GroupedCorpus:
         )
 
     def labelled(self, row_labels: Any) -> Corpus:
-        """The rows with labels of their own, such as `longtail.aggregated.assign_labels` finds, and with the groups."""
+        """The rows with their own labels, for example those of `longtail.aggregated.assign_labels`, and the groups."""
         labels = as_labels(row_labels, name="row_labels")
         if labels.shape != (self.n_rows, self.n_labels):
             raise InvalidInput(
-                f"row_labels has shape {labels.shape}; {self.n_rows} rows and {self.n_labels} labels are there"
+                f"row_labels has shape {labels.shape}; expected {self.n_rows} rows and {self.n_labels} labels"
             )
         return Corpus(
             labels=labels,
@@ -189,12 +179,12 @@ class GroupedCorpus:
         )
 
     def union(self) -> Corpus:
-        """Every row with every label of its groups: all that is possible, though not all of it is true."""
+        """Every row with every label of its groups, of which only some are correct."""
         pairs = int(self.group_sizes @ np.diff(self.group_labels.indptr).astype(np.int64))
         MemoryPlan(
             "giving every label of a group to every row of it",
             {"rows with labels": _UNION_BYTES * min(pairs, self.n_rows * self.n_labels)},
-            "Divide the groups into parts.",
+            "Split the groups into parts.",
         ).check()
         union = sparse.csr_array(self.groups @ (self.group_labels > 0).astype(np.float32))
         union.data[:] = 1
@@ -212,14 +202,14 @@ class GroupedCorpus:
 
 
 def aggregate_labels(Y: Any, groups: Any, merge: str = "list") -> Any:
-    """The labels of groups, from the labels of their rows.
+    """Compute the labels of groups from the labels of their rows.
 
     Parameters
     ----------
     Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
     groups : sparse or dense 0/1 matrix of shape (n_rows, n_groups)
     merge : {"list", "set"}
-        Whether a label that several members have is counted as often, or once.
+        Whether a label counts once for each member that has it, or once per group.
 
     Returns
     -------
@@ -243,7 +233,7 @@ def aggregate_labels(Y: Any, groups: Any, merge: str = "list") -> Any:
 
 
 def memberships(owners: Array, n_groups: int) -> Any:
-    """The matrix of groups in which row i belongs to group ``owners[i]`` alone."""
+    """The 0/1 matrix in which row i belongs to group ``owners[i]`` only."""
     n_rows = len(owners)
     ones = np.ones(n_rows, dtype=np.float32)
     return sparse.csr_array((ones, owners, np.arange(n_rows + 1)), shape=(n_rows, n_groups))

@@ -1,6 +1,6 @@
 """Files as streams: blocks and lines of plain or gzipped files.
 
-Gzip is told by its first bytes, whatever the name. Nothing here holds more than a block and a line.
+Gzip is recognised by its first bytes, not by the name. Memory holds at most a block and a line.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ _BLOCK = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31
 LINE_LIMIT = 2**24
-# Blank lines that a file may have, and how many times its other lines: a gigabyte of them takes a kilobyte of gzip.
+# A gigabyte of blank lines takes a kilobyte of gzip, so their number, and their number per other line, is limited.
 _BLANK_LIMIT = 1_000_000
 _BLANK_SHARE = 10
+_SHOWN = 40
 
 
 def _raw_blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Blocks as they arrive, so that a pipe is read while it is written; the first can hold the magic bytes."""
+    """Blocks as they arrive, so that a pipe is read while it is written; the first contains all magic bytes."""
     read = getattr(stream, "read1", stream.read)
     start = b""
     while block := read(_BLOCK):
@@ -44,7 +45,7 @@ def _raw_blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _unzipped(blocks: Iterable[bytes], name: str) -> Iterator[tuple[bytes, int]]:
-    """Blocks as they are or unzipped, each with the number of bytes read for it."""
+    """Plain or unzipped blocks, each with the number of bytes that were read for it."""
     member: Any = None
     plain = None
     for raw in blocks:
@@ -72,14 +73,14 @@ def _unzipped(blocks: Iterable[bytes], name: str) -> Iterator[tuple[bytes, int]]
                 yield block, consumed
                 consumed = 0
     if member is not None:
-        raise DataFormatError(name, None, "the gzip stream ends early: the file is cut short; get it again")
+        raise DataFormatError(name, None, "the gzip stream ends early: the file is truncated; download it again")
 
 
 @contextmanager
 def _opened(source: PathName | IO[bytes]) -> Iterator[tuple[IO[bytes], str, int | None]]:
-    """The stream, its name for messages, and its size where that is known."""
+    """The stream, its name for messages, and its size if it is known."""
     if not isinstance(source, str | os.PathLike):
-        yield source, str(getattr(source, "name", "the stream")), None
+        yield source, source_name(source), None
         return
     try:
         stream = open(source, "rb")  # noqa: SIM115 - closed below, apart from errors of opening
@@ -90,7 +91,7 @@ def _opened(source: PathName | IO[bytes]) -> Iterator[tuple[IO[bytes], str, int 
 
 
 def read_blocks(source: PathName | IO[bytes]) -> Generator[bytes]:
-    """The content of a plain or gzipped file or stream; a file is unzipped one block ahead by a thread of its own."""
+    """The content of a plain or gzipped file or stream; a separate thread unzips a file one block ahead."""
     with _opened(source) as (stream, name, size), task(f"reading {Path(name).name}", total=size) as advance:
         blocks = _unzipped(_raw_blocks(stream), name)
         # A thread that waits for a stream could not be interrupted.
@@ -110,10 +111,10 @@ def _one_ahead(blocks: Iterator[Block]) -> Iterator[Block]:
 def read_lines(
     source: PathName | IO[bytes], limit: int = LINE_LIMIT, comment: bytes = b""
 ) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers from 1, line ends kept.
+    """Lines with their line ends, numbered from 1.
 
-    A line of more than `limit` bytes is an error, and so is a file that consists of blank lines, or of lines that
-    begin with `comment`: more than a million of them, and more than ten for each other line.
+    A line of more than `limit` bytes is an error. So is a file of mostly blank lines or lines that start with
+    `comment`: more than a million, and more than ten for each other line.
     """
     name = source_name(source)
     number = 1
@@ -129,12 +130,12 @@ def read_lines(
                 carry.append(piece)
                 if piece.endswith(b"\n"):
                     line = b"".join(carry)
-                    said = line.lstrip()
-                    if not said or (comment and said.startswith(comment)):
+                    content = line.lstrip()
+                    if not content or (comment and content.startswith(comment)):
                         blank += 1
                         if blank > _BLANK_LIMIT and blank > _BLANK_SHARE * (number - blank):
                             raise DataFormatError(
-                                name, number, f"{blank:,} of the lines so far hold nothing; is this the right file?"
+                                name, number, f"{blank:,} of the lines so far are empty; is this the right file?"
                             )
                     yield number, line
                     carry, carried = [], 0
@@ -155,7 +156,7 @@ def _split_at_line_feeds(block: bytes) -> Iterator[bytes]:
 def read_text_lines(
     source: PathName | IO[bytes], limit: int = LINE_LIMIT, comment: bytes = b""
 ) -> Iterator[tuple[int, str]]:
-    """Lines of UTF-8 text as `read_lines` has them; a byte order mark at the start is dropped."""
+    """Like `read_lines`, decoded from UTF-8, without a byte order mark at the start."""
     for number, line in read_lines(source, limit, comment):
         try:
             text = line.decode("utf-8")
@@ -169,12 +170,17 @@ def read_text_lines(
 
 
 def source_name(source: PathName | IO[bytes]) -> str:
-    """How to call a file or stream in messages."""
+    """The name of a file or stream for messages."""
     return str(source if isinstance(source, str | os.PathLike) else getattr(source, "name", "the stream"))
 
 
+def shown(content: bytes) -> str:
+    """The start of a line or field, in quotes, for messages."""
+    return repr(content[:_SHOWN].decode("ascii", "backslashreplace").rstrip("\r\n"))
+
+
 def read_names(path: PathName) -> list[str]:
-    """One distinct name per line."""
+    """Read a file with one distinct name per line."""
     names: dict[str, int] = {}
     for number, line in read_text_lines(path):
         name = line.rstrip("\r\n")

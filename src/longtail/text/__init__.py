@@ -1,4 +1,4 @@
-"""Texts, or features that came ready-made, to the rows learners want; saved without pickle."""
+"""Turn texts, or ready-made features, into the feature rows of learners; saved without pickle."""
 
 from longtail.text.features import TextFeatures
 from longtail.text.fitting import FeatureOptions, fit_features, inputs_of

@@ -1,4 +1,4 @@
-"""Texts on their way through the kernels: in blocks for threads, and the rows of all blocks as one matrix."""
+"""Blocks of texts for the kernels and their threads, and one matrix from the rows of all blocks."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from scipy import sparse
 from longtail.arrays import Array
 from longtail.native import Text
 
-Rows = tuple[Array, Array, Array]
+RowArrays = tuple[Array, Array, Array]
 
-# A few milliseconds of work, and little enough that several of them wait in memory unnoticed.
+# A few milliseconds of work, and small enough to keep several in memory.
 _BLOCK_BYTES = 1 << 19
 _BYTES_OF_A_ROW = 64
 
 
 def blocks_of(texts: Iterable[str]) -> Iterator[list[Text]]:
-    """Neighbouring texts together, about half a megabyte at a time; those that are not ASCII are encoded.
+    """Consecutive texts in blocks of about half a megabyte; texts that are not ASCII are encoded as UTF-8.
 
-    ASCII strings hold their UTF-8 already. The interpreter would keep the UTF-8 of any other beside it for as long as
-    the string lives, so those are encoded here, for as long as the block lives.
+    ASCII strings already contain their UTF-8. For other strings the interpreter would keep the UTF-8 as long as the
+    string lives; here it lives only as long as the block.
 
     >>> list(blocks_of(["red", "größe"]))
     [['red', b'gr\\xc3\\xb6\\xc3\\x9fe']]
@@ -41,8 +41,8 @@ def blocks_of(texts: Iterable[str]) -> Iterator[list[Text]]:
         yield block
 
 
-def stack_rows(parts: list[Rows], n_columns: int) -> sparse.csr_array[Any]:
-    """Blocks of rows one below the other, each given as row ends (with a leading 0), ascending columns and values.
+def stack_rows(parts: list[RowArrays], n_columns: int) -> sparse.csr_array[Any]:
+    """Stack blocks of rows, each given as row ends (with a leading 0), ascending columns and values.
 
     >>> one = np.array([0, 1]), np.array([2], dtype=np.int32), np.array([0.5], dtype=np.float32)
     >>> stack_rows([one, one], n_columns=3).toarray().tolist()
@@ -69,7 +69,7 @@ def stack_rows(parts: list[Rows], n_columns: int) -> sparse.csr_array[Any]:
 
 @lru_cache(maxsize=16)
 def _empty_row(n_columns: int) -> Any:
-    """A row to copy: SciPy takes longer to check a new matrix than the kernels to make a row of a short text."""
+    """A row to copy, since SciPy takes longer to check a new matrix than the kernels take for a short text."""
     row: Any = sparse.csr_array((1, n_columns), dtype=np.float32)
     row.has_canonical_format = True
     return row

@@ -1,7 +1,7 @@
-"""`TextFeatures`: texts to tf-idf rows, in one pass over the texts.
+"""`TextFeatures`: tf-idf rows of texts, in one pass over the texts.
 
-What is kept while reading is counts in flat arrays, never the texts, so memory is linear in the non-zeros. The work is
-done by kernels, a block of texts at a time on each thread; this module says what to do with what they count.
+Only counts in flat arrays are kept, never the texts, so memory is linear in the number of non-zeros. Kernels count a
+block of texts at a time on each thread; this module combines their counts.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from longtail.native import Text, kernels
 from longtail.parallel import map_blocks, resolve_jobs
 from longtail.progress import Advance, task
 from longtail.store import State, rises
-from longtail.text.blocks import Rows, blocks_of, stack_rows
+from longtail.text.blocks import RowArrays, blocks_of, stack_rows
 from longtail.text.tokens import page_of_code_points
 from longtail.validation import check_whole, checked_texts, is_whole, own
 
 _SAVED = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features")
-# Made of the rest when first asked for; never copied, and forgotten by the next fit.
-_MADE_AGAIN = ("_names", "_vocabulary")
-# Longer than any text; keeps what the kernels are told within their integers.
+# Derived from the rest on first use; not pickled, and dropped by the next fit.
+_DERIVED = ("_names", "_vocabulary")
+# Longer than any text, and within the integers of the kernels.
 _LONGEST = 1 << 30
-# Of a run of words: a text of n words has n times as many features as there are lengths.
+# A text of n words has about n features for each length.
 _LONGEST_NGRAM = 20
 _code_points = kernels.CodePoints(page_of_code_points)
 
@@ -47,17 +47,17 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     ngrams : (int, int)
-        Shortest and longest run of words that makes a feature; (1, 2) adds pairs of neighbours. At most 20.
+        Shortest and longest run of words that is a feature, at most 20; (1, 2) adds pairs of neighbours.
     min_length : int
         Shorter tokens are dropped, except characters of scripts written without blanks.
     sublinear : bool
-        ``1 + ln(tf)`` rather than ``tf``.
+        Use ``1 + ln(tf)`` instead of ``tf``.
     min_df, max_df : int or float
-        Features in fewer or in more texts are dropped. A whole number counts texts; a float is a fraction of them.
+        Drop features that occur in fewer or in more texts. A whole number counts texts; a float is a fraction of them.
     max_features : int or None
-        Keep the features of the largest df; among equals the first in code-point order.
+        Keep only the features with the largest df; ties go to the first in code-point order.
     n_jobs : int or None
-        Threads; None uses every core. The result does not depend on it, and it is not saved.
+        Number of threads; None uses every core. The result does not depend on it, and it is not saved.
 
     Attributes
     ----------
@@ -105,36 +105,36 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return self._names
 
     def fit(self, texts: Iterable[str], y: Any = None) -> Self:
-        """Learn the vocabulary and idf of `texts`, read once; only the frequencies are held.
+        """Learn the vocabulary and idf of `texts` in one pass, keeping only the frequencies.
 
         Parameters
         ----------
         texts : iterable of str
-            A generator will do.
+            Can be a generator.
         y : ignored
         """
         self._learn(texts, keep=False)
         return self
 
     def fit_transform(self, texts: Iterable[str], y: Any = None) -> sparse.csr_array[Any]:
-        """The same as `fit` then `transform`, with the texts read once; the matrix is read-only."""
+        """`fit` and `transform` in one pass over the texts; the matrix is read-only."""
         counts, numbers = self._learn(texts, keep=True)
 
-        def weighed(one: tuple[int, Rows]) -> Rows:
+        def weigh(one: tuple[int, RowArrays]) -> RowArrays:
             vocabulary, rows = one
             return self._weigh(*kernels.renumber(*rows, numbers[vocabulary], len(self.idf_)))
 
-        return own(stack_rows(list(map_blocks(weighed, counts, self.n_jobs)), len(self.idf_)))
+        return own(stack_rows(list(map_blocks(weigh, counts, self.n_jobs)), len(self.idf_)))
 
     def transform(self, texts: Iterable[str]) -> sparse.csr_array[Any]:
-        """The rows of `texts`: float32 CSR with sorted indices; a text without known tokens is an empty row."""
+        """The rows of `texts` as float32 CSR with sorted indices; a text without known tokens is an empty row."""
         self._check_fitted()
         checked = checked_texts(texts)
         with task("reading texts", total=operator.length_hint(texts, 0) or None) as advance:
             return self._transform(checked, advance)
 
     def transform_batches(self, texts: Iterable[str], batch_rows: int = 4096) -> Iterator[sparse.csr_array[Any]]:
-        """`transform` in blocks of `batch_rows` rows, for texts that need not fit in memory together.
+        """`transform` in blocks of `batch_rows` rows, for texts that do not fit into memory.
 
         Examples
         --------
@@ -171,7 +171,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        """Build the model from `to_state`'s parts, or raise `ModelFormatError` where they contradict each other."""
+        """Rebuild the model from the result of `to_state`, or raise `ModelFormatError` if it contradicts itself."""
         if state.kind != "TextFeatures" or set(state.params) != set(_SAVED):
             raise ModelFormatError(
                 f"TextFeatures: found kind {state.kind!r} with parameters {sorted(state.params)}; "
@@ -193,7 +193,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name not in _MADE_AGAIN}
+        return {name: value for name, value in super().__getstate__().items() if name not in _DERIVED}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -226,17 +226,17 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     def _rule(self) -> tuple[Any, ...]:
         return _code_points, int(min(self.min_length, _LONGEST)), *map(int, self.ngrams)
 
-    def _learn(self, texts: Iterable[str], keep: bool) -> tuple[list[tuple[int, Rows]], list[Array]]:
-        """Set the vocabulary; return rows of counts, and what each thread's numbers of features became (-1: dropped).
+    def _learn(self, texts: Iterable[str], keep: bool) -> tuple[list[tuple[int, RowArrays]], list[Array]]:
+        """Set the vocabulary; return rows of counts, and the final id of each thread's feature ids (-1: dropped).
 
-        Each thread has a vocabulary of its own. Which texts it sees is chance; what they add up to is not.
+        Each thread has its own vocabulary. Which texts it sees is random; the merged result is not.
         """
         self._check_parameters()
         rule = self._rule()
         vocabularies = [kernels.GrowingVocabulary() for _ in range(resolve_jobs(self.n_jobs))]
         idle = deque(range(len(vocabularies)))
 
-        def count(block: list[Text]) -> tuple[int, Rows]:
+        def count(block: list[Text]) -> tuple[int, RowArrays]:
             mine = idle.pop()
             counts = vocabularies[mine].count(block, *rule, keep)
             idle.append(mine)
@@ -262,10 +262,10 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     def _choose(self, vocabulary: Any, frequencies: Array, n_texts: int) -> Array:
         """Set the vocabulary; return the ids of the kept features in its order."""
         if n_texts == 0:
-            raise InvalidInput("no texts to learn from; texts must hold at least one")
+            raise InvalidInput("no texts to learn from; texts is empty")
         if len(frequencies) == 0:
             raise InvalidInput(
-                f"the {n_texts} texts hold no token of at least {self.min_length} letters or digits; "
+                f"the {n_texts} texts contain no token of at least {self.min_length} letters or digits; "
                 f"check the texts or lower min_length or ngrams"
             )
         lowest = self.min_df if is_whole(self.min_df) else self.min_df * n_texts
@@ -282,7 +282,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             also = "" if frequencies.max() < lowest else f" or raise max_df={self.max_df}"
             raise InvalidInput(
                 f"none of the {len(frequencies)} features of {n_texts} texts is left: they occur in "
-                f"{frequencies.min()} to {frequencies.max()} texts, and {lowest:g} to {highest:g} are asked for",
+                f"{frequencies.min()} to {frequencies.max()} texts, but must occur in {lowest:g} to {highest:g}",
                 code="words_too_rare",
                 advice=f"lower min_df={self.min_df}{also}",
             )
@@ -295,8 +295,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return kept
 
     def _set_vocabulary(self, tokens: tuple[Array, Array], idf: Array) -> None:
-        for made_of_it in _MADE_AGAIN:
-            self.__dict__.pop(made_of_it, None)
+        for derived in _DERIVED:
+            self.__dict__.pop(derived, None)
         self._tokens = tokens
         self.idf_ = idf
 
@@ -305,16 +305,16 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             self._vocabulary = kernels.Vocabulary(*self._tokens)
         vocabulary, rule = self._vocabulary, self._rule()
 
-        def weighed(block: list[Text]) -> Rows:
+        def weigh(block: list[Text]) -> RowArrays:
             return self._weigh(*vocabulary.count(block, *rule))
 
         parts = []
-        for part in map_blocks(weighed, blocks_of(texts), self.n_jobs):
+        for part in map_blocks(weigh, blocks_of(texts), self.n_jobs):
             advance(len(part[0]) - 1)
             parts.append(part)
         return stack_rows(parts, len(self.idf_))
 
-    def _weigh(self, ends: Array, columns: Array, values: Array) -> Rows:
+    def _weigh(self, ends: Array, columns: Array, values: Array) -> RowArrays:
         if self.sublinear:
             np.log(values, out=values)
             values += 1
@@ -332,9 +332,9 @@ def _checked_tokens(state: State) -> tuple[Array, Array]:
     except UnicodeDecodeError as undecodable:
         raise ModelFormatError(f"TextFeatures: 'token_bytes' is not UTF-8: {undecodable.reason}") from None
     if (text[offsets[:-1]] & 0xC0 == 0x80).any():
-        raise ModelFormatError("TextFeatures: 'token_offsets' cuts a character in two")
+        raise ModelFormatError("TextFeatures: 'token_offsets' splits a character")
     if not kernels.ascending(text, offsets):
-        raise ModelFormatError("TextFeatures: 'token_bytes' must hold distinct tokens in code-point order")
+        raise ModelFormatError("TextFeatures: 'token_bytes' must contain distinct tokens in code-point order")
     return text, offsets
 
 

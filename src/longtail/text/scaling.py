@@ -1,4 +1,4 @@
-"""`RowScaling`: features that came ready-made, brought to rows of unit length."""
+"""`RowScaling`: ready-made features, scaled to rows of unit length."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from longtail.validation import as_features
 
 
 class RowScaling(BaseEstimator):
-    """Scale the rows of a feature matrix; nothing is learned but their width.
+    """Scale the rows of a feature matrix; `fit` learns only the number of features.
 
     Parameters
     ----------
     log : bool
-        Replace each value v by ln(1 + v) first; values must then not be negative.
+        Replace each value v by ln(1 + v) first; values must not be negative then.
     unit : bool
         Divide each row by its Euclidean length; empty rows stay empty.
 
@@ -39,7 +39,7 @@ class RowScaling(BaseEstimator):
         self.unit = unit
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the parameters and note the width of the rows."""
+        """Check the parameters and store the number of features."""
         check_parameters(self, self._parameters)
         self.n_features_in_ = as_features(X).shape[1]
         return self
@@ -54,7 +54,7 @@ class RowScaling(BaseEstimator):
         values = X.data
         if self.log:
             if values.size and values.min() < 0:
-                raise InvalidInput("log scaling needs values of at least 0; found a negative feature value")
+                raise InvalidInput("log scaling needs values of at least 0, but a feature value is negative")
             values = np.log1p(values)
         if self.unit:
             rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
@@ -68,7 +68,7 @@ class RowScaling(BaseEstimator):
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        """Build the fitted scaling again, or raise `ModelFormatError`."""
+        """Rebuild the fitted scaling, or raise `ModelFormatError`."""
         model: Self = rebuilt(state, cls)
         model.n_features_in_ = state.size("n_features")
         return model

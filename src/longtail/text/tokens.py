@@ -1,7 +1,7 @@
-"""The token rule: one table from code points to what they become, then maximal runs.
+"""The token rule: a table maps code points, and tokens are maximal runs of the result.
 
-The rule reads one code point at a time and knows no locale, so the kernels work on UTF-8 bytes and give the same tokens
-from the same table, which is that of the running Python. `docs/text.md` states it in full, with its edge cases.
+The rule reads one code point at a time and ignores the locale, so kernels that work on UTF-8 bytes give the same tokens
+from the same table, that of the running Python. `docs/text.md` states the rule in full, with its edge cases.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from longtail.arrays import Array
 from longtail.native import PAGE_SIZE, STANDS_ALONE, CodePoints
 
-# Scripts written without blanks between words: a run of them is a clause, not a word, so each character is a token.
+# Scripts without blanks between words: a run is a clause, not a word, so each character is a token.
 _WITHOUT_BLANKS = (
     (0x3005, 0x3007),  # ideographic iteration mark, closing mark and zero
     (0x3041, 0x30FF),  # Hiragana, Katakana
@@ -30,7 +30,7 @@ _WITHOUT_BLANKS = (
 
 
 def stands_alone(character: str) -> bool:
-    """Whether `character` is a letter or number of a script written without blanks, and so a token by itself.
+    """Whether `character` is a letter or number of a script without blanks between words, and so a token by itself.
 
     >>> stands_alone("\u732b"), stands_alone("\u30cd"), stands_alone("e"), stands_alone("\u3001")
     (True, True, False, False)
@@ -45,16 +45,16 @@ def lower(character: str) -> str:
     >>> [lower(character) for character in "A\u0130\u03a3\u03c2\u1e9e"]
     ['a', 'i', 'σ', 'σ', 'ß']
     """
-    if character == "\u0130":  # the one code point whose full lower case is two
+    if character == "\u0130":  # the only code point whose full lower case is two code points
         return "i"
     small = character.lower()
     return "\u03c3" if small == "\u03c2" else small
 
 
 def page_of_code_points(number: int) -> Array:
-    """What the 256 code points from ``256 * number`` become, in the form the kernels take.
+    """The 256 code points from ``256 * number`` as the kernels map them.
 
-    0 stands for a blank; `STANDS_ALONE` is added to what is a token by itself.
+    0 is a blank; `STANDS_ALONE` marks a code point that is a token by itself.
 
     >>> page_of_code_points(0)[[ord("A"), ord("b"), ord("-")]].tolist() == [ord("a"), ord("b"), 0]
     True
@@ -81,7 +81,7 @@ def tokenize(text: str, min_length: int = 2) -> list[str]:
     ----------
     text : str
     min_length : int
-        Shorter tokens are dropped, except those of scripts written without blanks.
+        Minimum length of a token, except in scripts without blanks between words.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def tokenize(text: str, min_length: int = 2) -> list[str]:
 
 
 class WordSpan(NamedTuple):
-    """A token and where it stands in its text: ``text[start:end]``."""
+    """A token and its position in the text: ``text[start:end]``."""
 
     token: str
     start: int
@@ -102,12 +102,12 @@ class WordSpan(NamedTuple):
 
 
 class _LowerCase(dict[int, str]):
-    """Code points to one character each, so that places stay the same: a blank, or the lower case."""
+    """Maps each code point to one character, a blank or the lower case, so that positions stay the same."""
 
     def __missing__(self, point: int) -> str:
         character = chr(point)
         small = lower(character) if unicodedata.category(character)[0] in "LMN" else " "
-        if len(self) >= _REMEMBERED:  # a text of all code points there are must not stay in memory
+        if len(self) >= _REMEMBERED:  # bounds the memory
             self.clear()
         self[point] = small
         return small
@@ -119,7 +119,7 @@ _REMEMBERED = 1 << 14
 
 
 def word_spans(text: str, min_length: int = 2) -> list[WordSpan]:
-    """The tokens of `tokenize`, each with its place.
+    """The tokens of `tokenize` with their positions.
 
     Examples
     --------

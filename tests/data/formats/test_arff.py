@@ -61,19 +61,19 @@ FAULTS = [
     (broken("warm {0,1}", "warm {no,yes}"), 7, "the value 'no' of 'warm' is not a finite number"),
     (broken("warm {0,1}", "warm {1,0}"), 7, "the first value of 'warm' must be 0"),
     (broken("warm {0,1}", "warm {0,'1}"), 7, "expected @attribute name type, found"),
-    (DENSE.replace("'0'", "'0"), 9, "a quote that does not close"),
-    (DENSE.replace("'0'", "'0' 1"), 9, "a quote that does not close"),
+    (DENSE.replace("'0'", "'0"), 9, "unclosed quote"),
+    (DENSE.replace("'0'", "'0' 1"), 9, "unclosed quote"),
     (broken("{0 1, 1 2.5}", "{0 1, 1 2.5"), 9, "does not end with }"),
     (broken("{0 1, 1 2.5}", "{0 1 1 2.5}"), 9, "expected 'attribute value' pairs, found '0 1 1 2.5'"),
     (broken("{0 1, 1 2.5}", "{0 1, 4 2.5}"), 9, "attribute 4 is too large: there are 4"),
-    (broken("{0 1, 1 2.5}", "{0 1, 0 1}"), 9, "attribute 0 is there twice"),
+    (broken("{0 1, 1 2.5}", "{0 1, 0 1}"), 9, "attribute 0 appears twice"),
     (broken("{0 1, 1 2.5}", "{0 1, 1 ?}"), 9, "the value of 'size' is missing"),
     (broken("{0 1, 1 2.5}", "{0 1, 1 nan}"), 9, "the value 'nan' of 'size' is not a finite number"),
-    (broken("{0 1, 1 2.5}", "{0 2, 1 2.5}"), 9, "the value '2' of \"it's red\" is none of its 2 declared values"),
+    (broken("{0 1, 1 2.5}", "{0 2, 1 2.5}"), 9, "the value '2' of \"it's red\" is not among its 2 declared values"),
     (broken("{0 1, 1 2.5}", "1,2,3"), 9, "3 values for 4 attributes"),
     (broken("@data", "% data"), 9, "expected @relation, @attribute or @data"),
     (HEADER.replace("@data\n", ""), None, "the file has no @data"),
-    (broken("warm {0,1}", "cold {0,1}"), None, "1 labels of the XML file are no attributes here, the first is 'warm'"),
+    (broken("warm {0,1}", "cold {0,1}"), None, "1 labels of the XML file are not attributes here, the first is 'warm'"),
 ]
 
 
@@ -87,12 +87,12 @@ def test_faults_name_the_line_and_the_reason(write, arff, line, reason):
 
 XML_FAULTS = [
     ('<!DOCTYPE labels [<!ENTITY a "aaaa">]><labels><label name="&a;"/></labels>', "DOCTYPE"),
-    ("<labels><label name='a'></labels>", "not sound XML: mismatched tag"),
+    ("<labels><label name='a'></labels>", "not valid XML: mismatched tag"),
     ("<labels><label/></labels>", "a label without a name"),
-    ("<labels>\n<label name='a'/>\n<label name='a'/></labels>", "3: the label 'a' is there twice"),
+    ("<labels>\n<label name='a'/>\n<label name='a'/></labels>", "3: the label 'a' appears twice"),
     ("<labels></labels>", "no label elements"),
-    ("", "not sound XML: no element found"),
-    ("<labels><label name='&unknown;'/></labels>", "not sound XML: undefined entity"),
+    ("", "not valid XML: no element found"),
+    ("<labels><label name='&unknown;'/></labels>", "not valid XML: undefined entity"),
 ]
 
 

@@ -125,7 +125,7 @@ def test_a_corpus_comes_back(corpus, name):
 
 def test_a_label_that_holds_the_separator_is_refused(tmp_path):
     corpus = Corpus.from_lists(["a"], [["x;y"]])
-    with pytest.raises(InvalidInput, match="the label 'x;y' cannot be told apart"):
+    with pytest.raises(InvalidInput, match="the label 'x;y' would not be read back"):
         write_delimited(corpus, tmp_path / "a.csv")
     write_delimited(corpus, tmp_path / "a.csv", label_separator="|")
     assert_same_corpus(corpus, read_delimited(tmp_path / "a.csv", label_separator="|"))

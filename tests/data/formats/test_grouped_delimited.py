@@ -47,7 +47,7 @@ def test_columns_may_be_numbers_and_rows_may_have_names(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, "page,text,labels\np,one,a\n ,two,a\n")
-    with pytest.raises(DataFormatError, match=r"pages\.csv:3: nothing in the column 'page'"):
+    with pytest.raises(DataFormatError, match=r"pages\.csv:3: the column 'page' is empty"):
         read_grouped_delimited(path, group="page")
     with pytest.raises(DataFormatError, match="no column is named 'sheet'; the columns are 'page', 'text', 'labels'"):
         read_grouped_delimited(path, group="sheet")
@@ -59,5 +59,5 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path) -> None:
 
 def test_lists_written_with_another_separator_are_doubted(tmp_path: Path) -> None:
     path = written(tmp_path, 'page,text,labels\np,one,"a,b"\nq,two,"b,c"\n')
-    with pytest.warns(UserWarning, match="is that the separator"):
+    with pytest.warns(UserWarning, match="If that separates them"):
         read_grouped_delimited(path, group="page")

@@ -61,26 +61,26 @@ FAULTS = [
     (b"1 4\n0 1\n", 1, "expected the header 'groups rows labels', found '1 4'"),
     (b"-1 4 3\n", 1, "expected the header"),
     (b"1 5 3\n0 1\n", 1, "the header says 5 rows, but there are 4"),
-    (b"2 4 3\n0 1\n", None, "the header says 2 groups, the file has 1"),
-    (b"1 4 3\n0 1\n0 2\n", 3, "a line too many: the header says 1 groups"),
-    (b"3 4 3\n0 1\n\n0 2\n", 3, "an empty line; a group without labels and without rows is a line with a blank"),
+    (b"2 4 3\n0 1\n", None, "the header says 2 groups, but the file has 1"),
+    (b"1 4 3\n0 1\n0 2\n", 3, "too many lines: the header says 1 groups"),
+    (b"3 4 3\n0 1\n\n0 2\n", 3, "an empty line; write a group without labels and rows as a line with one blank"),
     (b"2 4 3\n0 1\n0 1 4\n", 3, "row 4 is too large: there are 4 rows, numbered from 0"),
-    (b"2 4 3\n0 1\n0 1 2 1\n", 3, "row 1 is there twice"),
+    (b"2 4 3\n0 1\n0 1 2 1\n", 3, "row 1 appears twice"),
     (b"2 4 3\n0 1\n3 1\n", 3, "label 3 is too large: there are 3 labels, numbered from 0"),
-    (b"2 4 3\n0 1\n1,1 1\n", 3, "label 1 is there twice; how often it is there is written as label:count"),
-    (b"2 4 3\n0 1\n1:0 1\n", 3, "label 1 counts 0; leave it out"),
-    (b"2 4 3\n0 1\n1: 1\n", 3, "'1:' is no label"),
-    (b"2 4 3\n0 1\n1:-2 1\n", 3, "'1:-2' is no label"),
-    (b"2 4 3\n0 1\n1:1:1 1\n", 3, "'1:1:1' is no label"),
-    (b"2 4 3\n0 1\n1, 1\n", 3, "'' is no label"),
-    (b"2 4 3\n0 1\nred 1\n", 3, "'red' is no label"),
-    (b"2 4 3\n0 1\n1_0 1\n", 3, "'1_0' is no label"),
-    (b"2 4 3\n0 1\n0 1 x\n", 3, "'x' is no row"),
-    (b"2 4 3\n0 1\n0 1,2\n", 3, "'1,2' is no row"),
-    (b"2 4 3\n0 1\n0 1\t2\n", 3, r"'1\t2' is no row"),
-    (b"2 4 3\n0 1\n0 +1\n", 3, "'+1' is no row"),
-    (b"2 4 3\n0 1\n0 \xb2\n", 3, r"'\xb2' is no row"),
-    (b"2 4 3\n0 1\n0 " + b"9" * 19 + b"\n", 3, "is no row"),
+    (b"2 4 3\n0 1\n1,1 1\n", 3, "label 1 appears twice; write its count as label:count"),
+    (b"2 4 3\n0 1\n1:0 1\n", 3, "label 1 has the count 0; leave it out"),
+    (b"2 4 3\n0 1\n1: 1\n", 3, "'1:' is not a label"),
+    (b"2 4 3\n0 1\n1:-2 1\n", 3, "'1:-2' is not a label"),
+    (b"2 4 3\n0 1\n1:1:1 1\n", 3, "'1:1:1' is not a label"),
+    (b"2 4 3\n0 1\n1, 1\n", 3, "'' is not a label"),
+    (b"2 4 3\n0 1\nred 1\n", 3, "'red' is not a label"),
+    (b"2 4 3\n0 1\n1_0 1\n", 3, "'1_0' is not a label"),
+    (b"2 4 3\n0 1\n0 1 x\n", 3, "'x' is not a row"),
+    (b"2 4 3\n0 1\n0 1,2\n", 3, "'1,2' is not a row"),
+    (b"2 4 3\n0 1\n0 1\t2\n", 3, r"'1\t2' is not a row"),
+    (b"2 4 3\n0 1\n0 +1\n", 3, "'+1' is not a row"),
+    (b"2 4 3\n0 1\n0 \xb2\n", 3, r"'\xb2' is not a row"),
+    (b"2 4 3\n0 1\n0 " + b"9" * 19 + b"\n", 3, "is not a row"),
     (b"2 4 3\n0 1\n0 999999999999999999\n", 3, "row 999999999999999999 is too large"),
 ]
 
@@ -104,7 +104,7 @@ def test_a_header_cannot_ask_for_more_names_than_fit(tmp_path, monkeypatch):
     monkeypatch.setenv("LONGTAIL_MEMORY", "1G")
     with pytest.raises(NotEnoughMemory, match="naming the 100000000000 labels"):
         read(tmp_path, b"1 4 100000000000\n0 1\n")
-    with pytest.raises(DataFormatError, match="the header says 100000000000 groups, the file has 1"):
+    with pytest.raises(DataFormatError, match="the header says 100000000000 groups, but the file has 1"):
         read(tmp_path, b"100000000000 4 1\n0 1\n")
 
 
@@ -140,6 +140,6 @@ def test_counts_are_written_where_they_say_something(tmp_path):
 def test_names_of_other_labels_are_not_overwritten(tmp_path):
     corpus = GroupedCorpus([[1]], [[1]], ["red"], features=np.eye(1))
     (tmp_path / "labels.txt").write_text("blue\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="names other labels"):
+    with pytest.raises(InvalidInput, match="has other label names"):
         write_groups(corpus, tmp_path / "groups.txt")
     assert not (tmp_path / "groups.txt").exists()

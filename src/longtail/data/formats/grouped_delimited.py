@@ -1,4 +1,4 @@
-"""Comma- or tab-separated files with a column that says which rows belong together, and labels of these groups."""
+"""Comma- or tab-separated files with a column that names the group of each row, and labels of groups."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def read_grouped_delimited(
     header: bool = True,
     field_limit: int = LINE_LIMIT,
 ) -> GroupedCorpus:
-    """Read texts in groups, and the labels of the groups, from a comma- or tab-separated file, plain or gzipped.
+    """Read groups of texts and their labels from a comma- or tab-separated file, plain or gzipped.
 
-    Rows with the same value in the column `group` are a group, wherever they stand. Its labels may be on every row, on
-    one of them or here and there: the group has all of them, each as often as the row that lists it most often does.
+    Rows with the same value in the column `group` form a group, wherever they are. The group has the labels of all its
+    rows; the count of a label is the largest number of times that one row lists it.
 
     Parameters
     ----------
     path : str or path-like
     group, text, labels : str or int
-        The columns of the group, the text and the label names, as for `read_delimited`.
+        The columns of the group, the text and the label names; see `read_delimited`.
     delimiter, label_separator, header, field_limit
-        As for `read_delimited`.
+        See `read_delimited`.
 
     Returns
     -------
     corpus : GroupedCorpus
-        Rows in the order of the file; groups in the order of their first rows, with the values of the column as names.
+        Rows in the order of the file; groups in the order of their first rows, named by the values of the column.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def read_grouped_delimited(
     ):
         if not row.group:
             raise DataFormatError(
-                path, row.line, f"nothing in the column {group!r}; every row needs the name of its group there"
+                path, row.line, f"the column {group!r} is empty; every row needs the name of its group"
             )
         number = numbers.setdefault(row.group, len(numbers))
         if number == len(listed):

@@ -1,7 +1,7 @@
 """The groups file: a header ``groups rows labels``, then a line ``l1:c1,l2 r1 r2 r3`` per group.
 
-It puts the rows of another file into groups: labels with how often each is in the group, once where it does not say,
-then the rows. Numbers start at 0. A group without labels starts with a blank.
+It groups the rows of another file: the labels of a group with their counts (1 if there is none), then its rows. Numbers
+start at 0. A group without labels starts with a blank.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ from longtail.arrays import Array
 from longtail.data.corpus import Corpus
 from longtail.data.formats.label_names import LabelNames, resolve_label_names, write_label_names
 from longtail.data.grouped import GroupedCorpus
-from longtail.data.streams import read_lines
+from longtail.data.streams import read_lines, shown
 from longtail.errors import DataFormatError
 from longtail.files import PathName, writing
 from longtail.progress import task
 
-# A group may well have a million rows.
+# A group can have a million rows.
 _LINE_LIMIT = 2**28
 _NUMBER = rb"[0-9]{1,18}"
 _HEADER = re.compile(rb"(%b) (%b) (%b)[ \t]*\r?\n?" % (_NUMBER, _NUMBER, _NUMBER))
-# Possessive, so that no line can make the search go back and forth.
+# Possessive, so that no line can make the search backtrack.
 _LABEL = re.compile(rb"%b(?::%b)?+" % (_NUMBER, _NUMBER))
 _LABELS = re.compile(rb"(?:%b(?:,%b)*+)?+" % (_LABEL.pattern, _LABEL.pattern))
 _ROWS = re.compile(rb"(?: ++%b)*+ *+" % _NUMBER)
-_SHOWN = 20
 
 
 def read_groups(path: PathName, rows: Corpus, *, label_names: LabelNames = None) -> GroupedCorpus:
@@ -42,10 +41,9 @@ def read_groups(path: PathName, rows: Corpus, *, label_names: LabelNames = None)
     ----------
     path : str or path-like
     rows : Corpus
-        What the row numbers of the file count: its texts, features and row names are taken, its labels are not.
+        The rows that the file refers to by number. Its labels are ignored.
     label_names : sequence of str, path-like or None
-        Names of the labels, or a file with one name per line. None means ``labels.txt`` beside the groups file where
-        there is one, else the numbers of the labels.
+        See `read_repository`.
 
     Returns
     -------
@@ -54,7 +52,7 @@ def read_groups(path: PathName, rows: Corpus, *, label_names: LabelNames = None)
     Raises
     ------
     DataFormatError
-        With the line and the reason, if anything contradicts the format, the header or the rows.
+        If the file contradicts the format, its header or the rows.
 
     Examples
     --------
@@ -81,7 +79,7 @@ def read_groups(path: PathName, rows: Corpus, *, label_names: LabelNames = None)
 
 
 def looks_like_groups(path: PathName) -> bool:
-    """Whether a file begins as a groups file does: with a header, then labels and at least one row."""
+    """Whether a file starts like a groups file: with a header, then labels and at least one row."""
     try:
         first = list(islice(read_lines(path, _LINE_LIMIT), 2))
     except DataFormatError:
@@ -93,7 +91,7 @@ def looks_like_groups(path: PathName) -> bool:
 
 
 class _Reader:
-    """The header, then groups, line by line; what can be checked of all at once is checked at the end."""
+    """Reads the header and the groups line by line; checks of all groups at once come at the end."""
 
     def __init__(self, path: PathName) -> None:
         self.path = path
@@ -109,7 +107,7 @@ class _Reader:
         if self.sizes is None:
             found = _HEADER.fullmatch(line)
             if found is None:
-                self.fail(number, f"expected the header 'groups rows labels', found {_shown(line)}")
+                self.fail(number, f"expected the header 'groups rows labels', found {shown(line)}")
             self.sizes = int(found[1]), int(found[2]), int(found[3])
             return
         content = line.rstrip(b"\r\n")
@@ -117,9 +115,9 @@ class _Reader:
             self.ended = self.ended or number
             return
         if self.ended is not None:
-            self.fail(self.ended, "an empty line; a group without labels and without rows is a line with a blank")
+            self.fail(self.ended, "an empty line; write a group without labels and rows as a line with one blank")
         if len(self.label_ends) > self.sizes[0]:
-            self.fail(number, f"a line too many: the header says {self.sizes[0]} groups")
+            self.fail(number, f"too many lines: the header says {self.sizes[0]} groups")
         self._group(number, content)
 
     def _group(self, number: int, content: bytes) -> None:
@@ -127,11 +125,11 @@ class _Reader:
         rest = content[len(labels) :]
         if not _LABELS.fullmatch(labels):
             bad = next(label for label in labels.split(b",") if not _LABEL.fullmatch(label))
-            self.fail(number, f"{_shown(bad)} is no label; expected labels such as 3 or 3:2, with commas between them")
+            self.fail(number, f"{shown(bad)} is not a label; expected labels such as 3 or 3:2, separated by commas")
         if not _ROWS.fullmatch(rest):
             bad = next(row for row in rest.split(b" ") if row and not re.fullmatch(_NUMBER, row))
             hint = "; is it a file of rows rather than of groups?" if b":" in bad else ""
-            self.fail(number, f"{_shown(bad)} is no row; expected row numbers with blanks between them{hint}")
+            self.fail(number, f"{shown(bad)} is not a row; expected row numbers, separated by blanks{hint}")
         if labels:
             parts = [label.partition(b":") for label in labels.split(b",")]
             self.labels.extend(int(label) for label, _, _ in parts)
@@ -147,11 +145,11 @@ class _Reader:
         n_groups, declared, n_labels = self.sizes
         if declared != n_rows:
             self.fail(
-                1, f"the header says {declared} rows, but there are {n_rows}; is it the groups file of other data?"
+                1, f"the header says {declared} rows, but there are {n_rows}; is this the groups file of other data?"
             )
         found = len(self.label_ends) - 1
         if found != n_groups:
-            self.fail(None, f"the header says {n_groups} groups, the file has {found}; is it cut short?")
+            self.fail(None, f"the header says {n_groups} groups, but the file has {found}; is it truncated?")
         labels = self._matrix(self.labels, self.label_ends, self.counts, n_labels, "label")
         members = self._matrix(self.members, self.member_ends, None, n_rows, "row")
         return sparse.csr_array(members.T), labels
@@ -167,31 +165,27 @@ class _Reader:
         values = np.ones(len(indices), dtype=np.int64) if counts is None else np.array(counts, dtype=np.int64)
         none = np.flatnonzero(values == 0)
         if len(none):
-            self.fail(_line(indptr, none[0]), f"{what} {indices[none[0]]} counts 0; leave it out")
+            self.fail(_line(indptr, none[0]), f"{what} {indices[none[0]]} has the count 0; leave it out")
         matrix: Any = sparse.csr_array((values, indices, indptr), shape=(len(indptr) - 1, width))
         matrix.sort_indices()
         again = np.flatnonzero(matrix.indices[1:] == matrix.indices[:-1]) + 1
         again = again[~np.isin(again, indptr)]
         if len(again):
-            hint = "" if counts is None else "; how often it is there is written as label:count"
-            self.fail(_line(indptr, again[0]), f"{what} {matrix.indices[again[0]]} is there twice{hint}")
+            hint = "" if counts is None else "; write its count as label:count"
+            self.fail(_line(indptr, again[0]), f"{what} {matrix.indices[again[0]]} appears twice{hint}")
         return matrix
 
 
 def _line(indptr: Array, entry: Any) -> int:
-    """The line of an entry: that of its group, after the header."""
+    """The line of an entry, which is that of its group."""
     return int(np.searchsorted(indptr, entry, side="right")) + 1
 
 
-def _shown(text: bytes) -> str:
-    return repr(text[:_SHOWN].decode("ascii", "backslashreplace").rstrip("\r\n"))
-
-
 def write_groups(corpus: GroupedCorpus, path: PathName) -> None:
-    """Write which rows are in which group, and the labels of groups; gzipped if the name ends in ``.gz``.
+    """Write the rows and the labels of each group; gzipped if the name ends in ``.gz``.
 
-    Names of labels that are not just their numbers go to ``labels.txt`` beside it; if another ``labels.txt`` is there
-    already, nothing is written. The rows themselves, and names of rows and groups, have no place in this format.
+    Label names that are not just the ids go to ``labels.txt`` beside it; if a different ``labels.txt`` exists, nothing
+    is written. The format has no place for the rows themselves or for names of rows and groups.
     """
     write_label_names(corpus.label_names, path)
     members, counts = sparse.csr_array(corpus.groups.T), corpus.group_labels

@@ -1,6 +1,6 @@
 """JSON lines of groups: one object per line, ``{"texts": ["...", "..."], "labels": ["...", "..."]}``.
 
-A label that is listed c times is in the group c times. An ``id`` (text or whole number) names the group.
+A label that is listed c times counts c times. An ``id`` (text or whole number) names the group.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from longtail.data.streams import LINE_LIMIT, read_text_lines, source_name
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.files import PathName, writing
 
-LISTED_LIMIT = 2**20  # labels of a group, with repetitions
+LISTED_LIMIT = 2**20  # maximum number of labels of a group, with repetitions
 
 
 class GroupRecord(NamedTuple):
@@ -38,11 +38,11 @@ class GroupRecord(NamedTuple):
     Parameters
     ----------
     line : int
-        Its number, counted from 1.
+        The line number, counted from 1.
     texts : tuple of str
-        The members; may be none.
+        The members of the group.
     labels : tuple of str
-        In the order of the file, as often as they are listed; may be none.
+        In the order of the file, with repetitions.
     group_name : str or None
         The line's ``id``.
     """
@@ -61,7 +61,7 @@ def iter_grouped_jsonl(
     unknown: Unknown = "report",
     line_limit: int = LINE_LIMIT,
 ) -> Iterator[GroupRecord]:
-    """Yield the groups of a JSON lines file one at a time; the parameters are those of `read_grouped_jsonl`.
+    """Yield the groups of a JSON lines file one at a time; for the parameters see `read_grouped_jsonl`.
 
     Examples
     --------
@@ -92,18 +92,18 @@ def read_grouped_jsonl(
     Parameters
     ----------
     source : str, path-like or binary stream
-        For standard input give ``sys.stdin.buffer``.
+        ``sys.stdin.buffer`` for standard input.
     texts_key, labels_key : str
-        The keys of the list of texts and of the list of label names. Both must be there, either may be empty.
+        The keys of the list of texts and of the list of label names. Both are required; the lists can be empty.
     unknown : {"report", "ignore", "error"}
-        What to do about other keys than these and ``id``: warn once at the end, nothing, or stop.
+        What to do about keys other than these and ``id``: warn once at the end, ignore them, or stop.
     line_limit : int
-        Bytes a line, which is a whole group, may have.
+        Maximum number of bytes of a line, which is a whole group.
 
     Returns
     -------
     corpus : GroupedCorpus
-        Rows in the order of the file, labels numbered in the order of their names.
+        Rows in the order of the file, with sorted label names.
 
     Examples
     --------
@@ -124,8 +124,8 @@ def read_grouped_jsonl(
 def holds_groups(path: PathName, texts_key: str | None = None) -> bool:
     """Whether the first object of a JSON lines file is a group rather than a row.
 
-    That is so if it has the key ``texts`` and no key ``text`` or, where another key is named, if a list is there.
-    What is not readable is no group; the reader of rows says what is wrong with it.
+    A group has the key ``texts`` and no key ``text`` or, if you name another key, a list under that key. An unreadable
+    line is not a group; the reader of rows reports what is wrong with it.
     """
     try:
         found = parse_object(next((line for _, line in read_text_lines(path) if not line.isspace()), ""))
@@ -139,26 +139,26 @@ def holds_groups(path: PathName, texts_key: str | None = None) -> bool:
 def write_grouped_jsonl(
     corpus: GroupedCorpus, path: PathName, *, texts_key: str = "texts", labels_key: str = "labels"
 ) -> None:
-    """Write groups as JSON lines, gzipped if the name ends in ``.gz``; a label that counts c is listed c times.
+    """Write groups as JSON lines, gzipped if the name ends in ``.gz``; a label with count c is listed c times.
 
-    Every text must be in one group: a text in several, or in none, has no place in this format, nor have row names.
+    Every text must be in exactly one group. Row names are not written.
     """
     if corpus.texts is None:
-        raise InvalidInput("JSON lines hold texts and the corpus has only features; use a groups file: write_groups")
+        raise InvalidInput("JSON lines need texts, but the corpus has only features; use a groups file: write_groups")
     homes = np.diff(corpus.groups.indptr)
     if (homes != 1).any():
         row = int(np.argmax(homes != 1))
         raise InvalidInput(
-            f"row {row} is in {homes[row]} groups, but JSON lines hold each text once; use a groups file: write_groups"
+            f"row {row} is in {homes[row]} groups, but JSON lines have each text once; use a groups file: write_groups"
         )
     members, counts = sparse.csr_array(corpus.groups.T), corpus.group_labels
-    few = np.minimum(counts.data, LISTED_LIMIT + 1)  # whose sums cannot overflow
+    few = np.minimum(counts.data, LISTED_LIMIT + 1)  # so that sums cannot overflow
     listed = np.diff(np.concatenate([[0], np.cumsum(few)])[counts.indptr])
     if (listed > LISTED_LIMIT).any():
         group = int(np.argmax(listed > LISTED_LIMIT))
         raise InvalidInput(
-            f"{corpus.describe_group(group)} has more labels, each as often as it is there, than the {LISTED_LIMIT:,} "
-            f"that a line may list; use a groups file: write_groups"
+            f"{corpus.describe_group(group)} has more labels, with repetitions, than the {LISTED_LIMIT:,} that a line "
+            f"can list; use a groups file: write_groups"
         )
     with writing(path) as stream:
         for group in range(corpus.n_groups):

@@ -1,4 +1,4 @@
-"""Arrays in the IDX format, in which MNIST is published: a magic number, the shape, then the bytes."""
+"""Arrays in the IDX format of MNIST: a magic number, the shape, then the bytes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy as np
 
 from longtail.arrays import Array
 from longtail.errors import DataFormatError
+from longtail.files import PathName
 
 _SIZE_LIMIT = 2**30
 _UNSIGNED_BYTE = 0x08
 
 
-def read_idx(path: str | Path) -> Array:
+def read_idx(path: PathName) -> Array:
     """Read an IDX file of unsigned bytes, plain or gzipped.
 
     Examples
@@ -38,9 +39,7 @@ def read_idx(path: str | Path) -> Array:
                 raise DataFormatError(path, None, "ends inside its header")
             shape = tuple(int(size) for size in np.frombuffer(sizes, dtype=">u4"))
             if prod(shape) > _SIZE_LIMIT:
-                raise DataFormatError(
-                    path, None, f"claims the shape {shape}; more than {_SIZE_LIMIT} bytes are refused"
-                )
+                raise DataFormatError(path, None, f"declares the shape {shape}; the limit is {_SIZE_LIMIT} bytes")
             content = file.read(prod(shape) + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DataFormatError(path, None, f"cannot be read: {error}") from None

@@ -1,6 +1,6 @@
-"""What all JSON lines have in common: an object per line, checked field by field, with the line of whatever is wrong.
+"""The shared part of the JSON lines readers: one object per line, checked field by field.
 
-Blank lines are passed over. Keys that nobody asked for are counted and told once, ignored, or refused.
+Blank lines are skipped. Unknown keys are reported once at the end, ignored, or refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Built = TypeVar("Built")
 
 
 class FaultError(Exception):
-    """What is wrong with a line, and the facts that a `DataFormatError` has beside its message."""
+    """What is wrong with a line, with the facts for the `DataFormatError`."""
 
     def __init__(self, reason: str, **facts: Any) -> None:
         super().__init__(reason)
@@ -31,7 +31,7 @@ class FaultError(Exception):
 
 
 def check_unknown(unknown: str) -> None:
-    """Refuse what is no way to treat unknown keys."""
+    """Check the parameter `unknown` of a reader."""
     if unknown not in ("report", "ignore", "error"):
         raise InvalidInput(f"unknown is {unknown!r}; expected 'report', 'ignore' or 'error'")
 
@@ -43,7 +43,7 @@ def read_records(
     unknown: Unknown,
     line_limit: int,
 ) -> Iterator[Built]:
-    """Yield what `build` makes of the number and the object of each line; the `FaultError` it raises gets its place."""
+    """Yield ``build(line number, object)`` of each line; a `FaultError` becomes a `DataFormatError` of that line."""
     name = source_name(source)
     others: Counter[str] = Counter()
     for number, line in read_text_lines(source, line_limit):
@@ -67,7 +67,7 @@ def read_records(
 
 
 def parse_object(line: str) -> dict[str, Any]:
-    """The object of a line."""
+    """Parse a line that must be an object."""
     try:
         found = json.loads(line)
     except json.JSONDecodeError as error:
@@ -118,7 +118,7 @@ def labels_of(found: dict[str, Any], key: str, required: bool) -> list[str]:
 
 
 def id_of(found: dict[str, Any]) -> str | None:
-    """The ``id``, where there is one."""
+    """The ``id``, or None if there is none."""
     value = found.get(ID_KEY)
     if value is None or isinstance(value, str):
         return value if value is None else _checked(value, repr(ID_KEY))
@@ -128,7 +128,7 @@ def id_of(found: dict[str, Any]) -> str | None:
 
 
 def as_line(record: dict[str, Any]) -> bytes:
-    """A line of a file."""
+    """An object as a line of a file."""
     return json_text(record).encode("utf-8") + b"\n"
 
 
@@ -152,5 +152,5 @@ def _checked(text: str, what: str) -> str:
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            raise FaultError(f"{what} holds half of a surrogate pair, which is no character") from None
+            raise FaultError(f"{what} contains half of a surrogate pair, which is not a character") from None
     return text

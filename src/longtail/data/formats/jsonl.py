@@ -1,6 +1,6 @@
 """JSON lines: one object per line, ``{"text": "...", "labels": ["...", "..."]}``.
 
-An ``id`` (text or whole number) names the row. Blank lines are passed over.
+An ``id`` (text or whole number) names the row. Blank lines are skipped.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Record(NamedTuple):
     Parameters
     ----------
     line : int
-        Its number, counted from 1.
+        The line number, counted from 1.
     text : str
     labels : tuple of str
-        Without repetition, in the order of the file; empty where the line has none.
+        Without repetitions, in the order of the file.
     row_name : str or None
         The line's ``id``.
     """
@@ -54,7 +54,7 @@ def iter_jsonl(
     require_labels: bool = True,
     line_limit: int = LINE_LIMIT,
 ) -> Iterator[Record]:
-    """Yield the records of a JSON lines file one at a time; the parameters are those of `read_jsonl`.
+    """Yield the records of a JSON lines file one at a time; for the parameters see `read_jsonl`.
 
     Examples
     --------
@@ -86,20 +86,20 @@ def read_jsonl(
     Parameters
     ----------
     source : str, path-like or binary stream
-        For standard input give ``sys.stdin.buffer``.
+        ``sys.stdin.buffer`` for standard input.
     text_key, labels_key : str
         The keys of the text and of the list of label names.
     unknown : {"report", "ignore", "error"}
-        What to do about other keys than these and ``id``: warn once at the end, nothing, or stop.
+        What to do about keys other than these and ``id``: warn once at the end, ignore them, or stop.
     require_labels : bool
-        Whether a line without labels is an error; say False for texts that are to be tagged.
+        Whether a line without labels is an error; use False for texts to be tagged.
     line_limit : int
-        Bytes a line may have.
+        Maximum number of bytes of a line.
 
     Returns
     -------
     corpus : Corpus
-        Labels are numbered in the order of their names.
+        With sorted label names.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def read_jsonl(
 def write_jsonl(corpus: Corpus, path: PathName, *, text_key: str = "text", labels_key: str = "labels") -> None:
     """Write texts, label names and row names as JSON lines, gzipped if the name ends in ``.gz``."""
     if corpus.texts is None:
-        raise InvalidInput("JSON lines hold texts and the corpus has only features; use the repository text format")
+        raise InvalidInput("JSON lines need texts, but the corpus has only features; use the repository text format")
     names, indptr, indices = corpus.label_names, corpus.labels.indptr, corpus.labels.indices
     with writing(path) as stream:
         for row, text in enumerate(corpus.texts):

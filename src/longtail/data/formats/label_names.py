@@ -1,4 +1,4 @@
-"""The names of labels whose file holds only their numbers: given, or in ``labels.txt`` beside the file."""
+"""Label names for formats that store only label ids: given by the caller, or in ``labels.txt`` beside the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LabelNames = Sequence[str] | PathName | None
 
 
 def resolve_label_names(label_names: LabelNames, path: PathName, count: int, at_least: bool = False) -> Sequence[str]:
-    """Names for `count` labels (or more, where `at_least`) of a file: given, from a file, or the numbers."""
+    """Names for the `count` labels (or more, if `at_least`) of a file: given, from a file, or the ids."""
     origin = "label_names"
     if label_names is None:
         beside = Path(path).parent / _NAMES_FILE
@@ -38,15 +38,15 @@ def resolve_label_names(label_names: LabelNames, path: PathName, count: int, at_
 
 
 def write_label_names(label_names: Sequence[str], path: PathName) -> None:
-    """Put names that are not just numbers into ``labels.txt`` beside `path`; refuse if it names other labels."""
+    """Write names that are not just ids to ``labels.txt`` beside `path`; an existing one must have the same names."""
     beside = Path(path).parent / _NAMES_FILE
     names = list(label_names)
     if beside.exists():
         if read_names(beside) != names:
-            raise InvalidInput(f"{beside} names other labels than the corpus; write to another directory")
+            raise InvalidInput(f"{beside} has other label names than the corpus; write to another directory")
     elif names != [str(number) for number in range(len(names))]:
         for name in names:
             if "\n" in name or "\r" in name:
-                raise InvalidInput(f"the label {name!r} holds a line end and cannot stand on a line of {_NAMES_FILE}")
+                raise InvalidInput(f"the label {name!r} contains a line end and cannot be a line of {_NAMES_FILE}")
         with writing(beside) as stream:
             stream.writelines(f"{name}\n".encode() for name in names)

@@ -1,6 +1,6 @@
-"""What an array in a file says of itself, in the header that `numpy.save` writes: shape and kind of its numbers.
+"""The header that `numpy.save` writes before an array: its shape and dtype.
 
-The header is text in Python's own syntax, so a damaged one can fail in any way that reading Python can.
+The header is text in Python syntax, so a damaged one can fail in any way in which parsing Python can.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LARGEST = np.iinfo(np.int64).max
 
 
 class Header(NamedTuple):
-    """What an array declares, and how many bytes come before its own."""
+    """The declared shape and dtype of an array, and the number of bytes before its content."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -31,10 +31,10 @@ def read_header(stream: IO[bytes], path: PathName, complaint: str) -> Header:
     Parameters
     ----------
     stream : binary stream
-        Read beyond the header.
+        It is read beyond the header.
     path : str or path-like
     complaint : str
-        What the `DataFormatError` says of a header that cannot be read, before its reason.
+        The start of the message about an unreadable header.
 
     Examples
     --------
@@ -43,11 +43,11 @@ def read_header(stream: IO[bytes], path: PathName, complaint: str) -> Header:
     >>> read_header(BytesIO(stored.getvalue()), "zeros.npy", "no sound header")
     Header(shape=(3, 2), dtype=dtype('float64'), n_bytes=128)
     """
-    # Read before it is parsed, so that what goes wrong with the stream is not blamed on the header.
+    # Read before it is parsed, so that errors of the stream are not reported as errors of the header.
     start = BytesIO(stream.read(_LIMIT))
     try:
         shape, dtype = _parse(start)
-    except Exception as error:  # NumPy lets through what Python's tokenizer, parser and types raise
+    except Exception as error:  # NumPy lets errors of Python's tokenizer, parser and types through
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise DataFormatError(path, None, f"{complaint}: {reason}") from None
     return Header(shape, dtype, start.tell())

@@ -1,6 +1,6 @@
 """The repository text format: a header ``rows features labels``, then a line ``l1,l2 f:v f:v ...`` per row.
 
-Numbers start at 0. A row without labels starts with a blank. Names of labels stand beside it in ``labels.txt``.
+Numbers start at 0. A row without labels starts with a blank. A file ``labels.txt`` beside it names the labels.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from longtail.data.corpus import Corpus
 from longtail.data.formats.grouped_file import looks_like_groups
 from longtail.data.formats.label_names import LabelNames, resolve_label_names, write_label_names
 from longtail.data.formats.rows import check_width
-from longtail.data.streams import read_blocks
+from longtail.data.streams import read_blocks, shown
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.files import PathName, writing
 from longtail.native import kernels
@@ -27,8 +27,7 @@ from longtail.progress import task
 from longtail.validation import own
 
 _HEADER = re.compile(rb"[ \t]*[0-9]{1,18}[ \t]+[0-9]{1,18}[ \t]+[0-9]{1,18}[ \t]*\r?")
-_SHOWN = 40
-# A row may well have a million features.
+# A row can have a million features.
 _LINE_LIMIT = 2**28
 _ROWS_WRITTEN_AT_ONCE = 2000
 
@@ -40,20 +39,20 @@ def read_repository(path: PathName, *, label_names: LabelNames = None, header: b
     ----------
     path : str or path-like
     label_names : sequence of str, path-like or None
-        Names of the labels, or a file with one name per line. None means ``labels.txt`` beside the file where
-        there is one, else the numbers of the labels.
+        Names of the labels, or a file with one name per line. The default is ``labels.txt`` beside the file if it
+        exists, else the ids of the labels.
     header : bool
-        Whether the file starts with ``rows features labels``; without it the sizes are those of what is found.
+        Whether the file starts with ``rows features labels``; without it, the sizes follow from the largest ids.
 
     Returns
     -------
     corpus : Corpus
-        With features; indices are sorted, values are 32-bit floats.
+        With features; the indices are sorted, the values are 32-bit floats.
 
     Raises
     ------
     DataFormatError
-        With the line and the reason, if anything contradicts the format or the header.
+        If the file contradicts the format or its header.
 
     Examples
     --------
@@ -91,11 +90,10 @@ def read_repository(path: PathName, *, label_names: LabelNames = None, header: b
 
 def _fault(path: PathName, line: int | None, reason: str, header: bytes) -> DataFormatError:
     if line == 1 and header and not _HEADER.fullmatch(header):
-        found = repr(header[:_SHOWN].decode("ascii", "backslashreplace").rstrip("\r"))
         return DataFormatError(
             path,
             line,
-            f"expected the header, three whole numbers 'rows features labels', but found {found}",
+            f"expected the header, three whole numbers 'rows features labels', but found {shown(header)}",
             code="no_header",
             advice="if the file has no header, read it with header=False",
         )
@@ -106,11 +104,11 @@ def _fault(path: PathName, line: int | None, reason: str, header: bytes) -> Data
 def write_repository(corpus: Corpus, path: PathName) -> None:
     """Write features and labels in the repository text format, gzipped if the name ends in ``.gz``.
 
-    Names of labels that are not just their numbers go to ``labels.txt`` beside it; if another ``labels.txt``
-    is there already, nothing is written. Texts, groups and row names have no place in this format.
+    Label names that are not just the ids go to ``labels.txt`` beside it; if a different ``labels.txt`` exists, nothing
+    is written. The format has no place for texts, groups and row names.
     """
     if corpus.features is None:
-        raise InvalidInput("the repository text format holds features and the corpus has only texts; vectorise it")
+        raise InvalidInput("the repository text format needs features, but the corpus has only texts; vectorise it")
     write_label_names(corpus.label_names, path)
     rows = corpus.n_rows
     with writing(path) as stream, task(f"writing {Path(path).name}", total=rows) as advance:
@@ -133,8 +131,8 @@ def _format_rows(labels: Any, features: Any) -> bytes:
 
 
 def _as_texts(numbers: Array) -> list[bytes]:
-    """The shortest digits that give the same numbers again; each number that occurs is put into digits once."""
-    bits = numbers.view(f"u{numbers.itemsize}")  # as numbers, 0 and -0 would be the same
+    """The shortest decimals that give the same numbers again; each distinct number is formatted once."""
+    bits = numbers.view(f"u{numbers.itemsize}")  # as numbers, 0 and -0 are equal
     distinct, place = np.unique(bits, return_inverse=True)
     texts = [text.removesuffix(b".0") for text in distinct.view(numbers.dtype).astype("S").tolist()]
     return np.array(texts, dtype="S")[place].tolist() if texts else []

@@ -1,4 +1,4 @@
-"""Rows of texts and label names, or groups of them, gathered one at a time into a corpus."""
+"""Collectors that build a corpus from rows or groups of texts and label names, one at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from longtail.validation import own
 
 
 class _LabelCollector:
-    """Gathers labels and names; holds a number per label and each name once, never lists of lists."""
+    """Collects labels and names in flat arrays, with each label name once."""
 
     _what: str
 
@@ -29,7 +29,7 @@ class _LabelCollector:
         self._indptr = array("q", [0])
 
     def _add_labels(self, labels: Iterable[str], name: str | None) -> str | None:
-        """Returns what is wrong with the name, if anything is."""
+        """Return what is wrong with the name, or None."""
         what = self._what
         if len(self._indptr) > 1 and (name is not None) != bool(self._names):
             if name is None:
@@ -43,7 +43,7 @@ class _LabelCollector:
         return None
 
     def _counts(self) -> tuple[Any, list[str]]:
-        """How often each label is in each row or group, labels in the order of their names; and the names."""
+        """The count of each label in each row or group, with sorted label names, and these names."""
         names = sorted(self._ids)
         position = np.empty(len(names), dtype=np.int64)
         position[[self._ids[name] for name in names]] = np.arange(len(names))
@@ -57,7 +57,7 @@ class _LabelCollector:
 
 
 class RowCollector(_LabelCollector):
-    """Gathers rows."""
+    """Collects rows."""
 
     _what = "row"
 
@@ -66,20 +66,20 @@ class RowCollector(_LabelCollector):
         self._texts: list[str] = []
 
     def add(self, text: str, labels: Iterable[str], row_name: str | None) -> str | None:
-        """Add a row; a label given twice counts once. Returns what is wrong with the row's name, if anything is."""
+        """Add a row; a repeated label counts once. Return what is wrong with the name of the row, or None."""
         if fault := self._add_labels(dict.fromkeys(labels), row_name):
             return fault
         self._texts.append(text)
         return None
 
     def corpus(self) -> Corpus:
-        """The corpus of all rows, its labels in the order of their names."""
+        """The corpus of all rows, with sorted label names."""
         labels, names = self._counts()
         return Corpus(labels=labels, label_names=names, texts=self._texts, row_names=self._names or None)
 
 
 class GroupCollector(_LabelCollector):
-    """Gathers groups of texts."""
+    """Collects groups of texts."""
 
     _what = "group"
 
@@ -89,7 +89,7 @@ class GroupCollector(_LabelCollector):
         self._groups = array("q")
 
     def add(self, texts: Iterable[str], labels: Iterable[str], group_name: str | None) -> str | None:
-        """Add a group; a label given twice counts twice. Returns what is wrong with its name, if anything is."""
+        """Add a group; a repeated label counts as often. Return what is wrong with the name of the group, or None."""
         number = len(self._indptr) - 1
         if fault := self._add_labels(labels, group_name):
             return fault
@@ -98,7 +98,7 @@ class GroupCollector(_LabelCollector):
         return None
 
     def corpus(self) -> GroupedCorpus:
-        """The corpus of all groups, their labels in the order of their names."""
+        """The corpus of all groups, with sorted label names."""
         counts, names = self._counts()
         return GroupedCorpus(
             groups=memberships(np.array(self._groups, dtype=np.int64), counts.shape[0]),
@@ -110,7 +110,7 @@ class GroupCollector(_LabelCollector):
 
 
 def corpus_from_file(path: PathName, **parts: Any) -> Corpus:
-    """Build a corpus of what a file holds; contradictions in it are the file's."""
+    """Build a corpus from the content of a file; contradictions become errors of the file."""
     try:
         return Corpus(**parts)
     except InvalidInput as error:
@@ -118,9 +118,9 @@ def corpus_from_file(path: PathName, **parts: Any) -> Corpus:
 
 
 def check_width(path: PathName, width: int) -> None:
-    """Raise `NotEnoughMemory` where a file claims so many columns, or rows, that they cannot even be counted.
+    """Raise `NotEnoughMemory` if one counter per column of a file does not fit into memory.
 
-    A sparse matrix takes no bytes for those that are empty, so that a small file can claim any number of them.
+    A sparse matrix stores nothing for empty columns, so a small file can claim any number of them.
     """
     plan = {"counts": 8 * width}
     MemoryPlan(f"counting {width} columns of {path}", plan, "Is the file what you think it is?").check()

@@ -1,7 +1,7 @@
-"""Pairs of SciPy files, ``X.trn.npz`` with features and ``Y.trn.npz`` with labels.
+"""Pairs of SciPy files: ``X.trn.npz`` with features and ``Y.trn.npz`` with labels.
 
-Such a file is a zip of arrays, so sizes are read and added up before anything is allocated, objects are refused,
-and the index arrays are checked before SciPy sees them.
+Such a file is a zip archive of arrays. The reader adds up their sizes before it allocates anything, refuses Python
+objects, and checks the index arrays before SciPy sees them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from longtail.errors import DataFormatError, InvalidInput
 from longtail.files import PathName, writing
 from longtail.memory import MemoryPlan
 from longtail.progress import task
-from longtail.validation import own
+from longtail.validation import fault_of_indices, own
 
 _MEMBERS = ("format", "shape", "indptr", "indices", "data")
-# What the formats say of themselves: a short word and two numbers.
+# The format and the shape are a short word and two numbers.
 _SMALL_MEMBER = 4096
 
 
@@ -39,7 +39,7 @@ def read_scipy(features_path: PathName, labels_path: PathName, *, label_names: L
     features_path, labels_path : str or path-like
         Matrices with the same number of rows.
     label_names : sequence of str, path-like or None
-        As for `read_repository`.
+        See `read_repository`.
 
     Examples
     --------
@@ -58,20 +58,22 @@ def read_scipy(features_path: PathName, labels_path: PathName, *, label_names: L
             labels_path, None, f"{labels.shape[0]} rows of labels for {features.shape[0]} rows in {features_path}"
         )
     if labels.nnz and not np.isin(labels.data, (0, 1)).all():
-        raise DataFormatError(labels_path, None, "labels must be 0 or 1, but there are other values; swapped files?")
+        raise DataFormatError(
+            labels_path, None, "labels must be 0 or 1, but there are other values; are the two files swapped?"
+        )
     names = resolve_label_names(label_names, labels_path, labels.shape[1])
     return corpus_from_file(features_path, features=features, labels=labels, label_names=names)
 
 
 def read_matrix(path: PathName) -> Any:
-    """Read one sparse matrix saved with `scipy.sparse.save_npz`; nothing in the file is executed."""
+    """Read a sparse matrix saved with `scipy.sparse.save_npz`, without executing anything in the file."""
     try:
         with zipfile.ZipFile(path) as archive:
             arrays = _read_members(path, archive)
     except FileNotFoundError:
         raise DataFormatError(path, None, "cannot be opened: no such file") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-        raise DataFormatError(path, None, f"not a sound .npz file ({error})") from None
+        raise DataFormatError(path, None, f"not a valid .npz file ({error})") from None
     except (NotImplementedError, RuntimeError) as error:
         raise DataFormatError(path, None, f"not an .npz file as SciPy writes it ({error})") from None
     kind = _kind(path, arrays["format"])
@@ -97,7 +99,7 @@ def _read_members(path: PathName, archive: zipfile.ZipFile) -> dict[str, Array]:
         if infos[name].file_size > _SMALL_MEMBER:
             raise DataFormatError(path, None, f"the array {name!r} has {infos[name].file_size} bytes; expected a few")
     sizes = {name: _declared_bytes(path, archive, infos[name], name) for name in _MEMBERS}
-    MemoryPlan(f"reading {path}", sizes, "The sizes are those the file declares; is it what you think it is?").check()
+    MemoryPlan(f"reading {path}", sizes, "The file declares these sizes; is it the right file?").check()
     arrays = {}
     with task(f"reading {Path(path).name}", total=sum(infos[name].compress_size for name in _MEMBERS)) as advance:
         for name in _MEMBERS:
@@ -111,11 +113,11 @@ def _read_members(path: PathName, archive: zipfile.ZipFile) -> dict[str, Array]:
 
 
 def _declared_bytes(path: PathName, archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> int:
-    """Bytes of an array by its own header, which must be what the zip says too."""
+    """The size of an array by its header, which must agree with the archive."""
     with archive.open(info) as stream:
-        header = read_header(stream, path, f"the array {name!r} has no sound header")
+        header = read_header(stream, path, f"the array {name!r} has no valid header")
     if header.dtype.hasobject:
-        raise DataFormatError(path, None, f"the array {name!r} holds Python objects, which are never loaded")
+        raise DataFormatError(path, None, f"the array {name!r} contains Python objects, which are never loaded")
     size = math.prod(header.shape, start=header.dtype.itemsize)
     stored = info.file_size - header.n_bytes
     if size != stored:
@@ -138,30 +140,22 @@ def _shape(path: PathName, array: Array) -> tuple[int, int]:
 
 
 def _check(path: PathName, arrays: dict[str, Array], major: int, minor: int) -> None:
-    """The invariants of a compressed sparse matrix."""
+    """Check the invariants of a compressed sparse matrix."""
     indptr, indices, data = arrays["indptr"], arrays["indices"], arrays["data"]
     for name, array, kinds in (("indptr", indptr, "iu"), ("indices", indices, "iu"), ("data", data, "biuf")):
         if array.ndim != 1 or array.dtype.kind not in kinds:
             raise DataFormatError(path, None, f"the array {name!r} has shape {array.shape} and dtype {array.dtype}")
-    if (
-        len(indptr) != major + 1
-        or indptr[0] != 0
-        or indptr[-1] != len(indices)
-        or len(indices) != len(data)
-        or np.any(indptr[1:] < indptr[:-1])
-    ):
-        raise DataFormatError(path, None, "the row pointers do not fit the shape and the entries of the matrix")
-    if len(indices) and (indices.min() < 0 or indices.max() >= minor):
-        raise DataFormatError(path, None, f"an index is outside 0..{minor - 1}")
+    if fault := fault_of_indices(indptr, indices, len(data), major, minor):
+        raise DataFormatError(path, None, fault)
 
 
 def write_scipy(corpus: Corpus, features_path: PathName, labels_path: PathName) -> None:
     """Write features and labels as a pair of CSR files that SciPy can load.
 
-    Names of labels that are not just their numbers go to ``labels.txt`` beside the labels.
+    Label names that are not just the ids go to ``labels.txt`` beside the labels.
     """
     if corpus.features is None:
-        raise InvalidInput("the pair of files holds features and the corpus has only texts; vectorise it")
+        raise InvalidInput("SciPy files need features, but the corpus has only texts; vectorise it")
     write_label_names(corpus.label_names, labels_path)
     for matrix, path in ((corpus.features, features_path), (corpus.labels, labels_path)):
         with writing(path) as stream:

@@ -1,4 +1,4 @@
-"""Split files: which rows of a data set belong to training or test, a column per split, rows counted from 1."""
+"""Split files: the rows of a data set that belong to training or test, one column per split, counted from 1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from longtail.arrays import Array
 from longtail.data.corpus import Corpus
-from longtail.data.streams import read_lines
+from longtail.data.streams import read_lines, shown
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.files import PathName
 
@@ -45,8 +45,7 @@ def read_splits(path: PathName) -> Array:
             raise DataFormatError(path, number, f"{len(fields)} columns, expected {width} as in the first line")
         for field in fields:
             if not field.isdigit() or len(field) > 18 or int(field) < 1:
-                shown = field[:20].decode("ascii", "backslashreplace")
-                raise DataFormatError(path, number, f"{shown!r} is not a row id; rows are counted from 1")
+                raise DataFormatError(path, number, f"{shown(field)} is not a row id; rows are counted from 1")
             ids.append(int(field) - 1)
     if not width:
         raise DataFormatError(path, 1, "the file is empty")
@@ -54,7 +53,7 @@ def read_splits(path: PathName) -> Array:
 
 
 def split_corpus(corpus: Corpus, train_ids: Any, test_ids: Any) -> tuple[Corpus, Corpus]:
-    """The rows to train on and the rows to test on, by ids counted from 0; no row may be in both."""
+    """The training and the test part of a corpus, by row ids counted from 0; no row can be in both."""
     train, test = (_checked(ids, name, corpus.n_rows) for ids, name in ((train_ids, "train"), (test_ids, "test")))
     shared = np.intersect1d(train, test)
     if shared.size:

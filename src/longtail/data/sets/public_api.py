@@ -1,7 +1,7 @@
 """The public objects of installed packages: each function, class and method once, under one name.
 
-Public is what a package's public modules list in ``__all__``, or define themselves where they list nothing. An object
-that can be reached in several ways is known by the shortest, and by the others as aliases.
+An object is public if a public module lists it in ``__all__`` or, without ``__all__``, defines it. An object with
+several names gets the shortest; the others are its aliases.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-# Tests, deprecated homes, tools for building, and what changes a package or needs others when it is imported.
+# Tests, deprecated modules, build tools, and modules that change a package or need others when they are imported.
 _LEFT_OUT = frozenset(
     (
         "conftest",
@@ -37,7 +37,7 @@ _LEFT_OUT = frozenset(
     )
 )
 
-# scikit-learn has these only in a program that has imported the module that enables them.
+# scikit-learn has these only after the module that enables them has been imported.
 _EXPERIMENTAL = frozenset(
     (
         "sklearn.impute.IterativeImputer",
@@ -56,11 +56,11 @@ class PublicObject:
     name : str
         The qualified name, such as ``numpy.polyfit``.
     module : str
-        The module it is public in, such as ``numpy``.
+        The public module that it belongs to, such as ``numpy``.
     docstring : str
         Its own docstring, not an inherited one.
     aliases : tuple of str
-        The other names it can be reached by.
+        Its other names.
     """
 
     name: str
@@ -72,7 +72,7 @@ class PublicObject:
 def public_objects(packages: Sequence[str]) -> list[PublicObject]:
     """Every public object of `packages` with a docstring of its own, in name order.
 
-    Objects that share one docstring are taken for the same object.
+    Objects with the same docstring count as the same object.
     """
     found: list[PublicObject] = []
     for package in packages:
@@ -106,7 +106,7 @@ def _preference(candidate: tuple[str, str, Any]) -> tuple[int, bool, str]:
 def _public_modules(name: str) -> Iterator[ModuleType]:
     try:
         module = importlib.import_module(name)
-    except Exception:  # whatever an optional part of another package raises, it is not part of what is public here
+    except Exception:  # an optional part of a package can fail in any way, and is then not public here
         return
     yield module
     if hasattr(module, "__path__"):
@@ -133,7 +133,7 @@ def _public_values(module: ModuleType, package: str) -> Iterator[tuple[str, Any]
 
 
 def _methods(owner: type, public_classes: set[int], package: str) -> Iterator[tuple[str, Any]]:
-    """Methods defined by `owner`, or by a private base class of it in the same package."""
+    """Methods that `owner`, or one of its private base classes in the same package, defines."""
     for name in sorted(set().union(*(vars(base) for base in owner.__mro__))):
         if name.startswith("_"):
             continue

@@ -1,7 +1,7 @@
 """The embedded corpus: the docstrings of the installed NumPy, SciPy and scikit-learn, tagged with API names.
 
-It needs no download and has the long tail of real tagging tasks. `docs/python-api.md` says what its labels are, how
-it is split, and which rules keep a document from giving its own name away.
+It needs no download and has the long tail of real tagging tasks. `docs/python-api.md` describes its labels, its split,
+and the rules that keep the name of an object out of its document.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
 
 from longtail.data.corpus import Corpus, encode_labels
+from longtail.data.grouped import memberships
 from longtail.data.sets.docstrings import parse_docstring
 from longtail.data.sets.public_api import PublicObject, public_objects
 from longtail.errors import InvalidInput, Unavailable
@@ -30,7 +30,7 @@ from longtail.progress import task
 FORMAT = 2
 _PACKAGES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn"}
 _ORDINARY_IN = 5
-PROSE = ("summary", "description", "notes")  # sections whose words are judged for being ordinary
+PROSE = ("summary", "description", "notes")  # the sections that ordinary words are counted in
 _BOILERPLATE_IN = 5
 _FEWEST_WORDS = 5
 _TEST_SHARE = 0.2
@@ -41,17 +41,17 @@ _CODE = re.compile(r"`[^`]*`")
 
 @dataclass(frozen=True)
 class Document:
-    """One docstring: its paragraphs without its own name, and its labels.
+    """One docstring: its paragraphs, without the name of the object, and its labels.
 
     Parameters
     ----------
     name : str
         The qualified name of the object.
     labels : tuple of str
-        Its own name, its module, and the names its See Also section points to.
+        The name of the object, its module, and the names in its See Also section.
     paragraphs : tuple of str
     is_test : bool
-        Whether it is held out.
+        Whether it belongs to the test part.
     """
 
     name: str
@@ -77,10 +77,10 @@ def load_python_api(
     Parameters
     ----------
     rows : {"documents", "paragraphs"}
-        One row per docstring, or one per paragraph, with `groups` saying which rows make up a docstring.
+        One row per docstring, or one row per paragraph with the docstrings as `groups`.
     split : {"train", "test"} or None
-        A fixed split of the documents. Both parts have the labels that occur in training; None gives all documents
-        and all labels.
+        The part of a fixed split. Both parts have the labels that occur in training. None returns all documents with
+        all labels.
 
     Examples
     --------
@@ -94,9 +94,9 @@ def load_python_api(
     if split not in (None, "train", "test"):
         raise InvalidInput(f"split is {split!r}; expected 'train', 'test' or None")
     every = _cached_documents()
-    learnt_from = [document for document in every if split is None or not document.is_test]
-    names = tuple(sorted({label for document in learnt_from for label in document.labels}))
-    documents = learnt_from if split != "test" else [document for document in every if document.is_test]
+    training = [document for document in every if split is None or not document.is_test]
+    names = tuple(sorted({label for document in training for label in document.labels}))
+    documents = training if split != "test" else [document for document in every if document.is_test]
     known = set(names)
     labels, _ = encode_labels([[label for label in document.labels if label in known] for document in documents], names)
     if rows == "documents":
@@ -111,15 +111,13 @@ def load_python_api(
         labels=labels[group],
         label_names=names,
         texts=[text for document in documents for text in document.paragraphs],
-        groups=sparse.csr_array(
-            (np.ones(len(group), np.float32), group, np.arange(len(group) + 1)), shape=(len(group), len(documents))
-        ),
+        groups=memberships(group, len(documents)),
         row_names=[documents[number].name for number in group],
     )
 
 
 def build_documents() -> list[Document]:
-    """Read the docstrings of the installed packages and make the corpus anew, in name order."""
+    """Build the corpus from the docstrings of the installed packages, in name order."""
     with task("Reading the docstrings of NumPy, SciPy and scikit-learn"):
         objects = public_objects(list(_PACKAGES))
         parsed = {known.name: parse_docstring(known.docstring, _last(known.name)) for known in objects}
@@ -162,12 +160,12 @@ def build_documents() -> list[Document]:
 
 
 def ordinary_words(documents: Iterable[tuple[str, Iterable[str]]]) -> set[str]:
-    """Words, in lower case, that plain prose uses in several documents about something else.
+    """Lower-case words that occur in the prose of several documents about other objects.
 
     Parameters
     ----------
     documents : iterable of (str, iterable of str)
-        The last part of the name, and the prose, of each document.
+        The last part of the name and the prose of each document.
     """
     counts: Counter[str] = Counter()
     for name, texts in documents:
@@ -177,9 +175,9 @@ def ordinary_words(documents: Iterable[tuple[str, Iterable[str]]]) -> set[str]:
 
 
 def without_name(text: str, names: Iterable[str], ordinary: set[str]) -> str:
-    """Take every mention of `names` as an identifier out of a text.
+    """Remove every mention of `names` as an identifier from a text.
 
-    A name that is also an ordinary word stays where it is used as one: outside backticks, not called, not dotted.
+    A name that is also an ordinary word stays where it is used as a word: outside backticks, not called, not dotted.
 
     Examples
     --------
@@ -189,7 +187,7 @@ def without_name(text: str, names: Iterable[str], ordinary: set[str]) -> str:
     'warns. of .'
     """
     for name in sorted(names, key=len, reverse=True):
-        if not is_ordinary(name, ordinary):  # also where it is a part of `name_like_this`, since tokens end at "_"
+        if not is_ordinary(name, ordinary):  # also inside `name_like_this`, since tokens end at "_"
             part = rf"(?:(?<![\w.])(?:\w+\.)+)?(?<![^\W_]){re.escape(name)}(?![^\W_])"
             text = re.sub(part, "", text, flags=re.IGNORECASE)
             continue
@@ -201,12 +199,12 @@ def without_name(text: str, names: Iterable[str], ordinary: set[str]) -> str:
 
 
 def is_ordinary(name: str, ordinary: set[str]) -> bool:
-    """Whether a name reads as a word: letters only, no capital inside, and used as a word elsewhere."""
+    """Whether a name is a word: only letters, no capital inside, and used as a word elsewhere."""
     return re.fullmatch(r"[A-Z]?[a-z]+", name) is not None and name.lower() in ordinary
 
 
 class _Names:
-    """Finds the document that a name in a See Also section means."""
+    """Finds the document that a name in a See Also section refers to."""
 
     def __init__(self, objects: list[PublicObject]) -> None:
         self._known = {alias: known.name for known in objects for alias in known.aliases}
@@ -232,7 +230,7 @@ class _Names:
 
 
 def _held_out(summaries: Mapping[str, str]) -> set[str]:
-    """The documents of the test part: a fifth by the hash of their name, those of the same summary together."""
+    """The documents of the test part: a fifth, by the hash of their name; equal summaries stay together."""
     first: dict[str, str] = {}
     for name in sorted(summaries):
         first.setdefault(summaries[name].lower(), name)
@@ -248,7 +246,7 @@ def _last(name: str) -> str:
 
 
 def python_api_cache_file() -> Path:
-    """Where the built corpus is kept: one file for each set of versions and of the corpus's own format."""
+    """The cache file of the built corpus: one for each combination of package versions and corpus format."""
     versions = "-".join(f"{name}-{number}" for name, number in python_api_versions().items())
     return cache_directory() / "python-api" / f"format-{FORMAT}-{versions}.jsonl"
 
@@ -262,24 +260,17 @@ def _cached_documents() -> list[Document]:
             with whole_file(path, parents=True) as file:
                 file.write(_serialized(documents))
         except OSError as error:
-            warnings.warn(f"the corpus could not be kept at {path} ({error}); set LONGTAIL_CACHE", stacklevel=3)
+            warnings.warn(f"the corpus could not be saved to {path} ({error}); set LONGTAIL_CACHE", stacklevel=3)
     return documents
 
 
 def _serialized(documents: list[Document]) -> bytes:
-    lines = [
-        json.dumps(
-            {"name": it.name, "labels": it.labels, "paragraphs": it.paragraphs, "is_test": it.is_test},
-            ensure_ascii=False,
-        )
-        for it in documents
-    ]
-    body = "".join(f"{line}\n" for line in lines).encode("utf-8")
+    body = "".join(f"{json.dumps(vars(it), ensure_ascii=False)}\n" for it in documents).encode("utf-8")
     return hashlib.sha256(body).hexdigest().encode("ascii") + b"\n" + body
 
 
 def _read(path: Path) -> list[Document] | None:
-    """The documents of a cache file, or None where it is absent or not whole, and so to be built again."""
+    """The documents of a cache file, or None if it is missing or damaged and has to be built again."""
     try:
         digest, _, body = path.read_bytes().partition(b"\n")
     except OSError:
