@@ -40,7 +40,7 @@ def random_weights(rng: np.random.Generator, n_labels: int, density: float = 0.5
 
 def as_affinity(weights: Any) -> Affinity:
     weights = sparse.csr_array(weights)
-    return Affinity(weights, sparse.csr_array(weights.T), np.zeros(weights.shape[0]), np.nan, np.nan, 0)
+    return Affinity(sparse.csr_array(weights.T), np.zeros(weights.shape[0]), np.nan, np.nan, 0)
 
 
 def plain_greedy(objective: PairwiseObjective, n_labels: int, last: Any) -> list[int]:

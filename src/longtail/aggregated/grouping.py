@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from longtail.data import memberships
 from longtail.errors import InvalidInput
 from longtail.labels import cluster_labels
 from longtail.memory import MemoryPlan
+from longtail.text import RowScaling
 from longtail.validation import as_features
 
 _DEEPEST = 30
@@ -67,7 +67,7 @@ def clustered_groups(
     n_rows, n_features = X.shape
     if not 0 <= depth <= _DEEPEST or 2**depth > max(1, n_rows):
         raise InvalidInput(f"depth is {depth}: {n_rows} rows cannot form 2^{depth} groups")
-    rows = _unit(X)
+    rows = RowScaling().fit_transform(X)
     if noise and n_features:
         MemoryPlan(
             "noise for clustering",
@@ -76,7 +76,7 @@ def clustered_groups(
         ).check()
         spread = noise / np.sqrt(n_features)
         dense = rows.toarray() + np.random.default_rng(random_state).normal(0, spread, X.shape).astype(np.float32)
-        rows = _unit(sparse.csr_array(dense))
+        rows = RowScaling().fit_transform(dense)
     hierarchy = cluster_labels(
         rows, leaf_size=max(1, -(-n_rows // 2**depth)), branching=2, random_state=random_state, n_jobs=n_jobs
     )
@@ -90,11 +90,3 @@ def clustered_groups(
         numbers[row] = np.argmin(sizes)
         sizes[numbers[row]] += 1
     return memberships(numbers, 2**depth)
-
-
-def _unit(rows: Any) -> Any:
-    norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64)).ravel()
-    scales = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
-    scaled = rows.copy()
-    scaled.data = (rows.data * np.repeat(scales, np.diff(rows.indptr))).astype(np.float32)
-    return scaled

@@ -6,7 +6,6 @@ Each step moves it towards the best member of each group, and never lowers the s
 
 from __future__ import annotations
 
-import itertools
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from longtail import progress
 from longtail.aggregated.aggregation import Aggregation
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.labels import sum_of_rows
+from longtail.labels import even_blocks, sum_of_rows
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import map_blocks, resolve_jobs
@@ -219,12 +218,8 @@ def label_blocks(X: Any, aggregation: Aggregation, n_jobs: int | None) -> list[s
     lengths = np.diff(X.indptr)
     group_entries = np.concatenate([[0], np.cumsum(lengths[aggregation.group_rows])])[aggregation.group_indptr]
     pair_entries = np.concatenate([[0], np.cumsum(np.diff(group_entries)[aggregation.label_groups] + 1)])
-    cost = pair_entries[aggregation.label_indptr[1:]] + np.arange(1, aggregation.n_labels + 1)
-    total = int(cost[-1]) if len(cost) else 0
-    size = max(1, min(_BLOCK_ENTRIES, -(-total // (8 * resolve_jobs(n_jobs)))))
-    edges = np.searchsorted(cost, np.arange(size, total, size))
-    bounds = np.unique(np.concatenate([[0], edges, [aggregation.n_labels]])).tolist()
-    return [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
+    costs = np.diff(pair_entries[aggregation.label_indptr]) + 1
+    return even_blocks(costs, max(1, min(_BLOCK_ENTRIES, -(-int(costs.sum()) // (8 * resolve_jobs(n_jobs))))))
 
 
 def vectors_of(X: Any, aggregation: Aggregation, search: Search, top: int | None, n_jobs: int | None) -> Any:

@@ -6,7 +6,7 @@ from longtail.labels.head_plan import HeadPlan, confusion_degree, plan_heads
 from longtail.labels.hierarchy import LabelHierarchy
 from longtail.labels.order import label_order
 from longtail.labels.taxonomy import from_parents, read_taxonomy, to_parents, write_taxonomy
-from longtail.labels.vectors import label_vectors, sum_of_rows
+from longtail.labels.vectors import even_blocks, label_vectors, sum_of_rows
 
 __all__ = [
     "BitChunks",
@@ -15,6 +15,7 @@ __all__ = [
     "MixedRadix",
     "cluster_labels",
     "confusion_degree",
+    "even_blocks",
     "from_parents",
     "label_order",
     "label_vectors",

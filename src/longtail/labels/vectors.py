@@ -86,7 +86,7 @@ def sum_of_rows(
     limit = _fitting_top(most) if top is None else int(top)
     most = np.minimum(most, limit)
 
-    blocks = _even_blocks(most)
+    blocks = even_blocks(most + 1, _BLOCK_ENTRIES)
     capacity = max((int(most[block].sum()) for block in blocks), default=0)
     scratch = threading.local()  # allocating memory for every block would cost more than the sums
 
@@ -135,12 +135,11 @@ def _fitting_top(most: Array) -> int:
     return top
 
 
-def _even_blocks(most: Array) -> list[slice]:
-    """Slices of labels of about equal cost: one per entry and one per label."""
-    cost = np.cumsum(most + 1)
-    total = int(cost[-1]) if len(cost) else 0
-    edges = np.searchsorted(cost, np.arange(_BLOCK_ENTRIES, total, _BLOCK_ENTRIES))
-    bounds = np.unique(np.concatenate([[0], edges, [len(most)]])).tolist()
+def even_blocks(costs: Array, size: int) -> list[slice]:
+    """Slices of items whose costs add up to about `size`."""
+    ends = np.cumsum(costs)
+    edges = np.searchsorted(ends, np.arange(size, ends[-1] if len(ends) else 0, size))
+    bounds = np.unique(np.concatenate([[0], edges, [len(costs)]])).tolist()
     return [slice(start, stop) for start, stop in pairwise(bounds)]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,38 +28,6 @@ _PARAMETERS: dict[str, Constraint] = {
     "max_iterations": Number(low=1, whole=True),
     "solver": Choice(("descent", "admm")),
 }
-
-
-@dataclass(frozen=True)
-class Affinity:
-    """How much labels explain each other.
-
-    Attributes
-    ----------
-    weights : csr_array of shape (n_labels, n_labels)
-        ``weights[i, k]`` is how much label k explains label i: at least 0, and 0 on the diagonal.
-    coefficients : csr_array of shape (n_labels, n_labels)
-        Z of Y ~ Y Z, with signs: ``weights[i, k]`` is the magnitude of ``coefficients[k, i]``.
-    outlier_norms : array of shape (n_labels,)
-        Norm of each label's residual, a column of E = Y - Y Z; 0 for methods that only count.
-    objective, bound : float
-        The objective reached and a lower bound on the minimum over all pairs of labels; NaN for methods that only
-        count.
-    n_iterations : int
-        The maximum over all labels.
-    """
-
-    weights: Any
-    coefficients: Any
-    outlier_norms: Array
-    objective: float
-    bound: float
-    n_iterations: int
-
-    @property
-    def gap(self) -> float:
-        """The relative duality gap: an upper bound on how far the objective is above the minimum."""
-        return _relative_gap(self.objective, self.bound)
 
 
 @dataclass(frozen=True)
@@ -86,7 +55,20 @@ class Decoder:
     @property
     def gap(self) -> float:
         """The relative duality gap: an upper bound on how far the objective is above the minimum."""
-        return _relative_gap(self.objective, self.bound)
+        return (self.objective - self.bound) / self.objective if self.objective else 0.0
+
+
+@dataclass(frozen=True)
+class Affinity(Decoder):
+    """How much labels explain each other: a `Decoder` whose subset is all labels, and whose Z has a zero diagonal.
+
+    For methods that only count, the norms are 0 and the objective and its bound are NaN.
+    """
+
+    @cached_property
+    def weights(self) -> Any:
+        """``weights[i, k]``, the magnitude of ``coefficients[k, i]``, is how much label k explains label i."""
+        return sparse.csr_array(abs(self.coefficients).T)
 
 
 def label_affinity(
@@ -155,8 +137,7 @@ def label_affinity(
         return _counted(gram, method)
     products = Products(gram, gram, gram.diagonal(), np.arange(Y.shape[1]), own_allowed=False)
     found = represent(products, alpha, tolerance, max_iterations, solver, n_jobs)
-    weights = sparse.csr_array(abs(found.coefficients).T)
-    return Affinity(weights, found.coefficients, found.norms, *_certificate(found))
+    return Affinity(found.coefficients, found.norms, *_certificate(found))
 
 
 def sparse_decoder(
@@ -227,16 +208,11 @@ def _counted(gram: Any, method: str) -> Affinity:
     data[rows == gram.indices] = 0
     weights = sparse.csr_array((data, gram.indices, gram.indptr), shape=gram.shape)
     weights.eliminate_zeros()
-    coefficients = sparse.csr_array(weights.T)
-    return Affinity(weights, coefficients, np.zeros(len(counts)), np.nan, np.nan, 0)
+    return Affinity(sparse.csr_array(weights.T), np.zeros(len(counts)), np.nan, np.nan, 0)
 
 
 def _certificate(found: Representation) -> tuple[float, float, int]:
     return float(found.objectives.sum()), float(found.bounds.sum()), int(found.iterations.max(initial=0))
-
-
-def _relative_gap(objective: float, bound: float) -> float:
-    return (objective - bound) / objective if objective else 0.0
 
 
 def check_subset(subset: Any, n_labels: int) -> Array:

@@ -141,7 +141,7 @@ class LabelSubsetClassifier(Estimator):
     decoding_: Decoding
     outlier_norms_: Array
     budgets_: dict[int, float]
-    _outliers: Outliers | None
+    _outliers: Outliers
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class LabelSubsetClassifier(Estimator):
             estimator.fit(X, sparse.csr_array(Y[:, self.labels_]))
         decoding, norms = self._decode(Y)
         apart = np.sort(worst_explained(norms)[:budget])
-        outliers = None
+        outliers = Outliers.none()
         if len(apart):
             with progress.stage("outliers"):
                 learner = self._learner(self.outlier_estimator, X, sparse.csr_array(Y[:, apart]))
@@ -292,12 +292,12 @@ class LabelSubsetClassifier(Estimator):
     @property
     def outlier_labels_(self) -> Array:
         check_is_fitted(self)
-        return np.zeros(0, dtype=np.int64) if self._outliers is None else self._outliers.labels
+        return self._outliers.labels
 
     @property
     def outlier_estimator_(self) -> Any:
         check_is_fitted(self)
-        return None if self._outliers is None else self._outliers.estimator
+        return self._outliers.estimator
 
     def _model(self) -> SubsetModel:
         return SubsetModel(self.estimator_, self.decoding_, self._outliers, self.n_jobs)

@@ -34,7 +34,7 @@ class SubsetModel:
 
     estimator: Any
     decoding: Decoding
-    outliers: Outliers | None
+    outliers: Outliers
     n_jobs: int | None
 
     def best(self, X: Any, k: int, mask: Array | None) -> tuple[Array, Array]:
@@ -43,7 +43,7 @@ class SubsetModel:
         labels = np.full((X.shape[0], k), -1, dtype=np.int64)
         scores = np.full((X.shape[0], k), -np.inf, dtype=np.float32)
         decoded = mask
-        replaced = self._replaced()
+        replaced = self.outliers.replaced
         if len(replaced):
             decoded = np.ones(n_labels, dtype=bool) if mask is None else mask.copy()
             decoded[replaced] = False
@@ -57,7 +57,7 @@ class SubsetModel:
         with progress.task("predicting", total=X.shape[0]) as advance:
             for done in map_blocks(search, split(X.shape[0], _ROWS), self.n_jobs):
                 advance(done)
-        if len(replaced) and self.outliers is not None:
+        if len(replaced):
             labels, scores = _merged((labels, scores), self.outliers.best(X, k, mask))
         return labels, scores
 
@@ -67,19 +67,19 @@ class SubsetModel:
         for rows in split(X.shape[0], _ROWS):
             for block, part in self._decoded(X[rows]):
                 scores[rows, block] = part
-        if len(self._replaced()) and self.outliers is not None:
+        if len(self.outliers.replaced):
             scores[:, self.outliers.labels] = self.outliers.estimator.decision_function(X)
         return scores
 
     def given(self, X: Any) -> Any:
         """Labels with a score of at least one half; outliers as their own estimator predicts them."""
-        n_labels, replaced = self.decoding.n_labels, self._replaced()
+        n_labels, replaced = self.decoding.n_labels, self.outliers.replaced
         parts = [sparse.csr_array((0, n_labels), dtype=np.int8)]
         for rows in split(X.shape[0], _ROWS):
             blocks = [sparse.csr_array((part >= 0.5).astype(np.int8)) for _, part in self._decoded(X[rows])]
             parts.append(sparse.csr_array(sparse.hstack(blocks, format="csr")))
         found = sparse.csr_array(sparse.vstack(parts, format="csr"))
-        if not len(replaced) or self.outliers is None:
+        if not len(replaced):
             return found
         kept = np.ones(n_labels, dtype=np.int8)
         kept[replaced] = 0
@@ -92,8 +92,8 @@ class SubsetModel:
 
     def explain(self, x: Any, label: int) -> Explanation:
         """What each feature of the row adds to the label's score."""
-        own = self.outliers is not None and label in self.outliers.labels
-        if own and self.outliers is not None and not self.outliers.residual:
+        own = label in self.outliers.labels
+        if own and not self.outliers.residual:
             return self.outliers.explain(x, label)
         weights = self.decoding.columns(np.array([label]))[:, 0]
         used = np.flatnonzero(weights)
@@ -106,7 +106,7 @@ class SubsetModel:
                 f"the features; only labels of the subset and outliers can be explained",
                 code="cannot_explain",
             )
-        if own and self.outliers is not None:
+        if own:
             parts.append((self.outliers.explain(x, label), 1.0))
         dense = np.zeros(x.shape[1])
         for part, weight in parts:
@@ -122,25 +122,23 @@ class SubsetModel:
         order, others, found = worst_explained(norms), Y.shape[1] - self.estimator.n_labels_, {}
         for share in _SHARES:
             budget = round(share * others)
-            limited = None if self.outliers is None else self.outliers.limited_to(order[:budget])
-            top, _ = replace(self, outliers=limited).best(X, PLACES, None)
+            limited = replace(self, outliers=self.outliers.limited_to(order[:budget]))
+            top, _ = limited.best(X, PLACES, None)
             found[budget] = ndcg_at_k(Y, top, PLACES)
         return found
 
     def to_state(self, kind: str, params: dict[str, Any], labels: Array) -> State:
         """The state of a model whose subset is `labels`."""
         parts = {"estimator": part_state(self.estimator)}
-        outlier_labels = np.zeros(0, dtype=np.int64)
-        if self.outliers is not None:
+        if len(self.outliers.labels):
             parts["outliers"] = part_state(self.outliers.estimator)
-            outlier_labels = self.outliers.labels
         arrays = {
             "labels": labels,
             "mixing": self.decoding.mixing,
             "codes": self.decoding.codes,
-            "outlier_labels": outlier_labels,
+            "outlier_labels": self.outliers.labels,
         }
-        return State(kind, params, {"residual": self.outliers is not None and self.outliers.residual}, arrays, parts)
+        return State(kind, params, {"residual": self.outliers.residual}, arrays, parts)
 
     @classmethod
     def from_state(cls, state: State, n_jobs: int | None) -> tuple[Array, SubsetModel]:
@@ -157,16 +155,12 @@ class SubsetModel:
         outliers = _outliers_from(state, labels, decoding.n_labels, estimator.n_features_in_)
         return labels, cls(estimator, decoding, outliers, n_jobs)
 
-    def _replaced(self) -> Array:
-        return np.zeros(0, dtype=np.int64) if self.outliers is None else self.outliers.replaced
-
     def _decoded(self, X: Any) -> Iterator[tuple[slice, Array]]:
         """Decoded scores of the rows `X` in blocks of labels, with the residuals added."""
         mixed = self.decoding.mix(self.estimator.decision_function(X))
         for block in split(self.decoding.n_labels, _LABELS):
             scores = self.decoding.decode(mixed, block)
-            if self.outliers is not None:
-                self.outliers.add_residuals(X, block, scores)
+            self.outliers.add_residuals(X, block, scores)
             yield block, np.ascontiguousarray(scores.T)
 
 
@@ -184,14 +178,14 @@ def _part(state: State, name: str) -> Any:
     return put_learner_together(part)
 
 
-def _outliers_from(state: State, subset: Array, n_labels: int, n_features: int) -> Outliers | None:
+def _outliers_from(state: State, subset: Array, n_labels: int, n_features: int) -> Outliers:
     labels = state.array("outlier_labels", np.int64, (None,))
     _check_ids(state, labels, n_labels, "outlier_labels")
     if np.isin(labels, subset).any():
         raise ModelFormatError(f"{state.kind}: a label is both in the subset and an outlier")
     residual = state.fact("residual", bool)
     if not len(labels):
-        return None
+        return Outliers.none()
     estimator = _part(state, "outliers")
     if (estimator.n_labels_, estimator.n_features_in_) != (len(labels), n_features):
         raise ModelFormatError(

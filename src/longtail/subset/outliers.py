@@ -59,12 +59,18 @@ class Outliers:
         Whether its scores are added to the decoded scores instead of replacing them.
     active : bool array
         The outliers in use; the others keep their decoded scores.
+
+    Without outliers, the arrays are empty and the estimator is None.
     """
 
     labels: Array
     estimator: Any
     residual: bool
     active: Array
+
+    @classmethod
+    def none(cls) -> Outliers:
+        return cls(np.zeros(0, dtype=np.int64), None, False, np.zeros(0, dtype=bool))
 
     @classmethod
     def learn(cls, estimator: Any, X: Any, Y: Any, labels: Array, subset: Array, decoding: Decoding) -> Outliers:

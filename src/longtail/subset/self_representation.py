@@ -6,8 +6,9 @@ need only A'A and A'y, the numbers of rows that two labels share.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -69,44 +70,58 @@ class Products:
         return np.full_like(self.own, -1) if self.own_allowed else self.own
 
 
+class _Block(NamedTuple):
+    """Solutions of a block of labels: the columns of z as counts, indices and values, and their certificates."""
+
+    counts: Array
+    used: Array
+    values: Array
+    norms: Array
+    objectives: Array
+    bounds: Array
+    iterations: Array
+
+
 def represent(
     products: Products, alpha: float, tolerance: float, max_iterations: int, solver: str, n_jobs: int | None
 ) -> Representation:
     """Solve the program of every label to a relative duality gap of `tolerance`, label by label."""
+    size, n_labels = products.gram.shape[0], len(products.squares)
     if solver == "admm":
-        found = _by_admm(products, alpha, tolerance, max_iterations, n_jobs)
+        solve, width = _by_admm(products, alpha, tolerance, max_iterations, n_jobs), min(_ADMM_BLOCK, n_labels)
     else:
-        found = _by_descent(products, alpha, tolerance, max_iterations, n_jobs)
-    return _prefer_copies(found, products)
+        solve, width = _by_descent(products, alpha, tolerance, max_iterations), max(_BLOCK, n_labels // _MOST_BLOCKS)
+    found = [_Block(*np.zeros((2, 0), dtype=np.int32), *np.zeros((5, 0)))]
+    # With one thread for BLAS, rounding does not depend on the number of threads.
+    with progress.task("labels explained by labels", total=n_labels) as advance, blas_threads(1):
+        for block in map_blocks(solve, split(n_labels, width) if size else [], n_jobs):
+            found.append(block)
+            advance(len(block.counts))
+    counts, used, values, norms, objectives, bounds, iterations = map(np.concatenate, zip(*found, strict=True))
+    columns = sparse.csc_array((values, used, np.concatenate([[0], np.cumsum(counts)])), shape=(size, n_labels))
+    certificate = norms, objectives, bounds, iterations.astype(np.int64)
+    return _prefer_copies(Representation(sparse.csr_array(columns), *certificate), products)
 
 
-def _by_descent(
-    products: Products, alpha: float, tolerance: float, max_iterations: int, n_jobs: int | None
-) -> Representation:
-    n_labels = len(products.squares)
+def _by_descent(products: Products, alpha: float, tolerance: float, max_iterations: int) -> Callable[[slice], _Block]:
     gram, targets, excluded = _wide_index(products.gram), _wide_index(products.targets), products.excluded
-    counts, iterations = np.zeros((2, n_labels), dtype=np.int64)
-    norms, objectives, bounds = np.zeros((3, n_labels))
 
-    def solve(block: slice) -> tuple[slice, Array, Array]:
-        indptr = targets[0][block.start : block.stop + 1]
-        used, coefficients = kernels.represent_labels(
-            *(*gram, indptr, *targets[1:], products.squares[block], excluded[block]),
-            *(alpha, tolerance, max_iterations),
-            *(counts[block], iterations[block], norms[block], objectives[block], bounds[block]),
+    def solve(block: slice) -> _Block:
+        counts, iterations = np.zeros((2, block.stop - block.start), dtype=np.int64)
+        norms, objectives, bounds = np.zeros((3, block.stop - block.start))
+        used, values = kernels.represent_labels(
+            *(*gram, targets[0][block.start : block.stop + 1], *targets[1:], products.squares[block], excluded[block]),
+            *(alpha, tolerance, max_iterations, counts, iterations, norms, objectives, bounds),
         )
-        return block, used, coefficients
+        return _Block(counts, used, values, norms, objectives, bounds, iterations)
 
-    parts = _collect(solve, split(n_labels, max(_BLOCK, n_labels // _MOST_BLOCKS)), n_labels, n_jobs)
-    coefficients = _columns(parts, counts, products.gram.shape[0])
-    return Representation(coefficients, norms, objectives, bounds, iterations)
+    return solve
 
 
 def _by_admm(
     products: Products, alpha: float, tolerance: float, max_iterations: int, n_jobs: int | None
-) -> Representation:
-    size, n_labels = products.gram.shape[0], len(products.squares)
-    width = min(_ADMM_BLOCK, n_labels)
+) -> Callable[[slice], _Block]:
+    size, width = products.gram.shape[0], min(_ADMM_BLOCK, len(products.squares))
     dense = products.gram.nnz > _DENSE * size * size
     MemoryPlan(
         "ADMM over labels",
@@ -118,40 +133,20 @@ def _by_admm(
     ).check()
     gram = products.gram.toarray() if dense else products.gram
     curvature, excluded = admm.row_sums(products.gram), products.excluded
-    counts, iterations = np.zeros((2, n_labels), dtype=np.int64)
-    norms, objectives, bounds = np.zeros((3, n_labels))
 
-    def solve(block: slice) -> tuple[slice, Array, Array]:
-        labels = np.arange(block.start, block.stop)[products.squares[block] > 0]
+    def solve(block: slice) -> _Block:
+        with_rows = products.squares[block] > 0
+        labels = np.arange(block.start, block.stop)[with_rows]
         allowed = np.arange(size)[:, None] != excluded[labels]
         targets = products.targets[labels].toarray().T
         program = admm.Program(gram, targets, products.squares[labels], allowed, alpha, curvature)
         z, *found = admm.solve(program, tolerance, max_iterations)
-        norms[labels], objectives[labels], bounds[labels], iterations[labels] = found
-        counts[labels] = np.count_nonzero(z, axis=0)
+        counts, certificate = np.zeros(len(with_rows), dtype=np.int64), np.zeros((4, len(with_rows)))
+        counts[with_rows], certificate[:, with_rows] = np.count_nonzero(z, axis=0), found
         which, used = np.nonzero(z.T)
-        return block, used.astype(np.int32), z[used, which]
+        return _Block(counts, used.astype(np.int32), z[used, which], *certificate)
 
-    with blas_threads(1):  # so that rounding does not depend on the number of threads
-        parts = _collect(solve, split(n_labels, width) if size else [], n_labels, n_jobs)
-    return Representation(_columns(parts, counts, size), norms, objectives, bounds, iterations)
-
-
-def _collect(solve: Any, blocks: list[slice], n_labels: int, n_jobs: int | None) -> list[tuple[Array, Array]]:
-    parts = []
-    with progress.task("labels explained by labels", total=n_labels) as advance:
-        for block, used, coefficients in map_blocks(solve, blocks, n_jobs):
-            parts.append((used, coefficients))
-            advance(block.stop - block.start)
-    return parts
-
-
-def _columns(parts: list[tuple[Array, Array]], counts: Array, size: int) -> Any:
-    """One matrix with a label per column, from blocks of labels."""
-    used = np.concatenate([np.zeros(0, dtype=np.int32), *(used for used, _ in parts)])
-    data = np.concatenate([np.zeros(0), *(coefficients for _, coefficients in parts)])
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    return sparse.csr_array(sparse.csc_array((data, used, indptr), shape=(size, len(counts))))
+    return solve
 
 
 def _wide_index(matrix: Any) -> tuple[Array, Array, Array]:
