@@ -149,7 +149,7 @@ def _show(name: str | int, text: str | None, tags: list[Tag]) -> None:
 def _names(path: str | None, tagger: Tagger) -> list[str] | None:
     if path is None:
         return None
-    from longtail.data.streams import read_text_lines
+    from longtail.data import read_text_lines
 
     check_file(path)
     lines = (line.rstrip("\r\n") for _, line in read_text_lines(path))

@@ -5,7 +5,7 @@ from longtail.data.files import format_of, read_corpus, write_corpus
 from longtail.data.formats.arff import read_arff
 from longtail.data.formats.delimited import read_delimited, write_delimited
 from longtail.data.formats.grouped_delimited import read_grouped_delimited
-from longtail.data.formats.grouped_file import read_groups, write_groups
+from longtail.data.formats.grouped_file import looks_like_groups, read_groups, write_groups
 from longtail.data.formats.grouped_jsonl import (
     GroupRecord,
     holds_groups,
@@ -22,6 +22,7 @@ from longtail.data.grouped import GroupedCorpus, aggregate_labels
 from longtail.data.sets.cache import cache_directory
 from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set
 from longtail.data.sets.python_api import load_python_api, python_api_versions
+from longtail.data.streams import read_lines, read_text_lines, writing
 
 __all__ = [
     "CATALOGUE",
@@ -42,6 +43,7 @@ __all__ = [
     "iter_jsonl",
     "load_data_set",
     "load_python_api",
+    "looks_like_groups",
     "python_api_versions",
     "read_arff",
     "read_corpus",
@@ -51,9 +53,11 @@ __all__ = [
     "read_groups",
     "read_idx",
     "read_jsonl",
+    "read_lines",
     "read_repository",
     "read_scipy",
     "read_splits",
+    "read_text_lines",
     "split_corpus",
     "write_corpus",
     "write_delimited",
@@ -62,4 +66,5 @@ __all__ = [
     "write_jsonl",
     "write_repository",
     "write_scipy",
+    "writing",
 ]
