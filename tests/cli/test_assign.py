@@ -187,7 +187,7 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
             ["groups.txt"],
             "groups.txt is a groups file: give the file of its rows as DATA, and this one as --groups",
         ),
-        (None, ["bibtex"], "bibtex has labels of rows; give their groups as --groups FILE, or take python-api"),
+        (None, ["bibtex"], "bibtex has labels of rows; give their groups as --groups FILE, or use python-api"),
         (None, ["pages.jsonl", "--out", "."], ". is a folder; give the name of a file to write to"),
         (
             b"[]",
@@ -202,7 +202,7 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
         (
             None,
             ["pages.jsonl", "--label-separator", ";"],
-            "--label-separator means nothing for a file of the format",
+            "--label-separator does not apply to the format",
         ),
         (
             None,
@@ -431,7 +431,7 @@ def test_a_column_says_which_rows_are_a_group(longtail: Callable) -> None:
         (["assign", "pages.jsonl", "--group-column", "page"], "--group-column is for delimited files"),
         (["assign", "-", "--group-column", "page"], "--group-column is for delimited files"),
         (["assign", "pages.csv"], "--group-column NAME"),
-        (["assign", "list.json"], "list.json is JSON and not JSON lines: write every group on a line of its own"),
+        (["assign", "list.json"], "list.json is JSON, not JSON lines: write each group on its own line"),
         (
             ["train", "keys.jsonl", "--out", "model"],
             "name the key of the text, or of the list of texts of a group: --text-column",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from longtail.choice import LearnerOptions
+from longtail.cli.learners import LearnerFlags
 from longtail.cli.options import FiniteRange, SectionedCommand, add_options, flag_of, option, takes
 
 
@@ -79,6 +81,39 @@ def test_the_help_of_a_sectioned_command_has_the_sections_in_order() -> None:
     lines = CliRunner().invoke(command, ["--help"]).output.splitlines()
     assert [line for line in lines if line.endswith(":")] == ["Colours:", "Mixing:", "Other options:"]
     assert lines[lines.index("Colours:") + 1].split() == ["--red", "INTEGER", "How", "red."]
+
+
+def test_a_required_option_has_no_default() -> None:
+    @dataclass(frozen=True)
+    class Target:
+        out: str = option("-o", "--out", required=True)
+
+    @click.command()
+    @takes(target=Target)
+    def command(target: Target) -> None: ...
+
+    assert "Missing option '-o' / '--out'" in CliRunner().invoke(command, []).output
+
+
+def test_the_options_of_learners_are_those_of_the_library() -> None:
+    library = {each.name: each.default for each in fields(LearnerOptions)}
+    flags = {each.name: each.default for each in fields(LearnerFlags)}
+    assert library.keys() - flags.keys() == {"hierarchy", "random_state", "n_jobs"}
+    assert flags.items() <= library.items()
+    assert collected(LearnerFlags) == LearnerFlags()
+
+
+def collected(group: type) -> Any:
+    """What a command gets where no option is given."""
+    found: list[Any] = []
+
+    @click.command()
+    @takes(options=group)
+    def command(options: Any) -> None:
+        found.append(options)
+
+    CliRunner().invoke(command, [], standalone_mode=False, catch_exceptions=False)
+    return found[0]
 
 
 @pytest.mark.parametrize(("name", "flag"), [("red", "--red"), ("dark_blue", "--blue"), ("unknown", "unknown")])

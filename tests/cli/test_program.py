@@ -151,7 +151,7 @@ def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(
     result = longtail("train", "notes.jsonl", "--out", "m")
     assert result.code == 1
     assert result.err == (
-        "error: unexpected ZeroDivisionError: division by zero; set LONGTAIL_TRACEBACK=1 to see where it comes from\n"
+        "error: unexpected ZeroDivisionError: division by zero; set LONGTAIL_TRACEBACK=1 to see the traceback\n"
     )
     monkeypatch.setenv("LONGTAIL_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):

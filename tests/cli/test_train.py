@@ -299,7 +299,7 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
     ("content", "arguments", "error"),
     [
         (None, ["absent.jsonl"], "there is no file absent.jsonl"),
-        (None, ["."], ". is a folder; give a file of it"),
+        (None, ["."], ". is a folder; give a file"),
         (b"", ["bad.jsonl"], "bad.jsonl: there are no rows to learn from"),
         (b"\n \n", ["bad.jsonl", "--holdout", "0.5"], "bad.jsonl: there are no rows to learn from"),
         (b"text,labels\n", ["bad.csv"], "bad.csv: there are no rows to learn from"),
@@ -308,7 +308,7 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         (b"", ["bad.arff"], "bad.arff:"),
         (b"", ["X.npz"], "X.npz: "),
         (b"\n", ["bad.jsonl", "--strategy", "eagle"], "bad.jsonl has no rows; there is nothing to learn from"),
-        (None, ["notes.jsonl", "--taxonomy", "absent"], "there is no file absent; it was looked for in "),
+        (None, ["notes.jsonl", "--taxonomy", "absent"], "there is no file absent in "),
         (
             b"text,labels\na,b\n",
             ["bad.csv", "--group-column", "page"],
@@ -354,7 +354,7 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         (
             b"1 1 1\n0 0:1\n",
             ["bad.txt", "--text-column", "t"],
-            "--text-column means nothing for a file of the format rep",
+            "--text-column does not apply to the format rep",
         ),
         (b"1 1 1\n0 0:1\n", ["bad.txt", "--ngrams", "2"], "--ngrams is for texts; bad.txt holds features"),
         (None, ["notes.jsonl", "--log"], "--log is for features; notes.jsonl holds texts"),
@@ -375,7 +375,7 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         (
             None,
             ["-", "--format", "arff"],
-            "standard input is read as JSON lines; put data in the format arff into a file",
+            "standard input is read as JSON lines; for the format arff give a file",
         ),
     ],
 )

@@ -105,7 +105,7 @@ def test_a_folder_that_may_not_be_written_to_is_told_before_the_work(
     monkeypatch.setattr("os.access", lambda path, mode: False)
     result = longtail("predict", model, "absent.jsonl", "--out", "tags.jsonl")
     assert result.err.startswith("error: cannot write tags.jsonl: the folder ")
-    assert result.err.endswith(" may not be written to; write elsewhere\n")
+    assert result.err.endswith(" is not writable; write elsewhere\n")
 
 
 def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> None:
@@ -169,7 +169,7 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
         ),
         (
             ["predict", "model", "--text", "a", "--allow", "absent"],
-            "there is no file absent; it was looked for in ",
+            "there is no file absent in ",
         ),
         (["predict", "model", "--text", "a", "--out", "no/tags"], "cannot write no"),
         (["explain", "model", "--text", "a", "--label", "x"], "--label: the model has no label 'x'; it knows 3 labels"),
@@ -180,14 +180,14 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
         (["evaluate", "notes.jsonl", "model"], "notes.jsonl: there is no model here (this is a file; a model is a dir"),
         (["predict", "model", "note.jsonl"], "there is no file note.jsonl; did you mean notes.jsonl?\n"),
         (["predict", "model", "./note.jsonl"], "there is no file ./note.jsonl; did you mean notes.jsonl?\n"),
-        (["predict", "model", "--text", "a", "--allow", "model"], "model is a folder; give a file of it\n"),
-        (["predict", "model", "/dev/null"], "/dev/null is no plain file; for what comes through a pipe give -\n"),
+        (["predict", "model", "--text", "a", "--allow", "model"], "model is a folder; give a file\n"),
+        (["predict", "model", "/dev/null"], "/dev/null is not a regular file; to read from a pipe give -\n"),
         (
             ["predict", "model", "--text", "a", "--out", "/dev/null"],
-            "/dev/null is no file that could be replaced; without --out, results go to standard output\n",
+            "/dev/null is not a regular file; without --out, results go to standard output\n",
         ),
         (["explain", "model", "--data", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to explain\n"),
-        (["predict", "model", "no/notes.jsonl"], "there is no file no/notes.jsonl, as there is no folder "),
+        (["predict", "model", "no/notes.jsonl"], "there is no file no/notes.jsonl, because there is no folder "),
         (["explain", "model", "--text", "xyzzy"], "nothing to explain: no label has a score, because "),
         (["explain", "feature-model", "--text", "a"], "the model takes features, not texts; give --data and --row"),
         (["explain", "model", "--data", "notes.jsonl", "--row", "7"], "--row is 7; notes.jsonl has 6 rows"),
@@ -258,7 +258,7 @@ def test_looking_for_a_name_that_was_meant_is_bounded(longtail: Callable, monkey
     monkeypatch.setattr("difflib.get_close_matches", count)
     for number in range(9):
         Path(f"rows-{number}.jsonl").touch()
-    assert "it was looked for in" in longtail("train", "rows-x.jsonl", "--out", "m").err
+    assert "there is no file rows-x.jsonl in " in longtail("train", "rows-x.jsonl", "--out", "m").err
     assert compared == [3]
 
 
@@ -289,7 +289,7 @@ def test_a_model_without_label_names_is_refused(longtail: Callable) -> None:
     library.Ridge().fit([[1.0, 0.0]], [[1, 0]]).save("ridge")
     result = longtail("predict", "ridge", "rows.txt")
     assert result.code == 1
-    assert result.err.startswith("error: ridge holds a Ridge, which knows no texts or label names; ")
+    assert result.err.startswith("error: ridge holds a Ridge, which has no texts or label names; ")
 
 
 def test_the_report(longtail: Callable, model: str, check_golden: Callable) -> None:
@@ -310,8 +310,8 @@ def test_the_report_as_json_and_as_a_picture(longtail: Callable, model: str) -> 
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        ('{"text": "a", "labels": []}\n' * 2, "bare.jsonl: none of its 2 rows has a label, so there is nothing to "),
-        ('{"text": "a", "labels": []}\n', "bare.jsonl: its only row has no label, so there is nothing to measure by; "),
+        ('{"text": "a", "labels": []}\n' * 2, "bare.jsonl: none of its 2 rows has a label; evaluation needs "),
+        ('{"text": "a", "labels": []}\n', "bare.jsonl: its only row has no label; evaluation needs rows with labels"),
     ],
 )
 def test_rows_without_any_label_cannot_be_measured_on(
@@ -487,7 +487,7 @@ def test_a_model_of_groups_is_measured_on_rows_and_how_is_told(longtail: Callabl
     assert longtail("train", "pages.jsonl", "--out", "of-groups", *arguments).code == 0
     found = longtail("evaluate", "of-groups", "pages.jsonl")
     assert found.code == 1
-    assert "these are groups, not rows: a model is measured on rows whose own labels are known" in found.err
+    assert "these are groups, not rows: a model is evaluated on rows with labels" in found.err
     assert "label some texts by hand" in found.err
     Path("groups.txt").write_text("2 4 2\n0,1 0 1\n0 2 3\n", encoding="utf-8")
     of_features = longtail("evaluate", "of-groups", "groups.txt").err

@@ -1,4 +1,4 @@
-"""What commands write into the card of a model: where the data came from, when, and what was measured."""
+"""Sections of the card of a model that commands write: data, training, metrics."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _SHOWN = ("P@1", "P@5", "R@5", "nDCG@5")
 
 
 def source(data: str, part: str) -> str:
-    """What to call DATA on a card, which travels with the model: the name of a file without its folders."""
+    """The name of DATA on a card, which travels with the model: a file name without folders."""
     if data == STANDARD_INPUT:
         return "standard input"
     return Path(data).name if Path(data).is_file() else f"{data.lower()}, {part} part"
 
 
 def learnt_from(card: Mapping[str, Any] | None, data: str) -> str:
-    """A warning where the card names DATA, as the rows to measure on, among what the model learnt from; else nothing.
+    """A warning if, by its card, the model was trained on DATA, which it is evaluated on; else an empty string.
 
-    Nothing is said of standard input either, which has no name to tell it by.
+    Standard input has no name to compare, so there is no warning.
     """
     known = (card or {}).get("data", {})
     named = (known.get("source"), known.get("covers"))
@@ -41,12 +41,12 @@ def learnt_from(card: Mapping[str, Any] | None, data: str) -> str:
 
 
 def now() -> str:
-    """The time, as a card has it."""
+    """The current time, as written on a card."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def metrics_section(report: Report, data: str) -> dict[str, Any]:
-    """What was measured, on which rows and when."""
+    """Metrics, with the rows they come from and the time."""
     found = report.to_dict()
     return {
         "data": data,
@@ -64,7 +64,7 @@ def audit_section(found: CorpusAudit, data: str) -> dict[str, Any]:
 
 
 def card_lines(card: Mapping[str, Any]) -> Iterator[str]:
-    """The card in a few lines."""
+    """A card as a few lines of text."""
     for name, line in (
         ("data", _data_line(card.get("data", {}))),
         ("trained", _trained_line(card.get("trained", {}))),

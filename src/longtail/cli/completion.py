@@ -1,4 +1,4 @@
-"""`longtail completion`: the script that makes a shell complete commands and options."""
+"""`longtail completion`: the script that lets a shell complete commands and options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print the completion script of SHELL.
+    """Print the completion script for SHELL.
 
     For bash: add `eval "$(longtail completion bash)"` to ~/.bashrc.
     """

@@ -1,4 +1,4 @@
-"""`longtail datasets`: the named data sets, their published sizes, and which of them are here."""
+"""`longtail datasets`: the named data sets, their published sizes, and which of them are installed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from longtail.errors import Unavailable
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """List the named data sets with their published sizes, and say which are here.
+    """List the named data sets with their published sizes, and which of them are on this machine.
 
-    They are looked for in the folders of $LONGTAIL_DATA and in the cache.
+    They are searched in the folders of $LONGTAIL_DATA and in the cache.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -45,7 +45,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 @click.argument("name")
 @click.pass_obj
 def fetch(terminal: Terminal, name: str) -> None:
-    """Make sure that the data set NAME is here, and print its folder."""
+    """Download the data set NAME if it is not here yet, and print its folder."""
     from longtail.data import fetch
 
     click.echo(str(fetch(name)))

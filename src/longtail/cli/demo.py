@@ -1,4 +1,4 @@
-"""`longtail demo`: trains on the embedded corpus, measures on held-out documents, tags sentences and says why."""
+"""`longtail demo`: train on the embedded corpus, evaluate on held-out documents, tag sentences and explain them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WORTH_A_WORD = 0.01
 @click.option("-o", "--out", metavar="MODEL", help="Also save the model, for `longtail predict`.")
 @click.pass_obj
 def command(terminal: Terminal, out: str | None) -> None:
-    """Train on an embedded corpus, measure, tag a few sentences and say why.
+    """Train on an embedded corpus, evaluate, tag a few sentences and explain the tags.
 
     The corpus is the documentation of the installed NumPy, SciPy and scikit-learn; its labels are the names of their
     functions, classes and modules.
@@ -61,9 +61,9 @@ def command(terminal: Terminal, out: str | None) -> None:
         _converse(tagger, topics)
     else:
         click.echo(
-            'Next: longtail train FILE.jsonl --out MODEL, with a line {"text": ..., "labels": [...]} for each text'
+            'Next: longtail train FILE.jsonl --out MODEL, where each line of FILE is {"text": ..., "labels": [...]}'
         )
-    click.echo(f"To try it on a page in the browser: {_how_to_open(out)}")
+    click.echo(f"To try it in the browser: {_how_to_open(out)}")
 
 
 def _how_to_open(out: str | None) -> str:
@@ -84,23 +84,23 @@ def _card(tagger: Tagger, seconds: float) -> dict[str, dict[str, Any]]:
             "at": now(),
             "seconds": round(seconds, 1),
             "learner": type(tagger.estimator_).__name__,
-            "reason": "a label tree is nearly as good here as one-vs-rest, in a quarter of its time",
+            "reason": "a label tree is nearly as accurate here as one-vs-rest, in a quarter of its time",
         },
     }
 
 
 def _measure(terminal: Terminal) -> dict[str, Any]:
-    """Learn from four documents out of five and rank the labels of the fifth; what was measured, as a card has it."""
+    """Train on four fifths of the documents and evaluate on the rest; returns the metrics as a section of a card."""
     from longtail.data import load_python_api
 
     train, test = load_python_api(split="train"), load_python_api(split="test")
     _headline("The documentation of NumPy, SciPy and scikit-learn, tagged with the names in it")
-    click.echo(f"{train.n_rows:,} documents to learn from, {test.n_rows:,} held out, {train.n_labels:,} labels")
+    click.echo(f"{train.n_rows:,} training documents, {test.n_rows:,} held out, {train.n_labels:,} labels")
     begun = time.perf_counter()
     tagger = _fit(train)
     terminal.say(f"trained in {time.perf_counter() - begun:.1f} s")
     report = tagger.evaluate(test)
-    _headline("How good is it? The held-out documents, whose own names were taken out of them")
+    _headline("How good is it? Results on the held-out documents, with their own names removed")
     click.echo(replace(report, groups=()).to_text())
     click.echo()
     click.echo(_in_words(report))
@@ -108,9 +108,9 @@ def _measure(terminal: Terminal) -> dict[str, Any]:
 
 
 def _learn_everything(terminal: Terminal) -> tuple[Tagger, list[str]]:
-    """Learn from every paragraph, as a sentence is more like a paragraph than like a document.
+    """Train on every paragraph, because a sentence is more like a paragraph than like a document.
 
-    Also returns the labels that are modules: true of most sentences, but not what one looks for.
+    Also returns the labels that are modules: they apply to most sentences, but are not what people look for.
     """
     from longtail.data import load_python_api
 
@@ -119,15 +119,15 @@ def _learn_everything(terminal: Terminal) -> tuple[Tagger, list[str]]:
     objects = set(corpus.row_names)
     begun = time.perf_counter()
     tagger = _fit(corpus)
-    _headline("Sentences of our own")
-    click.echo(f"Learnt from all {corpus.n_rows:,} paragraphs of all {len(objects):,} documents.")
+    _headline("New sentences")
+    click.echo(f"Trained on all {corpus.n_rows:,} paragraphs of all {len(objects):,} documents.")
     terminal.say(f"trained in {time.perf_counter() - begun:.1f} s")
     click.echo()
     return tagger, [name for name in corpus.label_names if name not in objects]
 
 
 def _fit(corpus: Corpus) -> Tagger:
-    """A label tree: nearly as good here as one-vs-rest, which `train` would choose, in a quarter of its time."""
+    """A label tree: nearly as accurate here as one-vs-rest, which `train` would choose, in a quarter of its time."""
     from longtail.tagger import Tagger
     from longtail.text import TextFeatures
     from longtail.trees import LabelTree
@@ -139,9 +139,9 @@ def _in_words(report: Report) -> str:
     tail = report.groups[-1]
     return (
         f"In words: the first label is right for {report['P@1']:.0%} of the documents; the first five hold "
-        f"{report['R@5']:.0%}\nof a document's labels. Even of the {tail.n_labels:,} labels with only "
-        f"{tail.train_counts[0]} to {tail.train_counts[1]} documents to learn from,\n"
-        f"they hold {tail.metrics['R'][5]:.0%}."
+        f"{report['R@5']:.0%}\nof a document's labels. For the {tail.n_labels:,} labels with only "
+        f"{tail.train_counts[0]} to {tail.train_counts[1]} training documents\n"
+        f"they still hold {tail.metrics['R'][5]:.0%}."
     )
 
 
@@ -153,7 +153,7 @@ def _tag(tagger: Tagger, sentence: str, topics: Iterable[str]) -> None:
     tags = tagger.predict([sentence], _BEST, deny=topics)[0]
     show(Text(f"“{sentence}”", style="bold"))
     if not tagger.features_.transform([sentence]).nnz:
-        show(Text("  nothing: no word of it is known"), "")
+        show(Text("  no label: the model knows none of its words"), "")
         return
     show(tag_lines(tags, indent=2))
     for tag in tags[:_EXPLAINED]:
@@ -167,7 +167,7 @@ def _tag(tagger: Tagger, sentence: str, topics: Iterable[str]) -> None:
 
 
 def _converse(tagger: Tagger, topics: list[str]) -> None:
-    click.echo("Type a sentence of your own; an empty line ends.")
+    click.echo("Type your own sentence; an empty line ends the demo.")
     while sentence := _typed():
         _tag(tagger, sentence, topics)
 

@@ -1,4 +1,4 @@
-"""Labels of groups, as commands meet them: how such data is told from labelled rows, read, and learnt from."""
+"""Labels of groups: how commands recognise and read such data."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def holds_group_labels(data: str, groups: TrainGroupOptions, reader: ReaderOptio
 def read_grouped(
     data: str, groups: str | None, options: ReaderOptions, group_column: str | None = None
 ) -> GroupedCorpus:
-    """The groups that DATA holds, or that a column or a groups file makes of its rows."""
+    """The groups in DATA, or the groups of its rows that a column or a groups file defines."""
     from longtail.data import CATALOGUE, format_of, looks_like_groups, read_grouped_jsonl, read_groups
 
     if group_column is not None:
@@ -108,7 +108,7 @@ def read_grouped(
     if not Path(data).is_file() and data.lower() == EMBEDDED:
         return _paragraphs()
     if not Path(data).is_file() and data.lower() in CATALOGUE:
-        raise InvalidInput(f"{data} has labels of rows; give their groups as --groups FILE, or take {EMBEDDED}")
+        raise InvalidInput(f"{data} has labels of rows; give their groups as --groups FILE, or use {EMBEDDED}")
     check_exists(data)
     if (options.format or format_of(data)) != "jsonl":
         if looks_like_groups(data):
@@ -118,23 +118,22 @@ def read_grouped(
         lines = '{"texts": [...], "labels": [...]}'
         if _is_json(data):
             raise InvalidInput(
-                f"{data} is JSON and not JSON lines: write every group on a line of its own, {lines}, into a file "
-                "whose name ends in .jsonl"
+                f"{data} is JSON, not JSON lines: write each group on its own line, {lines}, in a .jsonl file"
             )
         raise InvalidInput(
-            f"{data} holds rows; give their groups as --groups FILE, or groups in JSON lines: {lines}; rows of a .csv "
-            "or .tsv file may have their groups in a column: --group-column NAME"
+            f"{data} holds rows; give their groups as --groups FILE, or groups in JSON lines: {lines}; for a .csv "
+            "or .tsv file with the groups in a column say --group-column NAME"
         )
     with reading():
         return read_grouped_jsonl(data, **options.for_format(GROUPS, labelled=True))
 
 
 def _read_column(data: str, groups: str | None, options: ReaderOptions, group: str) -> GroupedCorpus:
-    """The groups that a column of a delimited file makes of its rows."""
+    """Groups of the rows of a delimited file that have the same value in a column."""
     from longtail.data import format_of, read_grouped_delimited
 
     if groups is not None:
-        raise InvalidInput("--groups and --group-column both say which rows are a group; give one of them")
+        raise InvalidInput("--groups and --group-column both define groups; give one of them")
     check_exists(data)
     format = options.format or (None if data == STANDARD_INPUT else format_of(data))
     if format != "delimited":
@@ -147,13 +146,13 @@ def _read_column(data: str, groups: str | None, options: ReaderOptions, group: s
 
 
 def _is_json(path: str) -> bool:
-    """Whether a file begins as an array or an object of JSON does."""
+    """Whether a file begins like a JSON array or object."""
     with open(path, "rb") as file:
         return file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{")
 
 
 def _paragraphs() -> GroupedCorpus:
-    """The embedded corpus: a docstring is a group of paragraphs."""
+    """The embedded corpus, where each docstring is a group of paragraphs."""
     from dataclasses import replace
 
     import numpy as np
@@ -168,7 +167,7 @@ def _paragraphs() -> GroupedCorpus:
 
 
 def describe_groups(data: str, corpus: GroupedCorpus) -> str:
-    """A line about what was found."""
+    """A line about a corpus of groups."""
     labels = corpus.group_labels.nnz / max(1, corpus.n_groups)
     members = corpus.groups.nnz / max(1, corpus.n_groups)
     return (
@@ -179,7 +178,7 @@ def describe_groups(data: str, corpus: GroupedCorpus) -> str:
 
 @contextmanager
 def quiet_about(*names: str) -> Iterator[None]:
-    """Let these loggers warn only: a strategy may train a dozen models, and lines about each would hide the rest."""
+    """Let these loggers only warn: lines about each of a dozen models would hide the rest."""
     loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

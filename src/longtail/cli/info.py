@@ -1,4 +1,4 @@
-"""`longtail info`: what a model says about itself, or what this installation is."""
+"""`longtail info`: describe a model, or this installation."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _TITLES = {"n_labels": "labels", "bytes": "size on disk", "learner_params": "par
 @click.command()
 @click.argument("model", required=False)
 @click.option("--arrays", "with_arrays", is_flag=True, help="Also list the arrays of MODEL.")
-@click.option("--verify", is_flag=True, help="Read every file of MODEL and compare it with its checksum.")
+@click.option("--verify", is_flag=True, help="Compare every file of MODEL with its checksum.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(model: str | None, with_arrays: bool, verify: bool, as_json: bool) -> None:
-    """Describe MODEL from its manifest and its card or, without MODEL, this installation."""
+    """Describe MODEL by its manifest and its card; without MODEL, describe this installation."""
     if verify and model is None:
         raise click.UsageError("--verify needs a MODEL to verify.")
     facts = _installation() if model is None else _model(model, verify)
@@ -88,7 +88,7 @@ def _model(directory: str, verify: bool) -> dict[str, Any]:
 
 
 def _learner(parts: dict[str, str], params: dict[str, Any], arrays: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the manifest lets one say of the learner: its kind, parameters, trees, nodes and weights."""
+    """Facts about the learner from the manifest: class, parameters, trees, nodes and weights."""
     kind = parts.get("estimator")
     if kind is None:
         return {}

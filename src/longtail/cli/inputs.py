@@ -1,4 +1,4 @@
-"""What a command is given: files, named data sets or standard input as corpora, rows to tag in batches, models."""
+"""Input of commands: corpora from files, data sets or standard input, rows to tag in batches, and models."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ FORMATS = ("jsonl", "delimited", "repository", "scipy", "arff")
 GROUPS = "groups in JSON lines"
 _ROWS_AT_ONCE = 512
 _DIGITS = 9
-_ALIKE = 0.8
-# What is looked through, and what is compared, for a name that may be meant: comparing all could take minutes.
-_NAMES_LOOKED_AT = 100_000
+_CUTOFF = 0.8
+# Limits of the search for a similar name: comparing all names could take minutes.
+_NAMES_SCANNED = 100_000
 _NAMES_COMPARED = 500
 _PLAIN = "for one text per line say --plain"
 
@@ -46,14 +46,13 @@ class ReaderOptions:
         type=click.Choice(FORMATS), help="Format of DATA.  [default: by the extension of the file name]"
     )
     text_column: str | None = option(
-        metavar="NAME",
-        help="Key or column of the text; columns also by number, from 0.  [default: text]",
+        metavar="NAME", help="Key or column of the text; columns also by number, from 0.  [default: text]"
     )
     label_column: str | None = option(metavar="NAME", help="Key or column of the labels.  [default: labels]")
     label_separator: str | None = option(help="Separator of labels in delimited files.  [default: ;]")
 
     def for_format(self, format: str | None, labelled: bool) -> dict[str, Any]:
-        """The options of the reader of `format`; one that the reader does not have is an error."""
+        """The options for the reader of `format`; an option that the reader does not have is an error."""
         columns: dict[str, Any] = {}
         if format == "jsonl":
             columns = {"text_column": "text_key", "label_column": "labels_key"}
@@ -67,7 +66,7 @@ class ReaderOptions:
             if value is None:
                 continue
             if name not in columns:
-                raise InvalidInput(f"--{name.replace('_', '-')} means nothing for a file of the format {format}")
+                raise InvalidInput(f"--{name.replace('_', '-')} does not apply to the format {format}")
             options[columns[name]] = value
         if not labelled and format == "jsonl":
             options |= {"require_labels": False, "unknown": "ignore"}
@@ -77,31 +76,31 @@ class ReaderOptions:
 
 
 def is_number(value: str) -> bool:
-    """Whether `value` is a whole number of at most nine digits; other scripts have digits too, and superscripts."""
+    """Whether `value` is a whole number of at most nine ASCII digits."""
     return value.isascii() and value.isdigit() and len(value) <= _DIGITS
 
 
 def takes_columns(data: str, format: str | None) -> bool:
-    """Whether keys or columns of an argument DATA can be named."""
+    """Whether DATA has keys or columns to choose from."""
     from longtail.data import format_of
 
     return data == STANDARD_INPUT or (Path(data).is_file() and (format or format_of(data)) in ("jsonl", "delimited"))
 
 
 def called(data: str) -> str:
-    """What to call an argument DATA in messages."""
+    """The name of DATA in messages."""
     return "standard input" if data == STANDARD_INPUT else data
 
 
 def counted_rows(corpus: Corpus | GroupedCorpus) -> str:
-    """How many rows there are, and of what."""
+    """The number of rows, as texts or as rows of features."""
     if corpus.texts is not None:
         return counted(corpus.n_rows, "text")
     return counted(corpus.n_rows, "row of features", "rows of features")
 
 
 class Batch(NamedTuple):
-    """Rows to tag: what to call each, and the texts or feature vectors."""
+    """Rows to tag: their names or numbers, and the texts or feature vectors."""
 
     names: list[str | int]
     rows: Any
@@ -118,9 +117,9 @@ def read(
     plain: str = "",
     grouped: str = "",
 ) -> Corpus:
-    """The corpus that an argument DATA means: standard input, a file, or a part of a named data set.
+    """Read DATA: standard input, a file, or a part of a named data set.
 
-    Where `plain` and `grouped` say what to do with a file of plain texts, or of groups, that is told where DATA is one.
+    `plain` and `grouped` are advice for the error message if DATA turns out to be plain texts or groups.
     """
     from longtail.data import CATALOGUE, format_of, load_data_set, read_corpus, read_jsonl
 
@@ -137,7 +136,7 @@ def read(
 
 
 def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -> Iterator[Batch]:
-    """Rows to tag, in batches: JSON lines and plain lines as they are read, other files as a whole."""
+    """Rows to tag, in batches; JSON lines and plain lines are streamed, other files are read whole."""
     from longtail.data import CATALOGUE, format_of, iter_jsonl, read_text_lines
 
     is_stream = data == STANDARD_INPUT
@@ -167,21 +166,21 @@ def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -
 
 
 def load_tagger(directory: str) -> Tagger:
-    """The model of an argument MODEL."""
+    """Load MODEL."""
     from longtail.store import load
     from longtail.tagger import Tagger
 
     model = load(directory)
     if not isinstance(model, Tagger):
         raise InvalidInput(
-            f"{directory} holds a {type(model).__name__}, which knows no texts or label names; the command line works "
-            f"with models that `longtail train` or Tagger.save wrote"
+            f"{directory} holds a {type(model).__name__}, which has no texts or label names; the command line needs a "
+            f"model written by `longtail train` or Tagger.save"
         )
     return model
 
 
 def check_labels(tagger: Tagger, names: Iterable[str], source: str) -> None:
-    """Refuse names of labels that the model does not know."""
+    """Refuse labels that the model does not know."""
     unknown = tagger.unknown_labels(names)
     if not unknown:
         return
@@ -192,13 +191,13 @@ def check_labels(tagger: Tagger, names: Iterable[str], source: str) -> None:
 
 
 def _alike(sought: str, names: Iterable[str]) -> str | None:
-    """A name that begins with the same letter, is about as long, and differs little."""
+    """A similar name: the same first letter, about the same length, few differences."""
     similar = (
         name
-        for name in islice(names, _NAMES_LOOKED_AT)
+        for name in islice(names, _NAMES_SCANNED)
         if name[:1].lower() == sought[:1].lower() and 3 * len(sought) <= 4 * len(name) <= 6 * len(sought)
     )
-    return next(iter(difflib.get_close_matches(sought, islice(similar, _NAMES_COMPARED), n=1, cutoff=_ALIKE)), None)
+    return next(iter(difflib.get_close_matches(sought, islice(similar, _NAMES_COMPARED), n=1, cutoff=_CUTOFF)), None)
 
 
 def _in_batches(rows: Iterable[tuple[str | None, str]]) -> Iterator[Batch]:
@@ -208,13 +207,13 @@ def _in_batches(rows: Iterable[tuple[str | None, str]]) -> Iterator[Batch]:
 
 
 def check_stdin(options: ReaderOptions) -> None:
-    """Refuse formats that standard input is not read in."""
+    """Refuse a format that cannot be read from standard input."""
     if options.format not in (None, "jsonl"):
-        raise InvalidInput(f"standard input is read as JSON lines; put data in the format {options.format} into a file")
+        raise InvalidInput(f"standard input is read as JSON lines; for the format {options.format} give a file")
 
 
 def check_exists(data: str) -> None:
-    """Refuse an argument DATA that is neither standard input nor a file; the names of data sets are told."""
+    """Refuse DATA that is neither standard input nor a file; the error lists the data sets."""
     from longtail.data import CATALOGUE
 
     if data == STANDARD_INPUT:
@@ -222,30 +221,30 @@ def check_exists(data: str) -> None:
     if Path(data).exists() or Path(data).suffix or Path(data).name != data:
         check_file(data)
         return
-    raise InvalidInput(f"there is no file {data}, and no data set of that name; known are {', '.join(CATALOGUE)}")
+    raise InvalidInput(f"there is no file and no data set {data}; the data sets are {', '.join(CATALOGUE)}")
 
 
 def check_file(path: str) -> None:
-    """Refuse a file that is not there."""
+    """Refuse a file that does not exist."""
     if Path(path).is_file():
         return
     if Path(path).is_dir():
-        raise InvalidInput(f"{path} is a folder; give a file of it")
+        raise InvalidInput(f"{path} is a folder; give a file")
     if Path(path).exists():
-        raise InvalidInput(f"{path} is no plain file; for what comes through a pipe give -")
+        raise InvalidInput(f"{path} is not a regular file; to read from a pipe give -")
     folder = Path(path).absolute().parent
     if not folder.is_dir():
-        raise InvalidInput(f"there is no file {path}, as there is no folder {folder}")
+        raise InvalidInput(f"there is no file {path}, because there is no folder {folder}")
     with os.scandir(folder) as entries:
-        files = [entry.name for entry in islice(entries, _NAMES_LOOKED_AT) if entry.is_file()]
+        files = [entry.name for entry in islice(entries, _NAMES_SCANNED) if entry.is_file()]
     near = _alike(Path(path).name, files)
     if near is not None:
         raise InvalidInput(f"there is no file {path}; did you mean {Path(path).with_name(near)}?")
-    raise InvalidInput(f"there is no file {path}; it was looked for in {folder}")
+    raise InvalidInput(f"there is no file {path} in {folder}")
 
 
 def is_blank(path: str) -> bool:
-    """Whether a file has nothing in it, or blank lines only."""
+    """Whether a file is empty or has only blank lines."""
     from longtail.data import read_lines
 
     return not any(line.strip() for _, line in read_lines(path))

@@ -1,4 +1,4 @@
-"""What commands that measure a model share: their options, and the rows whose labels are known."""
+"""Shared by commands that evaluate a model: their options, and reading rows with known labels."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from longtail.data import Corpus
 
 _GROUPED = (
-    "a model is measured on rows whose own labels are known, also one that learnt from groups; label some texts by "
-    'hand, {"text": "...", "labels": [...]} in each line, and give that file (`longtail assign` only guesses)'
+    "a model is evaluated on rows with labels, even if it was trained on groups; label some texts by hand, "
+    '{"text": "...", "labels": [...]} in each line, and give that file (`longtail assign` only guesses)'
 )
 
 
@@ -63,9 +63,8 @@ def read_measured(data: str, reader: ReaderOptions | Mapping[str, Any]) -> Corpu
         raise InvalidInput(f"{name} has no rows; there is nothing to measure on")
     if corpus.labels.nnz == 0:
         rows = "its only row has no label" if corpus.n_rows == 1 else f"none of its {corpus.n_rows:,} rows has a label"
-        advice = " or, where they are under another key or in another column, name it: --label-column"
+        advice = "; if the labels are under another key or in another column, name it: --label-column"
         raise InvalidInput(
-            f"{name}: {rows}, so there is nothing to measure by; give rows whose labels are known"
-            f"{advice if takes_columns(data, reader.format) else ''}"
+            f"{name}: {rows}; evaluation needs rows with labels{advice if takes_columns(data, reader.format) else ''}"
         )
     return corpus

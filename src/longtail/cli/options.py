@@ -61,7 +61,9 @@ def option(
     if parse is not None:
         settings["callback"] = lambda _ctx, _parameter, value: None if value is None else parse(value)
     parsed = default if parse is None or default is None else parse(default)
-    return field(default=parsed, metadata={_METADATA: (flags, section, {**settings, "default": default})})
+    if not settings.get("required"):  # click would take any default, even None, for the required value
+        settings["default"] = default
+    return field(default=parsed, metadata={_METADATA: (flags, section, settings)})
 
 
 class _Option(click.Option):

@@ -1,4 +1,4 @@
-"""Where results go: standard output, or a file that appears when it is complete."""
+"""Where results go: to standard output, or to a file that appears when it is complete."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def out_option(about: str = _ABOUT, **settings: Any) -> Callable[[Callable[..., 
 
 
 def check_out(out: str | None, *read: str | None) -> str:
-    """Refuse to write where nothing can be written, and over a file that is read.
+    """Refuse an output file that cannot be written, or that is also an input.
 
-    Returns the word for what is going to be done, to say when it is: a file that is there is replaced.
+    Returns the word to report the result with: "replaced" if the file exists, else "wrote".
     """
     if out is None:
         return ""
@@ -51,23 +51,23 @@ def check_out(out: str | None, *read: str | None) -> str:
     if Path(out).is_dir():
         raise InvalidInput(f"{out} is a folder; give the name of a file to write to")
     if not Path(out).is_file():
-        raise InvalidInput(f"{out} is no file that could be replaced; without --out, results go to standard output")
+        raise InvalidInput(f"{out} is not a regular file; without --out, results go to standard output")
     if any(path is not None and Path(path).exists() and Path(out).samefile(path) for path in read):
         raise InvalidInput(f"{out} is what is read; write to another file")
     return "replaced"
 
 
 def _check_folder(path: str) -> None:
-    """Refuse to write into a folder that is not there, or not ours to write into."""
+    """Refuse a folder that does not exist or is not writable."""
     folder = Path(path).absolute().parent
     if not folder.is_dir():
-        raise InvalidInput(f"cannot write {path}: there is no folder {folder}; make it, or write elsewhere")
+        raise InvalidInput(f"cannot write {path}: there is no folder {folder}; create it, or write elsewhere")
     if not os.access(folder, os.W_OK):
-        raise InvalidInput(f"cannot write {path}: the folder {folder} may not be written to; write elsewhere")
+        raise InvalidInput(f"cannot write {path}: the folder {folder} is not writable; write elsewhere")
 
 
 def check_picture(path: str, data: str | None) -> None:
-    """Refuse a picture that could not be drawn or written, or only over the file that is read."""
+    """Refuse a picture that cannot be drawn or written, or that would replace the input file."""
     from longtail.pictures import can_draw
 
     if not can_draw():
@@ -79,7 +79,7 @@ def check_picture(path: str, data: str | None) -> None:
 
 @contextmanager
 def output(path: str | None) -> Iterator[Callable[[bytes], Any]]:
-    """A function that writes to the file, or to standard output in UTF-8 whatever the terminal's encoding."""
+    """A function that writes to the file, or to standard output, always in UTF-8."""
     if path is None:
         yield _print_bytes
         return
@@ -90,7 +90,7 @@ def output(path: str | None) -> Iterator[Callable[[bytes], Any]]:
 
 
 def write_through(write: Callable[[str | Path], None], path: str | None, name: str) -> None:
-    """Let `write` write to the file or, by way of a file called `name`, to standard output."""
+    """Call `write` with the path or, for standard output, with a temporary file called `name`."""
     if path is not None:
         write(path)
         return
@@ -100,7 +100,7 @@ def write_through(write: Callable[[str | Path], None], path: str | None, name: s
 
 
 def print_json(value: Any, indent: int | None = None) -> None:
-    """Write JSON and a line end to standard output."""
+    """Write JSON and a newline to standard output."""
     _print_bytes(f"{json_text(value, indent)}\n".encode("utf-8", "backslashreplace"))
 
 

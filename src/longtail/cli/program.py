@@ -1,6 +1,6 @@
-"""The program: its commands by name, loaded on use, and one place where errors become messages and exit codes.
+"""The program: commands are loaded on use, and errors become messages and exit codes in one place.
 
-0 is success, 1 an error of input or environment, 2 wrong usage, 130 an interrupt, 141 a reader that went away.
+0 is success, 1 an error of input or environment, 2 wrong usage, 130 an interrupt, 141 a closed pipe.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from longtail.version import __version__
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
-# The list of commands must not import them, so their short descriptions stand here.
+# Listing the commands must not import them, so their short descriptions are here.
 COMMANDS = {
-    "train": "Learn from texts, or features, and their labels.",
+    "train": "Train a model on texts, or features, and their labels.",
     "assign": "Find which text of a group carries which of its labels.",
     "predict": "Tag new texts or rows of features.",
-    "evaluate": "Measure a model on rows whose labels are known.",
-    "explain": "Show which words gave a label its score.",
-    "tree": "Print or export the tree of labels of a model.",
+    "evaluate": "Evaluate a model on rows whose labels are known.",
+    "explain": "Show what each word adds to the score of a label.",
+    "tree": "Print or export the label tree of a model.",
     "audit": "Find label sets that a model can never give, and why.",
-    "select": "Choose a few labels that stand for all.",
-    "report": "Write what is to say about a model as one HTML file.",
-    "serve": "Serve a model over HTTP, with a page to try it on.",
+    "select": "Choose a few labels that represent all.",
+    "report": "Write a one-page HTML report on a model.",
+    "serve": "Serve a model over HTTP, with a page to try it.",
     "demo": "Train on an embedded corpus and tag a few sentences.",
     "datasets": "List the named data sets, or fetch one.",
     "info": "Describe a model, or this installation.",
     "reproduce": "Repeat the experiments of a paper.",
-    "completion": "Print the completion script of a shell.",
+    "completion": "Print the completion script for a shell.",
 }
 
 
@@ -75,7 +75,7 @@ class _Program(click.Group):
 
 
 def _hyphenated(token: str) -> str:
-    """An option or choice as it is compared: words may have hyphens, blanks or underscores between them."""
+    """Normalise an option or a choice: hyphens, blanks and underscores are the same."""
     return token.replace(" ", "-").replace("_", "-")
 
 
@@ -96,7 +96,7 @@ def program(ctx: click.Context, quiet: bool) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code; a user sees messages, never a traceback."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name the terminal cannot show is no reason to fail
+        if isinstance(stream, io.TextIOWrapper):  # never fail on a name that the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
     with guarded_streams():
         return _run(arguments)
@@ -125,7 +125,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             return _fail(f"error: {reason(error)}")
         return _fail(
             f"error: unexpected {type(error).__name__}: {_one_line(error)}; "
-            f"set LONGTAIL_TRACEBACK=1 to see where it comes from"
+            f"set LONGTAIL_TRACEBACK=1 to see the traceback"
         )
 
 

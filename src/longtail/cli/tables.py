@@ -1,4 +1,4 @@
-"""Tables and explanations as they are printed, with colour where a terminal shows it."""
+"""Tables and explanations for the terminal, in colour where possible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORDS_OF_A_STEP = 3
 
 
 def show(*things: RenderableType) -> None:
-    """Print on standard output; lines of text are left to the terminal to wrap, and a file gets no trailing blanks."""
+    """Print on standard output; the terminal wraps lines of text, and a file gets no trailing blanks."""
     from rich.text import Text
 
     screen = console()
@@ -63,7 +63,7 @@ def tag_lines(tags: Iterable[tuple[str, float]], indent: int = 0) -> RenderableT
 
 
 def path_table(explanation: TagExplanation) -> list[RenderableType]:
-    """The label, its score and, for a label tree, the steps to it; nothing where the score is the sum of the words."""
+    """The label, its score and, for a label tree, the path to it; nothing for ridge."""
     from rich.table import Table
     from rich.text import Text
 
@@ -74,7 +74,7 @@ def path_table(explanation: TagExplanation) -> list[RenderableType]:
         f"  score {explanation.score:.4f}", style="not bold"
     )
     n_trees = steps[-1].tree
-    if len(steps) == n_trees:  # one classifier each: the path says nothing that the words do not
+    if len(steps) == n_trees:  # one classifier per tree: the path adds nothing to the words
         return [heading]
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(justify="right")
@@ -89,7 +89,7 @@ def path_table(explanation: TagExplanation) -> list[RenderableType]:
 
 
 def _place(step: PathStep) -> str:
-    """Where a step leads; a node of many labels is known by its most frequent ones."""
+    """Where a step leads, with the most frequent labels of a node."""
     if step.n_labels == 1 and step.frequent == (step.name,):
         return printable(step.name)
     others = ", ..." if step.n_labels > len(step.frequent) else ""
@@ -97,7 +97,7 @@ def _place(step: PathStep) -> str:
 
 
 def explanation_table(explanation: TagExplanation, words: int) -> Table:
-    """The contributions that make up a margin; what is not shown one by one is shown as a sum."""
+    """The contributions that add up to the margin; the last row sums up those not shown."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -119,7 +119,7 @@ def explanation_table(explanation: TagExplanation, words: int) -> Table:
 
 
 def _bar(score: float) -> str:
-    """A bar for a score between 0 and 1; ridge scores are estimates of 0 and 1 and may lie outside."""
+    """A bar for a score between 0 and 1; ridge scores outside this range are clipped."""
     share = min(max(score, 0.0), 1.0)
     if not (sys.stdout.encoding or "").lower().startswith("utf"):
         return "#" * round(share * _BAR_WIDTH)

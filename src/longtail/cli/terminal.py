@@ -1,7 +1,7 @@
-"""`Terminal`: what a command tells besides its results, all of it on standard error.
+"""`Terminal`: what a command prints besides its results, all of it on standard error.
 
-Lines about the work, the library's log and warnings, and progress: bars on a terminal, else a line now and then.
-Everything that is printed passes through `guarded_streams`, where texts from files lose what would steer a terminal.
+These are lines about the work, the log and warnings of the library, and progress: bars on a terminal, else a line every
+few seconds. All output passes through `guarded_streams`, which removes terminal control characters from texts.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 class _Guarded:
-    """A stream that disarms what is written to it; one that is `optional` may be full, or have lost its reader.
+    """A stream that disarms what is written to it.
 
     Parameters
     ----------
     stream : text stream
     optional : bool
-        Go on without the stream once it cannot be written to.
+        Continue without the stream if it cannot be written to: a full disk, a closed pipe.
     styled : bool
-        Take the text as it is: it is our own, and already disarmed between its colours.
+        Write the text as it is: it comes from rich, and is disarmed already.
     """
 
-    # Click writes to the buffer of a stream where it finds one, past the guard, if the stream is ASCII or a console.
+    # If the stream is ASCII or a console, click would write to its buffer, past the guard.
     buffer = None
 
     def __init__(self, stream: TextIO, optional: bool, styled: bool = False) -> None:
@@ -51,21 +51,23 @@ class _Guarded:
         self._styled = styled
 
     def write(self, text: Any) -> int:
-        if text and isinstance(text, bytes):  # how click completes a command line; of no bytes it expects an error
+        if text and isinstance(
+            text, bytes
+        ):  # click completes command lines in bytes, and expects an error for empty bytes
             self.write_bytes(text)
             return len(text)
         shown = text if self._styled else printable_lines(text)
-        if shown:  # click tries a stream with an empty text, and hides the error of a full disk
+        if shown:  # click tests a stream with an empty text, and hides the error of a full disk
             with self._writing():
                 self.stream.write(shown)
-                self.stream.flush()  # bytes that follow go past the text that would wait
+                self.stream.flush()  # bytes that follow would overtake buffered text
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
         self.write("".join(lines))
 
     def write_bytes(self, content: bytes) -> None:
-        """Write text in UTF-8, whatever the encoding of the terminal; a program that reads it gets it as it is."""
+        """Write text in UTF-8; only a terminal gets it in its own encoding."""
         if self.stream.isatty():
             self.write(content.decode("utf-8", "replace"))
             return
@@ -81,7 +83,7 @@ class _Guarded:
         try:
             yield
         except OSError as error:
-            # What is still buffered has nowhere to go; the interpreter must not try to write it on its way out.
+            # The interpreter must not try to write the rest of the buffer when it exits.
             with open(os.devnull, "wb") as nowhere:
                 os.dup2(nowhere.fileno(), self.stream.fileno())
             if self.optional:
@@ -96,10 +98,10 @@ class _Guarded:
 
 @contextmanager
 def guarded_streams() -> Iterator[None]:
-    """Let nothing reach standard output or standard error that steers a terminal, whoever prints it.
+    """Keep terminal control characters from standard output and standard error.
 
-    Work does not fail because nobody can be told about it, so standard error is optional. A stream that was closed
-    before the program began is None; what is written to it goes nowhere.
+    Standard error is optional: work does not fail because it cannot be reported. Output to a stream that was closed
+    before the program began (None) is discarded.
     """
     before = sys.stdout, sys.stderr
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
@@ -112,12 +114,12 @@ def guarded_streams() -> Iterator[None]:
 
 
 class Terminal:
-    """Speaks to the person at the terminal, or keeps quiet.
+    """Prints messages for the person at the terminal.
 
     Parameters
     ----------
     quiet : bool
-        Tell nothing; errors are not told here.
+        Print nothing; errors are printed elsewhere.
     """
 
     def __init__(self, quiet: bool = False) -> None:
@@ -126,7 +128,7 @@ class Terminal:
         self._bars: Progress | None = None
 
     def say(self, text: str) -> None:
-        """A line about the work."""
+        """Print a line about the work."""
         if self.quiet:
             return
         text = printable(text)
@@ -136,17 +138,17 @@ class Terminal:
             click.echo(text, err=True)
 
     def outlive_reader(self) -> None:
-        """Go on working when standard output is closed or full: what the command makes is not what it prints."""
+        """Continue when standard output is closed or full: the result of the command is not what it prints."""
         if isinstance(sys.stdout, _Guarded):
             sys.stdout.optional = True
 
     def summarize(self, text: str) -> None:
-        """A line about what was done, on standard output."""
+        """Print a line about the result on standard output."""
         if not self.quiet:
             click.echo(printable(text))
 
     def hide_progress(self, description: str | None = None) -> None:
-        """Show no progress any more of the tasks of this name, or of any."""
+        """Stop showing the progress of tasks with this name, or of all."""
         if description is None:
             self._hidden = None
         elif self._hidden is not None:
@@ -154,7 +156,7 @@ class Terminal:
 
     @contextmanager
     def working(self) -> Iterator[Terminal]:
-        """Listen to the library: its progress, its log, its warnings."""
+        """Print the progress, the log and the warnings of the library."""
         logger = logging.getLogger("longtail")
         handler = _Lines(self)
         level = logger.level
@@ -218,7 +220,7 @@ class Terminal:
 
 
 class _LinesOfProgress:
-    """Progress where there is no terminal: a line every few seconds, none for short work."""
+    """Progress without a terminal: a line every few seconds, none for short work."""
 
     def __init__(self, terminal: Terminal, description: str, total: int | None) -> None:
         self._terminal = terminal
@@ -239,7 +241,7 @@ class _LinesOfProgress:
 
 
 class _Lines(logging.Handler):
-    """The library's log, a line for a record."""
+    """Prints the log of the library."""
 
     def __init__(self, terminal: Terminal) -> None:
         super().__init__()
@@ -251,7 +253,7 @@ class _Lines(logging.Handler):
 
 
 def console(error: bool = False) -> Console:
-    """A rich console on standard output or standard error as they are now; it disarms texts before it styles them."""
+    """A rich console on the current standard output or standard error; it disarms texts before it styles them."""
     from rich.console import Console
 
     class Disarming(Console):
@@ -265,5 +267,5 @@ def console(error: bool = False) -> Console:
 
 
 def on_terminal() -> bool:
-    """Whether standard output is read by a person."""
+    """Whether standard output is a terminal."""
     return sys.stdout.isatty()

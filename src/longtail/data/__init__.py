@@ -73,4 +73,5 @@ __all__ = [
     "write_jsonl",
     "write_repository",
     "write_scipy",
+    "writing",
 ]

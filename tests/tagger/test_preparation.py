@@ -1,0 +1,142 @@
+"""Before the tagger trains: rows are held out, useless labels and groups are dropped, and all of it is told."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from longtail import Corpus, GroupedCorpus, LabelTree, Ridge, RidgeCV, Tagger, TextFeatures
+from longtail.choice import LearnerOptions
+from longtail.errors import InvalidInput
+from longtail.tagger import FeatureOptions, TagExplanation, hold_out
+
+TEXTS = ["red apples", "green apples", "blue sky", "grey sky", "red sky", "green sky"]
+LABELS = [["fruit"], ["fruit"], ["weather"], ["weather"], ["weather"], ["weather"]]
+
+
+@pytest.fixture
+def corpus() -> Corpus:
+    return Corpus.from_lists(TEXTS, LABELS)
+
+
+def test_labels_without_rows_are_dropped_and_told(corpus, caplog):
+    wider = corpus.with_label_names([*corpus.label_names, "never"])
+    with caplog.at_level(logging.INFO, "longtail"):
+        tagger = Tagger(FeatureOptions(min_df=1), Ridge()).fit_corpus(wider)
+    assert tagger.label_names_ == ("fruit", "weather")
+    assert "dropped 1 label without rows" in caplog.messages
+
+
+@pytest.mark.parametrize("labels", [[[]] * 6, [["only"]] + [[]] * 5])
+def test_rows_without_any_label_teach_nothing(labels):
+    corpus = Corpus.from_lists(TEXTS, labels).with_label_names(["other"])
+    with pytest.raises(InvalidInput) as caught:
+        Tagger().fit_corpus(corpus)
+    assert caught.value.code == "no_labels"
+
+
+def test_rows_are_held_out_evaluated_and_then_learned_from(corpus, caplog):
+    tagger = Tagger(FeatureOptions(min_df=1))
+    with caplog.at_level(logging.INFO, "longtail"):
+        tagger.fit_corpus(corpus, holdout=0.34, random_state=1)
+    assert (tagger.n_rows_, tagger.holdout_report_.n_rows) == (6, 2)
+    assert caplog.messages[0] == "holding out 2 rows, training on 4"
+    assert "training again on all 6 rows" in caplog.messages
+    rest, held_out = hold_out(corpus, 0.34, seed=1)
+    alone = Tagger(FeatureOptions(min_df=1)).fit_corpus(rest)
+    assert tagger.holdout_report_ == alone.evaluate(held_out)
+    assert tagger.fit_corpus(corpus, holdout=0.34, refit=False, random_state=1).n_rows_ == 4
+    assert tagger.fit_corpus(corpus).holdout_report_ is None
+
+
+@pytest.mark.parametrize("share", [0.01, 0.99])
+def test_a_share_that_leaves_a_part_empty_is_refused(corpus, share):
+    with pytest.raises(InvalidInput, match="leaves one part empty") as caught:
+        Tagger().fit_corpus(corpus, holdout=share)
+    assert caught.value.code == "empty_holdout"
+
+
+def test_a_split_has_every_row_once_and_keeps_their_order(corpus):
+    rest, held_out = hold_out(corpus, 0.5, seed=3)
+    assert sorted([*rest.texts, *held_out.texts]) == sorted(TEXTS)
+    for part in (rest, held_out):
+        assert list(part.texts) == [text for text in TEXTS if text in part.texts]
+
+
+def test_options_choose_the_learner_and_the_reasons_are_kept(corpus):
+    assert isinstance(Tagger().fit_corpus(corpus).estimator_, RidgeCV)
+    tagger = Tagger(estimator=LearnerOptions(n_trees=2, n_jobs=1)).fit_corpus(corpus)
+    assert isinstance(tagger.estimator_, LabelTree)
+    assert tagger.reasons_ == ["learner: label tree with negatives=beam, as n_trees is given"]
+    assert Tagger(estimator=Ridge()).fit_corpus(corpus).reasons_ == []
+
+
+def test_options_that_contradict_each_other_are_refused_before_anything_is_learned(corpus):
+    with pytest.raises(InvalidInput) as caught:
+        Tagger(features=object(), estimator=LearnerOptions("ridge", n_trees=2)).fit_corpus(corpus)
+    assert caught.value.code == "conflicting_parameters"
+
+
+def test_a_tagger_with_options_can_be_cloned(corpus):
+    tagger = Tagger(FeatureOptions(min_df=1), LearnerOptions(alpha=0.5))
+    again = clone(tagger)
+    assert again.get_params() == tagger.get_params()
+    assert again.fit_corpus(corpus).predict(TEXTS) == tagger.fit_corpus(corpus).predict(TEXTS)
+    assert tagger.estimator == LearnerOptions(alpha=0.5)
+
+
+def test_given_features_are_not_changed(corpus):
+    features = TextFeatures(min_df=1)
+    Tagger(features, Ridge()).fit_corpus(corpus)
+    assert not hasattr(features, "idf_")
+
+
+@pytest.mark.parametrize(
+    ("options", "name"), [({"log": True}, "log"), ({"normalize": False}, "normalize"), ({"ngrams": (1, 2)}, "ngrams")]
+)
+def test_a_feature_option_without_effect_is_refused(corpus, options, name):
+    rows = Corpus(labels=corpus.labels, label_names=corpus.label_names, features=np.eye(6))
+    with pytest.raises(InvalidInput) as caught:
+        Tagger(FeatureOptions(**options)).fit_corpus(rows if name == "ngrams" else corpus)
+    assert (caught.value.code, caught.value.name) == ("idle_parameter", name)
+
+
+def test_labels_of_groups_without_rows_are_dropped(caplog):
+    texts = [[*TEXTS[:2], *TEXTS[2:4]], TEXTS[4:], []]
+    corpus = GroupedCorpus.from_lists(texts, [["fruit", "weather"], ["weather"], ["lost"]])
+    with caplog.at_level(logging.INFO, "longtail"):
+        tagger = Tagger(FeatureOptions(min_df=1), Ridge()).fit_groups(corpus, "eagle")
+    assert tagger.label_names_ == ("fruit", "weather")
+    assert any(message.startswith("1 group has labels and no rows, for example ") for message in caplog.messages)
+    assert "dropped 1 label of no group that has rows" in caplog.messages
+
+
+def test_networks_do_not_learn_from_groups():
+    corpus = GroupedCorpus.from_lists([TEXTS[:3], TEXTS[3:]], [["fruit"], ["weather"]])
+    with pytest.raises(InvalidInput) as caught:
+        Tagger(estimator=LearnerOptions("network")).fit_groups(corpus)
+    assert caught.value.code == "groups_without_network"
+
+
+def test_scores_below_the_threshold_are_left_out(corpus):
+    tagger = Tagger(FeatureOptions(min_df=1), Ridge()).fit_corpus(corpus)
+    [tags] = tagger.predict(["red sky"], k=2)
+    assert len(tags) == 2
+    assert tagger.predict(["red sky"], k=2, threshold=tags[0].score) == [tags[:1]]
+    assert tagger.predict(["red sky"], k=2, threshold=tags[0].score + 1) == [[]]
+
+
+def test_an_explanation_has_plain_values(corpus):
+    tagger = Tagger(FeatureOptions(min_df=1), LabelTree(leaf_size=1)).fit_corpus(corpus)
+    found = tagger.explain("red sky", "weather")
+    assert isinstance(found, TagExplanation)
+    told = found.to_dict()
+    assert list(told) == ["label", "score", "margin", "intercept", "reasons", "steps"]
+    assert [step["tree"] for step in told["steps"]] == [1, 1]
+    assert list(told["steps"][0]) == [
+        "tree", "name", "n_labels", "frequent", "probability", "margin", "intercept", "reasons",
+    ]  # fmt: skip
+    assert told["reasons"][0] == found.reasons[0]._asdict()
