@@ -11,12 +11,12 @@ from longtail.metrics.at_k import (
     psp_at_k,
     recall_at_k,
 )
+from longtail.metrics.calibration import Bin, Reliability, reliability
 from longtail.metrics.confusion import ConfusedPair, Mistakes, confused_pairs
 from longtail.metrics.intervals import Interval, intervals_at_k, intervals_of
 from longtail.metrics.judgement import MEASURES, Judgement
 from longtail.metrics.label_scores import Band, LabelScores, frequency_bands, frequency_groups
 from longtail.metrics.propensities import PROPENSITY_CONSTANTS, inverse_propensity, propensity, propensity_constants
-from longtail.metrics.reliability import Bin, Reliability, reliability
 from longtail.metrics.report import GroupReport, Report, evaluate
 
 __all__ = [

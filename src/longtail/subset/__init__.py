@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from longtail.subset.affinity import Affinity, Decoder, label_affinity, sparse_decoder
 from longtail.subset.corpus_selection import CorpusSelection, SelectedLabel, select_from_corpus
+from longtail.subset.decoding import Decoding, ridge_decoding, sparse_decoding
 from longtail.subset.selection import LabelSubset, select_labels
 
 if TYPE_CHECKING:
@@ -15,13 +16,16 @@ __all__ = [
     "Affinity",
     "CorpusSelection",
     "Decoder",
+    "Decoding",
     "LabelSubset",
     "LabelSubsetClassifier",
     "SelectedLabel",
     "label_affinity",
+    "ridge_decoding",
     "select_from_corpus",
     "select_labels",
     "sparse_decoder",
+    "sparse_decoding",
 ]
 
 

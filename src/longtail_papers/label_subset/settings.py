@@ -18,8 +18,7 @@ from longtail.arrays import Array
 from longtail.metrics import ndcg_at_k
 from longtail.native import kernels
 from longtail.ridge import RidgeCV, label_predictability
-from longtail.subset import label_affinity, select_labels, sparse_decoder
-from longtail.subset.decoding import Decoding, ridge_decoding, sparse_decoding
+from longtail.subset import Decoding, label_affinity, ridge_decoding, select_labels, sparse_decoder, sparse_decoding
 from longtail.validation import as_labels
 from longtail_papers.common import SCALINGS, Benchmark
 
