@@ -229,7 +229,7 @@ def _least_power(base: int, least: int) -> int:
 
 
 def _count_parts(sizes: Array, leaf_size: int, levels: int) -> Array:
-    """The smallest number of parts for nodes of these sizes that reaches `leaf_size` within so many levels."""
+    """The smallest number of parts for nodes of these sizes that reaches `leaf_size` within `levels` levels."""
     needed, place = np.unique(-(-sizes // leaf_size), return_inverse=True)
     fewest = np.maximum(1, (needed ** (1 / max(1, levels))).astype(np.int64) - 1)
     while (short := fewest.astype(object) ** levels < needed).any():

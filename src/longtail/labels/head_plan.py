@@ -65,7 +65,7 @@ class HeadPlan:
         return confusion_degree(self.radices, "worst" if self.order == "equal" else "given")
 
     def parameters(self, n_features: int, bias: bool = True) -> int:
-        """The number of parameters of linear heads on so many features, all heads together.
+        """The number of parameters of linear heads on `n_features` features, all heads together.
 
         Examples
         --------
@@ -94,7 +94,7 @@ def plan_heads(n_labels: int, n_heads: int = 2, first: int | None = None, order:
     The plan is the narrowest one without padding, unless that has more than 4 times the outputs of the narrowest plan
     of all (1.25 times for ``order="equal"``); then it is the narrowest plan of all. With two heads, this allows a long
     head of about 60 times the short one (4 times for "equal"). Of plans with equal sums, the one with the lower
-    confusion degree is taken. No head has length 1, unless there are too few labels for so many heads.
+    confusion degree is taken. No head has length 1, unless there are too few labels for the number of heads.
 
     Parameters
     ----------

@@ -125,11 +125,11 @@ def select_from_corpus(
     Examples
     --------
     >>> texts = ["red apples", "ripe pears", "grey sky", "rain"]
-    >>> labels = [["fruit", "apple"], ["fruit", "pear"], ["weather"], ["weather", "rain"]]
+    >>> labels = [["fruit", "apple"], ["fruit", "pear"], ["weather", "sky"], ["weather", "rain"]]
     >>> found = select_from_corpus(Corpus.from_lists(texts, labels), 2, criterion="penalised cut")
     >>> for selected in found.labels(n_explained=1):
     ...     print(selected.label, selected.rows, f"{selected.coverage:.2f}", selected.explains)
-    fruit 2 0.60 [('apple', 0.707...)]
+    fruit 2 0.50 [('apple', 0.707...)]
     weather 2 1.00 [('rain', 0.707...)]
     """
     if not corpus.n_labels:
