@@ -128,7 +128,7 @@ def test_inputs_exactly_at_a_threshold_are_not_ruled_out_by_proofs_about_others(
     sets = LabelSets.of([[1, 1, 1], [0, 0, 1], [1, 0, 0], [0, 0, 0]])
     strict = audit(OutputLayer(W, np.zeros(3), "predict", ""), sets)
     assert strict.verdicts.tolist() == [UNARGMAXABLE, UNDETERMINED, ARGMAXABLE, ARGMAXABLE]
-    assert "1 sets need inputs with scores that are equal" in " ".join(strict.reasons)
+    assert "1 set needs inputs with scores that are equal" in " ".join(strict.reasons)
     loose = audit(OutputLayer(W, np.zeros(3), "predict", "", at_least=True), sets)
     assert loose.verdicts.tolist() == [ARGMAXABLE, UNARGMAXABLE, ARGMAXABLE, UNARGMAXABLE]
     assert "The input of zeros gets the set of row 1" in " ".join(loose.reasons)
