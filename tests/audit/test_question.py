@@ -1,8 +1,7 @@
-"""Audits of models: what is settled without linear programs, what with them, and how it is told."""
+"""Audits by a model's own rule: labels without weights, twins, ties, wide layers, and what is left for the search."""
 
 from __future__ import annotations
 
-import json
 from itertools import product
 
 import numpy as np
@@ -11,16 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from longtail import LabelTree, OneVsRest, Ridge
+from longtail import OneVsRest, Ridge
 from longtail.audit import (
     ARGMAXABLE,
     UNARGMAXABLE,
     UNDETERMINED,
     LabelSets,
     audit,
-    audit_tree,
     count_argmaxable,
-    describe_conflict,
 )
 from longtail.audit.proofs import check_witness_exactly
 from longtail.errors import InvalidInput
@@ -39,20 +36,6 @@ def gives(scores: np.ndarray, members: np.ndarray, rule: str, at_least: bool) ->
         order = np.argsort(-scores, axis=1, kind="stable")[:, : members.sum()]
         return np.isin(order, np.flatnonzero(members)).all(axis=1)
     return np.asarray(((scores >= 0 if at_least else scores > 0) == members).all(axis=1))
-
-
-def test_different_sets_are_counted_once(rng: np.random.Generator) -> None:
-    labels = (rng.random((200, 4)) < 0.4).astype(np.int8)
-    sets = LabelSets.of(sparse.csr_array(labels))
-    expected = np.unique(labels, axis=0, return_counts=True)
-    assert sorted(map(tuple, sets.members.toarray().tolist())) == sorted(map(tuple, expected[0].tolist()))
-    assert sets.rows.sum() == 200
-    for place in range(len(sets)):
-        same = (labels == sets.members[[place]].toarray()).all(axis=1)
-        assert same.sum() == sets.rows[place]
-        assert np.flatnonzero(same)[0] == sets.first_row[place]
-    few = LabelSets.of(labels, limit=3, random_state=1)
-    assert len(few) == 3
 
 
 def test_independent_labels_leave_every_set_in_reach(rng: np.random.Generator) -> None:
@@ -145,7 +128,7 @@ def test_inputs_exactly_at_a_threshold_are_not_ruled_out_by_proofs_about_others(
     sets = LabelSets.of([[1, 1, 1], [0, 0, 1], [1, 0, 0], [0, 0, 0]])
     strict = audit(OutputLayer(W, np.zeros(3), "predict", ""), sets)
     assert strict.verdicts.tolist() == [UNARGMAXABLE, UNDETERMINED, ARGMAXABLE, ARGMAXABLE]
-    assert "1 sets need inputs with scores that are equal" in " ".join(strict.reasons)
+    assert "1 set needs inputs with scores that are equal" in " ".join(strict.reasons)
     loose = audit(OutputLayer(W, np.zeros(3), "predict", "", at_least=True), sets)
     assert loose.verdicts.tolist() == [ARGMAXABLE, UNARGMAXABLE, ARGMAXABLE, UNARGMAXABLE]
     assert "The input of zeros gets the set of row 1" in " ".join(loose.reasons)
@@ -191,16 +174,6 @@ def test_examples_name_labels_that_do_conflict(rng: np.random.Generator) -> None
         assert set(example["conflict"]["with"]) <= set(example["labels"])
         assert not set(example["conflict"]["without"]) & set(example["labels"])
         assert not (given[:, inside].all(axis=1) & ~given[:, outside].any(axis=1)).any()
-
-
-def test_the_dictionary_is_plain(rng: np.random.Generator) -> None:
-    found = audit(layer_of(np.abs(rng.normal(size=(6, 2)))), ALL_SETS)
-    facts = json.loads(json.dumps(found.to_dict("abcdef", 2), allow_nan=False))
-    assert facts["argmaxable"] == 12
-    assert facts["rows"] == 64
-    assert facts["rows_unargmaxable"] == 52
-    assert len(facts["examples"]) == 2
-    assert facts["smallest_radius"] > 0
 
 
 def test_top_places_need_only_differences() -> None:
@@ -284,42 +257,6 @@ def test_short_rows_are_not_lost_beside_long_ones(rng: np.random.Generator) -> N
         assert found.count(ARGMAXABLE) == count_argmaxable(6, 3, bias=True)
 
 
-def test_conflicts_in_words() -> None:
-    assert describe_conflict(["A"], []) == "no input can have A"
-    assert describe_conflict(["A", "B", "C"], []) == "no input can have A, B and C together"
-    assert describe_conflict([], ["C"]) == "every input has C"
-    assert describe_conflict(["A"], list("BCDE"), most=2) == "no input can have A without one of B, C and 2 others"
-
-
-def test_a_tree_says_which_sets_its_beam_cannot_reach(rng: np.random.Generator) -> None:
-    X = sparse.csr_array(np.tile(np.eye(6), (20, 1)))
-    Y = sparse.csr_array(np.tile(np.eye(6, dtype=np.int8), (20, 1)))
-    Y = sparse.csr_array(sparse.hstack([Y, sparse.csr_array((120, 1), dtype=np.int8)]))
-    model = LabelTree(leaf_size=2, branching=4, beam=1).fit(X, Y)
-    [hierarchy] = model.hierarchies_
-    sets = LabelSets.of([*np.eye(7, dtype=np.int8).tolist(), [1, 1, 1, 1, 1, 1, 0]])
-    found = audit_tree(model, sets)
-    assert hierarchy.n_nodes > 1
-    assert found.verdicts.tolist() == [0] * 6 + [-1, -1]
-    assert found.example(6, "abcdefg")["says"] == "no input can have g"
-    assert found.example(7, "abcdefg")["says"].endswith("together")
-    assert "no linear output layer" in found.reasons[0]
-    assert audit_tree(model.set_params(beam=10), sets).verdicts.tolist() == [0] * 6 + [-1, 0]
-
-
-def test_a_tree_says_which_labels_never_reach_their_threshold() -> None:
-    X = sparse.csr_array(np.tile(np.eye(6), (20, 1)))
-    Y = np.tile(np.eye(6, dtype=np.int8), (20, 1))
-    model = LabelTree(leaf_size=3, n_trees=2).fit(X, Y)
-    sets = LabelSets.of(np.eye(6, dtype=np.int8))
-    assert not audit_tree(model, sets).verdicts.any()
-    model.thresholds_ = np.array([0.5, 1.5, 0.5, 0.5, 0.5, 1.01], dtype=np.float32)
-    found = audit_tree(model, sets)
-    assert found.verdicts.tolist() == [0, -1, 0, 0, 0, -1]
-    assert not model.predict(X).toarray()[:, [1, 5]].any()
-    assert "2 labels are never given, because their threshold is above the best score" in found.reasons[-1]
-
-
 def test_a_model_that_learned_twins_says_that_they_come_together() -> None:
     """Two labels that always stand together in training have the same weights: no input tells them apart."""
     rng = np.random.default_rng(0)
@@ -383,3 +320,20 @@ def test_a_direction_too_small_for_the_rank_rules_nothing_out(monkeypatch: pytes
     assert any("taken for rounding" in reason for reason in found.reasons)
     W[:, -1] = 0
     assert audit(OutputLayer(W, np.zeros(40), "predict", ""), LabelSets.of([wanted])).verdicts.tolist() == [-1]
+
+
+def test_options_that_need_strict_scores_are_refused_for_a_layer_with_a_rule() -> None:
+    for options in ({"candidates": np.zeros((1, 2))}, {"alternating": True}, {"exact": True}):
+        with pytest.raises(InvalidInput, match="without a rule for ties"):
+            audit(layer_of(np.eye(2)), [[1, 0]], **options)
+    with pytest.raises(InvalidInput, match="go with bare weights"):
+        audit(layer_of(np.eye(2)), [[1, 0]], 1.0)
+
+
+def test_witnesses_too_large_to_keep_are_checked_but_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longtail.audit.question._MOST_KEPT", 3)
+    found = audit(layer_of(np.eye(2)), [[1, 0], [0, 1]])
+    assert found.verdicts.tolist() == [ARGMAXABLE, ARGMAXABLE]
+    assert found.witnesses is None
+    with pytest.raises(InvalidInput, match="large witnesses are not kept"):
+        found.recheck()

@@ -112,9 +112,9 @@ class LabelSets:
         """Some sets as a boolean matrix."""
         return np.asarray(self.members[places].toarray()) > 0
 
-    def blocks(self, at_most: int = 1024) -> list[slice]:
+    def blocks(self) -> list[slice]:
         """Slices of sets that take about 64 MiB as dense rows of float64."""
-        return split(len(self), max(1, min(at_most, (1 << 23) // max(1, self.members.shape[1]))))
+        return split(len(self), max(1, min(1024, (1 << 23) // max(1, self.members.shape[1]))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ class Audit:
     radius_is_exact : bool array of shape (n_sets,)
         Elsewhere the radius is that of the witness: a lower bound.
     witnesses : float64 array of shape (n_sets, n_inputs), or None
-        An input that gets the set; nan if there is none. None if so many inputs were too large to keep.
+        An input that gets the set; nan if there is none. None if they would take too much memory.
     certificates : tuple of `Certificate` or None
         Of the sets that no input gets.
     methods : array of str

@@ -73,8 +73,8 @@ class Question:
         tied = sum(finding is _TIES for finding in self.findings)
         if tied:
             self.reasons.append(
-                f"{tied:,} sets need inputs with scores that are equal or exactly at the threshold; they count as not "
-                f"known."
+                f"{'1 set needs' if tied == 1 else f'{tied:,} sets need'} inputs with scores that are equal or exactly "
+                f"at the threshold: not known."
             )
         facts: dict[str, Any] = {"layer": self.layer, "rank": rank, "reasons": tuple(self.reasons)}
         return Audit.of(self.sets, self.findings, self.layer.n_labels, self.layer.n_features, **facts)
