@@ -149,6 +149,7 @@ def test_options_of_the_tree_reach_it(longtail: Callable) -> None:
         ("--learner one-vs-rest --beam 3", "--beam is for tree; it does not go with --learner one-vs-rest"),
         ("--learner tree --alpha 1", "--alpha is for ridge; it does not go with --learner tree"),
         ("--C 1 --density 0.5", "--density is for ridge; it does not go with --C"),
+        ("--learner ridge --loss logistic", "--loss is for tree and one-vs-rest; it does not go with --learner ridge"),
         ("--trees 2 --weighting target", "--weighting target is for ridge; it does not go with --trees"),
         ("--alpha 1 --weighting score", "--weighting score is for tree and one-vs-rest; it does not go with --alpha"),
         ("--missing root", "--missing needs --taxonomy"),

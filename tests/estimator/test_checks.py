@@ -1,4 +1,4 @@
-"""Every learner keeps the contract, and the checks of the contract find what breaks it."""
+"""Every learner keeps the contract, and the checks find each fault."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_learners_of_groups_keep_the_contract():
 
 @register
 class KeepsNothingOpen(Centroids):
-    """With faults to choose: each breaks one promise."""
+    """A learner with a choice of faults, each of which breaks one promise."""
 
     fault = ""
 

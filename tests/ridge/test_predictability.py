@@ -1,4 +1,4 @@
-"""The predictability of labels against models that are trained anew without each row."""
+"""The predictability of labels, compared with models refitted without each row."""
 
 from __future__ import annotations
 

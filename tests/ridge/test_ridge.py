@@ -1,4 +1,4 @@
-"""Ridge: the facts of its maths, in float64 where a number is checked, and its contract."""
+"""Ridge: the facts of its maths, checked in float64."""
 
 from __future__ import annotations
 

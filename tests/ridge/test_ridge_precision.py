@@ -25,7 +25,7 @@ EPS = float(np.finfo(np.float32).eps)
 
 
 def labels_of(rng, Z, count=6):
-    """Labels, from a frequent one to a rare one, that depend on every column of `Z`."""
+    """Labels from frequent to rare that depend on every column of `Z`."""
     affinity = Z @ rng.normal(size=(Z.shape[1], count)) + rng.normal(size=(len(Z), count))
     return (affinity > np.diagonal(np.quantile(affinity, np.linspace(0.5, 0.95, count), axis=0))).astype(int)
 
@@ -70,7 +70,7 @@ intercepts = pytest.mark.parametrize("fit_intercept", [False, True])
 
 
 def oracle(X, Y, alpha, fit_intercept):
-    """Scores of the training rows, and how far rounding may take them."""
+    """Scores of the training rows, and how far rounding may move them."""
     X, Y = X.astype(np.longdouble), Y.astype(np.longdouble)
     mean, label_mean = (X.mean(axis=0), Y.mean(axis=0)) if fit_intercept else (X[0] * 0, Y[0] * 0)
     Xc, Yc = (X - mean).astype(np.float64), (Y - label_mean).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Which weights survive, whatever the blocks they come in."""
+"""The same weights are kept for any division into blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store's tests do not wait for the disk: durability after a power cut is not something a test can see."""
+"""The tests of the store do not wait for the disk, because no test can observe durability after a power cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of models that can be saved, a small one of each, and what to ask of a model that nobody vouches for."""
+"""A small model of each kind that can be saved, and the questions to ask an untrusted model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TAGS = [["fruit", "red"], ["fruit"], ["weather"], ["weather", "grey"], ["weather
 
 
 def planted() -> tuple[Any, Any]:
-    """Rows whose labels follow from their features, with every label in some row."""
+    """Rows whose labels depend on their features; every label has a row."""
     rng = np.random.default_rng(0)
     X = sparse.random_array((60, 20), density=0.3, rng=rng, dtype=np.float32, format="csr")
     Y = (X @ rng.normal(size=(20, 9)) > 0.6).astype(np.int8)
@@ -121,7 +121,7 @@ def networks() -> dict[str, Callable[[], Any]]:
 
 
 class Checkpoint:
-    """A training of a network as it stands on disk, which is how networks of any other form are saved."""
+    """A checkpoint of a network, which is how networks of any other form are saved."""
 
     def __init__(self, encoder: Any, head: Any, inputs: Any) -> None:
         from longtail.neural.network import Network
@@ -191,7 +191,7 @@ GROUPS = {"linear": linear, "taggers": taggers, "networks": networks, "checkpoin
 
 
 def questions(model: Any, directory: Path) -> Iterator[Callable[[], Any]]:
-    """What a user would ask of a model; an answer is an array, a number or a text to be looked at by `check`."""
+    """Call what a user would call; each answer is an array, a number or a text for `check`."""
     yield lambda: str(inspect_model(directory))
     if isinstance(model, Checkpoint):
         yield from model.answers()
@@ -227,7 +227,7 @@ def questions(model: Any, directory: Path) -> Iterator[Callable[[], Any]]:
 
 
 def rows_for(width: int) -> Any:
-    """A few rows of so many features, whether there can be so many or not."""
+    """A few rows with this many features, even if there cannot be that many."""
     indices = np.array([0, 1, min(5, width - 1), max(0, width - 1)], dtype=np.int64)
     data = np.array([1.0, 0.5, 2.0, 0.25], dtype=np.float32)
     rows = sparse.csr_array((data, indices, np.array([0, 2, 4, 4])), shape=(3, width))
@@ -243,7 +243,7 @@ def numbers_of(explanation: Any) -> list[float]:
 
 
 def information(directory: Path) -> str:
-    """What `longtail info` prints; an exit code beyond 1 would be an error that nobody foresaw."""
+    """The output of `longtail info`; an exit code above 1 would be an unexpected error."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         code = run(["info", str(directory)])
@@ -253,7 +253,7 @@ def information(directory: Path) -> str:
 
 
 def check(answer: Any, n_labels: int | None) -> None:
-    """Raise `AssertionError` unless an answer is finite, and labels are labels."""
+    """Raise `AssertionError` unless an answer is finite and its labels exist."""
     if isinstance(answer, str):
         if len(answer) > 10**7:
             raise AssertionError(f"a text of {len(answer)} characters")

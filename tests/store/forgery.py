@@ -1,4 +1,4 @@
-"""Forged models: a sound model directory with something changed and every checksum recomputed.
+"""Forged models: an intact model directory with something changed and every checksum recomputed.
 
 `Forger` walks the manifest and the arrays of any model and needs to know nothing about kinds of models. The same seed
 gives the same forgery.
@@ -28,7 +28,7 @@ FLOATS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 3e38, -3e38, 1e30, 1e-4
 
 
 class Forger:
-    """Forgeries of the model in `source`, written to `target`, each in place of the one before."""
+    """Forgeries of the model in `source`, each written to `target` over the one before."""
 
     def __init__(self, source: Path, target: Path) -> None:
         self.target = target
@@ -41,7 +41,7 @@ class Forger:
                 }
 
     def forge(self, seed: int) -> str:
-        """Write the forgery of this number and return what was done."""
+        """Write the forgery with this number and return its changes."""
         rng = np.random.default_rng(seed)
         wanted = int(rng.choice([1, 1, 1, 2, 3]))
         fields, done = copy.deepcopy(self.fields), []
@@ -51,14 +51,14 @@ class Forger:
         return "; ".join(done)
 
     def forge_by(self, seeds: Iterable[int]) -> None:
-        """Write the forgery with one change for each of the seeds: those in common give changes in common."""
+        """Write the forgery with one change for each of the seeds; equal seeds give equal changes."""
         fields = copy.deepcopy(self.fields)
         for seed in seeds:
             one_change(fields["model"], np.random.default_rng(seed))
         self.write(fields)
 
     def write(self, fields: Node) -> None:
-        """Write a manifest whose files are still arrays, everything sealed."""
+        """Write a manifest whose files are still arrays, with all checksums."""
         for path in self.target.iterdir():
             path.unlink()
         fields, number = copy.copy(fields), 0
@@ -82,7 +82,7 @@ class Forger:
 
 
 def nodes_of(node: Node) -> Iterator[Node]:
-    """A model of a manifest and all the parts below it."""
+    """A model of a manifest and all parts below it."""
     yield node
     for part in node["parts"].values():
         yield from nodes_of(part)
@@ -95,7 +95,7 @@ def pick(rng: np.random.Generator, choices: list[Any]) -> Any:
 
 
 def hostile_value(rng: np.random.Generator, old: Any, others: list[Any]) -> Any:
-    """A value in place of another: nearby, of another type, of another place, or far out of range."""
+    """A replacement of a value: nearby, of another type, from another place, or far out of range."""
     if type(old) is int and rng.random() < 0.3:
         return old + int(pick(rng, [-1, 1, -old, old, 2]))
     if type(old) is list and old and rng.random() < 0.6:
@@ -133,7 +133,7 @@ def param(root: Node, rng: np.random.Generator) -> str:
 
 
 def same_fact_everywhere(root: Node, rng: np.random.Generator) -> str:
-    """Facts that agree with each other, and with nothing else."""
+    """Facts that agree only with each other."""
     places = named_values(root, "facts")
     owner, name = pick(rng, places)
     value = pick(rng, WHOLE) if type(owner[name]) is int else hostile_value(rng, owner[name], [])
@@ -154,7 +154,7 @@ def some_file(root: Node, rng: np.random.Generator) -> tuple[Node, str, str]:
 
 
 def contents(root: Node, rng: np.random.Generator) -> str:
-    """Other values in some places of an array, in all, or in another order."""
+    """Change some or all values of an array, or their order."""
     stored, name, role = some_file(root, rng)
     values = stored["files"][role].copy()
     how = pick(rng, ["few", "few", "few", "all", "bytes", "reversed", "shuffled", "neighbour"])
@@ -202,7 +202,7 @@ def dtype(root: Node, rng: np.random.Generator) -> str:
 
 
 def shape(root: Node, rng: np.random.Generator) -> str:
-    """Another shape of an array and its file, or of the matrix or table that its files make up."""
+    """Change the shape of an array and its file, or of the matrix or table made of its files."""
     stored, name, role = some_file(root, rng)
     values = np.atleast_1d(stored["files"][role])
     if rng.random() < 0.3 and stored["shape"]:
@@ -232,7 +232,7 @@ def shape(root: Node, rng: np.random.Generator) -> str:
 
 
 def size(root: Node, rng: np.random.Generator) -> str:
-    """One size grows or shrinks by a row wherever it is found, in facts and arrays alike."""
+    """Let one size grow or shrink by a row everywhere, in facts and arrays."""
     numbers = [owner[name] for owner, name in named_values(root, "facts") if type(owner[name]) is int]
     lengths = [n for owner, name in stored_arrays(root) for n in owner[name]["shape"]]
     old = pick(rng, [n for n in numbers + lengths if 0 < n < 10**6] or [1])
@@ -253,7 +253,7 @@ def size(root: Node, rng: np.random.Generator) -> str:
 
 
 def arrays(root: Node, rng: np.random.Generator) -> str:
-    """Arrays that are missing, additional, exchanged or of another type."""
+    """Remove, add or swap arrays, or change their type."""
     places = stored_arrays(root)
     (one, name), (other, other_name) = pick(rng, places), pick(rng, places)
     how = pick(rng, ["dropped", "added", "swapped", "copied", "retyped"])
@@ -289,7 +289,7 @@ def _as_csr(values: Array) -> Node:
 
 
 def parts(root: Node, rng: np.random.Generator) -> str:
-    """Parts that are missing, additional, exchanged, or of another kind."""
+    """Remove, add or swap parts, or change their kind."""
     owners = [node for node in nodes_of(root) if node["parts"]]
     kinds = sorted({node["kind"] for node in nodes_of(root)} | {"Ridge", "LabelTree", "Tagger", "Weights", "Nothing"})
     if not owners or rng.random() < 0.2:
@@ -322,7 +322,7 @@ CHANGES: list[Callable[[Node, np.random.Generator], str]] = [
 
 
 def one_change(root: Node, rng: np.random.Generator) -> list[str]:
-    """Change something; what was done, or nothing where the model has no such thing."""
+    """Change something; return the changes, or nothing if the model has no such thing."""
     change = pick(rng, CHANGES)
     try:
         return [f"{change.__name__}: {change(root, rng)}"]

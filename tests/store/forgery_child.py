@@ -48,7 +48,7 @@ def limit_memory() -> None:
 
 
 def ask(directory: Path, load: Callable[[Path], Any]) -> str | None:
-    """Load a model and ask it everything: None where it is refused, else "answered"; raises what must not happen."""
+    """Load a model and ask it everything: None if it is refused, else "answered"; raises what must not happen."""
     try:
         model = load(directory)
     except ModelFormatError:

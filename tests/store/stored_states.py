@@ -15,7 +15,7 @@ from longtail.store.layout import DTYPES
 
 
 def example_state(shift: int = 0, *, large: bool = False) -> State:
-    """A state with every type of array; another `shift` changes some arrays and leaves others as they are."""
+    """A state with every type of array; another `shift` changes some of the arrays."""
     matrix = sparse.csr_array(
         (np.arange(5, dtype=np.float32) + shift, np.array([0, 2, 1, 0, 3], np.int32), np.array([0, 2, 2, 5], np.int32)),
         shape=(3, 4),
@@ -79,7 +79,7 @@ def _same_json(one: Any, other: Any) -> bool:
 
 
 def check_sound(state: State) -> None:
-    """Assert that whatever was loaded keeps the invariants that the rest of the program relies on."""
+    """Assert that a loaded state keeps the invariants that the rest of the program relies on."""
     for array in state.arrays.values():
         if isinstance(array, StringTable):
             assert all(isinstance(text, str) and text.encode("utf-8") is not None for text in array)
@@ -101,7 +101,7 @@ def fields_of(directory: Path) -> dict[str, Any]:
 
 
 def sealed(fields: Any, version: str = "1") -> bytes:
-    """A manifest with a checksum that fits, whatever its content."""
+    """A manifest with any content and a matching checksum."""
     if isinstance(fields, dict):
         fields = json.dumps({k: v for k, v in fields.items() if k not in ("format", "version", "sha256")})
     return sealed_text(fields.encode("utf-8", "surrogatepass"), version)
@@ -114,7 +114,7 @@ def sealed_text(text: bytes, version: str = "1") -> bytes:
 
 
 def replace_file(directory: Path, fields: dict[str, Any], entry: dict[str, Any], content: bytes) -> None:
-    """Put `content` where `entry` of the manifest points, with name, checksum and length all made to fit."""
+    """Write `content` to the file of `entry` in the manifest, with matching name, checksum and length."""
     digest = sha256(content).hexdigest()
     name = f"hostile-{digest[:16]}.npy"
     (directory / name).write_bytes(content)

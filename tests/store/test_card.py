@@ -1,4 +1,4 @@
-"""The card of a model: shown for this model alone, never in the way of it, whatever is in the file."""
+"""The card of a model: shown only for this model; no card can prevent a model from loading."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_the_same_seed_gives_the_same_forgery(tmp_path: Path) -> None:
 
 
 def reseal(directory: Path, **facts: int) -> None:
-    """Set these facts wherever they are found."""
+    """Set these facts everywhere."""
 
     def change(node: dict) -> None:
         node["facts"].update({name: value for name, value in facts.items() if name in node["facts"]})

@@ -1,4 +1,4 @@
-"""Models written by every earlier version of the format stay readable, to the same arrays.
+"""Models of every earlier version of the format can be read and give the same arrays.
 
 The directories under `frozen` are never written again; a new format version adds a directory of its own.
 """

@@ -1,4 +1,4 @@
-"""Which classes a model may be of."""
+"""The classes that can be loaded."""
 
 from __future__ import annotations
 

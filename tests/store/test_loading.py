@@ -1,4 +1,4 @@
-"""Every model that can be saved can be loaded, and gives the same; what could not be loaded is not saved."""
+"""Every model that can be saved can be loaded and answers the same; a model that could not be loaded is not saved."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ ESTIMATORS = [*LEARNERS, *SUBSETS, "LabelSubsetClassifier", *NETWORKS]
 
 
 def made(name: str) -> Any:
-    """An estimator of a name; networks are made when they are asked for, since they need torch."""
+    """The estimator with this name; networks are created on demand, because they need torch."""
     if name in NETWORKS:
         neural = pytest.importorskip("longtail.neural")
         return neural.MultiHeadClassifier(name.partition(", ")[2], n_heads=2, width=8, epochs=2, head_width=4, slack=2)
@@ -77,7 +77,7 @@ def made(name: str) -> Any:
 
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:
-    """Texts of words w0, w1, ... of which each label has two of its own."""
+    """Texts of words w0, w1, ...; each label has two words of its own."""
     rng = np.random.default_rng(0)
     labels = (rng.random((N_ROWS, N_LABELS)) < 0.3) | (np.arange(N_LABELS) == np.arange(N_ROWS)[:, None] % N_LABELS)
     words = np.repeat(labels, 2, axis=1) & (rng.random((N_ROWS, N_WORDS)) < 0.8)
@@ -91,7 +91,7 @@ def corpus() -> Corpus:
 
 
 def check_saved(model: Any, rows: Any, folder: Path) -> None:
-    """Save, load, and compare what models say of rows."""
+    """Save, load, and compare the answers for rows."""
     model.save(folder / "model")
     again = load(folder / "model", verify=True)
     for given, expected in zip(again.predict_topk(rows, 4), model.predict_topk(rows, 4), strict=True):
@@ -130,7 +130,7 @@ def test_a_network_of_bags_is_loaded_as_it_was_alone_and_in_a_tagger(
 
 
 class OwnRidge(Ridge):
-    """Somebody's estimator, which no loader knows."""
+    """A foreign estimator, which no loader knows."""
 
 
 def fitted_foreign(corpus: Corpus) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def small(text: str) -> bytes:
 
 
 def middle_of(names: list[str], before: list[str], after: list[str]) -> StringTable:
-    """A table whose offsets begin after other strings and end before others, which do not belong to it."""
+    """A table whose offsets cover only the middle of the text."""
     whole = StringTable.from_strings([*before, *names, *after])
     return StringTable(whole.text, whole.offsets[len(before) : len(before) + len(names) + 1])
 

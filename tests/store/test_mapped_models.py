@@ -1,4 +1,4 @@
-"""Large arrays are mapped and not read: a load costs the same whatever the size, and damage in them does no harm.
+"""Large arrays are mapped, not read: loading costs the same for any size, and damage in them does no harm.
 
 Every verdict on damage is passed on real predictions: with `verify=True` it is found, without it the labels given are
 labels of the model, or `ModelFormatError` says why there are none.
@@ -31,7 +31,7 @@ MAPPED_DTYPES = sorted(DTYPES)
 
 @pytest.fixture
 def bytes_read(monkeypatch):
-    """Counts what is read from files, be it to hash or to keep."""
+    """Counts the bytes read from files, to hash or to keep them."""
     counted = {"bytes": 0}
 
     class Counting:
@@ -64,7 +64,7 @@ def bytes_read(monkeypatch):
 
 
 def enlarge(directory, entries, dtype, shape):
-    """Let the file that `entries` describe in the manifest be a sparse one of zeros, of any size."""
+    """Replace the file that `entries` describe in the manifest by a sparse file of zeros of any size."""
     fields = fields_of(directory)
     array = fields["model"]
     for entry in entries:
@@ -176,7 +176,7 @@ N_LABELS = 140_000
 
 @pytest.fixture(scope="module")
 def large_models(tmp_path_factory):
-    """A dense and a sparse ridge whose every kind of array is large enough to be mapped."""
+    """A dense and a sparse ridge with arrays large enough to be mapped."""
     folder = tmp_path_factory.mktemp("large")
     rng = np.random.default_rng(0)
     n_features = 8

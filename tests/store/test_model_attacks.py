@@ -1,4 +1,4 @@
-"""Hostile and damaged model directories: each loads to a sound state or raises `ModelFormatError`, and nothing else.
+"""Hostile and damaged model directories: each gives a valid state or raises `ModelFormatError`, nothing else.
 
 Damage is what happens to a file; an attack comes from someone who recomputes every checksum afterwards.
 """
@@ -59,7 +59,7 @@ def outcome(directory, **options):
 
 
 def expect_refusal(directory, reason="."):
-    """Refused with and without checksums, mapped or not, naming the directory, at the cost of little memory."""
+    """Expect refusal with and without checksums, mapped or not, naming the directory, with little memory."""
     for verify, mmap in ((True, True), (False, True), (False, False)):
         tracemalloc.start()
         try:
@@ -461,7 +461,7 @@ def test_swapped_files_are_refused(model):
 
 
 def put(model, part, array, **replaced):
-    """Replace files of an array by arrays of the attacker, everything resealed."""
+    """Replace files of an array by arrays of the attacker, and recompute all checksums."""
     fields = content_fields(model)
     owner = fields["model"]["parts"][part] if part else fields["model"]
     for role, values in replaced.items():

@@ -1,4 +1,4 @@
-"""A save that is killed, or that the disk refuses, at every step: the old model or the new one, no third."""
+"""A save that is killed or fails at any step leaves the old model or the new one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEPS = ("open", "write", "fsync", "replace", "rename", "mkdir", "unlink", "rmdi
 
 
 class Killed(BaseException):
-    """The process ends here: no handler may change the disk any more."""
+    """The process ends here: no handler may change the disk."""
 
 
 class FaultyDisk:
@@ -56,7 +56,7 @@ class FaultyDisk:
 
 
 def prepare(folder, scenario):
-    """The directory to save to, and the model in it, None where there is none."""
+    """The directory to save to, and the model in it or None."""
     model = folder / "model"
     if scenario == "new":
         return model, None
@@ -90,7 +90,7 @@ def names_in_manifest(model):
 
 
 def save_with_fault(monkeypatch, model, fail_at, mode):
-    """Save with a fault; the number of steps it took and what came out of it."""
+    """Save with a fault; return the number of steps and the outcome."""
     disk = FaultyDisk(fail_at, mode)
     with monkeypatch.context() as patch:
         patch.setattr(files, "os", disk)

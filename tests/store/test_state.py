@@ -1,4 +1,4 @@
-"""What a state answers about itself, and which parameters can be stored."""
+"""The accessors of a state, and which parameters can be stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of strings equal the tuples they were made of, and answer damage with an error, never with other bytes."""
+"""Tables of strings equal the tuples they were made from; damage raises an error and never gives other bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved label trees whose files were overwritten: refused where that is seen on loading, harmless where it is not."""
+"""Saved label trees with overwritten files: refused if loading sees it, harmless if not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def model(request, tmp_path):
 
 
 def overwrite(model, rng, names):
-    """Random bytes behind the header of these arrays of both trees, checksums made to fit."""
+    """Write random bytes behind the header of these arrays of both trees, with matching checksums."""
     for tree in ("tree0", "tree1"):
         for name in names:
             fields = fields_of(model)

@@ -13,12 +13,12 @@ LARGE_ARRAYS = ("shifts", "bucket_rows", "bucket_weights", "lows", "counts", "sl
 
 
 def flat(n_children):
-    """A root with so many labels."""
+    """A root with this many labels."""
     return LabelHierarchy(np.array([0, n_children]), ~np.arange(n_children), n_children)
 
 
 def block_of(weights, intercepts):
-    """What training gives for these weights, features x children."""
+    """The trained block with these weights, features x children."""
     csr = sparse.csr_array(weights, dtype=np.float32)
     counts = np.diff(csr.indptr)
     features = np.flatnonzero(counts)
@@ -39,7 +39,7 @@ def packed(hierarchy, weights, intercepts, precision=32):
 
 
 def random_tree(rng, hierarchy, n_features=30, density=0.4, precision=32, grid=None):
-    """Random weights; on a `grid` all arithmetic is exact, whatever its order, and ties are frequent."""
+    """Random weights; on a `grid` all arithmetic is exact in any order, and ties are frequent."""
     edges = len(hierarchy.children)
     weights, intercepts = rng.normal(size=(n_features, edges)), rng.normal(size=edges)
     if grid is not None:
@@ -55,7 +55,7 @@ def random_rows(rng, n_rows, n_features=30, density=0.2, grid=None):
 
 
 def with_bytes(rng, tree, names=LARGE_ARRAYS):
-    """The arrays of a tree for the search, those of `names` overwritten with random bytes."""
+    """The arrays of a tree for the search, with those in `names` overwritten by random bytes."""
     arrays = tree.for_search()
     for name in names:
         old = arrays[name]

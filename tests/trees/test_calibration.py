@@ -1,4 +1,4 @@
-"""Calibrated scores: chances that hold on rows nobody has seen, in the order the trees gave."""
+"""Calibrated scores: probabilities that hold on unseen rows, in the order of the uncalibrated scores."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_the_final_model_is_trained_on_all_rows():
 
 
 def test_held_out_rows_are_not_trained_on():
-    """Rows that are noise can be learned by heart: only held-out rows show that nothing was learned."""
+    """Noise can be memorised: only held-out rows show that nothing was learned."""
     rng = np.random.default_rng(0)
     X = sparse.csr_array(rng.random((400, 900)).astype(np.float32))
     Y = sparse.csr_array(np.eye(4, dtype=np.float32)[rng.integers(0, 4, 400)])
@@ -258,7 +258,7 @@ def test_a_higher_score_never_has_a_lower_chance(found, method, at):
 
 @given(candidates.filter(len))
 def test_the_table_keeps_the_number_of_hits(found):
-    """Isotonic regression moves hits between neighbours and loses none; nor does taking a step as one point."""
+    """Isotonic regression moves hits between neighbours and loses none; nor does replacing a step by a point."""
     scores = np.array([s for s, _ in found], dtype=np.float32)
     hits = np.array([h for _, h in found], dtype=bool)
     knots, values = fit_table(scores, hits)

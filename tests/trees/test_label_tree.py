@@ -1,4 +1,4 @@
-"""LabelTree: its contract, what it promises about seeds, paths and negatives, and data at the edge."""
+"""LabelTree: seeds, paths, negatives, and edge cases of data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAXONOMY = LabelHierarchy([0, 3, 6, 10, 12], [1, 2, ~0, 3, ~1, ~2, ~3, ~4, ~5, ~
 
 @pytest.fixture
 def seed():
-    """One is enough here; hypothesis brings others where they matter."""
+    """One seed is enough here; hypothesis tries others where they matter."""
     return 0
 
 
@@ -33,7 +33,7 @@ negatives = pytest.mark.parametrize("negatives", ["siblings", "beam"])
 
 
 def saved(model, folder):
-    """What a model writes, by file."""
+    """The files that a model writes."""
     model.save(folder)
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".npy"}
 

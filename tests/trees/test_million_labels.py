@@ -1,4 +1,4 @@
-"""A million labels: nothing may be rows x labels, nor a loop over labels in Python."""
+"""A million labels: no array of rows x labels and no Python loop over labels."""
 
 from __future__ import annotations
 

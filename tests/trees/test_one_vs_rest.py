@@ -1,4 +1,4 @@
-"""OneVsRest: its contract, and that it is a classifier per label over all rows."""
+"""OneVsRest is one classifier per label over all rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from longtail.labels import LabelHierarchy
 
 @pytest.fixture
 def seed():
-    """One is enough here; hypothesis brings others where they matter."""
+    """One seed is enough here; hypothesis tries others where they matter."""
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Rare labels: both ways of weighing them find more of them, as PSP counts it."""
+"""Rare labels: both kinds of weighting find more of them, measured by PSP."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_without_weighted_losses_every_miss_costs_c(weighting):
 
 
 def test_labels_that_are_all_alike_are_not_weighed():
-    """Where every label has as many rows, weighting changes nothing at all."""
+    """If all labels have the same number of rows, weighting changes nothing."""
     rng = np.random.default_rng(0)
     Y = sparse.csr_array(np.tile(np.eye(6, dtype=np.float32), (10, 1)))
     X = sparse.csr_array((Y @ rng.random((6, 9)) + rng.random((60, 9))).astype(np.float32))

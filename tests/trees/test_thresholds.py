@@ -1,4 +1,4 @@
-"""Thresholds: exactly the best on the rows they were tuned on, and better than 0.5 on others."""
+"""Thresholds are exactly the best on the rows they were tuned on, and better than 0.5 on others."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_labels_of_few_rows_share_one_threshold(found, objective, fewest_hits):
 
 
 def test_with_true_chances_the_threshold_is_half_the_f1(rng):
-    """Where scores are chances, the pooled F1 is best if everything above half of it is given."""
+    """If scores are probabilities, half of the best pooled F1 is the best threshold."""
     scores = rng.random(200_000).astype(np.float32)
     hits = rng.random(200_000) < scores
     found = Candidates(np.zeros(200_000, np.int64), scores, hits, np.array([hits.sum()]))

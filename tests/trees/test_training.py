@@ -1,4 +1,4 @@
-"""Which rows each node learns from, with what costs, and that the order of work changes nothing."""
+"""The rows and costs that each node learns from; the order of work changes nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TREE = LabelHierarchy([0, 3, 6, 10, 12], [1, 2, ~0, 3, ~1, ~2, ~3, ~4, ~5, ~6, ~
 
 @pytest.fixture
 def seed():
-    """One is enough here; hypothesis brings others where they matter."""
+    """One seed is enough here; hypothesis tries others where they matter."""
     return 0
 
 

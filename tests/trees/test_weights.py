@@ -1,4 +1,4 @@
-"""TreeWeights: what is packed comes back, and what was not packed is refused or harmless."""
+"""TreeWeights: packed weights come back; anything else is refused or harmless."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TREE = LabelHierarchy([0, 3, 6, 9], [1, 2, ~0, ~1, ~2, ~3, ~10, ~4, ~5], n_label
 
 @pytest.fixture
 def seed():
-    """One is enough here; hypothesis brings others where they matter."""
+    """One seed is enough here; hypothesis tries others where they matter."""
     return 0
 
 
@@ -30,7 +30,7 @@ def edge_features(n_features):
 
 
 def check_packed(tree, weights, step=None):
-    """Every edge has its column of `weights`, up to so many of its steps."""
+    """Every edge has its column of `weights`, up to this many of its steps."""
     edge = 0
     for node in range(tree.hierarchy.n_nodes):
         for slot in range(tree.hierarchy.pointers[node + 1] - tree.hierarchy.pointers[node]):

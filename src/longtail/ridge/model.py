@@ -91,8 +91,7 @@ class RidgeModel(Estimator):
         super()._check_parameters()
         if self.density is not None and self.prune is not None:
             raise InvalidInput(
-                f"{type(self).__name__}: density and prune exclude each other; found density={self.density} and "
-                f"prune={self.prune}",
+                f"density and prune exclude each other; found density={self.density} and prune={self.prune}",
                 code="bad_parameter",
                 name="density",
             )
