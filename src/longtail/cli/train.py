@@ -23,7 +23,6 @@ from longtail.cli.terminal import Terminal, counted
 from longtail.errors import DataFormatError, InvalidInput, ModelFormatError
 
 if TYPE_CHECKING:
-    from longtail.choice import LearnerOptions
     from longtail.data import Corpus
     from longtail.tagger import Tagger
 
@@ -98,16 +97,29 @@ def command(
     .csv or .tsv file with a --group-column, or any file of rows with --groups FILE. The model still tags single texts.
     """
     from longtail.memory import limit
+    from longtail.tagger import Tagger
 
     begun = time.perf_counter()
     terminal.outlive_reader()
     options = learner.options(running.seed, running.jobs)
     check_target(target.out, target.force)
-    with limit(running.memory):
+    tagger = Tagger(features.options(), options)
+    with limit(running.memory), _told_with(data):
         if holds_group_labels(data, groups, reader):
-            tagger = _trained_on_groups(data, reader, groups, features, options, holding, terminal)
+            _check_no_holdout(holding)
+            grouped = read_grouped(data, groups.groups, reader, groups.group_column)
+            features.check(grouped, data)
+            terminal.say(describe_groups(data, grouped))
+            # A strategy may train a dozen models; lines about each would hide the rest.
+            with quiet_about("longtail.choice", "longtail.ridge", "longtail.trees"):
+                tagger.fit_groups(grouped, groups.strategy or "auto", rule=groups.rule or "joint")
         else:
-            tagger = _trained_on_rows(data, reader, features, options, holding, running.seed, terminal)
+            if holding.no_refit and holding.holdout is None:
+                raise InvalidInput("--no-refit needs --holdout")
+            corpus = _read_rows(data, reader)
+            features.check(corpus, data)
+            terminal.say(_describe(data, corpus))
+            tagger.fit_corpus(corpus, holdout=holding.holdout, refit=not holding.no_refit, random_state=running.seed)
     seconds = time.perf_counter() - begun
     tagger.save(target.out, _card(data, tagger, holding, seconds))
     if tagger.holdout_report_ is not None:
@@ -115,59 +127,23 @@ def command(
     terminal.summarize(_summary(target.out, tagger, seconds))
 
 
-def _trained_on_rows(
-    data: str,
-    reader: ReaderOptions,
-    features: FeatureFlags,
-    options: LearnerOptions,
-    holding: HoldoutOptions,
-    seed: int,
-    terminal: Terminal,
-) -> Tagger:
-    from longtail.tagger import Tagger
+def _check_no_holdout(holding: HoldoutOptions) -> None:
+    if holding.holdout is not None or holding.no_refit:
+        raise InvalidInput(
+            "--holdout and --no-refit need the labels of rows, and DATA has only those of groups; label some rows by "
+            "hand and evaluate on them with `longtail evaluate`"
+        )
 
-    if holding.no_refit and holding.holdout is None:
-        raise InvalidInput("--no-refit needs --holdout")
+
+def _read_rows(data: str, reader: ReaderOptions) -> Corpus:
     try:
-        corpus = read(data, "train", reader)
+        return read(data, "train", reader)
     except DataFormatError as error:
         # Unlike a file, standard input cannot be inspected beforehand.
         if data != STANDARD_INPUT or "these are groups" not in error.reason:
             raise
         reason = error.reason.partition("; these are groups")[0]
         raise DataFormatError(error.path, error.line, f"{reason}; for groups say --strategy auto") from None
-    features.check(corpus, data)
-    terminal.say(_describe(data, corpus))
-    with _told_with(data):
-        return Tagger(features.options(), options).fit_corpus(
-            corpus, holdout=holding.holdout, refit=not holding.no_refit, random_state=seed
-        )
-
-
-def _trained_on_groups(
-    data: str,
-    reader: ReaderOptions,
-    groups: TrainGroupOptions,
-    features: FeatureFlags,
-    options: LearnerOptions,
-    holding: HoldoutOptions,
-    terminal: Terminal,
-) -> Tagger:
-    from longtail.tagger import Tagger
-
-    if holding.holdout is not None or holding.no_refit:
-        raise InvalidInput(
-            "--holdout and --no-refit need the labels of rows, and DATA has only those of groups; label some rows by "
-            "hand and evaluate on them with `longtail evaluate`"
-        )
-    corpus = read_grouped(data, groups.groups, reader, groups.group_column)
-    features.check(corpus, data)
-    terminal.say(describe_groups(data, corpus))
-    # A strategy may train a dozen models; lines about each would hide the rest.
-    with _told_with(data), quiet_about("longtail.choice", "longtail.ridge", "longtail.trees"):
-        return Tagger(features.options(), options).fit_groups(
-            corpus, groups.strategy or "auto", rule=groups.rule or "joint"
-        )
 
 
 @contextmanager
@@ -177,14 +153,15 @@ def _told_with(data: str) -> Iterator[None]:
         yield
     except DataFormatError as error:
         reason = re.sub(r"missing='(\w+)'", r"--missing \1", error.reason)
-        raise DataFormatError(error.path, error.line, reason, code=error.code, name=error.name) from None
+        raise DataFormatError(
+            error.path, error.line, reason, code=error.code, column=error.column, name=error.name
+        ) from None
     except InvalidInput as error:
-        told = str(error)
         if error.code in ("no_rows", "no_labels"):
-            told = f"{called(data)}: {told}"
-        elif "lower min_df" in told:
-            told = f"{told}: say --min-df 1"
-        raise InvalidInput(told, code=error.code, path=error.path, name=error.name) from None
+            raise InvalidInput(f"{called(data)}: {error}", code=error.code) from None
+        if "lower min_df" in str(error):
+            raise InvalidInput(f"{error}: say --min-df 1", code=error.code) from None
+        raise
 
 
 def check_target(out: str, force: bool) -> None:
