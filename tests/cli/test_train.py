@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import longtail as library
 from longtail.data import read_corpus, write_corpus
+from longtail.memory import available_memory
 
 
 def test_what_training_says(longtail: Callable, check_golden: Callable) -> None:
@@ -274,6 +276,33 @@ def test_weights_are_dropped_where_all_would_take_much_memory(longtail: Callable
     )
     coefficients = library.load("model").estimator_.coef_
     assert np.bincount(coefficients.indices).max() <= 33
+
+
+def test_the_memory_limit_is_not_left_in_the_environment(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGTAIL_MEMORY", "3G")
+    seen: list[tuple[str | None, int]] = []
+
+    def note(*_: Any, **__: Any) -> Any:
+        seen.append((os.environ.get("LONGTAIL_MEMORY"), available_memory()))
+        return read_corpus("notes.jsonl")
+
+    monkeypatch.setattr("longtail.data.read_corpus", note)
+    assert longtail("train", "notes.jsonl", "--out", "model", "--memory", "1G").code == 0
+    assert seen == [("3G", 2**30)]
+    assert available_memory() == 3 * 2**30
+
+
+def test_the_help_groups_options_by_learner(longtail: Callable) -> None:
+    told = longtail("train", "--help").out
+    sections = re.findall(r"^(\S.*):$", told, re.MULTILINE)
+    assert sections == [
+        "Model", "Data", "Learner", "Trees", "Trees and one-vs-rest", "Ridge", "Network", "Features", "Groups",
+        "Holding out", "Running", "Other options",
+    ]  # fmt: skip
+    ridge = told[told.index("\nRidge:") : told.index("\nNetwork:")]
+    assert re.findall(r"^  (--\S+)", ridge, re.MULTILINE) == [
+        "--alpha", "--solver", "--intercept", "--density", "--updatable",
+    ]  # fmt: skip
 
 
 def test_a_label_without_a_known_word_does_no_harm(longtail: Callable) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -174,17 +171,3 @@ def describe_groups(data: str, corpus: GroupedCorpus) -> str:
         f"{called(data)}: {counted_rows(corpus)} in {counted(corpus.n_groups, 'group')} of {members:.1f} on average, "
         f"{counted(corpus.n_labels, 'label')}, {labels:.1f} labels per group"
     )
-
-
-@contextmanager
-def quiet_about(*names: str) -> Iterator[None]:
-    """Let these loggers only warn: lines about each of a dozen models would hide the rest."""
-    loggers = [logging.getLogger(name) for name in names]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

@@ -51,9 +51,7 @@ class _Guarded:
         self._styled = styled
 
     def write(self, text: Any) -> int:
-        if text and isinstance(
-            text, bytes
-        ):  # click completes command lines in bytes, and expects an error for empty bytes
+        if text and isinstance(text, bytes):  # for completions; click expects an error for empty bytes
             self.write_bytes(text)
             return len(text)
         shown = text if self._styled else printable_lines(text)

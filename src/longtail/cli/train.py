@@ -14,7 +14,7 @@ import click
 
 from longtail.cli.cards import metrics_section, now, source
 from longtail.cli.features import FeatureFlags
-from longtail.cli.groups import TrainGroupOptions, describe_groups, holds_group_labels, quiet_about, read_grouped
+from longtail.cli.groups import TrainGroupOptions, describe_groups, holds_group_labels, read_grouped
 from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, called, counted_rows, read
 from longtail.cli.learners import LearnerFlags
 from longtail.cli.options import SEED, FiniteRange, SectionedCommand, option, takes
@@ -22,7 +22,6 @@ from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput, ModelFormatError
 
 if TYPE_CHECKING:
-    from longtail.choice import LearnerOptions
     from longtail.data import Corpus
     from longtail.tagger import Tagger
 
@@ -97,16 +96,28 @@ def command(
     .csv or .tsv file with a --group-column, or any file of rows with --groups FILE. The model still tags single texts.
     """
     from longtail.memory import limit
+    from longtail.tagger import Tagger
 
     begun = time.perf_counter()
     terminal.outlive_reader()
     options = learner.options(running.seed, running.jobs)
     check_target(target.out, target.force)
-    with limit(running.memory):
+    tagger = Tagger(features.options(), options)
+    with limit(running.memory), _told_with(data):
         if holds_group_labels(data, groups, reader):
-            tagger = _trained_on_groups(data, reader, groups, features, options, holding, terminal)
+            _check_no_holdout(holding)
+            grouped = read_grouped(data, groups.groups, reader, groups.group_column)
+            features.check(grouped, data)
+            terminal.say(describe_groups(data, grouped))
+            tagger.fit_groups(grouped, groups.strategy or "auto", rule=groups.rule or "joint")
         else:
-            tagger = _trained_on_rows(data, reader, features, options, holding, running.seed, terminal)
+            if holding.no_refit and holding.holdout is None:
+                raise InvalidInput("--no-refit needs --holdout")
+            # Unlike a file, standard input cannot be inspected beforehand.
+            corpus = read(data, "train", reader, grouped="say --strategy auto" if data == STANDARD_INPUT else "")
+            features.check(corpus, data)
+            terminal.say(_describe(data, corpus))
+            tagger.fit_corpus(corpus, holdout=holding.holdout, refit=not holding.no_refit, random_state=running.seed)
     seconds = time.perf_counter() - begun
     tagger.save(target.out, _card(data, tagger, holding, seconds))
     if tagger.holdout_report_ is not None:
@@ -114,52 +125,11 @@ def command(
     terminal.summarize(_summary(target.out, tagger, seconds))
 
 
-def _trained_on_rows(
-    data: str,
-    reader: ReaderOptions,
-    features: FeatureFlags,
-    options: LearnerOptions,
-    holding: HoldoutOptions,
-    seed: int,
-    terminal: Terminal,
-) -> Tagger:
-    from longtail.tagger import Tagger
-
-    if holding.no_refit and holding.holdout is None:
-        raise InvalidInput("--no-refit needs --holdout")
-    # Unlike a file, standard input cannot be inspected beforehand.
-    corpus = read(data, "train", reader, grouped="say --strategy auto" if data == STANDARD_INPUT else "")
-    features.check(corpus, data)
-    terminal.say(_describe(data, corpus))
-    with _told_with(data):
-        return Tagger(features.options(), options).fit_corpus(
-            corpus, holdout=holding.holdout, refit=not holding.no_refit, random_state=seed
-        )
-
-
-def _trained_on_groups(
-    data: str,
-    reader: ReaderOptions,
-    groups: TrainGroupOptions,
-    features: FeatureFlags,
-    options: LearnerOptions,
-    holding: HoldoutOptions,
-    terminal: Terminal,
-) -> Tagger:
-    from longtail.tagger import Tagger
-
+def _check_no_holdout(holding: HoldoutOptions) -> None:
     if holding.holdout is not None or holding.no_refit:
         raise InvalidInput(
             "--holdout and --no-refit need the labels of rows, and DATA has only those of groups; label some rows by "
             "hand and evaluate on them with `longtail evaluate`"
-        )
-    corpus = read_grouped(data, groups.groups, reader, groups.group_column)
-    features.check(corpus, data)
-    terminal.say(describe_groups(data, corpus))
-    # A strategy may train a dozen models; lines about each would hide the rest.
-    with _told_with(data), quiet_about("longtail.choice", "longtail.ridge", "longtail.trees"):
-        return Tagger(features.options(), options).fit_groups(
-            corpus, groups.strategy or "auto", rule=groups.rule or "joint"
         )
 
 

@@ -90,27 +90,9 @@ class TagExplanation(NamedTuple):
         >>> TagExplanation("fruit", 0.5, 0.5, (Reason("pears", 0.5),), 0.0).to_dict()["reasons"]
         [{'feature': 'pears', 'contribution': 0.5}]
         """
-        return {
-            "label": self.label,
-            "score": self.score,
-            "margin": self.margin,
-            "intercept": self.intercept,
-            "reasons": _listed(self.reasons[:most]),
-            "steps": [
-                {
-                    "tree": step.tree,
-                    "name": step.name,
-                    "n_labels": step.n_labels,
-                    "frequent": list(step.frequent),
-                    "probability": step.probability,
-                    "margin": step.margin,
-                    "intercept": step.intercept,
-                    "reasons": _listed(step.reasons[:most]),
-                }
-                for step in self.steps
-            ],
-        }
+        steps = [{**_plain(step, most), "frequent": list(step.frequent)} for step in self.steps]
+        return {**_plain(self, most), "steps": steps}
 
 
-def _listed(reasons: tuple[Reason, ...]) -> list[dict[str, Any]]:
-    return [reason._asdict() for reason in reasons]
+def _plain(part: PathStep | TagExplanation, most: int | None) -> dict[str, Any]:
+    return {**part._asdict(), "reasons": [reason._asdict() for reason in part.reasons[:most]]}
