@@ -312,8 +312,9 @@ def finite(scores: Any) -> Any:
             return scores
     if not np.isfinite(scores).all():
         raise InvalidInput(
-            "a score is not finite: the weights of the model are damaged, or feature values are too large; "
-            "`longtail info MODEL --verify` finds damage"
+            "a score is not a finite number: the weights of the model are damaged, or feature values are too large; "
+            "`longtail info MODEL --verify` finds damage",
+            code="score_not_finite",
         )
     return scores
 

@@ -112,4 +112,4 @@ def check_width(path: PathName, width: int) -> None:
     A sparse matrix stores nothing for empty columns, so a small file can claim any number of them.
     """
     plan = {"counts": 8 * width}
-    MemoryPlan(f"counting {width} columns of {path}", plan, "Is the file what you think it is?").check()
+    MemoryPlan(f"counting {width} columns of {path}", plan, "Is this the right file?").check()
