@@ -31,34 +31,7 @@ class _Seal(NamedTuple):
     known: frozenset[str]
 
 
-def _arrays(csr: Any) -> tuple[Array, Array, Array]:
-    return csr.indptr, csr.indices, csr.data
-
-
-def _sealed(csr: Any, *known: str) -> Any:
-    for array in _arrays(csr):
-        array.flags.writeable = False
-    csr.__dict__["_seal"] = _Seal(csr.shape, _arrays(csr), frozenset(known))
-    return csr
-
-
-def _known(matrix: Any) -> frozenset[str] | None:
-    """What is known about a matrix, or None if it has no seal, or if an array was replaced or made writable."""
-    seal = matrix.__dict__.get("_seal") if type(matrix) is sparse.csr_array else None
-    if seal is None or seal.shape != matrix.shape:
-        return None
-    if any(now is not then or now.flags.writeable for now, then in zip(_arrays(matrix), seal.arrays, strict=True)):
-        return None
-    known: frozenset[str] = seal.known
-    return known
-
-
-def _is_known(matrix: Any, what: str) -> bool:
-    known = _known(matrix)
-    return known is not None and what in known
-
-
-def own(csr: Any) -> Any:
+def own(csr: Any, *known: str) -> Any:
     """Seal a new matrix whose arrays nobody else refers to: it will be checked at most once and never copied.
 
     Its arrays become read-only; use ``copy()`` to change the matrix.
@@ -67,7 +40,22 @@ def own(csr: Any) -> Any:
     >>> as_features(X) is X
     True
     """
-    return _sealed(csr)
+    arrays = csr.indptr, csr.indices, csr.data
+    for array in arrays:
+        array.flags.writeable = False
+    csr.__dict__["_seal"] = _Seal(csr.shape, arrays, frozenset(("own", *known)))
+    return csr
+
+
+def _known(matrix: Any) -> frozenset[str]:
+    """What is known about a matrix: nothing without a seal, or if an array was replaced or made writable."""
+    seal: _Seal | None = matrix.__dict__.get("_seal") if type(matrix) is sparse.csr_array else None
+    if seal is None or seal.shape != matrix.shape:
+        return frozenset()
+    arrays = matrix.indptr, matrix.indices, matrix.data
+    if any(now is not then or now.flags.writeable for now, then in zip(arrays, seal.arrays, strict=True)):
+        return frozenset()
+    return seal.known
 
 
 def _as_csr(matrix: Any, name: str) -> Any:
@@ -216,7 +204,7 @@ def as_features(X: Any, name: str = "X", n_features: int | None = None, owner: s
     owner : str
         What requires that number, for messages.
     """
-    csr = X if _is_known(X, "features") else _checked_features(X, name)
+    csr = X if "features" in _known(X) else _checked_features(X, name)
     if n_features is not None and csr.shape[1] != n_features:
         raise InvalidInput(
             f"{name} has {csr.shape[1]} features, but {owner} is expecting {n_features} features as input"
@@ -227,8 +215,7 @@ def as_features(X: Any, name: str = "X", n_features: int | None = None, owner: s
 def _checked_features(X: Any, name: str) -> Any:
     as_is = _as_is(X)
     if as_is is not None:
-        is_own = _known(X) is not None and as_is.data is X.data
-        return _sealed(X, "features") if is_own else as_is
+        return own(X, "features") if "own" in _known(X) and as_is.data is X.data else as_is
     csr = _canonical(_as_csr(X, name), X)
     if csr.data.size and not np.isfinite(csr.data).all():
         raise InvalidInput(f"{name} contains NaN or infinity; every feature value must be finite")
@@ -237,12 +224,12 @@ def _checked_features(X: Any, name: str) -> Any:
     if data.size and not np.isfinite(data).all():
         raise InvalidInput(f"{name} contains a value too large for 32-bit floats; scale the features")
     csr = sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
-    return csr if sparse.issparse(X) else _sealed(csr, "features")
+    return csr if sparse.issparse(X) else own(csr, "features")
 
 
 def as_labels(Y: Any, n_rows: int | None = None, name: str = "Y") -> Any:
     """Check a 0/1 label matrix and convert it to a read-only CSR float32 matrix that stores only ones."""
-    csr = Y if _is_known(Y, "labels") else _checked_labels(Y, name)
+    csr = Y if "labels" in _known(Y) else _checked_labels(Y, name)
     if n_rows is not None and csr.shape[0] != n_rows:
         raise InvalidInput(f"Found input variables with inconsistent numbers of samples: [{n_rows}, {csr.shape[0]}]")
     return csr
@@ -256,9 +243,9 @@ def _checked_labels(Y: Any, name: str) -> Any:
         )
     csr = _without_zeros(_canonical(csr, Y))
     data = np.ones(len(csr.indices), dtype=np.float32)
-    may_be_the_callers = sparse.issparse(Y) and Y.format == "csr" and _known(Y) is None
+    may_be_the_callers = sparse.issparse(Y) and Y.format == "csr" and "own" not in _known(Y)
     csr = sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape, copy=may_be_the_callers)
-    return _sealed(csr, "labels", "features")
+    return own(csr, "labels", "features")
 
 
 def _without_zeros(csr: Any) -> Any:
@@ -325,7 +312,7 @@ def finite(scores: Any) -> Any:
             return scores
     if not np.isfinite(scores).all():
         raise InvalidInput(
-            "a score is not finite: the weights of the model are damaged, or feature values are too large; "
+            "a score is not a finite number: the weights of the model are damaged, or feature values are too large; "
             "`longtail info MODEL --verify` finds damage",
             code="not_finite",
         )

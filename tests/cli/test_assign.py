@@ -179,7 +179,7 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
         (
             None,
             ["vectors.txt", "--groups", "vectors.txt"],
-            "vectors.txt:2: '0:1' is no row; expected row numbers with blanks between them; is it a file ",
+            "vectors.txt:2: '0:1' is not a row; expected row numbers, separated by blanks; is it a file ",
         ),
         (None, ["vectors.txt"], "vectors.txt holds rows; give their groups as --groups FILE, or groups in JSON lines"),
         (
@@ -219,7 +219,7 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
         (b'{"texts": [], "labels": ["x"]}', ["bad.jsonl"], "the corpus has no rows to label"),
         (b'{"texts": ["a"], "labels"', ["bad.jsonl"], "bad.jsonl:1: not JSON: Expecting ':' delimiter"),
         (b'{"texts": "a", "labels": []}', ["bad.jsonl"], "bad.jsonl:1: 'texts' is a text; expected a list of texts"),
-        (b"1 6 3\n0 1 1\n", ["vectors.txt", "--groups", "bad"], "bad:2: row 1 is there twice"),
+        (b"1 6 3\n0 1 1\n", ["vectors.txt", "--groups", "bad"], "bad:2: row 1 appears twice"),
         (b"1 6 3\n0 9\n", ["vectors.txt", "--groups", "bad"], "bad:2: row 9 is too large: there are 6 rows, numbered"),
     ],
 )

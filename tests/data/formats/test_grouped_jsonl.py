@@ -97,9 +97,9 @@ def test_faults_name_the_line_and_the_reason(line, reason):
 
 def test_ids_must_be_everywhere_or_nowhere():
     named, plain = {"texts": [], "labels": [], "id": 1}, {"texts": [], "labels": []}
-    with pytest.raises(DataFormatError, match="the stream:2: 'id': the group has no name; earlier groups do"):
+    with pytest.raises(DataFormatError, match="the stream:2: the group has no 'id', but earlier ones have one"):
         read_grouped_jsonl(stream(named, plain))
-    with pytest.raises(DataFormatError, match="the stream:2: 'id': the group has a name, but earlier groups have"):
+    with pytest.raises(DataFormatError, match="the stream:2: the group has an 'id', but earlier ones have"):
         read_grouped_jsonl(stream(plain, named))
 
 

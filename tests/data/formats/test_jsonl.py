@@ -76,9 +76,9 @@ def test_faults_name_the_line_and_the_reason(line, reason):
 
 
 def test_ids_must_be_everywhere_or_nowhere():
-    with pytest.raises(DataFormatError, match="the stream:2: 'id': the row has no name"):
+    with pytest.raises(DataFormatError, match="the stream:2: the row has no 'id'"):
         read_jsonl(stream({"text": "a", "labels": [], "id": 1}, {"text": "a", "labels": []}))
-    with pytest.raises(DataFormatError, match="the stream:2: 'id': the row has a name"):
+    with pytest.raises(DataFormatError, match="the stream:2: the row has an 'id'"):
         read_jsonl(stream({"text": "a", "labels": []}, {"text": "a", "labels": [], "id": 1}))
 
 

@@ -65,7 +65,7 @@ def read_delimited(
     >>> read_delimited(path).label_names
     ('fruit', 'red', 'sky')
     """
-    rows = RowCollector()
+    rows = RowCollector(path)
     for row in iter_delimited(
         path,
         text=text,
@@ -75,8 +75,7 @@ def read_delimited(
         header=header,
         field_limit=field_limit,
     ):
-        if fault := rows.add(row.text, row.labels, row.row_name):
-            raise DataFormatError(path, row.line, fault)
+        rows.add(row.line, row.text, row.labels, row.row_name)
     corpus = rows.corpus()
     doubt_separator(path, corpus.labels, corpus.label_names, label_separator)
     return corpus

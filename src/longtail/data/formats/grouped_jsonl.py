@@ -25,7 +25,7 @@ from longtail.data.formats.json_records import (
 )
 from longtail.data.formats.rows import GroupCollector
 from longtail.data.grouped import GroupedCorpus
-from longtail.data.streams import LINE_LIMIT, read_text_lines, source_name
+from longtail.data.streams import LINE_LIMIT, read_text_lines
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.files import PathName, writing
 
@@ -112,12 +112,11 @@ def read_grouped_jsonl(
     >>> corpus.texts, corpus.group_labels.toarray().tolist()
     (['red sky', 'red rose'], [[2]])
     """
-    groups = GroupCollector()
+    groups = GroupCollector(source)
     for record in iter_grouped_jsonl(
         source, texts_key=texts_key, labels_key=labels_key, unknown=unknown, line_limit=line_limit
     ):
-        if fault := groups.add(record.texts, record.labels, record.group_name):
-            raise DataFormatError(source_name(source), record.line, f"{ID_KEY!r}: {fault}")
+        groups.add(*record)
     return groups.corpus()
 
 

@@ -91,30 +91,28 @@ def text_of(found: dict[str, Any], key: str) -> str:
 
 def texts_of(found: dict[str, Any], key: str) -> list[str]:
     """The list of texts under a key."""
-    value = _required(found, key)
-    if not isinstance(value, list):
-        raise FaultError(f"{key!r} is {_kind(value)}; expected a list of texts")
-    for text in value:
-        if not isinstance(text, str):
-            raise FaultError(f"{key!r} holds {_kind(text)}; expected texts only")
-        _checked(text, repr(key))
-    return value
+    return _strings(found, key, "texts", "expected texts only")
 
 
 def labels_of(found: dict[str, Any], key: str, required: bool) -> list[str]:
     """The list of label names under a key, with repetitions."""
     if key not in found and not required:
         return []
-    labels = _required(found, key)
-    if not isinstance(labels, list):
-        raise FaultError(f"{key!r} is {_kind(labels)}; expected a list of names")
-    for label in labels:
-        if not isinstance(label, str):
-            raise FaultError(f"{key!r} holds {_kind(label)}; labels are names, written in quotes")
-        if not label:
-            raise FaultError(f"{key!r} holds an empty name")
-        _checked(label, repr(key))
+    labels = _strings(found, key, "names", "labels are names, written in quotes")
+    if "" in labels:
+        raise FaultError(f"{key!r} holds an empty name")
     return labels
+
+
+def _strings(found: dict[str, Any], key: str, what: str, advice: str) -> list[str]:
+    value = _required(found, key)
+    if not isinstance(value, list):
+        raise FaultError(f"{key!r} is {_kind(value)}; expected a list of {what}")
+    for text in value:
+        if not isinstance(text, str):
+            raise FaultError(f"{key!r} holds {_kind(text)}; {advice}")
+        _checked(text, repr(key))
+    return value
 
 
 def id_of(found: dict[str, Any]) -> str | None:

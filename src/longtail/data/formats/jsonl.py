@@ -20,8 +20,8 @@ from longtail.data.formats.json_records import (
     text_of,
 )
 from longtail.data.formats.rows import RowCollector
-from longtail.data.streams import LINE_LIMIT, source_name
-from longtail.errors import DataFormatError, InvalidInput
+from longtail.data.streams import LINE_LIMIT
+from longtail.errors import InvalidInput
 from longtail.files import PathName, writing
 
 
@@ -108,7 +108,7 @@ def read_jsonl(
     >>> corpus.texts, corpus.label_names, corpus.row_names
     (['a red apple'], ('fruit', 'red'), ['7'])
     """
-    rows = RowCollector()
+    rows = RowCollector(source)
     records = iter_jsonl(
         source,
         text_key=text_key,
@@ -118,8 +118,7 @@ def read_jsonl(
         line_limit=line_limit,
     )
     for record in records:
-        if fault := rows.add(record.text, record.labels, record.row_name):
-            raise DataFormatError(source_name(source), record.line, f"{ID_KEY!r}: {fault}")
+        rows.add(*record)
     return rows.corpus()
 
 

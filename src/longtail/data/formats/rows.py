@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import IO, Any
 
 import numpy as np
 from scipy import sparse
 
 from longtail.data.corpus import Corpus
 from longtail.data.grouped import GroupedCorpus, memberships
+from longtail.data.streams import source_name
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.files import PathName
 from longtail.memory import MemoryPlan
@@ -22,25 +23,23 @@ class _LabelCollector:
 
     _what: str
 
-    def __init__(self) -> None:
+    def __init__(self, source: PathName | IO[bytes]) -> None:
+        self._source = source_name(source)
+        self._texts: list[str] = []
         self._names: list[str] = []
         self._ids: dict[str, int] = {}
         self._indices = array("q")
         self._indptr = array("q", [0])
 
-    def _add_labels(self, labels: Iterable[str], name: str | None) -> str | None:
-        """Return what is wrong with the name, or None."""
-        what = self._what
+    def _add_labels(self, line: int, labels: Iterable[str], name: str | None) -> None:
         if len(self._indptr) > 1 and (name is not None) != bool(self._names):
-            if name is None:
-                return f"the {what} has no name; earlier {what}s do"
-            return f"the {what} has a name, but earlier {what}s have none"
+            has, others = ("no", "have one") if name is None else ("an", "have none")
+            raise DataFormatError(self._source, line, f"the {self._what} has {has} 'id', but earlier ones {others}")
         ids = self._ids
         self._indices.extend(ids.setdefault(label, len(ids)) for label in labels)
         self._indptr.append(len(self._indices))
         if name is not None:
             self._names.append(name)
-        return None
 
     def _counts(self) -> tuple[Any, list[str]]:
         """The count of each label in each row or group, with sorted label names, and these names."""
@@ -61,16 +60,10 @@ class RowCollector(_LabelCollector):
 
     _what = "row"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._texts: list[str] = []
-
-    def add(self, text: str, labels: Iterable[str], row_name: str | None) -> str | None:
-        """Add a row; a repeated label counts once. Return what is wrong with the name of the row, or None."""
-        if fault := self._add_labels(dict.fromkeys(labels), row_name):
-            return fault
+    def add(self, line: int, text: str, labels: Iterable[str], row_name: str | None) -> None:
+        """Add a row; a repeated label counts once."""
+        self._add_labels(line, dict.fromkeys(labels), row_name)
         self._texts.append(text)
-        return None
 
     def corpus(self) -> Corpus:
         """The corpus of all rows, with sorted label names."""
@@ -83,19 +76,15 @@ class GroupCollector(_LabelCollector):
 
     _what = "group"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._texts: list[str] = []
+    def __init__(self, source: PathName | IO[bytes]) -> None:
+        super().__init__(source)
         self._groups = array("q")
 
-    def add(self, texts: Iterable[str], labels: Iterable[str], group_name: str | None) -> str | None:
-        """Add a group; a repeated label counts as often. Return what is wrong with the name of the group, or None."""
-        number = len(self._indptr) - 1
-        if fault := self._add_labels(labels, group_name):
-            return fault
+    def add(self, line: int, texts: Sequence[str], labels: Iterable[str], group_name: str | None) -> None:
+        """Add a group; a repeated label counts as often."""
+        self._groups.extend([len(self._indptr) - 1] * len(texts))
+        self._add_labels(line, labels, group_name)
         self._texts.extend(texts)
-        self._groups.extend([number] * (len(self._texts) - len(self._groups)))
-        return None
 
     def corpus(self) -> GroupedCorpus:
         """The corpus of all groups, with sorted label names."""
@@ -123,4 +112,4 @@ def check_width(path: PathName, width: int) -> None:
     A sparse matrix stores nothing for empty columns, so a small file can claim any number of them.
     """
     plan = {"counts": 8 * width}
-    MemoryPlan(f"counting {width} columns of {path}", plan, "Is the file what you think it is?").check()
+    MemoryPlan(f"counting {width} columns of {path}", plan, "Is this the right file?").check()
