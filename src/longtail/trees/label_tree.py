@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import repeat
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from longtail.errors import InvalidInput
@@ -164,14 +163,13 @@ class LabelTree(TreeModel):
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         return self._plan(X, Y, self.n_trees, max(self.leaf_size, self.branching), self.negatives == "beam")
 
-    def _grown_hierarchies(self, X: Any, Y: Any, seed: int) -> Iterator[LabelHierarchy]:
+    def _clustering(self, X: Any, Y: Any) -> Callable[[int], LabelHierarchy]:
         if self.hierarchy is not None:
             if not isinstance(self.hierarchy, LabelHierarchy):
                 raise InvalidInput(f"hierarchy is a {type(self.hierarchy).__name__}; expected a LabelHierarchy or None")
             if self.hierarchy.n_labels != Y.shape[1]:
                 raise InvalidInput(f"the hierarchy is over {self.hierarchy.n_labels} labels, but Y has {Y.shape[1]}")
-            yield from repeat(self.hierarchy.restricted_to(column_counts(Y) > 0), self.n_trees)
-            return
+            given = self.hierarchy.restricted_to(column_counts(Y) > 0)
+            return lambda seed: given
         vectors = label_vectors(X, Y, top=_TERMS_OF_A_LABEL, n_jobs=self.n_jobs)
-        for number in range(self.n_trees):
-            yield cluster_labels(vectors, self.leaf_size, self.branching, seed + number, self.n_jobs)
+        return lambda seed: cluster_labels(vectors, self.leaf_size, self.branching, seed, self.n_jobs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import secrets
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
@@ -99,8 +99,8 @@ class TreeModel(Estimator):
     n_sweeps_: int
 
     @abstractmethod
-    def _grown_hierarchies(self, X: Any, Y: Any, seed: int) -> Iterator[LabelHierarchy]:
-        """The tree over the labels for each of the trees to train."""
+    def _clustering(self, X: Any, Y: Any) -> Callable[[int], LabelHierarchy]:
+        """A function that returns the tree over the labels for a random seed."""
 
     def _n_trees(self) -> int:
         return 1
@@ -139,13 +139,13 @@ class TreeModel(Estimator):
         self._tune(X, Y, seed)
         rows, trees, n_trees = Rows.of(X), [], self._n_trees()
         self.gap_, self.n_sweeps_ = 0.0, 0
-        hierarchies = self._grown_hierarchies(X, Y, seed)
+        hierarchy_of = self._clustering(X, Y)
         for number in range(n_trees):
             with progress.stage(f"tree {number + 1} of {n_trees}") if n_trees > 1 else nullcontext():
                 grown = grow(
                     rows,
                     Y,
-                    next(hierarchies),
+                    hierarchy_of(seed + number),
                     costs,
                     self._objective(seed + number),
                     self.n_jobs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -81,10 +81,11 @@ class OneVsRest(TreeModel):
     def scores_along_trees(self) -> bool:
         return False
 
-    def _grown_hierarchies(self, X: Any, Y: Any, seed: int) -> Iterator[LabelHierarchy]:
+    def _clustering(self, X: Any, Y: Any) -> Callable[[int], LabelHierarchy]:
         labels = np.flatnonzero(column_counts(Y))
         pointers = [0, len(labels)] if len(labels) else [0]
-        yield LabelHierarchy(np.array(pointers), ~labels, Y.shape[1])
+        flat = LabelHierarchy(np.array(pointers), ~labels, Y.shape[1])
+        return lambda seed: flat
 
     def _output_layer(self, rule: Rule) -> OutputLayer:
         """Margins minus what each label needs to reach its threshold."""
