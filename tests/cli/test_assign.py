@@ -303,7 +303,7 @@ def test_training_chooses_a_strategy_and_says_why(longtail: Callable) -> None:
     assert result.err.count("learner: ") == 1
     Path("more.jsonl").write_text(re.sub('"id": "p[0-9]", ', "", PAGES) * 4, encoding="utf-8")
     result = longtail("train", "more.jsonl", "--out", "other", "--alpha", "0.1")
-    assert "strategy: 4 groups are few to compare strategies by; consider choosing one" in result.err
+    assert "strategies are compared on only 4 groups; consider choosing one yourself" in result.err
     assert "labels of held-out groups explained: all " in result.err
     assert result.err.count("learner: ") == 1
 

@@ -92,7 +92,7 @@ def test_a_network_without_a_linear_layer_is_refused_with_what_to_do(longtail: C
     assert longtail("train", "notes.jsonl", "--out", "network", *network).code == 0
     found = longtail("audit", "network", "notes.jsonl")
     assert found.code == 1
-    assert "the head 'cascade' scores the members" in found.err
+    assert "the head 'cascade' scores only the members" in found.err
     assert "'bottleneck' and 'dft' have one (--head)" in found.err
 
 

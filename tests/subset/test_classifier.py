@@ -231,7 +231,7 @@ def test_a_subset_that_is_no_list_of_labels_is_refused(rng, subset):
 def test_an_estimator_from_elsewhere_is_refused(rng):
     from sklearn.linear_model import Ridge as Other
 
-    with pytest.raises(InvalidInput, match="the estimator is a Ridge, which is no longtail"):
+    with pytest.raises(InvalidInput, match="the estimator is a Ridge, not a longtail"):
         LabelSubsetClassifier(Other(), 4).fit(*planted(rng))
     with pytest.raises(InvalidInput, match="the estimator is a LabelSubsetClassifier itself"):
         LabelSubsetClassifier(LabelSubsetClassifier(), 4).fit(*planted(rng))

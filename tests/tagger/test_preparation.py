@@ -12,7 +12,8 @@ from sklearn.base import clone
 from longtail import Corpus, GroupedCorpus, LabelTree, Ridge, RidgeCV, Tagger, TextFeatures
 from longtail.choice import LearnerOptions
 from longtail.errors import InvalidInput
-from longtail.tagger import FeatureOptions, TagExplanation, hold_out
+from longtail.tagger import TagExplanation, hold_out
+from longtail.text import FeatureOptions
 
 TEXTS = ["red apples", "green apples", "blue sky", "grey sky", "red sky", "green sky"]
 LABELS = [["fruit"], ["fruit"], ["weather"], ["weather"], ["weather"], ["weather"]]

@@ -52,8 +52,10 @@ class FeatureFlags:
 
         return FeatureOptions(self.ngrams, self.min_df, self.max_features, self.log, not self.no_normalize)
 
-    def checked(self, corpus: Corpus | GroupedCorpus, data: str) -> FeatureOptions:
-        """The options as the library takes them; one that would do nothing is refused."""
+    def checked(self, corpus: Corpus | GroupedCorpus, data: str) -> FeatureOptions | None:
+        """The options as the library takes them, or None if none is given; one that would do nothing is refused."""
+        if self == FeatureFlags():
+            return None
         self.check(corpus, data)
         return self.options()
 

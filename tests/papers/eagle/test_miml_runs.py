@@ -60,7 +60,7 @@ def test_images_are_here_only_with_both_parts(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("LONGTAIL_DATA", str(tmp_path))
     (tmp_path / "mnist").mkdir()
     for part in ("t10k", "train"):
-        assert "place train-images-idx3" in (benchmarks.why_missing("mnist") or "")
+        assert "put train-images-idx3" in (benchmarks.why_missing("mnist") or "")
         for what in ("images-idx3", "labels-idx1"):
             (tmp_path / "mnist" / f"{part}-{what}-ubyte").write_bytes(b"not read")
     assert benchmarks.why_missing("mnist") is None
