@@ -86,8 +86,7 @@ class LabelSets:
         places: dict[bytes, int] = {}
         indices, indptr = matrix.indices, matrix.indptr.tolist()
         number = np.array(
-            [places.setdefault(indices[a:b].tobytes(), len(places)) for a, b in pairwise(indptr)],
-            dtype=np.int64,
+            [places.setdefault(indices[a:b].tobytes(), len(places)) for a, b in pairwise(indptr)], dtype=np.int64
         )
         _, first_row, rows = np.unique(number, return_index=True, return_counts=True)
         if limit is not None and limit < len(rows):

@@ -4,7 +4,7 @@ from longtail.labels.cluster import cluster_labels, split_wide
 from longtail.labels.codes import BitChunks, MixedRadix
 from longtail.labels.head_plan import HeadPlan, confusion_degree, plan_heads
 from longtail.labels.hierarchy import LabelHierarchy
-from longtail.labels.order import label_order
+from longtail.labels.order import kept_labels, label_order
 from longtail.labels.taxonomy import from_parents, read_taxonomy, to_parents, write_taxonomy
 from longtail.labels.vectors import even_blocks, label_vectors, sum_of_rows
 
@@ -17,6 +17,7 @@ __all__ = [
     "confusion_degree",
     "even_blocks",
     "from_parents",
+    "kept_labels",
     "label_order",
     "label_vectors",
     "plan_heads",

@@ -25,11 +25,7 @@ _LONGEST = 1.001
 
 
 def cluster_labels(
-    vectors: Any,
-    leaf_size: int = 100,
-    branching: int = 16,
-    random_state: int | None = 0,
-    n_jobs: int | None = None,
+    vectors: Any, leaf_size: int = 100, branching: int = 16, random_state: int | None = 0, n_jobs: int | None = None
 ) -> LabelHierarchy:
     """Learn a balanced tree in which similar labels are close to each other.
 

@@ -74,6 +74,19 @@ def label_order(kind: str, n_labels: int, X: Any = None, Y: Any = None, random_s
     return _positions(np.concatenate([ordered, absent]))
 
 
+def kept_labels(counts: Array, trim: float) -> Array:
+    """Ids of the labels that occur, without the rarest share `trim`; ties go to the lowest label.
+
+    Examples
+    --------
+    >>> kept_labels(np.array([3, 0, 1, 1, 2]), trim=0.5).tolist()
+    [0, 4]
+    """
+    found = np.flatnonzero(counts)
+    order = np.lexsort((-found, counts[found]))
+    return np.sort(found[order[int(trim * len(found)) :]]).astype(np.int64)
+
+
 def _positions(labels: Array) -> Array:
     """The position of each label in a list of all labels."""
     position = np.empty(len(labels), dtype=np.int64)

@@ -21,10 +21,7 @@ _NAMES_SHOWN = 3
 
 
 def from_parents(
-    parents: Mapping[Any, Any] | Any,
-    n_labels: int,
-    label_names: Sequence[str] | None = None,
-    missing: str = "error",
+    parents: Mapping[Any, Any] | Any, n_labels: int, label_names: Sequence[str] | None = None, missing: str = "error"
 ) -> LabelHierarchy:
     """Build a hierarchy from the parent of each label and class.
 

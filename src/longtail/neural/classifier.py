@@ -12,7 +12,7 @@ import torch
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import OutputLayer, Rule
-from longtail.labels import label_order, plan_heads
+from longtail.labels import kept_labels, label_order, plan_heads
 from longtail.metrics import inverse_propensity
 from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling
 from longtail.neural.model import ENCODERS, NeuralModel, encoder_for, seeded, threads, training_plan
@@ -212,7 +212,7 @@ class MultiHeadClassifier(NeuralModel):
         if X.shape[1] < 1 or not counts.any():
             raise InvalidInput(f"nothing to learn from: {X.shape[1]} features, {int(counts.sum())} labels in all rows")
         self.n_features_in_, self.n_labels_ = int(X.shape[1]), int(Y.shape[1])
-        self.labels_ = _kept(counts, self.trim)
+        self.labels_ = kept_labels(counts, self.trim)
         Y = Y[:, self.labels_]
         per_row = np.diff(Y.indptr)
         if self.task == "single-label":
@@ -227,7 +227,7 @@ class MultiHeadClassifier(NeuralModel):
         with threads(self.n_jobs):
             for i in range(self.n_networks):
                 seed = self.random_state + i
-                position = self._position(X, Y, seed)
+                position = label_order(self.order, Y.shape[1], X, Y, seed) if self._is_ordered() else None
                 network = seeded(lambda position=position: self._network(position, weights), seed)
                 network.head.start_from(torch.from_numpy(counts[self.labels_]), X.shape[0])
                 settings = replace(self._settings(seed), batch_size=batch_size)
@@ -271,9 +271,6 @@ class MultiHeadClassifier(NeuralModel):
 
     def _is_ordered(self) -> bool:
         return self.order != "given" and self.head in (*_CODED, "dft")
-
-    def _position(self, X: Any, Y: Any, seed: int) -> Array | None:
-        return label_order(self.order, Y.shape[1], X, Y, random_state=seed) if self._is_ordered() else None
 
     def _label_weights(self, counts: Array, n_rows: int) -> torch.Tensor | None:
         if self.weighting is None:
@@ -353,14 +350,6 @@ class MultiHeadClassifier(NeuralModel):
         model.histories_ = []
         model._load_networks(state, state.size("n_networks"))
         return model
-
-
-def _kept(counts: Array, trim: float) -> Array:
-    """Ids of the labels that occur, without the rarest; among equally rare labels the last are dropped first."""
-    found = np.flatnonzero(counts)
-    left_out = int(trim * len(found))
-    order = np.lexsort((-found, counts[found]))
-    return np.sort(found[order[left_out:]]).astype(np.int64)
 
 
 def _filled(n_labels: int, n_heads: int) -> int:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from longtail import progress
-from longtail.arrays import Array
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.metrics import (
@@ -144,7 +143,8 @@ def gather(tagger: Tagger, corpus: Corpus, options: ReportOptions | None = None)
         mistakes = Mistakes(known, k)
         confused = mistakes.pairs(max(1, options.pairs))
         advance(1)
-        min_true = _min_true(by_label.true)
+        # If no label has enough true rows, all labels with one are judged.
+        min_true = _MIN_TRUE if by_label.true.max(initial=0) >= _MIN_TRUE else 1
         worst_labels = tuple(
             WorstLabel(
                 label,
@@ -183,11 +183,6 @@ def gather(tagger: Tagger, corpus: Corpus, options: ReportOptions | None = None)
         kinds={kind: int(mask.sum()) for kind, mask in kinds_of_rows(judgement).items()},
         examples=choose_examples(tagger, corpus, X, judgement, scores, options.examples),
     )
-
-
-def _min_true(true: Array) -> int:
-    """The number of true rows from which a label is judged; 1 if no label has enough."""
-    return _MIN_TRUE if true.max(initial=0) >= _MIN_TRUE else 1
 
 
 def _unknown(judgement: Judgement, n_known: int) -> Unknown:

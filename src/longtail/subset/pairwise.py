@@ -63,7 +63,8 @@ class PairwiseObjective:
         bonus = np.zeros(n_labels) if scores is None else score_weight * np.asarray(scores, dtype=np.float64)
         weights = sparse.csr_array(weights, dtype=np.float64)
         into, out_of = _column_sums(weights), np.asarray(weights.sum(axis=1), dtype=np.float64)
-        unit = _unit(float(((2 + penalty) * (into + out_of) + np.abs(bonus)).max(initial=0)))
+        largest = float(((2 + penalty) * (into + out_of) + np.abs(bonus)).max(initial=0))
+        unit = 2.0 ** (math.frexp(largest)[1] - _BITS) if largest else 1.0
         weights = _rounded(weights, unit)
         shared = _rounded((1 + penalty) * sparse.csr_array(weights + weights.T), unit)
         return cls(_column_sums(weights) + np.rint(bonus / unit) * unit, shared)
@@ -92,10 +93,6 @@ class PairwiseObjective:
 
 def _column_sums(matrix: Any) -> Array:
     return np.bincount(matrix.indices, weights=matrix.data, minlength=matrix.shape[1]).astype(np.float64, copy=False)
-
-
-def _unit(largest: float) -> float:
-    return 2.0 ** (math.frexp(largest)[1] - _BITS) if largest else 1.0
 
 
 def _rounded(matrix: Any, unit: float) -> Any:

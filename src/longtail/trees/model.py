@@ -39,14 +39,7 @@ from longtail.parallel import map_blocks, resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.store import State, saved_params
 from longtail.trees.calibration import METHODS, Calibration, calibrations_from_state, calibrations_to_arrays
-from longtail.trees.thresholds import (
-    DEFAULT,
-    OBJECTIVES,
-    Candidates,
-    is_true,
-    thresholds_from_state,
-    tune_thresholds,
-)
+from longtail.trees.thresholds import DEFAULT, OBJECTIVES, Candidates, is_true, thresholds_from_state, tune_thresholds
 from longtail.trees.training import Objective, Rows, grow
 from longtail.trees.weights import BLOCK_CHILDREN, TreeWeights
 from longtail.validation import as_labels

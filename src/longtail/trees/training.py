@@ -33,12 +33,7 @@ class Rows(NamedTuple):
         """The arrays of a checked matrix."""
         if X.shape[1] >= 2**31:
             raise InvalidInput(f"X has {X.shape[1]} features; expected fewer than 2^31")
-        return cls(
-            X.indptr.astype(np.int64, copy=False),
-            X.indices.astype(np.int32, copy=False),
-            X.data,
-            X.shape[1],
-        )
+        return cls(X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), X.data, X.shape[1])
 
 
 @dataclass(frozen=True)

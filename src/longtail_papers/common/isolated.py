@@ -84,19 +84,15 @@ class Peak:
     growth: int
 
     def __enter__(self) -> Self:
-        self._held = _resident()
+        import psutil
+
+        self._held = int(psutil.Process().memory_info().rss)
         self._start = time.perf_counter()
         return self
 
     def __exit__(self, *error: object) -> None:
         self.seconds = time.perf_counter() - self._start
         self.growth = max(0, _peak_resident() - self._held)
-
-
-def _resident() -> int:
-    import psutil
-
-    return int(psutil.Process().memory_info().rss)
 
 
 def _peak_resident() -> int:

@@ -42,7 +42,8 @@ def used_sources(module: str, root: Path = ROOT) -> list[Path]:
         path = _file_of(waiting.pop(), root)
         if path is not None and path not in used:
             used.add(path)
-            waiting.update(_imports(path, root))
+            imported = _imported_names(path.read_text(encoding="utf-8"))
+            waiting.update(_home(module, name, root) for module, name, _ in imported)
     native = root / Path(*_NATIVE.split("."))
     if any(native in path.parents for path in used):
         used.update(path for path in native.iterdir() if path.suffix in (".cpp", ".h"))
@@ -55,11 +56,6 @@ def _file_of(module: str, root: Path) -> Path | None:
         if path.is_file():
             return path
     return None
-
-
-def _imports(path: Path, root: Path) -> set[str]:
-    """The modules of our packages that a file imports anywhere in it."""
-    return {_home(module, name, root) for module, name, _ in _imported_names(path.read_text(encoding="utf-8"))}
 
 
 @cache

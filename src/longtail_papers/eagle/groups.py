@@ -25,10 +25,7 @@ _LOOKS: dict[str, tuple[int, Dash]] = {
     "EAGLE, joint": (4, "solid"),
     "iterate, joint": (5, "solid"),
 }
-_KINDS = {
-    "random": ("Random groups", "group size"),
-    "clustered": ("Clustered groups", "depth"),
-}
+_KINDS = {"random": ("Random groups", "group size"), "clustered": ("Clustered groups", "depth")}
 
 
 def labels_of_groups(benchmark: Benchmark, runs: Records[Run], *, quick: bool) -> Iterator[Section]:

@@ -190,11 +190,13 @@ def _chosen(bagged: Bagged, targets: str, measure: Callable[[Bagged, Training], 
 def _measured(bagged: Bagged, training: Training, records: Records[Figures], quick: bool) -> Figures:
     """Accuracy of the weights of the best epoch on validation and test images, in percent."""
     images = bagged.images
-    epochs = 2 if quick else _epochs(bagged.size)
+    epochs = 2 if quick else 6 if bagged.size < 10 else 12
 
     def measure() -> Figures:
         network, validated = _trained(bagged, training, epochs)
-        return {"validation": 100 * validated, "accuracy": _accuracy(network, *images.test)}
+        pixels, labels = images.test
+        top, _ = predict_rows(network, _alone(pixels), k=1)
+        return {"validation": 100 * validated, "accuracy": 100 * precision_at_k(labels, top, 1)}
 
     key = {"images": images.name, "bags of": bagged.size, **asdict(training), "rows": len(images.pixels)}
     return records.measured({**key, "epochs": epochs}, measure)
@@ -211,10 +213,7 @@ def _trained(bagged: Bagged, training: Training, epochs: int) -> tuple[Network, 
             BagScores(Dense(images.pixels.shape[1], [_HIDDEN]), scores, vectors, training.tau), BagLabels(n_labels)
         )
     settings = Settings(
-        epochs=epochs,
-        batch_size=max(8, 256 // bagged.size),
-        learning_rate=training.learning_rate,
-        seed=training.seed,
+        epochs=epochs, batch_size=max(8, 256 // bagged.size), learning_rate=training.learning_rate, seed=training.seed
     )
     bags = BagRows(DenseRows(images.pixels), sparse.csr_array(bagged.groups.T))
     history = train(
@@ -227,16 +226,8 @@ def _trained(bagged: Bagged, training: Training, epochs: int) -> tuple[Network, 
     return network, history.values[history.best_epoch - 1]
 
 
-def _epochs(size: int) -> int:
-    return 6 if size < 10 else 12
-
-
 def _alone(pixels: Array) -> BagRows:
     return BagRows(DenseRows(pixels), sparse.eye_array(len(pixels), format="csr", dtype=np.float32))
-
-
-def _accuracy(network: Network, pixels: Array, labels: Any) -> float:
-    return 100 * precision_at_k(labels, predict_rows(network, _alone(pixels), k=1)[0], 1)
 
 
 def _section(images: Images, found: dict[tuple[int, str], tuple[Choice, dict[str, list[float]]]], n: int) -> Section:

@@ -131,10 +131,7 @@ def regression_groups(
 
 
 def regression_errors(
-    deviation: float,
-    seeds: Iterable[int],
-    norm: Norm = "frobenius",
-    scale: Norm = "spectral",
+    deviation: float, seeds: Iterable[int], norm: Norm = "frobenius", scale: Norm = "spectral"
 ) -> dict[str, Array]:
     """How far each way of `Estimates` is from the true coefficients: name to an array with one entry per seed."""
     simulated = regression_groups(deviation, seeds, scale=scale)

@@ -63,10 +63,6 @@ class Regression:
         """The centred X times the weights."""
         return np.asarray(self.X @ weights - self.mean @ weights)
 
-    def times_labels(self, left: Array) -> Array:
-        """The transpose of a dense matrix, of columns that sum to zero, times Y."""
-        return np.asarray((self.Y.T @ left).T)
-
 
 @dataclass(frozen=True)
 class LowRank:
@@ -136,7 +132,8 @@ def leml(regression: Regression, n_targets: int, alpha: float, sweeps: int = 15,
         weights = regression.weights(right, alpha / strength) @ turn.T
         fitted = regression.fitted(weights)
         gram = fitted.T @ fitted + alpha * np.eye(n_targets)
-        directions = linalg.solve(gram, regression.times_labels(fitted), assume_a="pos").T
+        # The columns of `fitted` sum to zero, so Y need not be centred.
+        directions = linalg.solve(gram, (regression.Y.T @ fitted).T, assume_a="pos").T
     return _low_rank(regression, weights, directions.T)
 
 

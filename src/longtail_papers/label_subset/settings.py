@@ -5,7 +5,7 @@ Ridge is solved label by label, so one fit on the other training rows gives the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -120,10 +120,11 @@ class Held:
 
     def quality(self, scores: Array) -> float:
         """nDCG@5 of scores of the held-out rows."""
-        return self.judge(lambda k: rank(scores, k))
+        return self.judge(rank(scores, PLACES))
 
-    def judge(self, ranking: Callable[[int], Array]) -> float:
-        return ndcg_at_k(self.truth, ranking(PLACES), PLACES)
+    def judge(self, top_labels: Array) -> float:
+        """nDCG@5 of a ranking of the held-out rows."""
+        return ndcg_at_k(self.truth, top_labels, PLACES)
 
     def decoded(self, choice: Choice, subset: Array) -> Array:
         """Scores of every label from those of the subset."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from longtail.arrays import Array
 from longtail.metrics import ndcg_at_k
 from longtail.progress import stage, task
 from longtail.ridge import Ridge
@@ -27,7 +26,7 @@ from longtail_papers.label_subset.paper import (
     bar_claims,
     order_claims,
 )
-from longtail_papers.label_subset.settings import Choice, Held, Labels, choose, features, hold_out
+from longtail_papers.label_subset.settings import PLACES, Choice, Held, Labels, choose, features, hold_out
 
 N_LABELS = 100
 _RELATIVE_ALPHAS = (0.1, 1.0, 10.0)
@@ -94,7 +93,8 @@ class Tables:
             measured["+Outliers"] = prepared.judge(everything)
             rows.append((title, "+Outliers", *_pairs(STEPS[name][3], measured["+Outliers"]), "as above"))
             advance(1)
-        difference = _largest_difference(everything, plain, test[:1000])
+        scores, others = (model.decision_function(test[:1000]) for model in (everything, plain))
+        difference = float(np.abs(scores - others).max())
         self._claims += bar_claims(title, name, measured["+Outliers"])
         self._claims += order_claims(title, measured, difference)
         rows.append((title, "plain ridge", *_pairs(None, ridge), f"{prepared.held.scaling}, alpha {plain.alpha:.3g}"))
@@ -178,10 +178,6 @@ def subset_classifier(
     )
 
 
-def _largest_difference(one: Any, other: Any, X: Any) -> float:
-    return float(np.abs(one.decision_function(X) - other.decision_function(X)).max())
-
-
 def baselines(prepared: Prepared) -> dict[str, Triple]:
     """The methods that the paper compares with; their settings are chosen on a part of the training rows."""
     title, k = prepared.benchmark.title, prepared.n_labels
@@ -205,7 +201,7 @@ def baselines(prepared: Prepared) -> dict[str, Triple]:
         for name, options in makers.items():
             scored = []
             for make in options:
-                scored.append(held.judge(partial(_ranking, make(part), held.X)))
+                scored.append(held.judge(make(part).predict_topk(held.X, PLACES)[0]))
                 advance(1)
             best[name] = options[int(np.argmax(scored))]
         whole = Regression(prepared.features()[0], prepared.benchmark.train.labels)
@@ -213,7 +209,3 @@ def baselines(prepared: Prepared) -> dict[str, Triple]:
             found[name] = prepared.judge(make(whole))
             advance(1)
     return found
-
-
-def _ranking(ranker: Ranker, X: Any, places: int) -> Array:
-    return ranker.predict_topk(X, places)[0]

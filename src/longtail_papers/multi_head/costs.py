@@ -47,11 +47,7 @@ def _section(measured: dict[int, dict[str, Figures]]) -> Section:
     columns = (
         *(Column("labels", ",d"), Column("head"), Column("seconds", ".4f"), Column("faster than one-hot", ".1f")),
         *(Column("minimum", ".1f"), Column("maximum", ".1f"), Column("paper, GPU", "g")),
-        *(
-            Column("weights, MiB", ",.1f"),
-            Column("memory of a pass, MiB", ",.1f"),
-            Column("10^9 mul-adds", ".2f"),
-        ),
+        *(Column("weights, MiB", ",.1f"), Column("memory of a pass, MiB", ",.1f"), Column("10^9 mul-adds", ".2f")),
     )
     rows: list[tuple[Cell, ...]] = []
     for n_labels, heads in measured.items():

@@ -178,10 +178,7 @@ def trained(documents: Documents, kind: str, settings: Settings, *, held_out: bo
 
 
 def _section(documents: Documents, found: dict[str, list[Figures]], rates: dict[str, float], n_seeds: int) -> Section:
-    columns = (
-        *(Column("features"), Column("inputs", ",d"), *spread_columns(PRECISIONS)),
-        Column("learning rate", "g"),
-    )
+    columns = (*(Column("features"), Column("inputs", ",d"), *spread_columns(PRECISIONS)), Column("learning rate", "g"))
     rows: list[tuple[Cell, ...]] = [
         (kind, documents.train[kind].shape[1], *spreads(runs, PRECISIONS), rates[kind]) for kind, runs in found.items()
     ]

@@ -32,12 +32,7 @@ def recorded(
     records: Records[Figures], what: Mapping[str, Any], n_rows: int, settings: Settings, train: Callable[[], Figures]
 ) -> Figures:
     """The record of a training; `train` makes it if there is none."""
-    how = {
-        "learning rate": settings.learning_rate,
-        "seed": settings.seed,
-        "rows": n_rows,
-        "epochs": settings.epochs,
-    }
+    how = {"learning rate": settings.learning_rate, "seed": settings.seed, "rows": n_rows, "epochs": settings.epochs}
     return records.measured({**what, **how}, train)
 
 

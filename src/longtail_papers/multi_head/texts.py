@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from longtail.arrays import Array
-from longtail.labels import label_order, plan_heads
+from longtail.labels import kept_labels, label_order, plan_heads
 from longtail.neural import Settings, predict_rows, train
 from longtail.neural.encoders import BagOfWords
 from longtail.neural.heads import Cascade, Head, OneHot
@@ -135,19 +134,6 @@ def trained(texts: Texts, variant: Variant, settings: Settings) -> Figures:
     top = predict_rows(network, texts.test[0], max(KS))[0]
     found = precisions(texts.test[1], np.where(top < 0, -1, labels[top]))
     return found | {"weights": float(network.head.n_parameters()), "labels": float(len(labels))}
-
-
-def kept_labels(counts: Array, trim: float) -> Array:
-    """Ids of the labels that occur, without the rarest share; among equally rare ones the last are left out first.
-
-    Examples
-    --------
-    >>> kept_labels(np.array([3, 0, 1, 1, 2]), trim=0.5).tolist()
-    [0, 4]
-    """
-    found = np.flatnonzero(counts)
-    order = np.lexsort((-found, counts[found]))
-    return np.sort(found[order[int(trim * len(found)) :]])
 
 
 def _radices(first: int, n_labels: int) -> tuple[int, ...]:

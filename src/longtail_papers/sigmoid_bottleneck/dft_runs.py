@@ -15,7 +15,7 @@ from longtail.audit import UNARGMAXABLE, UNDETERMINED, Audit, audit, dft_witness
 from longtail.metrics import f1_at_k
 from longtail.neural import History, Network, Settings, predict_rows, train
 from longtail.neural.encoders import BagOfWords
-from longtail.neural.heads import DFT, Bottleneck, DenseHead
+from longtail.neural.heads import DFT, Bottleneck
 from longtail_papers.common import Records
 
 HEADS = ("Bottleneck", "DFT")
@@ -199,15 +199,11 @@ def _trained(split: Split, plan: Plan, head: str, width: int, rate: float, seed:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         encoder = BagOfWords(split.train[0].shape[1], plan.features)
-        network = Network(encoder, _output_layer(split, plan.features, head, width))
+        sizes = plan.features, split.n_labels
+        layer = Bottleneck(*sizes, width) if head == "Bottleneck" else DFT(*sizes, split.k, slack=width)
+        network = Network(encoder, layer)
     settings = plan.settings(rate, seed)
     return network, train(network, *split.train, settings, held_out=split.validation, metric=f"F1@{METRIC_K}")
-
-
-def _output_layer(split: Split, n_features: int, head: str, width: int) -> DenseHead:
-    if head == "Bottleneck":
-        return Bottleneck(n_features, split.n_labels, width)
-    return DFT(n_features, split.n_labels, split.k, slack=width)
 
 
 def _audited(split: Split, head: Any) -> Audit:

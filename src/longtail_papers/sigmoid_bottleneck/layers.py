@@ -13,14 +13,7 @@ from typing import Any
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.audit import (
-    ARGMAXABLE,
-    UNARGMAXABLE,
-    UNDETERMINED,
-    audit,
-    dft_matrix,
-    dft_witness,
-)
+from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, audit, dft_matrix, dft_witness
 from longtail.pictures import Line, Panel, Picture
 from longtail.ridge import Ridge
 from longtail_papers.common import Benchmark, Cell, Column, Section, Table, tracked

@@ -110,12 +110,8 @@ class PowersetHead(Head):
 class PowersetProduct(PowersetHead):
     """Chunks in parallel (MHP): given the features, the subsets of different chunks are independent.
 
-    The most probable set consists of the most probable subset of each chunk, and the marginals are exact.
-
-    Parameters
-    ----------
-    n_features, n_labels, bits, label_weights
-        As for `PowersetHead`.
+    The most probable set consists of the most probable subset of each chunk, and the marginals are exact. Parameters as
+    for `PowersetHead`.
 
     Examples
     --------
