@@ -154,3 +154,9 @@ def test_prune_is_the_same_for_ridge_as_for_the_others(prune, kept):
     X = np.array([[1, 2, 0, 0], [0, 1, 3, 0], [0, 0, 1, 2], [1, 0, 0, 1]], dtype=np.float32)
     ridge = choose_learner(X, np.eye(4), LearnerOptions("ridge", alpha=0.5, prune=prune)).estimator.fit(X, np.eye(4))
     assert np.bincount(sparse.csr_array(ridge.coef_.T).nonzero()[0], minlength=4).max() == kept
+
+
+def test_two_ways_to_sparsify_are_refused_before_anything_is_computed():
+    with pytest.raises(InvalidInput, match="--density and --prune exclude each other") as caught:
+        LearnerOptions(density=0.5, prune=3).candidates(spell=lambda name: f"--{name}")
+    assert (caught.value.code, caught.value.name) == ("conflicting_parameters", "density")

@@ -121,6 +121,9 @@ class LearnerOptions:
         if self.missing is not None and self.taxonomy is None:
             message = f"{spell('missing')} needs {spell('taxonomy')}"
             raise InvalidInput(message, code="conflicting_parameters", name="missing")
+        if self.density is not None and self.prune is not None:
+            message = f"{spell('density')} and {spell('prune')} exclude each other"
+            raise InvalidInput(message, code="conflicting_parameters", name="density")
         left = list(_LINEAR) if self.learner == "auto" else [self.learner]
         why = None if self.learner == "auto" else "requested"
         decided = f"{spell('learner')} {self.learner}"

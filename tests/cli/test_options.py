@@ -119,3 +119,7 @@ def collected(group: type) -> Any:
 @pytest.mark.parametrize(("name", "flag"), [("red", "--red"), ("dark_blue", "--blue"), ("unknown", "unknown")])
 def test_a_field_knows_its_flag(name: str, flag: str) -> None:
     assert flag_of(Colours, name) == flag
+
+
+def test_a_switch_is_called_by_what_switches_it_on() -> None:
+    assert flag_of(LearnerFlags, "fit_intercept") == "--intercept"

@@ -61,6 +61,18 @@ def test_a_share_that_leaves_a_part_empty_is_refused(corpus, share):
     assert caught.value.code == "empty_holdout"
 
 
+@pytest.mark.parametrize("share", [0.0, 1.0, 2, -0.5, float("nan"), "a quarter"])
+def test_what_is_not_a_share_is_refused(corpus, share):
+    with pytest.raises(InvalidInput, match="expected a share between 0 and 1"):
+        hold_out(corpus, share)
+
+
+@pytest.mark.parametrize("seed", [-1, None, 0.5, 2**64])
+def test_what_is_not_a_seed_is_refused(corpus, seed):
+    with pytest.raises(InvalidInput, match="random_state is"):
+        hold_out(corpus, 0.5, seed)
+
+
 def test_a_split_has_every_row_once_and_keeps_their_order(corpus):
     rest, held_out = hold_out(corpus, 0.5, seed=3)
     assert sorted([*rest.texts, *held_out.texts]) == sorted(TEXTS)

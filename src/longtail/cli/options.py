@@ -116,7 +116,7 @@ def flag_of(group: type, name: str) -> str:
     for each in _declared(group):
         if each.name == name:
             flags = each.metadata[_METADATA][0] or (f"--{name.replace('_', '-')}",)
-            return max(flags, key=len)
+            return max((flag.partition("/")[0] for flag in flags), key=len)
     return name
 
 

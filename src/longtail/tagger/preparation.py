@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from numbers import Real
 
 import numpy as np
 
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.printable import counted
+from longtail.validation import check_whole
 
 _log = logging.getLogger(__name__)
 
@@ -20,6 +22,9 @@ def hold_out(corpus: Corpus, share: float, seed: int = 0) -> tuple[Corpus, Corpu
 
     Rows are ordered by a hash of their number and the seed, so the split is the same with every version of NumPy.
     """
+    seed = check_whole("random_state", seed, least=0, most=2**32 - 1)
+    if not isinstance(share, Real) or not 0 < share < 1:
+        raise InvalidInput(f"holdout is {share!r}; expected a share between 0 and 1", code="empty_holdout")
     count = round(share * corpus.n_rows)
     if not 0 < count < corpus.n_rows:
         raise InvalidInput(

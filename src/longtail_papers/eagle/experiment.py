@@ -30,13 +30,15 @@ def measurements(context: Context) -> Iterator[Section]:
 @contextmanager
 def _without_plans() -> Iterator[None]:
     """Do not log the memory plan of each of some hundred trainings."""
-    logger = logging.getLogger("longtail.choice")
-    level = logger.level
-    logger.setLevel(logging.WARNING)
+    loggers = [logging.getLogger(name) for name in ("longtail.trees", "longtail.ridge")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 EXPERIMENT = Experiment(

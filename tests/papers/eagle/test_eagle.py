@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import pytest
 from scipy import sparse
 
 import longtail_papers
-from longtail import LabelTree
+from longtail import LabelTree, Ridge
 from longtail.aggregated import AggregatedClassifier
 from longtail.data import Corpus
 from longtail_papers.common import Benchmark, Records
+from longtail_papers.eagle import experiment
 from longtail_papers.eagle.claims import PAPER, claims
 from longtail_papers.eagle.groups import labels_of_groups
 from longtail_papers.eagle.runs import ORACLE, WAYS, Findings, Grouping, Run, TreeTrainedOnce, measure
@@ -184,3 +186,14 @@ def test_the_quick_version_runs_on_bibtex(tmp_path: Path, benchmark_data: Callab
     features = {(row["features"], row["labels"]): row for row in sections["Features"]["tables"][0]["rows"]}
     assert features["idf", "EAGLE, argmax"]["P@1"] > features["plain", "EAGLE, argmax"]["P@1"] + 5
     assert all(row["EAGLE, s"] > 0 for row in sections["Cost"]["tables"][0]["rows"])
+
+
+def test_the_memory_plans_of_its_many_trainings_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="longtail")
+    X, Y = np.eye(4, dtype=np.float32), np.eye(4)
+    with experiment._without_plans():
+        LabelTree(n_jobs=1).fit(X, Y)
+        Ridge().fit(X, Y)
+    assert not caplog.records
+    LabelTree(n_jobs=1).fit(X, Y)
+    assert caplog.records
