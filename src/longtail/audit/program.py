@@ -1,8 +1,8 @@
 """The linear program of a label set: the largest r with s_i (u_i . z) >= r for every unit row, in the box |z| <= 1.
 
-It is always feasible (z = 0, r = 0). Its value is the radius. By strong duality the value is also the least that
-non-negative weights of sum 1 leave of the signed rows, in the sum of absolute values; the dual solution has such
-weights.
+It is always feasible (z = 0, r = 0). Its value is the radius. Non-negative weights of sum 1 mix the signed rows into
+one. By strong duality, the value is also the smallest sum of absolute values of such a mixture. The dual solution has
+its weights.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Check the proofs behind verdicts from the weights alone: nothing here knows how they were found.
 
 In float64, a sign counts only if it exceeds the bound on rounding errors. On request, signs and certificates are
-decided in exact arithmetic on the weights as the floats they are.
+decided in exact arithmetic on the stored floats.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ class Question:
         return np.asarray(scores >= 0 if self.layer.at_least else scores > 0)
 
     def _settle_twins(self, rest: Array) -> None:
-        """Refuse sets that separate labels with the same weights as no input does; then one label stands for a kind.
+        """Refuse sets that separate labels of one kind in a way that no input can; then one label stands for each kind.
 
         Labels of one kind come together. In a ranking they come one after the other, lowest first, so the last place
         may separate the labels of one kind, but not of two.
@@ -220,7 +220,7 @@ class Question:
         """Which inputs, one per row, get their sets from the layer."""
         members = self.sets.dense(places)
         right = check_witnesses(self.layer, members, inputs)
-        # The labels that a set has of a kind, and those that it has not, have equal scores.
+        # Labels of one kind have equal scores, inside the set and outside.
         for i in np.flatnonzero(~right & (self.shared[places] >= 0)).tolist():
             right[i] = check_witness_exactly(self.layer, members[i], inputs[i])
         return right

@@ -1,6 +1,6 @@
 """Cheap witnesses for many label sets at once, all by matrix products.
 
-Inputs that are given or drawn, reflections for single labels that are to come first, then a perceptron.
+First inputs that are given or drawn, then reflections for single labels that should come first, then a perceptron.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from longtail.audit.system import System
 from longtail.estimator import OutputLayer
 
 _MOST_INPUTS = 512
+_FEW_REGIONS = 100_000
+_MOST_REFLECTIONS = 100  # of one class
+_ROUNDS = 16  # of the perceptron
 _CELLS = 2**23  # scores held at a time: 64 MiB
 
 
@@ -50,13 +53,13 @@ def _compare(signs: Array, given: Array, match: Array, which: Array, begin: int)
     match[which[found]] = begin + agree[found].argmax(axis=1)
 
 
-def has_few_regions(system: System, at_most: int = 100_000) -> bool:
+def has_few_regions(system: System) -> bool:
     """Whether the rows cut space into few enough regions for random inputs to hit many of them (Cover, 1965)."""
     n_rows, width = system.rows.shape
     total = 0
     for dimension in range(min(width, n_rows)):
         total += 2 * math.comb(n_rows - 1, dimension)
-        if total > at_most:
+        if total > _FEW_REGIONS:
             return False
     return True
 
@@ -69,18 +72,11 @@ def sample_inputs(system: System, count: int, rng: np.random.Generator) -> Array
     return system.to_inputs(points)
 
 
-def reflect(layer: OutputLayer, classes: Array, patience: int = 100) -> tuple[Array, Array]:
+def reflect(layer: OutputLayer, classes: Array) -> tuple[Array, Array]:
     """An input for each class that should have the highest score, and whether the class has it.
 
     Starts at the class's own weights. While another class wins, reflects the input in the plane where the two have
     equal scores, so that the class is as far above the other as it was below (Grivas et al., ACL 2022).
-
-    Parameters
-    ----------
-    layer : OutputLayer
-    classes : int array
-    patience : int
-        Maximum number of reflections for a class.
     """
     # Scores are only compared, so scale them to keep squares of weights in the range of floats.
     largest = float(np.abs(layer.weights).max()) or 1.0
@@ -93,7 +89,7 @@ def reflect(layer: OutputLayer, classes: Array, patience: int = 100) -> tuple[Ar
         offsets = layer.offsets / largest
         for begin in range(0, len(classes), at_once):
             left = np.arange(begin, min(begin + at_once, len(classes)))
-            for _ in range(patience + 1):
+            for _ in range(_MOST_REFLECTIONS + 1):
                 scores = inputs[left] @ weights.T + offsets
                 each = np.arange(len(left))
                 own = scores[each, classes[left]]
@@ -112,7 +108,7 @@ def reflect(layer: OutputLayer, classes: Array, patience: int = 100) -> tuple[Ar
     return inputs, wins
 
 
-def perceptron(rows: Array, signs: Array, rounds: int = 16) -> tuple[Array, Array]:
+def perceptron(rows: Array, signs: Array) -> tuple[Array, Array]:
     """A point for each label set, and whether it is on the right side of every row.
 
     Starts at the least-squares fit in which the labels of the set weigh as much as the others together. Each round
@@ -128,7 +124,7 @@ def perceptron(rows: Array, signs: Array, rounds: int = 16) -> tuple[Array, Arra
     points /= np.where(lengths > 0, lengths, 1.0)[:, None]
     right = np.zeros(len(signs), dtype=bool)
     left = np.arange(len(signs))
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         margins = points[left] @ rows.T * signs[left]
         worst = margins.argmin(axis=1)
         lowest = margins[np.arange(len(left)), worst]

@@ -24,13 +24,12 @@ def audit_tree(model: LabelTree, sets: LabelSets) -> Audit:
     Returns
     -------
     Audit
-        Sets that are not ruled out are not known: their verdict is 0.
+        Sets that are not ruled out have the verdict 0, not known.
     """
     findings: list[Finding] = []
     parents = np.stack([hierarchy.parents()[1] for hierarchy in model.hierarchies_])
     untrained: Array = np.all(parents < 0, axis=0)
-    thresholds = np.broadcast_to(np.asarray(model._thresholds(), dtype=np.float32), model.n_labels_)
-    out_of_reach = (_best_scores(model, parents >= 0) < thresholds) & ~untrained
+    out_of_reach = (_best_scores(model, parents >= 0) < model._thresholds()) & ~untrained
     beam = model._beam()
     beyond = 0
     for place in range(len(sets)):

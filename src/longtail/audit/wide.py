@@ -1,7 +1,7 @@
 """Wide layers: find inputs by linear algebra alone, because linear programs over many features are too large.
 
-The scores that inputs lead to are a linear space, and all scores if the weights are linearly independent. So the search
-is for scores with the right signs in that space, and then for an input that leads to them.
+The scores that inputs can have form a linear space, which holds all scores if the weights are linearly independent. The
+search looks for scores with the right signs in that space, and then for an input that has them.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class WideLayer:
         Parameters
         ----------
         wanted : array of shape (n_labels, n_sets)
-            1 for labels in the set and -1 for the others. A 0, at most one in a set, is a label whose score the others
-            are compared with, instead of with 0.
+            1 for labels in the set and -1 for the others. One label of a set may be 0: the others are then compared
+            with its score instead of with 0.
         """
         return np.asarray(self._layer.weights.T @ self._weigh(self._scores(wanted)))
 

@@ -120,8 +120,8 @@ def coverage_at_k(truth: Any, top_labels: Any, k: int) -> float:
 def macro_precision_at_k(truth: Any, top_labels: Any, k: int) -> float:
     """Compute macro-P@k: for each label, the share of its appearances in a top k that are right; the mean over labels.
 
-    All labels count, and a label that appears in no top k counts as 0, so a ranking of frequent labels only scores low.
-    Parameters as in `precision_at_k`.
+    All labels count, and a label that appears in no top k counts as 0, so a ranking that has only frequent labels
+    scores low. Parameters as in `precision_at_k`.
 
     Examples
     --------

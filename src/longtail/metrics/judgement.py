@@ -145,7 +145,7 @@ class Judgement:
         return values
 
     def count_labels(self, k: int) -> tuple[Array, Array]:
-        """For each label the number of rows with a hit in their top `k`, and of all rows with it in their top `k`."""
+        """How many rows have each label in their top `k`: first only rows where it is true, then all rows."""
         k = self.check_k(k)
         top, hits = self.top_labels[:, :k], self.hits[:, :k]
         found = np.bincount(top[hits], minlength=self.n_labels)

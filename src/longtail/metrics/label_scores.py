@@ -37,12 +37,12 @@ class LabelScores:
 
     @property
     def precision(self) -> Array:
-        """Share of the rows with the label in their top k that have it; 0 if there are none."""
+        """Of the rows with the label in their top k, the share where it is true; 0 if there are none."""
         return self.found / np.maximum(self.given, 1)
 
     @property
     def recall(self) -> Array:
-        """Share of the rows that have the label with it in their top k; 0 if there are none."""
+        """Of the rows where the label is true, the share with it in their top k; 0 if there are none."""
         return self.found / np.maximum(self.true, 1)
 
     @property

@@ -174,7 +174,8 @@ class ConjugateGradients:
         """Return the weights for right-hand sides Y'X, one label per row in both, and whether all reached `tol`."""
         residual = np.ascontiguousarray(right.T)
         weights = np.zeros_like(right)
-        correction, energy = self._precondition(residual)
+        correction, extra = self._preconditioner.correct(residual)
+        energy = np.einsum("i,ij,ij->j", self._preconditioner.inverse, residual, residual) + extra
         labels = np.flatnonzero(energy > 0)
         if len(labels) < len(energy):
             residual, correction = (np.ascontiguousarray(part[:, labels]) for part in (residual, correction))
@@ -222,10 +223,6 @@ class ConjugateGradients:
             weights[labels[~converged]] = solution[:, ~converged].T
         self.iterations = max(self.iterations, iteration)
         return weights, bool(converged.all())
-
-    def _precondition(self, residual: Array) -> tuple[Array, Array]:
-        correction, extra = self._preconditioner.correct(residual)
-        return correction, np.einsum("i,ij,ij->j", self._preconditioner.inverse, residual, residual) + extra
 
     def _room(self, residual: Array) -> tuple[Array, Array]:
         rows = np.empty((self._problem.X.shape[0], residual.shape[1]), dtype=np.float32)

@@ -132,7 +132,7 @@ class RidgeModel(Estimator):
         return self._estimate(shape, solver, algebra).plan
 
     def _gather(self, solver: Solver, alphas: Array, problem: Any, n_features: int, size: int) -> None:
-        """Solve block after block, keeping of each block only what the sparsification keeps."""
+        """Solve block after block, and keep only the weights that the sparsification keeps."""
         n_labels = len(alphas)
         collector = self._sparsification().collector(n_features, n_labels)
         blocks = split(n_labels, size)

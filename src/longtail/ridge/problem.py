@@ -32,9 +32,9 @@ from longtail.ridge.gram import (
 class Problem:
     """Features and labels, and what to subtract to centre them.
 
-    `X` and `Xt` are the features and their transpose, `Yt` the transposed labels, all CSR. With an intercept, features
-    are measured from `centre` if that is not None, and `mean` (from there) and `label_mean` are the column means.
-    Without an intercept all three are None.
+    `X` and `Xt` are the features and their transpose, `Yt` the transposed labels, all CSR. With an intercept, `mean`
+    and `label_mean` are the column means; if `centre` is not None, features and `mean` are measured from it. Without an
+    intercept all three are None.
     """
 
     X: Any
@@ -128,7 +128,7 @@ class Statistics:
     """Sums over the rows seen so far. Ridge can be solved from them without the rows, so rows and labels can be added.
 
     Each is a sum over rows: adding the sums of new rows gives those of all rows together. They are kept in float64, and
-    the scatter matrix about the mean, so that features far from zero lose no digits.
+    the scatter matrix is about the mean, so that features far from zero lose no digits.
 
     Parameters
     ----------

@@ -116,13 +116,7 @@ class RidgeCV(RidgeModel):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, Y: Any) -> RidgeCV:
-        """Choose alpha, then solve for the weights of every label with it.
-
-        Parameters
-        ----------
-        X : sparse matrix or array of shape (n_rows, n_features)
-        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
-        """
+        """Choose alpha, then solve for the weights of every label with it; parameters as for `Ridge.fit`."""
         self._check_parameters()
         X, Y = check_training(X, Y, type(self).__name__)
         shape = Shape.of(X, Y)

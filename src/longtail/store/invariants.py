@@ -10,7 +10,7 @@ _BLOCK = 1 << 18
 
 
 def rises(values: Array) -> bool:
-    """Whether each number is larger than the one before. Differences of hostile numbers could overflow.
+    """Whether each number is larger than the one before; no differences, because those of hostile numbers can overflow.
 
     Examples
     --------

@@ -30,7 +30,6 @@ PACKAGES = {
     "Tagger": "longtail.tagger",
 }
 
-
 _GROUP = "longtail.learners"  # the entry points that installed packages may declare
 _registered: dict[str, Any] = {}
 
@@ -46,7 +45,7 @@ def register(learner: Learner) -> Learner:
     Raises
     ------
     InvalidInput
-        If a class of longtail has the name.
+        If longtail has a class of that name.
     """
     name = learner.__name__
     if name in PACKAGES:

@@ -171,9 +171,9 @@ def check_params(state: State, cls: type, without: Collection[str] = ()) -> dict
     return {name: tuple(value) if isinstance(value, list) else value for name, value in state.params.items()}
 
 
-def rebuilt(state: State, cls: Any, without: Collection[str] = ()) -> Any:
+def rebuilt(state: State, cls: Any) -> Any:
     """Return an unfitted `cls` with the parameters of `state`; `ModelFormatError` if one breaks its constraint."""
-    model = cls(**check_params(state, cls, without))
+    model = cls(**check_params(state, cls))
     try:
         check_parameters(model, cls._parameters)
     except InvalidInput as error:

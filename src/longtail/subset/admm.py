@@ -131,9 +131,7 @@ def step(program: Program, at: Iterate, growth: float = 1.0) -> Iterate:
     return Iterate(z, residual, left, multiplier, growth * at.penalty)
 
 
-def solve(
-    program: Program, tolerance: float, max_iterations: int, growth: float = 1.0
-) -> tuple[Array, Array, Array, Array, Array]:
+def solve(program: Program, tolerance: float, max_iterations: int) -> tuple[Array, Array, Array, Array, Array]:
     """Iterate each label until its relative duality gap is at most `tolerance`.
 
     Returns
@@ -148,7 +146,7 @@ def solve(
     iterations = np.zeros(n_labels, dtype=np.int64)
     open_labels, at = np.arange(n_labels), start(program)
     for iteration in range(1, max_iterations + 1):
-        at = step(program, at, growth)
+        at = step(program, at)
         if iteration % _CHECK_EVERY and iteration != max_iterations:
             continue
         iterations[open_labels] = iteration

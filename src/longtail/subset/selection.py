@@ -43,8 +43,7 @@ class LabelSubset:
     value : float
         The value of the whole set by the criterion; by the penalised cut for "frequency", "random" and "leverage".
     bound : float
-        An upper bound on the value of any set of as many labels. Only sets count in which labels without rows come
-        last.
+        An upper bound on the value of any set of as many labels in which labels without rows come last.
     guarantee : float
         The proved fraction of the best possible value; 0 if nothing is proved.
     coverage : array of n_labels

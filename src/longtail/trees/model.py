@@ -280,15 +280,16 @@ class TreeModel(Estimator):
             pass
         return scores
 
-    def _thresholds(self) -> Any:
-        """The score from which a label is given: one for all labels, or one per label."""
-        return DEFAULT if self.thresholds_ is None else self.thresholds_
+    def _thresholds(self) -> Array:
+        """The score from which each label is given."""
+        found = np.float32(DEFAULT) if self.thresholds_ is None else self.thresholds_
+        return np.broadcast_to(found, self.n_labels_)
 
     def _predict(self, X: Any) -> Any:
         """Labels that the beam reaches with a score of at least their threshold."""
         search = self._searcher()
         factors, places = self._label_factors(), self._reach()
-        thresholds = np.broadcast_to(np.asarray(self._thresholds(), dtype=np.float32), self.n_labels_)
+        thresholds = self._thresholds()
         parts = [sparse.csr_array((0, self.n_labels_), dtype=np.int8)]
         for block in split(X.shape[0], max(1, CELLS // places)):
             labels, scores = self._best(search, X[block], places, None, factors)

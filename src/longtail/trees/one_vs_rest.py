@@ -104,8 +104,7 @@ class OneVsRest(TreeModel):
                     f"{untrained} labels were never trained and have no score; audit the result of `predict` instead"
                 )
             return OutputLayer(weights, intercepts, rule, "its score is among the highest")
-        thresholds = np.broadcast_to(np.asarray(self._thresholds(), dtype=np.float32), self.n_labels_)
-        needed = self._margins_needed(thresholds, factors)
+        needed = self._margins_needed(self._thresholds(), factors)
         # A label that was never trained, or that no margin brings over its threshold, gets no weights.
         possible = trained & np.isfinite(needed)
         weights = sparse.csr_array(sparse.diags_array(possible.astype(np.float64)) @ weights)

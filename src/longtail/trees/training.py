@@ -49,7 +49,7 @@ class Examples:
     slots : int32 array
         The child of the node.
     costs : float32 array
-        The cost of missing it.
+        The cost of missing that child.
     """
 
     pointers: Array

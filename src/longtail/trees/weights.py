@@ -71,7 +71,7 @@ class TreeWeights:
     hierarchy : LabelHierarchy
     n_features : int
     intercepts, scales : float32 arrays of n_edges
-        Of each child; the scale multiplies the stored weights.
+        The intercept and the scale of each child; the scale multiplies the stored weights.
     first_bucket, first_row, first_weight : int64 arrays of n_blocks + 1
         Start of each block in the arrays below.
     shifts : uint8 array of n_blocks

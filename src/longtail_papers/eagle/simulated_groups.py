@@ -1,7 +1,7 @@
 """When does it help to assign the outputs of a group to its members? Two simulations (Shen et al., ICML 2020).
 
-Linear regression (section 5) and classification (appendix B.1) where a group's outputs are known but not whose they
-are. All seeds are worked on at once: arrays begin with the axes seeds, groups, members.
+Linear regression (section 5) and classification (appendix B.1), where the outputs of a group are known, but not which
+member each belongs to. All seeds are computed at once: arrays begin with the axes seeds, groups, members.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Estimates(NamedTuple):
     Parameters
     ----------
     oracle : array
-        Least squares where it is known whose each output is.
+        Least squares with the true member of each output.
     no_assignment : array
         Least squares of sums of outputs on sums of members (NoAS in the paper).
     nearest : array
@@ -99,21 +99,20 @@ def regression_groups(
     deviation: float,
     seeds: Iterable[int],
     *,
-    centre: float = 1.0,
     noise: float = 1.0,
     scale: Norm = "spectral",
     n_groups: int = N_GROUPS,
     group_size: int = GROUP_SIZE,
 ) -> Simulated:
-    """Groups of Gaussian rows around Gaussian centres, with outputs that are linear but for noise.
+    """Groups of Gaussian rows around Gaussian centres, with linear outputs plus noise.
 
     Parameters
     ----------
     deviation : float
         Standard deviation of members from their centre: the paper's sigma2.
     seeds : iterable of int
-    centre, noise : float
-        Standard deviations of centres and of the noise of outputs: sigma1 and sigma_e.
+    noise : float
+        Standard deviation of the noise of outputs: sigma_e. That of the centres, sigma1, is 1.
     scale : {"spectral", "frobenius"}
         The norm in which the coefficients have length 1.
     n_groups, group_size : int
@@ -123,7 +122,7 @@ def regression_groups(
         generator = np.random.default_rng(seed)
         coefficients = generator.normal(size=(N_FEATURES, N_OUTPUTS))
         coefficients /= np.linalg.norm(coefficients, 2 if scale == "spectral" else "fro")
-        centres = centre * generator.normal(size=(n_groups, 1, N_FEATURES))
+        centres = generator.normal(size=(n_groups, 1, N_FEATURES))
         members = centres + deviation * generator.normal(size=(n_groups, group_size, N_FEATURES))
         outputs = members @ coefficients + noise * generator.normal(size=(n_groups, group_size, N_OUTPUTS))
         drawn.append((members, outputs, coefficients))
@@ -143,26 +142,21 @@ def regression_errors(
 
 
 def classification_groups(
-    skew: float,
-    seeds: Iterable[int],
-    *,
-    noise: float = 0.1,
-    n_groups: int = N_GROUPS,
-    group_size: int = GROUP_SIZE,
-    test_groups: int = TEST_GROUPS,
+    skew: float, seeds: Iterable[int], *, noise: float = 0.1, n_groups: int = N_GROUPS
 ) -> tuple[Simulated, Simulated]:
     """Groups of rows around label vectors, whose outputs are one-hot, for training; and others for testing.
 
     Parameters
     ----------
     skew : float
-        How much a group prefers one label: that is exp(skew) times as likely as any other. The paper's sigma2; 0 makes
-        groups as mixed as can be, and test groups are always so.
+        How much a group prefers one label, which is exp(skew) times as likely as any other: the paper's sigma2. 0 draws
+        all labels evenly; test groups always use it.
     seeds : iterable of int
     noise : float
         Standard deviation of rows from their label's vector, which has length 1: sigma1. A row has the label whose
         vector has the largest product with it.
-    n_groups, group_size, test_groups : int
+    n_groups : int
+        Number of groups for training.
     """
     train: list[tuple[Array, Array, Array]] = []
     test: list[tuple[Array, Array, Array]] = []
@@ -170,8 +164,8 @@ def classification_groups(
         generator = np.random.default_rng(seed)
         vectors = generator.normal(size=(N_OUTPUTS, N_FEATURES))
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        for drawn, preference, count in ((train, skew, n_groups), (test, 0.0, test_groups)):
-            drawn.append(_labelled_rows(generator, vectors, preference, noise, (count, group_size)))
+        for drawn, preference, count in ((train, skew, n_groups), (test, 0.0, TEST_GROUPS)):
+            drawn.append(_labelled_rows(generator, vectors, preference, noise, (count, GROUP_SIZE)))
     return _stacked(train), _stacked(test)
 
 

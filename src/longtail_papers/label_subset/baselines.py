@@ -115,14 +115,14 @@ def ml_cssp(regression: Regression, n_targets: int, alpha: float, seed: int = 0)
     return _low_rank(regression, regression.weights(regression.cross[:, chosen], alpha), codes)
 
 
-def leml(regression: Regression, n_targets: int, alpha: float, sweeps: int = 15, seed: int = 0) -> LowRank:
+def leml(regression: Regression, n_targets: int, alpha: float, sweeps: int = 15) -> LowRank:
     """Low-rank empirical risk minimisation with squared loss (Yu et al., ICML 2014).
 
     Minimises ||Y - X W H'||^2 + alpha (||W||^2 + ||H||^2) alternately. H is ridge on n_targets columns. For W, with
     H'H = Q diag(s) Q', each column of WQ is a ridge problem with penalty alpha / s. It is solved exactly, where the
     original takes steps of conjugate gradients.
     """
-    directions = np.random.default_rng(seed).normal(size=(regression.Y.shape[1], n_targets))
+    directions = np.random.default_rng(0).normal(size=(regression.Y.shape[1], n_targets))
     directions /= np.sqrt(len(directions))
     weights = np.zeros((regression.cross.shape[0], n_targets))
     for _ in range(sweeps):
@@ -162,15 +162,13 @@ class Compressed:
         return labels, scores
 
 
-def compressed_sensing(
-    regression: Regression, n_targets: int, alpha: float, sparsity: int = 10, seed: int = 0
-) -> Compressed:
+def compressed_sensing(regression: Regression, n_targets: int, alpha: float, sparsity: int = 10) -> Compressed:
     """Compressed sensing (Hsu et al., NIPS 2009): regress on Y A' for a random A and recover sparse labels.
 
     Recovery is orthogonal matching pursuit with `sparsity` labels for every row.
     """
     n_labels = regression.Y.shape[1]
-    projection = np.random.default_rng(seed).normal(size=(n_targets, n_labels)) / np.sqrt(n_targets)
+    projection = np.random.default_rng(0).normal(size=(n_targets, n_labels)) / np.sqrt(n_targets)
     weights = regression.weights(regression.cross @ projection.T, alpha)
     return Compressed(
         weights, regression.mean, projection @ regression.label_mean, projection, min(sparsity, n_labels, n_targets)

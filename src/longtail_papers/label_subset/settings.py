@@ -133,7 +133,7 @@ class Held:
 
 
 def hold_out(benchmark: Benchmark, *, quick: bool) -> Held:
-    """Hold out a part of the training rows and choose the scaling on it; alpha by leave-one-out on the other rows."""
+    """Hold out some training rows and choose the scaling on them; leave-one-out on the others chooses alpha."""
     rows = benchmark.train.n_rows
     held = np.zeros(rows, dtype=bool)
     held[np.random.default_rng(_SEED).permutation(rows)[: round(HELD * rows)]] = True

@@ -140,10 +140,6 @@ def _radices(first: int, n_labels: int) -> tuple[int, ...]:
     return plan_heads(n_labels, first=min(first, n_labels)).radices
 
 
-def _name(variant: Variant, n_labels: int) -> str:
-    return "one-hot" if variant.first is None else f"MHC {lengths(_radices(variant.first, n_labels))}"
-
-
 def _heads_section(
     texts: Texts, found: dict[Variant, list[Figures]], rate: float, n_seeds: int, n_epochs: int
 ) -> Section:
@@ -157,11 +153,12 @@ def _heads_section(
     for variant, runs in found.items():
         if variant.trim:
             continue
-        differences: list[Cell] = [mean - base for mean, base in zip(_means(runs), plain, strict=True)]
-        paper: tuple[Cell, ...] = _PAPER[0.0]
-        if variant.first is None:
-            differences, paper = [None] * len(KS), (None,) * len(KS)
-        name = _name(variant, int(runs[0]["labels"]))
+        name = "one-hot"
+        differences: list[Cell] = [None] * len(KS)
+        paper: tuple[Cell, ...] = (None,) * len(KS)
+        if variant.first is not None:
+            name, paper = f"MHC {lengths(_radices(variant.first, int(runs[0]['labels'])))}", _PAPER[0.0]
+            differences = [mean - base for mean, base in zip(_means(runs), plain, strict=True)]
         rows.append((name, *spreads(runs, PRECISIONS), *differences, int(runs[0]["weights"]), *paper))
     text = (
         f"A bag of words ({_SCALING}), one layer of {_WIDTH}, then the head: one output for every label, or first "

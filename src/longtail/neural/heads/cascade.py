@@ -36,7 +36,7 @@ class Cascade(CodedHead):
     own labels survive first; a label that is still missing replaces a candidate that is not a label of the row.
 
     Single-label: a softmax over siblings, so the scores of all labels sum to 1. The loss is the label's negative
-    log-likelihood, which needs only the siblings along its code. With one survivor prediction is the greedy search of
+    log-likelihood, which needs only the siblings along its code. With one survivor, prediction is the greedy search of
     the paper.
 
     Parameters
