@@ -15,9 +15,9 @@ from longtail.cli.groups import PLACING, RULES, GroupOptions, describe_groups, r
 from longtail.cli.inputs import ReaderOptions
 from longtail.cli.options import SEED, FiniteRange, option, takes
 from longtail.cli.outputs import check_out, out_option, output, write_through
-from longtail.cli.terminal import Terminal, counted
+from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
-from longtail.printable import printable
+from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
     from longtail.aggregated import AssignedCorpus

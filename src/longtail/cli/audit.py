@@ -11,9 +11,9 @@ import click
 from longtail.cli.cards import audit_section, source
 from longtail.cli.inputs import SEED, FiniteRange, ReaderOptions, called, is_number, load_tagger, read, reader_options
 from longtail.cli.outputs import check_picture, print_json
-from longtail.cli.terminal import Terminal, counted
+from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
-from longtail.printable import printable
+from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
     from longtail.audit import Audit, CorpusAudit

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longtail.cli.inputs import STANDARD_INPUT
-from longtail.cli.terminal import counted
-from longtail.printable import printable
+from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -23,8 +23,8 @@ from longtail.cli.inputs import (
     read,
 )
 from longtail.cli.options import add_options, option
-from longtail.cli.terminal import counted
 from longtail.errors import InvalidInput
+from longtail.printable import counted
 
 if TYPE_CHECKING:
     from longtail.data import GroupedCorpus

@@ -20,9 +20,9 @@ from longtail.cli.inputs import (
 )
 from longtail.cli.options import FiniteRange, option, takes
 from longtail.cli.outputs import check_out, out_field, output
-from longtail.cli.terminal import Terminal, counted, on_terminal
+from longtail.cli.terminal import Terminal, on_terminal
 from longtail.errors import InvalidInput
-from longtail.printable import json_text, printable
+from longtail.printable import counted, json_text, printable
 
 if TYPE_CHECKING:
     from longtail.tagger import Tag, Tagger

@@ -13,9 +13,9 @@ from longtail.cli.features import FeatureFlags
 from longtail.cli.inputs import ReaderOptions, called, read
 from longtail.cli.options import SEED, FiniteRange, option, takes
 from longtail.cli.outputs import check_out, check_picture, out_option, output
-from longtail.cli.terminal import Terminal, counted
+from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
-from longtail.printable import json_text, printable
+from longtail.printable import counted, json_text, printable
 
 if TYPE_CHECKING:
     from longtail.subset import CorpusSelection, SelectedLabel

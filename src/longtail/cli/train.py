@@ -18,8 +18,9 @@ from longtail.cli.groups import TrainGroupOptions, describe_groups, holds_group_
 from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, called, counted_rows, read
 from longtail.cli.learners import LearnerFlags
 from longtail.cli.options import SEED, FiniteRange, SectionedCommand, option, takes
-from longtail.cli.terminal import Terminal, counted
+from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.printable import counted
 
 if TYPE_CHECKING:
     from longtail.data import Corpus

@@ -9,9 +9,9 @@ import click
 
 from longtail.cli.inputs import load_tagger
 from longtail.cli.outputs import check_out, out_option, output, write_through
-from longtail.cli.terminal import Terminal, counted
+from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
-from longtail.printable import json_text
+from longtail.printable import counted, json_text
 
 if TYPE_CHECKING:
     from longtail.labels import LabelHierarchy
