@@ -14,7 +14,7 @@ from longtail.cli.features import FeatureFlags
 from longtail.cli.groups import PLACING, RULES, GroupOptions, describe_groups, read_grouped
 from longtail.cli.inputs import ReaderOptions
 from longtail.cli.options import SEED, FiniteRange, option, takes
-from longtail.cli.outputs import check_out, out_option, output, write_through
+from longtail.cli.outputs import check_out, out_field, output, write_through
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 from longtail.printable import counted, printable
@@ -31,6 +31,7 @@ _SHOWN_OF_A_TEXT = 70
 class AssignOptions:
     """How to assign labels, and what to show."""
 
+    out: str | None = out_field()
     rule: str = option(
         type=click.Choice(RULES), default="joint", show_default=True, help="Which members get a label of their group."
     )
@@ -58,13 +59,11 @@ class AssignOptions:
 
 @click.command()
 @click.argument("data")
-@out_option()
-@takes(group=GroupOptions, options=AssignOptions, reader=ReaderOptions, feature=FeatureFlags)
+@takes(options=AssignOptions, group=GroupOptions, reader=ReaderOptions, feature=FeatureFlags)
 @click.pass_obj
 def command(
     terminal: Terminal,
     data: str,
-    out: str | None,
     group: GroupOptions,
     options: AssignOptions,
     reader: ReaderOptions,
@@ -94,6 +93,7 @@ def command(
 
     if options.strategy == "eagle-0" and options.search():
         raise click.UsageError("--strategy eagle-0 does not search: --iterations and --step do not apply")
+    out = options.out
     wrote = check_out(out, data, group.groups)
     corpus = read_grouped(data, group.groups, reader, group.group_column)
     terminal.say(describe_groups(data, corpus))

@@ -22,7 +22,7 @@ from longtail.cli.inputs import (
     is_blank,
     read,
 )
-from longtail.cli.options import add_options, option
+from longtail.cli.options import option
 from longtail.errors import InvalidInput
 from longtail.printable import counted
 
@@ -46,9 +46,6 @@ class GroupOptions:
     group_column: str | None = option(
         metavar="NAME", help="Column of a delimited file; rows with the same value form a group."
     )
-
-
-group_options = add_options(GroupOptions)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import click
-
 from longtail.cli.options import option
 from longtail.errors import InvalidInput, Unavailable
 from longtail.printable import json_text
@@ -29,13 +27,6 @@ def _file(value: str) -> str | None:
 def out_field(about: str = _ABOUT, **settings: Any) -> Any:
     """The option --out as a field of a dataclass of options; None and - mean standard output."""
     return option("-o", "--out", metavar="FILE", parse=_file, help=about, **settings)
-
-
-def out_option(about: str = _ABOUT, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The option --out of a command; None and - mean standard output."""
-    return click.option(
-        "-o", "--out", metavar="FILE", callback=lambda _ctx, _parameter, value: _file(value), help=about, **settings
-    )
 
 
 def check_out(out: str | None, *read: str | None) -> str:

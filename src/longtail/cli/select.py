@@ -12,7 +12,7 @@ import click
 from longtail.cli.features import FeatureFlags
 from longtail.cli.inputs import ReaderOptions, called, read
 from longtail.cli.options import SEED, FiniteRange, option, takes
-from longtail.cli.outputs import check_out, check_picture, out_option, output
+from longtail.cli.outputs import check_out, check_picture, out_field, output
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 from longtail.printable import counted, json_text, printable
@@ -31,6 +31,7 @@ _DECIMALS = 6
 class SelectOptions:
     """Which labels to select."""
 
+    out: str | None = out_field("Write to FILE, .json or .tsv, which appears when it is complete.")
     n_labels: int | None = option(
         "-n", "--n-labels", type=click.IntRange(min=1), help="Number of labels to select.  [default: 100, or all]"
     )
@@ -70,13 +71,11 @@ class SelectOptions:
 
 @click.command()
 @click.argument("data")
-@out_option("Write to FILE, .json or .tsv, which appears when it is complete.")
 @takes(options=SelectOptions, reader=ReaderOptions, feature=FeatureFlags)
 @click.pass_obj
 def command(
     terminal: Terminal,
     data: str,
-    out: str | None,
     options: SelectOptions,
     reader: ReaderOptions,
     feature: FeatureFlags,
@@ -100,6 +99,7 @@ def command(
     from longtail.subset import select_from_corpus
 
     criterion = options.checked_criterion()
+    out = options.out
     wrote = _check_files(data, out, options.picture)
     corpus = read(data, "train", reader)
     terminal.say(f"{called(data)}: {counted(corpus.n_rows, 'row')}, {counted(corpus.n_labels, 'label')}")
