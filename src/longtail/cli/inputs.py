@@ -31,7 +31,7 @@ _CUTOFF = 0.8
 # Limits of the search for a similar name: comparing all names could take minutes.
 _NAMES_SCANNED = 100_000
 _NAMES_COMPARED = 500
-_PLAIN = "for one text per line say --plain"
+_PLAIN = "for one text per line use --plain"
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,12 @@ class ReaderOptions:
 
     section = "Data"
 
-    format: str | None = option(
-        type=click.Choice(FORMATS), help="Format of DATA.  [default: by the extension of the file name]"
-    )
+    format: str | None = option(type=click.Choice(FORMATS), help="Format of DATA.  [default: from the file extension]")
     text_column: str | None = option(
-        metavar="NAME", help="Key or column of the text; columns also by number, from 0.  [default: text]"
+        metavar="NAME", help="Key or column of the text; columns also by number, counted from 0.  [default: text]"
     )
     label_column: str | None = option(metavar="NAME", help="Key or column of the labels.  [default: labels]")
-    label_separator: str | None = option(help="Separator of labels in delimited files.  [default: ;]")
+    label_separator: str | None = option(help="Separator between labels in delimited files.  [default: ;]")
 
     def for_format(self, format: str | None, labelled: bool) -> dict[str, Any]:
         """The options for the reader of `format`; an option that the reader does not have is an error."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from longtail.data import Corpus
 
 _GROUPED = (
-    "a model is evaluated on rows with labels, even if it was trained on groups; label some texts by hand, "
-    '{"text": "...", "labels": [...]} in each line, and give that file (`longtail assign` only guesses)'
+    "evaluation needs labels of rows, even if the model was trained on groups; label some texts by hand, "
+    '{"text": "...", "labels": [...]} in each line, and use that file (`longtail assign` only guesses)'
 )
 
 
@@ -45,7 +45,7 @@ class MeasuringOptions:
     propensity: tuple[float, float] | None = option(
         metavar="A,B",
         parse=_constants,
-        help="Constants of the propensity model.  [default: published values of the data set, else 0.55,1.5]",
+        help="Constants A and B of the propensity model.  [default: published values of the data set, else 0.55,1.5]",
     )
 
 
@@ -54,7 +54,7 @@ def read_measured(data: str, reader: ReaderOptions) -> Corpus:
     corpus = read(data, "test", reader, grouped=_GROUPED)
     name = called(data)
     if corpus.n_rows == 0:
-        raise InvalidInput(f"{name} has no rows; there is nothing to measure on")
+        raise InvalidInput(f"{name} has no rows; there is nothing to evaluate on")
     if corpus.labels.nnz == 0:
         rows = "its only row has no label" if corpus.n_rows == 1 else f"none of its {corpus.n_rows:,} rows has a label"
         advice = "; if the labels are under another key or in another column, name it: --label-column"

@@ -17,7 +17,7 @@ from longtail.printable import json_text
 _STANDARD_OUTPUT = "-"
 
 
-_ABOUT = "Write to FILE, which appears when it is complete."
+_ABOUT = "Write to FILE instead of standard output."
 
 
 def _file(value: str) -> str | None:
@@ -44,7 +44,7 @@ def check_out(out: str | None, *read: str | None) -> str:
     if not Path(out).is_file():
         raise InvalidInput(f"{out} is not a regular file; without --out, results go to standard output")
     if any(path is not None and Path(path).exists() and Path(out).samefile(path) for path in read):
-        raise InvalidInput(f"{out} is what is read; write to another file")
+        raise InvalidInput(f"{out} is also an input; write to another file")
     return "replaced"
 
 
@@ -64,7 +64,7 @@ def check_picture(path: str, data: str | None) -> None:
     if not can_draw():
         raise Unavailable("drawing needs matplotlib, which is not installed; install it: pip install 'longtail[plots]'")
     if Path(path).suffix.lower() != ".png":
-        raise InvalidInput(f"the picture is a PNG, but the path is {path!r}; end it in .png")
+        raise InvalidInput(f"the picture is a PNG file, but its path is {path!r}; choose a path that ends in .png")
     check_out(path, data)
 
 

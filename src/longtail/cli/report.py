@@ -29,13 +29,13 @@ class LengthOptions:
     """How much the report shows."""
 
     worst: int = option(
-        type=click.IntRange(0, 1000), default=20, show_default=True, help="Maximum number of worst labels."
+        type=click.IntRange(0, 1000), default=20, show_default=True, help="Maximum number of worst labels to list."
     )
     pairs: int = option(
-        type=click.IntRange(0, 1000), default=20, show_default=True, help="Maximum number of confused pairs."
+        type=click.IntRange(0, 1000), default=20, show_default=True, help="Maximum number of confused pairs to list."
     )
     examples: int = option(
-        type=click.IntRange(0, 200), default=10, show_default=True, help="Maximum number of documents."
+        type=click.IntRange(0, 200), default=10, show_default=True, help="Maximum number of example documents."
     )
 
 
@@ -56,7 +56,7 @@ def command(
 ) -> None:
     """Write a one-page HTML report on MODEL, measured on DATA.
 
-    The file runs no script and needs no other file, so you can send it to a colleague. DATA is as for `longtail
+    The file contains no scripts and needs no other files, so you can send it to a colleague. DATA is as for `longtail
     evaluate`. The report shows excerpts of some texts of DATA.
     """
     from longtail.metrics import propensity_constants

@@ -26,7 +26,9 @@ _LABELS_SHOWN = 5
 class TreeOptions:
     """Which tree to print, and how."""
 
-    number: int = option(type=click.IntRange(min=1), default=1, show_default=True, help="Tree, counted from 1.")
+    number: int = option(
+        type=click.IntRange(min=1), default=1, show_default=True, help="Number of the tree, counted from 1."
+    )
     depth: int | None = option(type=click.IntRange(min=1), help="Text: maximum depth to show.  [default: all]")
     labels: int | None = option(
         type=click.IntRange(min=0), help="Text: number of labels to show per node.  [default: 5]"
@@ -35,7 +37,7 @@ class TreeOptions:
         type=click.Choice(["text", "json", "tsv"]),
         default="text",
         show_default=True,
-        help="Text to read, JSON nodes, or lines of child, tab, parent.",
+        help="Output format; tsv has lines of child, tab, parent.",
     )
     out: str | None = out_field()
 
@@ -45,9 +47,10 @@ class TreeOptions:
 @takes(options=TreeOptions)
 @click.pass_obj
 def command(terminal: Terminal, /, model: str, options: TreeOptions) -> None:
-    """Print the label tree of MODEL with the names of the labels.
+    """Print or export the label tree of MODEL.
 
-    `longtail train --taxonomy` reads what --output tsv writes, so you can correct a learned tree by hand.
+    To correct a learned tree by hand, export it with --output tsv, edit the file, and pass it to `longtail train
+    --taxonomy`.
     """
     form, out = options.output, options.out
     for name in ("depth", "labels"):
