@@ -64,7 +64,9 @@ def option(
     return field(default=parsed, metadata={_METADATA: (flags, section, settings)})
 
 
-class _Option(click.Option):
+class SectionedOption(click.Option):
+    """An option of a `SectionedCommand`, with the heading to list it under."""
+
     def __init__(self, *arguments: Any, section: str = "", **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.section = section
@@ -80,7 +82,7 @@ def _add(group: type, function: Callable[..., None]) -> Callable[..., None]:
         flags, section, settings = each.metadata[_METADATA]
         names = flags or (f"--{each.name.replace('_', '-')}",)
         section = section or getattr(group, "section", "")
-        function = click.option(*names, each.name, cls=_Option, section=section, **settings)(function)
+        function = click.option(*names, each.name, cls=SectionedOption, section=section, **settings)(function)
     return function
 
 
