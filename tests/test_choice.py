@@ -37,7 +37,7 @@ def test_more_labels_are_for_one_vs_rest_while_it_is_quick():
     estimator, reasons = choose_learner(*problem(2000, 1000), LearnerOptions(n_jobs=2, random_state=3))
     assert isinstance(estimator, OneVsRest)
     assert (estimator.n_jobs, estimator.random_state) == (2, 3)
-    assert reasons == ["learner: one-vs-rest, as 1,000 labels x 2,000 rows take it about 1 s"]
+    assert reasons == ["learner: one-vs-rest, as 1,000 labels x 2,000 rows take only about 1 s"]
 
 
 def test_what_takes_one_vs_rest_long_is_for_a_tree():
@@ -73,7 +73,7 @@ def test_little_memory_is_for_trees(monkeypatch):
         ({"n_trees": 2}, LabelTree, "learner: label tree with negatives=beam, as n_trees is given"),
         ({"negatives": "siblings"}, LabelTree, "learner: label tree, as negatives is given"),
         ({"weighting": "target"}, RidgeCV, "learner: ridge, as weighting is given; alpha chosen by leave-one-out"),
-        ({"C": 2.0}, OneVsRest, "learner: one-vs-rest, as 30 labels x 100 rows take it about 1 s"),
+        ({"C": 2.0}, OneVsRest, "learner: one-vs-rest, as 30 labels x 100 rows take only about 1 s"),
         ({"learner": "tree", "beam": 3}, LabelTree, "learner: label tree with negatives=beam, as requested"),
         ({"learner": "one-vs-rest"}, OneVsRest, "learner: one-vs-rest, as requested"),
         ({"n_trees": None, "updatable": False}, RidgeCV, "learner: ridge, as 30 labels x 100 rows are few; alpha "),

@@ -71,6 +71,6 @@ def test_a_plan_that_does_not_fit_says_what_needs_how_much_and_what_to_do(monkey
     with pytest.raises(NotEnoughMemory) as caught:
         plan.check()
     assert str(caught.value) == (
-        "the work needs 2.0 MiB and 1.0 MiB are available (large 2.0 MiB, small 10 B). Do less."
+        "the work needs 2.0 MiB, but only 1.0 MiB are available (large 2.0 MiB, small 10 B). Do less."
     )
     assert MemoryPlan("less work", {"small": 10}).check().total == 10

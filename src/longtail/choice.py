@@ -217,7 +217,7 @@ def _by_size(shape: Shape, left: list[str], X: Any, Y: Any, settings: Mapping[st
     memory = OneVsRest(**settings).memory_plan(X, Y).total
     if memory > available_memory() / 2:
         return "tree", f"{sizes} would take one-vs-rest {format_bytes(memory)} of memory"
-    return "one-vs-rest", f"{sizes} take it about {max(1, round(seconds))} s"
+    return "one-vs-rest", f"{sizes} take only about {max(1, round(seconds))} s"
 
 
 def _seconds(shape: Shape, classifiers: float, settings: Mapping[str, Any]) -> float:
@@ -249,7 +249,7 @@ def _ridge(shape: Shape, settings: dict[str, Any], seed: int, why: str) -> Choic
         settings["prune"] = int(min(max(fitting, 10), 1000, shape.n_features))
         reasons.append(
             f"keeping the {settings['prune']} largest weights of each label: all {shape.n_features:,} x "
-            f"{shape.n_labels:,} would take {format_bytes(dense)} of {format_bytes(available)}"
+            f"{shape.n_labels:,} would take {format_bytes(dense)} of {format_bytes(available)} of memory"
         )
     if "alpha" in settings:
         return Choice(Ridge(**settings), [*reasons, f"learner: ridge with alpha={settings['alpha']:g}, as given"])
@@ -270,5 +270,5 @@ def _leave_one_out(settings: Mapping[str, Any], shape: Shape, available: int, se
     if path.plan.total > available / 2:
         return f"leave-one-out would take {format_bytes(path.plan.total)} of memory"
     if path.work > _AFFORDABLE_WORK:
-        return "leave-one-out would take long with this many rows and features"
+        return "leave-one-out would take too long with this many rows and features"
     return candidate

@@ -124,7 +124,7 @@ class MemoryPlan:
         available = available_memory()
         if self.total > available:
             raise NotEnoughMemory(
-                f"{self.work} needs {format_bytes(self.total)} and {format_bytes(available)} are available "
+                f"{self.work} needs {format_bytes(self.total)}, but only {format_bytes(available)} are available "
                 f"({self.describe()}). {self.advice}".rstrip()
             )
         return self

@@ -92,7 +92,7 @@ def test_auto_compares_nothing_by_a_few_groups(rng, caplog):
     with caplog.at_level("INFO", logger="longtail.aggregated"):
         few = make(strategy="auto").fit(X, groups[:38, :19], np.eye(19))
     assert (few.strategy_, few.evidence_) == ("iterate", {})
-    assert "19 groups are too few to compare strategies; taking iterate" in caplog.text
+    assert "19 groups are too few to compare strategies; using iterate" in caplog.text
     enough = make(strategy="auto").fit(np.vstack([X, X[:2]]), groups, np.eye(20))
     assert set(enough.evidence_) == set(STRATEGIES)
 

@@ -82,11 +82,11 @@ def test_labels_of_groups_without_rows_are_left_out(corpus, caplog):
     with caplog.at_level("INFO", logger="longtail.aggregated"):
         kept = without_empty_groups(corpus)
     assert kept.group_labels.sum() == 6
-    assert "1 group has labels and no rows, for example group 4 ('e'); these labels are dropped" in caplog.text
+    assert "1 group has labels but no rows, for example group 4 ('e'); these labels are dropped" in caplog.text
     assert without_empty_groups(kept) is kept
     with caplog.at_level("INFO", logger="longtail.aggregated"):
         assert without_unused_labels(corpus).label_names == ("fruit", "travel", "weather")
-    assert "dropped 1 label of no group that has rows" in caplog.text
+    assert "dropped 1 label that occur in no group with rows" in caplog.text
 
 
 def test_a_corpus_without_labels_leaves_every_row_unlabelled():

@@ -154,7 +154,7 @@ def test_repeated_membership_counts_once():
 @pytest.mark.parametrize(
     ("groups", "labels", "words"),
     [
-        (np.ones((3, 2)), np.ones((3, 1)), "group 2 has labels and no members"),
+        (np.ones((3, 2)), np.ones((3, 1)), "group 2 has labels but no members"),
         (np.ones((3, 2)), np.ones((1, 1)), "group 1 has no row of labels"),
         (np.ones((4, 2)), np.ones((2, 1)), "groups has 4 rows, but X has 3"),
         (np.ones((3, 2)), -np.ones((2, 1)), "row 0 holds -1"),

@@ -26,12 +26,12 @@ from longtail.errors import DataFormatError, InvalidInput
         ({"code": "missing_column", "column": "text"}, {}, "name the columns of text and labels"),
         ({"code": "ambiguous_column", "column": "page"}, {"group_column": "page"}, "name the column of the groups"),
         ({"code": "column_out_of_range", "column": 7}, {}, ""),
-        ({"code": "not_json"}, {"plain": "say --plain"}, "say --plain"),
+        ({"code": "not_json"}, {"plain": "use --plain"}, "use --plain"),
         ({"code": "not_json"}, {}, ""),
-        ({"code": "not_an_object"}, {}, "JSON lines have an object in each line"),
+        ({"code": "not_an_object"}, {}, "JSON lines have one object per line"),
         ({"code": "no_header", "advice": "header=False"}, {}, "a .txt file holds features; texts with labels go"),
         ({"code": "groups_file"}, {}, "this is a groups file: give the file of its rows"),
-        ({}, {"plain": "say --plain", "grouped": "go"}, ""),
+        ({}, {"plain": "use --plain", "grouped": "go"}, ""),
     ],
 )
 def test_a_reader_s_error_gets_the_advice_of_its_code(facts, situation, advice) -> None:
@@ -44,6 +44,6 @@ def test_a_reader_s_error_gets_the_advice_of_its_code(facts, situation, advice) 
 
 def test_advice_names_options_instead_of_parameters() -> None:
     error = InvalidInput("no words", code="words_too_rare", advice="lower min_df=2")
-    assert str(with_advice(error)) == "no words; say --min-df 1"
+    assert str(with_advice(error)) == "no words; use --min-df 1"
     other = InvalidInput("wrong", advice="look again")
     assert with_advice(other) is other

@@ -152,17 +152,17 @@ def test_groups_without_rows_and_labels_without_groups_are_told(longtail: Callab
     )
     result = longtail("assign", "odd.jsonl")
     assert result.code == 0
-    assert "1 group has labels and no rows, for example group 6 ('p7'); these labels are dropped" in result.err
+    assert "1 group has labels but no rows, for example group 6 ('p7'); these labels are dropped" in result.err
     assert records(result.out) == records(longtail("assign", "pages.jsonl").out)
     trained = longtail("train", "odd.jsonl", "--out", "model", "--strategy", "eagle")
-    assert "dropped 1 label of no group that has rows\n" in trained.err
+    assert "dropped 1 label that occur in no group with rows\n" in trained.err
     assert library.load("model").label_names_ == ("fruit", "travel", "weather")
 
 
 def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
     Path("single.jsonl").write_text('{"texts": ["red rose", "blue sky"], "labels": ["x"]}\n', encoding="utf-8")
     result = longtail("assign", "single.jsonl", "--min-df", "1", "--show", "1")
-    assert "100 % of the labels are unsure" in result.err
+    assert "100 % of the assignments are uncertain" in result.err
     assert "x +" in result.out
     assert "(only here)" in result.out
 
@@ -181,7 +181,7 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
             ["vectors.txt", "--groups", "vectors.txt"],
             "vectors.txt:2: '0:1' is not a row; expected row numbers, separated by blanks; is it a file ",
         ),
-        (None, ["vectors.txt"], "vectors.txt holds rows; give their groups as --groups FILE, or groups in JSON lines"),
+        (None, ["vectors.txt"], "vectors.txt holds rows, not groups; give their groups as --groups FILE, as"),
         (
             None,
             ["groups.txt"],
@@ -192,7 +192,7 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
         (
             b"[]",
             ["bad.jsonl"],
-            "bad.jsonl:1: expected an object {...}, found a list; JSON lines have an object in each",
+            "bad.jsonl:1: expected an object {...}, found a list; JSON lines have one object per",
         ),
         (None, ["vectors.txt", "--groups", "absent.txt"], "there is no file absent.txt"),
         (None, ["rows.txt", "--groups", "groups.txt"], "groups.txt:1: the header says 6 rows, but there are 4"),
@@ -299,12 +299,12 @@ def test_a_model_of_groups_is_a_model_of_rows(longtail: Callable) -> None:
 def test_training_chooses_a_strategy_and_says_why(longtail: Callable) -> None:
     result = longtail("train", "pages.jsonl", "--out", "model", "--alpha", "0.1")
     assert result.code == 0
-    assert "5 groups are too few to compare strategies; taking iterate\n" in result.err
+    assert "5 groups are too few to compare strategies; using iterate\n" in result.err
     assert result.err.count("learner: ") == 1
     Path("more.jsonl").write_text(re.sub('"id": "p[0-9]", ', "", PAGES) * 4, encoding="utf-8")
     result = longtail("train", "more.jsonl", "--out", "other", "--alpha", "0.1")
     assert "strategies are compared on only 4 groups; consider choosing one yourself" in result.err
-    assert "labels of held-out groups explained: all " in result.err
+    assert "share of labels explained in held-out groups: all " in result.err
     assert result.err.count("learner: ") == 1
 
 
@@ -325,7 +325,7 @@ def test_training_takes_groups_from_standard_input_when_told(longtail: Callable)
     untold = longtail("train", "-", "--out", "other", stdin=PAGES.encode())
     assert untold.code == 1
     assert (
-        "no key 'text'; the keys are 'id', 'labels', 'texts'; these are groups, not rows: say --strategy auto\n"
+        "no key 'text'; the keys are 'id', 'labels', 'texts'; these are groups, not rows: use --strategy auto\n"
         in untold.err
     )
 
@@ -335,7 +335,7 @@ def test_training_takes_groups_from_standard_input_when_told(longtail: Callable)
     [
         (
             ["pages.jsonl", "--holdout", "0.2"],
-            "--holdout and --no-refit need the labels of rows, and DATA has only ",
+            "--holdout and --no-refit need labels of rows, but DATA has only ",
         ),
         (["notes.jsonl", "--strategy", "eagle"], "--strategy is for labels of groups; notes.jsonl has labels of rows"),
         (
@@ -376,7 +376,7 @@ def test_rows_in_no_group_and_labels_in_none_do_no_harm() -> None:
 def test_the_file_that_is_read_is_not_written_over(longtail: Callable, command: tuple[str, ...]) -> None:
     result = longtail(*command, "--out", str(Path("pages.jsonl").absolute()))
     assert result.code == 1
-    assert "is what is read; write to another file" in result.err
+    assert "is also an input; write to another file" in result.err
     assert Path("pages.jsonl").read_text(encoding="utf-8") == PAGES
 
 
@@ -385,7 +385,7 @@ def test_the_groups_file_is_not_written_over(longtail: Callable) -> None:
     Path("groups.jsonl").write_text('{"rows": [0], "labels": ["x"]}\n', encoding="utf-8")
     before = Path("groups.jsonl").read_bytes()
     result = longtail("assign", "rows.jsonl", "--groups", "groups.jsonl", "--out", "groups.jsonl")
-    assert "is what is read; write to another file" in result.err
+    assert "is also an input; write to another file" in result.err
     assert Path("groups.jsonl").read_bytes() == before
 
 

@@ -77,7 +77,7 @@ def test_a_network_is_audited_as_any_model(longtail: Callable, head: str) -> Non
     assert longtail("train", "notes.jsonl", "--out", "network", *network).code == 0
     found = longtail("audit", "network", "notes.jsonl")
     assert found.code == 0, found.err
-    assert "A label is given where its probability is at least one half." in found.out
+    assert "A label is predicted if its probability is at least one half." in found.out
     facts = json.loads(longtail("audit", "network", "notes.jsonl", "--rule", "topk", "--ranks", "1", "--json").out)
     assert facts["label_sets"] == 5
     [cut] = facts["ranks"]
@@ -115,16 +115,16 @@ def test_a_tree_tells_the_sets_it_never_gives(longtail: Callable) -> None:
     assert longtail("train", "notes.jsonl", "--out", "narrow", *arguments).code == 0
     found = longtail("audit", "narrow", "notes.jsonl")
     assert found.code == 0, found.err
-    assert "of these sets, of" in found.out
+    assert "of these sets, found in" in found.out
     assert "A wider beam reaches them." in found.out
     assert "not known" not in found.out
 
 
 def test_exact_radii_that_no_program_gives_are_told(longtail: Callable, model: str, plane: list[str]) -> None:
-    assert "no linear program was needed" in longtail("audit", model, "notes.jsonl", "--exact-radii").err
+    assert "found without a linear program" in longtail("audit", model, "notes.jsonl", "--exact-radii").err
     found = longtail(*plane, "--exact-radii")
     assert "smallest radius of a set that some input gets: 0." in found.out
-    assert "found no radius" not in found.err
+    assert "has no effect" not in found.err
 
 
 def test_a_ranking_of_labels_without_weights_goes_by_their_order(longtail: Callable, plane: list[str]) -> None:
@@ -212,7 +212,7 @@ def test_files_of_another_kind_are_told(longtail: Callable, model: str) -> None:
         ("groups.jsonl", "these are groups, not rows: an audit needs a file with the labels of each row"),
         ("empty.jsonl", "empty.jsonl"),
         ("empty.txt", "empty.txt"),
-        ("array.npy", "the extension '.npy' of array.npy is not known here"),
+        ("array.npy", "the extension '.npy' of array.npy is unknown"),
         ("model", "model is a folder"),
         ("missing.jsonl", "there is no file missing.jsonl"),
     ):
@@ -235,7 +235,7 @@ def test_rows_with_labels_that_the_model_does_not_know_are_told(longtail: Callab
     assert facts["label_sets"] == 1
     lines = longtail("audit", model, "more.jsonl").out.splitlines()
     assert lines[0] == "1 different label set of 1 row; 3 labels"
-    assert "1 row has labels that the model does not know; it never gives these sets." in lines
+    assert "1 row has labels that the model does not know; it can never predict their label sets." in lines
     [told] = [line.split() for line in lines if line.startswith("has an unknown label")]
     assert told[-3:] == ["1", "-", "1"]
 
@@ -244,7 +244,7 @@ def test_weights_the_wrong_way_round_are_recognised(longtail: Callable, plane: l
     np.save("turned.npy", PLANE.T)
     told = longtail("audit", "--weights", "turned.npy", *plane[3:]).err
     assert "the weights have 2 rows, the file of label sets has 3 labels; the weights have 3 columns" in told
-    assert "if they are the wrong way round, save W.T" in told
+    assert "if the matrix is transposed, save W.T" in told
     np.save("bias.npy", np.zeros(3))
     assert "save W.T" in longtail("audit", "--weights", "turned.npy", "--bias", "bias.npy", *plane[3:]).err
     np.save("wide.npy", np.ones((4, 5)))
@@ -252,7 +252,9 @@ def test_weights_the_wrong_way_round_are_recognised(longtail: Callable, plane: l
 
 
 def test_the_label_of_each_row_of_weights_is_told(longtail: Callable, plane: list[str]) -> None:
-    assert "the rows of the weights are, in the order of sets.jsonl: A, B, C\n" in longtail(*plane).err
+    assert (
+        "the rows of the weights belong to these labels, in the order of sets.jsonl: A, B, C\n" in longtail(*plane).err
+    )
     names = [f"n{number}" for number in range(9)]
     Path("names.txt").write_text("\n".join(names), encoding="utf-8")
     Path("some.jsonl").write_text('{"text": "", "labels": ["n1", "n2"]}\n', encoding="utf-8")
@@ -290,7 +292,10 @@ def test_rows_of_weights_can_be_named(longtail: Callable, plane: list[str]) -> N
             "a ranking has no threshold",
         ),
         (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--ranks", "x"], "expected ranks such as"),
-        (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--picture", "a.jpg"], "end it in .png"),
+        (
+            ["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--picture", "a.jpg"],
+            "choose a path that ends in .png",
+        ),
         (["audit", "absent", "absent.jsonl", "--picture", "none/a.png"], "cannot write none/a.png: there is no folder"),
         (["audit", "absent", "absent.jsonl", "--picture", "folder.png"], "folder.png is a folder"),
     ],

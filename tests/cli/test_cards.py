@@ -76,7 +76,7 @@ def test_what_an_audit_found_is_kept_where_asked(longtail: Callable, model: str)
     assert found["data"] == "notes.jsonl"
     refused = longtail("audit", "--weights", "w.npy", "--labels", "notes.jsonl", "--card")
     assert refused.code == 2
-    assert "bare weights have none" in refused.err
+    assert "--weights has no card" in refused.err
 
 
 def test_a_card_that_cannot_be_written_loses_no_model(longtail: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,9 @@ def test_what_was_measured_is_not_written_on_a_model_that_came_meanwhile(
     result = longtail(command, model, "notes.jsonl", "--card")
     assert result.code == 1
     assert "another model has been saved there since" in result.err
-    assert "learnt from" not in result.err  # the card of the other model says nothing of the one that was measured
+    assert (
+        "the model was trained on" not in result.err
+    )  # the card of the other model says nothing of the one that was measured
     assert read_card(model) == {"data": {"source": "another"}}
 
 
@@ -148,8 +150,8 @@ def test_a_card_cannot_steer_the_terminal(longtail: Callable, model: str) -> Non
 
 def test_measuring_on_what_a_model_learnt_from_is_noted(longtail: Callable, model: str) -> None:
     assert longtail("evaluate", model, "notes.jsonl").err == (
-        "note: the model learnt from a file of this name, notes.jsonl: on rows that it learnt from, figures are better "
-        "than on new ones\n"
+        "note: the model was trained on a file of this name, notes.jsonl; results on training rows are better than on "
+        "new rows\n"
     )
     content = Path("notes.jsonl").read_bytes()
     assert longtail("evaluate", model, "-", stdin=content).err == ""
@@ -165,6 +167,6 @@ def test_parts_of_a_data_set_are_told_apart() -> None:
     of_everything = {"data": {"source": "all of it", "covers": source("bibtex", EVERY)}}
     assert of_a_part["data"]["source"] == "bibtex, training part"
     assert learnt_from(of_a_part, "bibtex") == ""
-    assert learnt_from(of_everything, "BIBTEX").startswith("the model learnt from every part of bibtex: ")
+    assert learnt_from(of_everything, "BIBTEX").startswith("the model was trained on every part of bibtex; ")
     assert learnt_from(of_everything, "delicious") == ""
     assert learnt_from({}, "bibtex") == learnt_from(None, "bibtex") == ""

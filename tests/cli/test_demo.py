@@ -36,4 +36,4 @@ def test_the_demo_measures_tags_and_says_why() -> None:
     assert "numpy.loadtxt" in reading.partition("why")[0]
     assert library.load("model").takes_texts
     card = read_card("model")
-    assert learnt_from(card, "python-api").startswith("the model learnt from every part of python-api: ")
+    assert learnt_from(card, "python-api").startswith("the model was trained on every part of python-api; ")

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from longtail.choice import LearnerOptions
 from longtail.cli.learners import LearnerFlags
-from longtail.cli.options import FiniteRange, SectionedCommand, add_options, flag_of, option, takes
+from longtail.cli.options import FiniteRange, SectionedCommand, flag_of, option, takes
 
 
 @dataclass(frozen=True)
@@ -58,18 +58,6 @@ def test_defaults_are_the_same_in_python_and_on_the_command_line() -> None:
     given = run("file")
     assert (given["colours"], given["sizes"]) == (Colours(), Sizes())
     assert Sizes().sizes == (3,)
-
-
-def test_options_can_be_added_one_by_one() -> None:
-    found: dict[str, Any] = {}
-
-    @click.command()
-    @add_options(Colours)
-    def command(**given: Any) -> None:
-        found.update(given)
-
-    CliRunner().invoke(command, ["--red", "4"], standalone_mode=False, catch_exceptions=False)
-    assert found == {"red": 4, "dark_blue": None, "mixed": ()}
 
 
 def test_the_help_of_a_sectioned_command_has_the_sections_in_order() -> None:

@@ -69,9 +69,9 @@ def test_only_reports_are_replaced_without_asking(longtail: Callable, model: str
     [
         (["absent", "notes.jsonl"], "absent: there is no model here (no such directory)"),
         (["model", "absent.jsonl"], "there is no file absent.jsonl"),
-        (["model", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to measure on"),
+        (["model", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to evaluate on"),
         (["model", "rows.txt"], "the model takes texts; the corpus has only features"),
-        (["model", "notes.jsonl", "-o", "notes.jsonl"], "notes.jsonl is what is read; write to another file"),
+        (["model", "notes.jsonl", "-o", "notes.jsonl"], "notes.jsonl is also an input; write to another file"),
         (["model", "notes.jsonl", "-o", "model"], "model is a folder; give the name of a file to write to"),
         (["model", "notes.jsonl", "-o", "no/report.html"], "cannot write no/report.html: there is no folder "),
     ],

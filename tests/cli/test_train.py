@@ -119,7 +119,7 @@ def test_labels_without_rows_are_left_out(longtail: Callable) -> None:
         (["--trees", "2"], "learner: label tree with negatives=beam, as n_trees is given"),
         (["--negatives", "siblings"], "learner: label tree, as negatives is given"),
         (["--learner", "tree"], "learner: label tree with negatives=beam, as requested"),
-        (["--C", "2"], "learner: one-vs-rest, as 3 labels x 6 rows take it about 1 s"),
+        (["--C", "2"], "learner: one-vs-rest, as 3 labels x 6 rows take only about 1 s"),
     ],
 )
 def test_the_choice_of_the_learner_is_told(longtail: Callable, arguments: list[str], reason: str) -> None:
@@ -200,7 +200,7 @@ def test_options_of_networks_are_theirs(longtail: Callable, arguments: list[str]
 def test_prune_is_a_magnitude_or_a_count(longtail: Callable, value: str) -> None:
     result = longtail("train", "notes.jsonl", "--out", "model", "--prune", value)
     assert result.code == 2
-    assert "expected the smallest weight to keep such as 0.1, or a number of weights such as 200" in result.err
+    assert "expected the smallest weight to keep, such as 0.1, or a number of weights, such as 200" in result.err
 
 
 def test_a_taxonomy_is_the_tree(longtail: Callable) -> None:
@@ -271,7 +271,7 @@ def test_weights_are_dropped_where_all_would_take_much_memory(longtail: Callable
     result = longtail("train", "wide.txt", "--out", "model", "--memory", "186K")
     assert result.code == 0, result.err
     assert (
-        "keeping the 33 largest weights of each label: all 400 x 30 would take 46.9 KiB of 186.0 KiB"
+        "keeping the 33 largest weights of each label: all 400 x 30 would take 46.9 KiB of 186.0 KiB of memory"
         in result.err.splitlines()
     )
     coefficients = library.load("model").estimator_.coef_
@@ -296,10 +296,20 @@ def test_the_help_groups_options_by_learner(longtail: Callable) -> None:
     told = longtail("train", "--help").out
     sections = re.findall(r"^(\S.*):$", told, re.MULTILINE)
     assert sections == [
-        "Model", "Data", "Learner", "Trees", "Trees and one-vs-rest", "Ridge", "Network", "Features", "Groups",
-        "Holding out", "Running", "Other options",
-    ]  # fmt: skip
-    ridge = told[told.index("\nRidge:") : told.index("\nNetwork:")]
+        "Output",
+        "Data",
+        "Learner",
+        "Label trees (--learner tree)",
+        "Label trees and one-vs-rest (--learner tree, one-vs-rest)",
+        "Ridge (--learner ridge)",
+        "Networks (--learner network)",
+        "Features",
+        "Labels of groups",
+        "Held-out evaluation",
+        "Seed, threads and memory",
+        "Other options",
+    ]
+    ridge = told[told.index("\nRidge (") : told.index("\nNetworks (")]
     assert re.findall(r"^  (--\S+)", ridge, re.MULTILINE) == [
         "--alpha", "--solver", "--intercept", "--density", "--updatable",
     ]  # fmt: skip
@@ -319,7 +329,7 @@ def test_a_label_without_a_known_word_does_no_harm(longtail: Callable) -> None:
 def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
     longtail("train", "notes.jsonl", "--out", "model", "--alpha", "1")
     again = longtail("train", "notes.jsonl", "--out", "model", "--alpha", "2")
-    assert (again.code, again.err) == (1, "error: model already holds a model; say --force to replace it\n")
+    assert (again.code, again.err) == (1, "error: model already holds a model; use --force to replace it\n")
     assert library.load("model").estimator_.alpha == 1
     assert longtail("train", "notes.jsonl", "--out", "model", "--alpha", "2", "--force").code == 0
     assert library.load("model").estimator_.alpha == 2
@@ -380,7 +390,7 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
             "bad.csv:1: no column is named 'text'; the columns are 'body', 'tags'; name the columns of text and "
             "labels: --text-column and --label-column",
         ),
-        (b"1", ["bad.xyz"], "the extension '.xyz' of bad.xyz is not known here; known are .txt (repository), "),
+        (b"1", ["bad.xyz"], "the extension '.xyz' of bad.xyz is unknown; the known extensions are .txt (repository), "),
         (
             b"1 1 1\n0 0:1\n",
             ["bad.txt", "--text-column", "t"],
@@ -427,7 +437,7 @@ def test_a_folder_of_something_else_is_refused_before_the_work(longtail: Callabl
     Path("folder/letter.txt").write_text("dear", encoding="utf-8")
     for out in ("folder", "notes.jsonl"):
         result = longtail("train", "absent.jsonl", "--out", out, "--force")
-        assert result.err == f"error: {out} exists and is not a model; choose a directory for the model alone\n"
+        assert result.err == f"error: {out} exists and is not a model; choose a new or empty directory\n"
     assert [path.name for path in Path("folder").iterdir()] == ["letter.txt"]
 
 

@@ -150,7 +150,7 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
         (
             ["predict", "model", "plain.txt"],
             "plain.txt:1: expected the header, three whole numbers 'rows features labels', but found 'a red rose'; "
-            "a .txt file holds features; for one text per line say --plain",
+            "a .txt file holds features; for one text per line use --plain",
         ),
         (
             ["evaluate", "model", "plain.txt"],
@@ -161,7 +161,7 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
             ["predict", "model", "--text", "a", "--out", "model"],
             "model is a folder; give the name of a file to write to",
         ),
-        (["evaluate", "model", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to measure on"),
+        (["evaluate", "model", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to evaluate on"),
         (["predict", "model", "rows.txt"], "the model takes texts; rows.txt holds features"),
         (
             ["predict", "feature-model", "--text", "a"],
@@ -192,11 +192,14 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
         (["explain", "feature-model", "--text", "a"], "the model takes features, not texts; give --data and --row"),
         (["explain", "model", "--data", "notes.jsonl", "--row", "7"], "--row is 7; notes.jsonl has 6 rows"),
         (["evaluate", "model", "rows.txt"], "the model takes texts; the corpus has only features"),
-        (["evaluate", "model", "notes.jsonl", "--picture", "a.gif"], "the picture is a PNG, but the path is 'a.gif'"),
+        (
+            ["evaluate", "model", "notes.jsonl", "--picture", "a.gif"],
+            "the picture is a PNG file, but its path is 'a.gif'",
+        ),
         (["info", "absent"], "absent: there is no model here (no such directory)"),
         (
             ["datasets", "fetch", "eurlex"],
-            "no data set is called 'eurlex'; did you mean 'eurlex57k'? known are bibtex, ",
+            "no data set is called 'eurlex'; did you mean 'eurlex57k'? the data sets are bibtex, ",
         ),
     ],
 )
@@ -243,7 +246,7 @@ def test_a_file_that_names_no_label_is_an_error(longtail: Callable, model: str) 
 def test_a_list_of_labels_is_not_written_over(longtail: Callable, model: str, option: str) -> None:
     Path("some").write_text("fruit\n", encoding="utf-8")
     result = longtail("predict", model, "--text", "rain", option, "some", "--out", "some")
-    assert result.err == "error: some is what is read; write to another file\n"
+    assert result.err == "error: some is also an input; write to another file\n"
     assert Path("some").read_text(encoding="utf-8") == "fruit\n"
 
 
@@ -340,7 +343,7 @@ def test_labels_none_of_which_the_model_knows_are_noted(longtail: Callable, mode
     result = longtail("evaluate", model, "other.jsonl")
     assert result.code == 0
     assert result.err == (
-        "note: the model knows none of these labels; if it should, name their column: --label-column\n"
+        "note: the model knows none of these labels; if the labels are in another column, name it: --label-column\n"
     )
 
 
@@ -421,7 +424,7 @@ def test_a_learned_tree_can_be_trained_on_again(longtail: Callable, tree_model: 
             ["predict", "tree-model", "--text", "rain", "--weighting", "target"],
             1,
             "error: tree-model holds a LabelTree, whose weighting is set in training (train --weighting); "
-            "only ridge models take --weighting here",
+            "only ridge models accept --weighting here",
         ),
     ],
 )
@@ -474,7 +477,7 @@ def test_the_data_sets(longtail: Callable, monkeypatch: pytest.MonkeyPatch, chec
     assert longtail("datasets", "fetch", "bibtex").out == f"{Path('data') / 'bibtex'}\n"
     absent = longtail("datasets", "fetch", "amazon-3m")
     assert absent.code == 1
-    assert absent.err.startswith("error: Amazon-3M is not here. Looked for the folders ")
+    assert absent.err.startswith("error: Amazon-3M is not on this machine. Looked for the folders ")
 
 
 def test_a_model_of_groups_is_measured_on_rows_and_how_is_told(longtail: Callable) -> None:
@@ -487,7 +490,7 @@ def test_a_model_of_groups_is_measured_on_rows_and_how_is_told(longtail: Callabl
     assert longtail("train", "pages.jsonl", "--out", "of-groups", *arguments).code == 0
     found = longtail("evaluate", "of-groups", "pages.jsonl")
     assert found.code == 1
-    assert "these are groups, not rows: a model is evaluated on rows with labels" in found.err
+    assert "these are groups, not rows: evaluation needs labels of rows" in found.err
     assert "label some texts by hand" in found.err
     Path("groups.txt").write_text("2 4 2\n0,1 0 1\n0 2 3\n", encoding="utf-8")
     of_features = longtail("evaluate", "of-groups", "groups.txt").err
@@ -502,4 +505,4 @@ def test_few_texts_are_told_how_to_keep_their_words(longtail: Callable) -> None:
     Path("words.jsonl").write_text(
         '{"text": "apples", "labels": ["fruit"]}\n{"text": "rain", "labels": ["weather"]}\n', encoding="utf-8"
     )
-    assert "say --min-df 1" in longtail("train", "words.jsonl", "--out", "other").err
+    assert "use --min-df 1" in longtail("train", "words.jsonl", "--out", "other").err

@@ -34,13 +34,13 @@ def test_arff_is_read(tmp_path):
         "@relation a\n@attribute f numeric\n@attribute x {0,1}\n@data\n2,1\n", encoding="utf-8"
     )
     assert read_corpus(tmp_path / "a.arff").features.toarray().tolist() == [[2]]
-    with pytest.raises(InvalidInput, match=r"'\.arff' .* is not known here"):
+    with pytest.raises(InvalidInput, match=r"'\.arff' .* is unknown"):
         write_corpus(FEATURES, tmp_path / "b.arff")
 
 
 @pytest.mark.parametrize(("name", "format"), [("a.parquet", None), ("a", None), ("a.gz", None), ("a.txt", "word")])
 def test_an_unknown_format_lists_the_known_ones(tmp_path, name, format):
-    with pytest.raises(InvalidInput, match=r"known are \.txt \(repository\), \.jsonl \(jsonl\)"):
+    with pytest.raises(InvalidInput, match=r"the known extensions are \.txt \(repository\), \.jsonl \(jsonl\)"):
         read_corpus(tmp_path / name, format)
 
 
@@ -50,7 +50,7 @@ def test_the_labels_of_a_pair_may_be_elsewhere(tmp_path):
     with pytest.raises(InvalidInput, match="give labels_path"):
         read_corpus(tmp_path / "words.npz")
     (tmp_path / "words.npz").rename(tmp_path / "X.npz")
-    with pytest.raises(DataFormatError, match=r"Y\.npz, is not beside it; put it there, or give labels_path"):
+    with pytest.raises(DataFormatError, match=r"Y\.npz is missing; put it beside this file, or give labels_path"):
         read_corpus(tmp_path / "X.npz")
 
 

@@ -71,7 +71,7 @@ def test_without_data_an_experiment_says_what_is_missing_and_writes_no_empty_rep
     assert (code, found.out) == (1, "")
     assert "nothing was written" in found.err
     for data in module.EXPERIMENT.data_sets_of(quick=quick):
-        assert f"{data_set(data).title} is not here. Looked for the folders" in found.err
+        assert f"{data_set(data).title} is not on this machine. Looked for the folders" in found.err
         assert f"into a folder named {data} and set LONGTAIL_DATA to the folder that contains it" in found.err
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 

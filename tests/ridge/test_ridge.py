@@ -271,7 +271,7 @@ def test_work_that_does_not_fit_in_memory_is_refused_before_it_starts(rng, monke
     X, Y = planted(rng)
     monkeypatch.setenv("LONGTAIL_MEMORY", "1K")
     for model in (Ridge(), Ridge(solver="dual"), Ridge(updatable=True)):
-        with pytest.raises(NotEnoughMemory, match=r"needs .* and 1.0 KiB are available"):
+        with pytest.raises(NotEnoughMemory, match=r"needs .*, but only 1.0 KiB are available"):
             model.fit(X, Y)
 
 

@@ -124,8 +124,8 @@ def test_labels_of_groups_without_rows_are_dropped(caplog):
     with caplog.at_level(logging.INFO, "longtail"):
         tagger = Tagger(FeatureOptions(min_df=1), Ridge()).fit_groups(corpus, "eagle")
     assert tagger.label_names_ == ("fruit", "weather")
-    assert any(message.startswith("1 group has labels and no rows, for example ") for message in caplog.messages)
-    assert "dropped 1 label of no group that has rows" in caplog.messages
+    assert any(message.startswith("1 group has labels but no rows, for example ") for message in caplog.messages)
+    assert "dropped 1 label that occur in no group with rows" in caplog.messages
 
 
 def test_networks_do_not_learn_from_groups():

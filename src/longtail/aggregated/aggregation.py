@@ -70,7 +70,7 @@ class Aggregation:
         n_groups, found = groups.shape[1], labels.shape[0]
         if found != n_groups:
             which = (
-                f"group {n_groups} has labels and no members"
+                f"group {n_groups} has labels but no members"
                 if found > n_groups
                 else f"group {found} has no row of labels"
             )
@@ -79,7 +79,9 @@ class Aggregation:
         sizes = np.diff(members.indptr)
         lost = np.flatnonzero((sizes == 0) & (np.diff(labels.indptr) > 0))
         if len(lost):
-            _log.warning("%d groups have labels and no members, for example group %d; left out", len(lost), lost[0])
+            _log.warning(
+                "%d groups have labels but no members, for example group %d; they are left out", len(lost), lost[0]
+            )
         pairs = sparse.csc_array(labels)
         pairs.sort_indices()
         kept = sizes[pairs.indices] > 0

@@ -207,14 +207,14 @@ class AggregatedClassifier(Estimator):
             return self.strategy, {}
         usable = np.unique(aggregation.label_groups)
         if len(usable) < FEWEST_GROUPS:
-            _log.info("%d groups are too few to compare strategies; taking %s", len(usable), _DEFAULT)
+            _log.info("%d groups are too few to compare strategies; using %s", len(usable), _DEFAULT)
             return _DEFAULT, {}
         if (held_out := round(self.holdout * len(usable))) < _FEW_HELD_OUT:
             _log.info("strategies are compared on only %d groups; consider choosing one yourself", held_out)
         evidence = self._try_strategies(X, aggregation, usable, seed)
         best = max(evidence, key=evidence.__getitem__)
         shares = ", ".join(f"{name} {100 * share:.1f} %" for name, share in evidence.items())
-        _log.info("labels of held-out groups explained: %s; taking %s", shares, best)
+        _log.info("share of labels explained in held-out groups: %s; using %s", shares, best)
         return best, evidence
 
     def _label_rows(

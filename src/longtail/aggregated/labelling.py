@@ -182,7 +182,7 @@ def without_empty_groups(corpus: GroupedCorpus) -> GroupedCorpus:
     labels.data[np.repeat(empty, np.diff(labels.indptr))] = 0
     have = "1 group has" if len(lost) == 1 else f"{len(lost):,} groups have"
     first = corpus.describe_group(int(lost[0]))
-    _log.info("%s labels and no rows, for example %s; these labels are dropped", have, first)
+    _log.info("%s labels but no rows, for example %s; these labels are dropped", have, first)
     return replace(corpus, group_labels=labels)
 
 
@@ -200,7 +200,7 @@ def without_unused_labels(corpus: GroupedCorpus) -> GroupedCorpus:
         return corpus
     names = [name for name, count in zip(corpus.label_names, counts.tolist(), strict=True) if count]
     lost = corpus.n_labels - len(names)
-    _log.info("dropped %s label%s of no group that has rows", f"{lost:,}", "" if lost == 1 else "s")
+    _log.info("dropped %s label%s that occur in no group with rows", f"{lost:,}", "" if lost == 1 else "s")
     return corpus.with_label_names(names)
 
 

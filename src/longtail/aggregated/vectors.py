@@ -128,7 +128,7 @@ class GroupRobustLabelVectors(BaseEstimator):
 def search_rows(X: Any, aggregation: Aggregation, n_iter: int, step: float, n_jobs: int | None = None) -> Search:
     """Run Algorithm 1 for every label; X is checked."""
     MemoryPlan(
-        "the search for the rows of labels",
+        "the search for label vectors",
         {
             "members of groups": MEMBER_BYTES * aggregation.n_members,
             "their rows": _ENTRY_BYTES * count_entries(X, aggregation.group_rows),
@@ -159,7 +159,7 @@ def search_rows(X: Any, aggregation: Aggregation, n_iter: int, step: float, n_jo
         return labels.stop - labels.start, found
 
     parts = []
-    with progress.task("searching for the rows of labels", total=aggregation.n_labels) as advance:
+    with progress.task("searching for label vectors", total=aggregation.n_labels) as advance:
         for done, found in map_blocks(search_block, blocks, n_jobs, blas=False):
             parts.append(found)
             advance(done)

@@ -16,7 +16,7 @@ _ADVICE = {
     "labels_without_parent": (
         "add them, or choose --missing root to put them below the root or --missing drop to leave them out"
     ),
-    "words_too_rare": "say --min-df 1",
+    "words_too_rare": "use --min-df 1",
 }
 
 
@@ -60,10 +60,10 @@ def reading(*, plain: str = "", grouped: str = "", group_column: str | None = No
 
 def _missing_key(error: LongtailError, reading: _Reading) -> str:
     if error.name == "text" and "texts" in error.found:
-        taken = "`longtail assign` and `longtail train` take them, without --groups"
+        taken = "`longtail assign` and `longtail train` read them without --groups"
         return f"these are groups, not rows: {reading.grouped or taken}"
     if error.name == "texts" and "text" in error.found:
-        return "these are rows, not groups: `longtail train` takes them, or give their groups as --groups FILE"
+        return "these are rows, not groups: `longtail train` reads them, or give their groups as --groups FILE"
     by_name = {
         "text": "name the key of the text, or of the list of texts of a group: --text-column",
         "texts": "name the key of the list of texts: --text-column",
@@ -92,7 +92,7 @@ _OF_READERS: dict[str, Callable[[LongtailError, _Reading], str]] = {
     "missing_column": _column,
     "ambiguous_column": _column,
     "not_json": lambda error, reading: reading.plain,
-    "not_an_object": lambda error, reading: "JSON lines have an object in each line, not one list of all",
+    "not_an_object": lambda error, reading: "JSON lines have one object per line, not one list of all objects",
     "no_header": _no_header,
     "groups_file": _groups_file,
 }

@@ -14,10 +14,10 @@ from longtail.cli.features import FeatureFlags
 from longtail.cli.groups import PLACING, RULES, GroupOptions, describe_groups, read_grouped
 from longtail.cli.inputs import ReaderOptions
 from longtail.cli.options import SEED, FiniteRange, option, takes
-from longtail.cli.outputs import check_out, out_option, output, write_through
-from longtail.cli.terminal import Terminal, counted
+from longtail.cli.outputs import check_out, out_field, output, write_through
+from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
-from longtail.printable import printable
+from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
     from longtail.aggregated import AssignedCorpus
@@ -31,24 +31,28 @@ _SHOWN_OF_A_TEXT = 70
 class AssignOptions:
     """How to assign labels, and what to show."""
 
+    out: str | None = out_field()
     rule: str = option(
-        type=click.Choice(RULES), default="joint", show_default=True, help="Which members get a label of their group."
+        type=click.Choice(RULES),
+        default="joint",
+        show_default=True,
+        help="How to share out the labels of a group among its members.",
     )
     strategy: str = option(
         type=click.Choice(PLACING),
         default="eagle",
         show_default=True,
-        help="How to decide which member of a group carries a label.",
+        help="How to decide which members of a group carry a label.",
     )
     iterations: int | None = option(
         type=click.IntRange(min=0), help="Number of steps in the search for label vectors.  [default: 20]"
     )
-    step: float | None = option(type=FiniteRange(min=0), help="Length of a step.  [default: 0.1]")
+    step: float | None = option(type=FiniteRange(min=0), help="Step size of this search.  [default: 0.1]")
     show: int | None = option(
-        type=click.IntRange(min=1), metavar="N", help="Print N groups as tables instead of all rows."
+        type=click.IntRange(min=1), metavar="N", help="Print tables of N groups instead of all rows."
     )
-    seed: int = option(type=SEED, default=0, show_default=True, help="Random seed for strategy iterate.")
-    jobs: int | None = option(type=int, help="Number of threads.  [default: every core]")
+    seed: int = option(type=SEED, default=0, show_default=True, help="Random seed for --strategy iterate.")
+    jobs: int | None = option(type=int, help="Number of threads.  [default: one per core]")
 
     def search(self) -> dict[str, Any]:
         """The parameters of the search for label vectors that were given."""
@@ -58,27 +62,26 @@ class AssignOptions:
 
 @click.command()
 @click.argument("data")
-@out_option()
-@takes(group=GroupOptions, options=AssignOptions, reader=ReaderOptions, feature=FeatureFlags)
+@takes(options=AssignOptions, group=GroupOptions, reader=ReaderOptions, feature=FeatureFlags)
 @click.pass_obj
 def command(
     terminal: Terminal,
     data: str,
-    out: str | None,
     group: GroupOptions,
     options: AssignOptions,
     reader: ReaderOptions,
     feature: FeatureFlags,
 ) -> None:
-    """Decide which rows of DATA carry which labels of their groups.
+    """Decide which texts, or rows of features, of each group in DATA carry which of its labels.
 
     DATA is a file of JSON lines with one group in each, {"texts": [...], "labels": [...]}, or - to read such lines from
-    standard input. It can also be a file of rows, as for `longtail train`: give their groups as --groups FILE or, for a
-    .csv or .tsv file, as --group-column NAME. The embedded corpus python-api has the paragraphs of docstrings as rows.
+    standard input. It can also be a file of rows, as for `longtail train`, with their groups as --groups FILE or, for a
+    .csv or .tsv file, as --group-column NAME. In the embedded corpus python-api, each docstring is a group of
+    paragraphs.
 
-    For texts, the output is JSON lines with the labels of each text and their confidences. A confidence is the
-    similarity of the text to the label minus that of the best text that did not get it, and null if all texts of the
-    group got it. For feature vectors, the output is in the repository format.
+    For texts, the output is JSON lines with the labels of each text and their confidences. The
+    confidence of a label is its similarity to the text minus its similarity to the best text that did not get the
+    label. It is null if all texts of the group got the label. For features, the output is in the repository format.
 
     \b
     Rules:
@@ -87,13 +90,14 @@ def command(
       argmax   a label goes to the most similar member only
     Strategies:
       eagle    label vectors that are close to one member of each group
-      eagle-0  label vectors that are means of all members; faster
-      iterate  models that place the labels of groups they were not trained on; slower, better
+      eagle-0  label vectors that are means over all members; faster
+      iterate  models trained on some groups place the labels of the others; slower, better
     """
     from longtail.aggregated import assign
 
     if options.strategy == "eagle-0" and options.search():
-        raise click.UsageError("--strategy eagle-0 does not search: --iterations and --step do not apply")
+        raise click.UsageError("--strategy eagle-0 does not search, so --iterations and --step do not apply")
+    out = options.out
     wrote = check_out(out, data, group.groups)
     corpus = read_grouped(data, group.groups, reader, group.group_column)
     terminal.say(describe_groups(data, corpus))
@@ -196,6 +200,6 @@ def _summary(found: AssignedCorpus) -> str:
     return (
         f"assigned {counted(len(found.assignment.rows), 'label')} of {counted(corpus.n_groups, 'group')} to "
         f"{counted(corpus.n_rows - without, 'row')}; {counted(without, 'row')} got none. "
-        f"{100 * found.share_unsure:.0f} % of the labels are unsure: another member is nearly as similar, or the label "
-        "is in no other group"
+        f"{100 * found.share_unsure:.0f} % of the assignments are uncertain: another member is nearly as similar, or "
+        "no other group has the label"
     )

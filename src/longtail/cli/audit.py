@@ -1,4 +1,4 @@
-"""`longtail audit`: find the label sets that a model can never give, and the labels that conflict."""
+"""`longtail audit`: find the label sets that a model can never predict, and the labels that conflict."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from longtail.cli.cards import audit_section, source
-from longtail.cli.inputs import SEED, FiniteRange, ReaderOptions, called, is_number, load_tagger, read, reader_options
+from longtail.cli.inputs import ReaderOptions, called, is_number, load_tagger, read
+from longtail.cli.options import SEED, FiniteRange, takes
 from longtail.cli.outputs import check_picture, print_json
-from longtail.cli.terminal import Terminal, counted
+from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
-from longtail.printable import printable
+from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
     from longtail.audit import Audit, CorpusAudit
@@ -36,30 +37,34 @@ def _read_ranks(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @click.argument("model", required=False)
 @click.argument("data", required=False)
 @click.option("--weights", metavar="W.npy", help="Audit this matrix of labels x features instead of MODEL.")
-@click.option("--bias", metavar="B.npy", help="With --weights: a bias for each label.")
-@click.option("--threshold", type=FiniteRange(), help="With --weights: the score to exceed.  [default: 0]")
-@click.option("--labels", "labels_file", metavar="FILE", help="With --weights: the file with the label sets.")
-@click.option("--label-names", metavar="FILE", help="With --weights: the name of each row, one per line.")
+@click.option("--bias", metavar="B.npy", help="With --weights: vector with the bias of each label.")
+@click.option(
+    "--threshold", type=FiniteRange(), help="With --weights: score above which a label is predicted.  [default: 0]"
+)
+@click.option("--labels", "labels_file", metavar="FILE", help="With --weights: file with the label sets.")
+@click.option("--label-names", metavar="FILE", help="With --weights: file with the label of each row, one per line.")
 @click.option(
     "--rule",
     type=click.Choice(["predict", "topk"]),
-    help="Audit the labels over their thresholds, or the first places of the ranking.  [default: predict]",
+    help="Predict all labels above their thresholds, or the top k labels.  [default: predict]",
 )
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
     default=1000,
     show_default=True,
-    help="Maximum number of label sets.",
+    help="Maximum number of label sets to audit.",
 )
-@click.option("--ranks", callback=_read_ranks, metavar="D,D,...", help="Also audit the layer cut down to these ranks.")
-@click.option("--exact-radii", is_flag=True, help="Find the largest radius of every set; takes longer.")
-@click.option("--examples", type=click.IntRange(min=0), default=3, show_default=True, help="Examples to show.")
+@click.option("--ranks", callback=_read_ranks, metavar="D,D,...", help="Also audit the layer truncated to these ranks.")
+@click.option("--exact-radii", is_flag=True, help="Compute the exact radius of every set; slower.")
+@click.option(
+    "--examples", type=click.IntRange(min=0), default=3, show_default=True, help="Number of examples to show."
+)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Random seed for the sample of label sets.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every set that no input gets.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every set that can never be predicted.")
 @click.option("--picture", metavar="FILE.png", help="Also draw the radii and, with --ranks, the shares by rank.")
 @click.option("--card", is_flag=True, help="Also write the result into the card of MODEL.")
-@reader_options
+@takes(reader=ReaderOptions)
 @click.pass_obj
 def command(
     terminal: Terminal,
@@ -80,15 +85,12 @@ def command(
     as_json: bool,
     picture: str | None,
     card: bool,
-    format: str | None,
-    text_column: str | None,
-    label_column: str | None,
-    label_separator: str | None,
+    reader: ReaderOptions,
 ) -> None:
-    """Find the label sets of DATA that MODEL can never give, whatever its input.
+    """Find label sets of DATA that MODEL can never predict, whatever its input.
 
-    A linear model with fewer dimensions than labels has such sets. For every set found, the output names labels that
-    conflict: no input gets some of them without one of the others. DATA is as for `longtail evaluate`.
+    A linear model with fewer dimensions than labels has such sets. For each of them, the output names labels that
+    conflict: the model cannot predict some of them without one of the others. DATA is as for `longtail evaluate`.
     """
     from longtail.audit import audit_corpus, read_layer
 
@@ -97,7 +99,7 @@ def command(
     if weights is None and data is None:
         raise click.UsageError("give DATA, the file with the label sets to audit")
     if weights is not None and card:
-        raise click.UsageError("--card writes into the card of MODEL; bare weights have none")
+        raise click.UsageError("--card writes into the card of MODEL, but --weights has no card")
     if weights is None and (bias is not None or threshold is not None or label_names is not None):
         raise click.UsageError("--bias, --threshold and --label-names go with --weights")
     if weights is not None and threshold is not None and rule == "topk":
@@ -105,14 +107,13 @@ def command(
     rows = str(data if weights is None else labels_file)
     if picture is not None:
         check_picture(picture, rows)
-    options = ReaderOptions(format, text_column, label_column, label_separator)
     tagger = None
     if weights is None:
         tagger = load_tagger(str(model))
         audited, names = tagger.estimator_, list(tagger.label_names_)
-        corpus = _rows(rows, options)
+        corpus = _rows(rows, reader)
     else:
-        corpus = _rows(rows, options)
+        corpus = _rows(rows, reader)
         audited = read_layer(weights, bias, threshold or 0.0, rule or "predict")
         names = _names(label_names, corpus, audited.weights.shape)
         terminal.say(_order_of_rows(names, label_names or rows))
@@ -130,7 +131,7 @@ def command(
     else:
         _show(found, examples)
     if exact_radii and found.found.smallest_radius() is None:
-        terminal.say("--exact-radii found no radius: no linear program was needed to prove that a set has an input")
+        terminal.say("--exact-radii has no effect: every set that can be predicted was found without a linear program")
     if picture is not None:
         _draw(terminal, picture, found)
     if tagger is not None and card:
@@ -157,7 +158,7 @@ def _names(path: str | None, corpus: Corpus, shape: tuple[int, int]) -> list[str
     if len(names) != shape[0]:
         where, advice = ("the file of label sets", "; name the rows with --label-names") if path is None else (path, "")
         if len(names) == shape[1]:
-            advice = f"; the weights have {counted(shape[1], 'column')}: if they are the wrong way round, save W.T"
+            advice = f"; the weights have {counted(shape[1], 'column')}: if the matrix is transposed, save W.T"
         rows, labels = counted(shape[0], "row"), counted(len(names), "label")
         raise InvalidInput(f"the weights have {rows}, {where} has {labels}{advice}")
     return names
@@ -167,7 +168,7 @@ def _order_of_rows(names: Sequence[str], source: str) -> str:
     """Say which label each row of bare weights is taken for."""
     first = [printable(name) for name in names[:_LABELS_SHOWN]]
     last = [] if len(names) <= _LABELS_SHOWN else ["..."] * (len(names) > _LABELS_SHOWN + 1) + [printable(names[-1])]
-    return f"the rows of the weights are, in the order of {source}: {', '.join([*first, *last])}"
+    return f"the rows of the weights belong to these labels, in the order of {source}: {', '.join([*first, *last])}"
 
 
 def _show(audited: CorpusAudit, examples: int) -> None:
@@ -179,20 +180,20 @@ def _show(audited: CorpusAudit, examples: int) -> None:
     of = f"{counted(len(found), 'different label set')} of {counted(n_rows, 'row')}"
     click.echo(f"{of}; {counted(found.n_labels, 'label')}")
     if found.layer is not None:
-        click.echo(f"A label is given where {found.layer.description}.")
+        click.echo(f"A label is predicted if {found.layer.description}.")
     for reason in found.reasons:
         click.echo(reason)
     if audited.unknown_rows:
         have = f"{counted(audited.unknown_rows, 'row')} {'has' if audited.unknown_rows == 1 else 'have'}"
-        click.echo(f"{have} labels that the model does not know; it never gives these sets.")
+        click.echo(f"{have} labels that the model does not know; it can never predict their label sets.")
     click.echo()
     if found.layer is None:
         never = found.count(UNARGMAXABLE)
         rows = counted(found.count_rows(UNARGMAXABLE), "row")
         click.echo(
-            f"{never:,} of these sets, of {rows}, {'is' if never == 1 else 'are'} never given."
+            f"The tree can never predict {never:,} of these sets, found in {rows}."
             if never
-            else "There is no known reason why the tree should never give one of these sets."
+            else "As far as we know, the tree can predict all of these sets."
         )
         _show_examples(found, names, examples)
         return
@@ -229,7 +230,7 @@ def _draw(terminal: Terminal, path: str, found: CorpusAudit) -> None:
 
     panels = found.panels()
     if not panels:
-        terminal.say("there are no radii to draw: no linear program was needed to prove that a set has an input")
+        terminal.say("there are no radii to draw: every set that can be predicted was found without a linear program")
         return
     with whole_file(Path(path), parents=True) as file:
         draw(Picture(path, "", [panels]), file)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longtail.cli.inputs import STANDARD_INPUT
-from longtail.cli.terminal import counted
-from longtail.printable import printable
+from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,7 +36,7 @@ def learnt_from(card: Mapping[str, Any] | None, data: str) -> str:
     if data == STANDARD_INPUT or not any(source(data, part) in named for part in ("test", EVERY)):
         return ""
     what = f"a file of this name, {Path(data).name}" if Path(data).is_file() else f"every part of {data.lower()}"
-    return f"the model learnt from {what}: on rows that it learnt from, figures are better than on new ones"
+    return f"the model was trained on {what}; results on training rows are better than on new rows"
 
 
 def now() -> str:
@@ -95,7 +94,7 @@ def _metrics_line(measured: Mapping[str, Any]) -> str:
 def _audit_line(audit: Mapping[str, Any]) -> str:
     sets = []
     if "unargmaxable" in audit and "label_sets" in audit:
-        sets = [f"{audit['unargmaxable']:,} of {counted(audit['label_sets'], 'label set')} can never be given"]
+        sets = [f"{audit['unargmaxable']:,} of {counted(audit['label_sets'], 'label set')} can never be predicted"]
     return "; ".join(sets + _texts(audit, "data", "at"))
 
 

@@ -16,9 +16,9 @@ from longtail.errors import Unavailable
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """List the named data sets with their published sizes, and which of them are on this machine.
+    """List the named data sets, their published sizes, and whether they are on this machine.
 
-    They are searched in the folders of $LONGTAIL_DATA and in the cache.
+    Data sets are found in the folders of $LONGTAIL_DATA and in the cache.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -45,7 +45,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 @click.argument("name")
 @click.pass_obj
 def fetch(terminal: Terminal, name: str) -> None:
-    """Download the data set NAME if it is not here yet, and print its folder."""
+    """Download data set NAME and print its folder."""
     from longtail.data import fetch
 
     click.echo(str(fetch(name)))

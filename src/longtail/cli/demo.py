@@ -94,7 +94,7 @@ def _measure(terminal: Terminal) -> dict[str, Any]:
     from longtail.data import load_python_api
 
     train, test = load_python_api(split="train"), load_python_api(split="test")
-    _headline("The documentation of NumPy, SciPy and scikit-learn, tagged with the names in it")
+    _headline("The documentation of NumPy, SciPy and scikit-learn, tagged with the names that occur in it")
     click.echo(f"{train.n_rows:,} training documents, {test.n_rows:,} held out, {train.n_labels:,} labels")
     begun = time.perf_counter()
     tagger = _fit(train)
@@ -104,7 +104,7 @@ def _measure(terminal: Terminal) -> dict[str, Any]:
     click.echo(replace(report, groups=()).to_text())
     click.echo()
     click.echo(_in_words(report))
-    return metrics_section(report, "held-out documents, by a model of the other documents")
+    return metrics_section(report, "held-out documents, by a model trained on the others")
 
 
 def _learn_everything(terminal: Terminal) -> tuple[Tagger, list[str]]:
@@ -138,10 +138,10 @@ def _fit(corpus: Corpus) -> Tagger:
 def _in_words(report: Report) -> str:
     tail = report.groups[-1]
     return (
-        f"In words: the first label is right for {report['P@1']:.0%} of the documents; the first five hold "
+        f"In words: the first label is right for {report['P@1']:.0%} of the documents; the first five contain "
         f"{report['R@5']:.0%}\nof a document's labels. For the {tail.n_labels:,} labels with only "
         f"{tail.train_counts[0]} to {tail.train_counts[1]} training documents\n"
-        f"they still hold {tail.metrics['R'][5]:.0%}."
+        f"they still contain {tail.metrics['R'][5]:.0%}."
     )
 
 

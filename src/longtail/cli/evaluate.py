@@ -32,7 +32,7 @@ def command(
     card: bool,
     reader: ReaderOptions,
 ) -> None:
-    """Evaluate MODEL on DATA.
+    """Evaluate MODEL on DATA, rows with known labels.
 
     DATA is as for `longtail train`; the name of a data set means its test part.
     """
@@ -48,7 +48,11 @@ def command(
     if warning := learnt_from(read_card(model, tagger.fingerprint_), data):
         terminal.say(f"note: {warning}")
     if not any(group.n_true_labels for group in report.groups if group.name != "unseen"):
-        advice = "; if it should, name their column: --label-column" if takes_columns(data, reader.format) else ""
+        advice = (
+            "; if the labels are in another column, name it: --label-column"
+            if takes_columns(data, reader.format)
+            else ""
+        )
         terminal.say(f"note: the model knows none of these labels{advice}")
     click.echo(report.to_json() if as_json else report.to_text())
     if picture is not None:

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 @click.option("--text", help="Text to explain.")
 @click.option("--data", metavar="FILE", help="File to take the row from, instead of --text.")
 @click.option("--row", type=click.IntRange(min=1), default=1, show_default=True, help="Row of FILE, counted from 1.")
-@click.option("--label", "labels", multiple=True, help="Label to explain; can be repeated.  [default: the best]")
-@click.option("-k", type=click.IntRange(min=1), default=3, show_default=True, help="Number of labels to explain.")
-@click.option("--words", type=click.IntRange(min=1), default=10, show_default=True, help="Words to show per label.")
+@click.option("--label", "labels", multiple=True, help="Label to explain; can be repeated.  [default: the k best]")
+@click.option("-k", type=click.IntRange(min=1), default=3, show_default=True, help="Number of best labels to explain.")
+@click.option(
+    "--words", type=click.IntRange(min=1), default=10, show_default=True, help="Number of words to show per label."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each label, with every word.")
 @takes(reader=ReaderOptions)
 @click.pass_obj
@@ -40,11 +42,11 @@ def command(
     as_json: bool,
     reader: ReaderOptions,
 ) -> None:
-    """Show what each word of a text adds to the scores of its best labels, or of the given labels.
+    """Show how much each word of a text adds to the scores of its best labels, or of the given labels.
 
     The contributions are exact. For ridge they add up to the score; for one-vs-rest and label trees they add up to the
-    margin, from which the score is computed. For a label tree the path to the label is shown as well: the probability
-    of each step and the words behind it.
+    margin, from which the score is computed. For label trees the output also shows the path to the label, with the
+    probability of each step and its most important words.
     """
     if (text is None) == (data is None):
         raise click.UsageError("give either --text or --data")
@@ -84,5 +86,5 @@ def _best(tagger: Tagger, row: Any, k: int) -> list[str]:
     tags = tagger.predict([row] if tagger.takes_texts else row, k)[0]
     names = [tag.label for tag in tags if tag.score]
     if not names:
-        raise InvalidInput("nothing to explain: no label has a score, because the model knows no word of the row")
+        raise InvalidInput("nothing to explain: no label has a score, because the model knows none of the words")
     return names

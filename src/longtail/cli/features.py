@@ -27,7 +27,7 @@ def _frequency(value: str) -> int | float:
     try:
         return int(value) if value.isdigit() else float(value)
     except ValueError:
-        raise click.BadParameter("expected a number of texts, or a fraction of them such as 0.01") from None
+        raise click.BadParameter("expected a number of texts, or a share of them such as 0.01") from None
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,16 @@ class FeatureFlags:
     section = "Features"
 
     ngrams: tuple[int, int] | None = option(
-        parse=_lengths, metavar="1-2", help="Texts: lengths of word n-grams that become features.  [default: 1]"
+        parse=_lengths, metavar="LENGTHS", help="Texts: lengths of the word n-grams to use, e.g. 1-2.  [default: 1]"
     )
     min_df: int | float | None = option(
-        parse=_frequency, help="Texts: minimum number, or share, of texts that contain a word.  [default: 2]"
+        parse=_frequency,
+        metavar="N",
+        help="Texts: ignore words that occur in fewer than N texts; N can be a share such as 0.01.  [default: 2]",
     )
-    max_features: int | None = option(type=click.IntRange(min=1), help="Texts: maximum number of words to use.")
+    max_features: int | None = option(
+        type=click.IntRange(min=1), help="Texts: maximum number of words and n-grams to use."
+    )
     log: bool = option(is_flag=True, default=False, help="Features: replace each value v by ln(1 + v).")
     no_normalize: bool = option(is_flag=True, default=False, help="Features: do not scale rows to unit length.")
 

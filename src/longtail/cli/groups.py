@@ -23,8 +23,8 @@ from longtail.cli.inputs import (
     read,
 )
 from longtail.cli.options import option
-from longtail.cli.terminal import counted
 from longtail.errors import InvalidInput
+from longtail.printable import counted
 
 if TYPE_CHECKING:
     from longtail.data import GroupedCorpus
@@ -40,11 +40,11 @@ EMBEDDED = "python-api"
 class GroupOptions:
     """Which rows of DATA form a group."""
 
-    section = "Groups"
+    section = "Labels of groups"
 
-    groups: str | None = option(metavar="FILE", help="File with groups of the rows of DATA, and the labels of each.")
+    groups: str | None = option(metavar="FILE", help="File that lists the rows and the labels of each group.")
     group_column: str | None = option(
-        metavar="NAME", help="Column of a delimited file; rows with the same value form a group."
+        metavar="NAME", help="Column with the group of each row, for .csv and .tsv files."
     )
 
 
@@ -55,7 +55,9 @@ class TrainGroupOptions(GroupOptions):
     strategy: str | None = option(
         type=click.Choice(STRATEGIES), help="How to decide which members of a group carry a label.  [default: auto]"
     )
-    rule: str | None = option(type=click.Choice(RULES), help="How many members get a label.  [default: joint]")
+    rule: str | None = option(
+        type=click.Choice(RULES), help="How to share out the labels of a group.  [default: joint]"
+    )
 
 
 def holds_group_labels(data: str, groups: TrainGroupOptions, reader: ReaderOptions) -> bool:
@@ -115,8 +117,8 @@ def read_grouped(
                 f"{data} is JSON, not JSON lines: write each group on its own line, {lines}, in a .jsonl file"
             )
         raise InvalidInput(
-            f"{data} holds rows; give their groups as --groups FILE, or groups in JSON lines: {lines}; for a .csv "
-            "or .tsv file with the groups in a column say --group-column NAME"
+            f"{data} holds rows, not groups; give their groups as --groups FILE, as --group-column NAME of a .csv or "
+            f".tsv file, or write groups in JSON lines: {lines}"
         )
     with reading():
         return read_grouped_jsonl(data, **options.for_format(GROUPS, labelled=True))
@@ -132,8 +134,8 @@ def _read_column(data: str, groups: str | None, options: ReaderOptions, group: s
     format = options.format or (None if data == STANDARD_INPUT else format_of(data))
     if format != "delimited":
         raise InvalidInput(
-            f"--group-column is for delimited files (.csv, .tsv), which {data} is not; JSON lines have a group in each "
-            'line, {"texts": [...], "labels": [...]}, and other files go with --groups FILE'
+            f"--group-column is for delimited files (.csv, .tsv), but {data} is not one; JSON lines have a group in "
+            'each line, {"texts": [...], "labels": [...]}, and other files need --groups FILE'
         )
     with reading(group_column=group):
         return read_grouped_delimited(data, group=group, **options.for_format(format, labelled=True))

@@ -23,7 +23,7 @@ _TITLES = {"n_labels": "labels", "bytes": "size on disk", "learner_params": "par
 @click.option("--verify", is_flag=True, help="Compare every file of MODEL with its checksum.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(model: str | None, with_arrays: bool, verify: bool, as_json: bool) -> None:
-    """Describe MODEL by its manifest and its card; without MODEL, describe this installation."""
+    """Describe MODEL or, without MODEL, this installation."""
     if verify and model is None:
         raise click.UsageError("--verify needs a MODEL to verify.")
     facts = _installation() if model is None else _model(model, verify)

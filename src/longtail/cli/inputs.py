@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from longtail.cli.advice import reading
-from longtail.cli.options import SEED as SEED
-from longtail.cli.options import FiniteRange as FiniteRange
-from longtail.cli.options import add_options, option
+from longtail.cli.options import option
 from longtail.errors import InvalidInput
 from longtail.printable import counted
 
@@ -33,7 +31,7 @@ _CUTOFF = 0.8
 # Limits of the search for a similar name: comparing all names could take minutes.
 _NAMES_SCANNED = 100_000
 _NAMES_COMPARED = 500
-_PLAIN = "for one text per line say --plain"
+_PLAIN = "for one text per line use --plain"
 
 
 @dataclass(frozen=True)
@@ -42,14 +40,12 @@ class ReaderOptions:
 
     section = "Data"
 
-    format: str | None = option(
-        type=click.Choice(FORMATS), help="Format of DATA.  [default: by the extension of the file name]"
-    )
+    format: str | None = option(type=click.Choice(FORMATS), help="Format of DATA.  [default: from the file extension]")
     text_column: str | None = option(
-        metavar="NAME", help="Key or column of the text; columns also by number, from 0.  [default: text]"
+        metavar="NAME", help="Key or column of the text; columns also by number, counted from 0.  [default: text]"
     )
     label_column: str | None = option(metavar="NAME", help="Key or column of the labels.  [default: labels]")
-    label_separator: str | None = option(help="Separator of labels in delimited files.  [default: ;]")
+    label_separator: str | None = option(help="Separator between labels in delimited files.  [default: ;]")
 
     def for_format(self, format: str | None, labelled: bool) -> dict[str, Any]:
         """The options for the reader of `format`; an option that the reader does not have is an error."""
@@ -104,9 +100,6 @@ class Batch(NamedTuple):
 
     names: list[str | int]
     rows: Any
-
-
-reader_options = add_options(ReaderOptions)
 
 
 def read(

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 # As in `longtail.choice`, which would take long to load for a page of help.
 LEARNERS = ("auto", "tree", "one-vs-rest", "ridge", "network")
-_TREES, _ONE_VS_REST, _RIDGE, _NETWORK = "Trees", "Trees and one-vs-rest", "Ridge", "Network"
+_TREES = "Label trees (--learner tree)"
+_ONE_VS_REST = "Label trees and one-vs-rest (--learner tree, one-vs-rest)"
+_RIDGE = "Ridge (--learner ridge)"
+_NETWORK = "Networks (--learner network)"
 _POSITIVE = FiniteRange(min=0, min_open=True)
 _AT_LEAST_1 = click.IntRange(min=1)
 
@@ -28,7 +31,9 @@ def _pruning(value: str) -> int | float:
     except ValueError:
         found = -1
     if not 0 <= found < float("inf"):
-        raise click.BadParameter("expected the smallest weight to keep such as 0.1, or a number of weights such as 200")
+        raise click.BadParameter(
+            "expected the smallest weight to keep, such as 0.1, or a number of weights, such as 200"
+        )
     return found
 
 
@@ -39,17 +44,20 @@ class LearnerFlags:
     section = "Learner"
 
     learner: str = option(
-        type=click.Choice(LEARNERS), default="auto", show_default=True, help="Learner; auto chooses by data size."
+        type=click.Choice(LEARNERS),
+        default="auto",
+        show_default=True,
+        help="What to train; auto chooses by the size of the data.",
     )
     prune: float | None = option(
         parse=_pruning,
         metavar="W",
-        help="All but networks: drop weights below W, or keep the W largest of each classifier (W = 1, 2, ...).",
+        help="Drop weights below W or, for a whole W, keep the W largest of each classifier; not for networks.",
     )
     weighting: str | None = option(
         type=click.Choice(["none", "loss", "target", "score"]),
         parse=lambda value: None if value == "none" else value,
-        help="Favour rare labels; target is for ridge, score for trees and one-vs-rest.",
+        help="Give rare labels more weight; target is for ridge, score for trees and one-vs-rest.  [default: none]",
     )
 
     n_trees: int | None = option(
@@ -67,33 +75,46 @@ class LearnerFlags:
     negatives: str | None = option(
         section=_TREES,
         type=click.Choice(["siblings", "beam"]),
-        help="Negative examples of a node; beam is slower and more accurate.  [default: beam where affordable]",
+        help="How to find negative examples; beam is slower and more accurate.  [default: beam if affordable]",
     )
-    taxonomy: str | None = option(section=_TREES, metavar="FILE", help="Your own tree: lines of child, tab, parent.")
+    taxonomy: str | None = option(
+        section=_TREES, metavar="FILE", help="Use your own tree: a file with lines of child, tab, parent."
+    )
     missing: str | None = option(
         section=_TREES,
         type=click.Choice(["error", "root", "drop"]),
-        help="What to do with labels that are not in the taxonomy.  [default: error]",
+        help="Labels that are not in the taxonomy: stop, put them below the root, or drop them.  [default: error]",
     )
 
     loss: str | None = option(
         section=_ONE_VS_REST,
         type=click.Choice(["squared_hinge", "logistic"]),
-        help="Loss of the classifiers.  [default: squared-hinge]",
+        help="Loss function of the classifiers.  [default: squared-hinge]",
     )
-    C: float | None = option("--C", section=_ONE_VS_REST, type=_POSITIVE, help="Weight of the loss.  [default: 1]")
+    C: float | None = option(
+        "--C",
+        section=_ONE_VS_REST,
+        type=_POSITIVE,
+        help="Weight of the loss; smaller values regularise more.  [default: 1]",
+    )
 
-    alpha: float | None = option(section=_RIDGE, type=FiniteRange(min=0), help="Penalty.  [default: chosen]")
+    alpha: float | None = option(
+        section=_RIDGE,
+        type=FiniteRange(min=0),
+        help="Strength of the penalty.  [default: chosen by leave-one-out if affordable]",
+    )
     solver: str | None = option(
         section=_RIDGE, type=click.Choice(["auto", "primal", "dual", "cg"]), help="Solver.  [default: auto]"
     )
     fit_intercept: bool | None = option(
-        "--intercept/--no-intercept", section=_RIDGE, help="Fit a constant for each label.  [default: no]"
+        "--intercept/--no-intercept", section=_RIDGE, help="Fit an intercept for each label.  [default: no]"
     )
     density: float | None = option(
-        section=_RIDGE, type=FiniteRange(0, 1, min_open=True), help="Share of all weights to keep."
+        section=_RIDGE, type=FiniteRange(0, 1, min_open=True), help="Keep only this share of all weights, the largest."
     )
-    updatable: bool | None = option(section=_RIDGE, is_flag=True, help="Also save what partial_fit needs.")
+    updatable: bool | None = option(
+        section=_RIDGE, is_flag=True, help="Also save what partial_fit needs to update the model."
+    )
 
     head: str | None = option(
         section=_NETWORK,
@@ -106,7 +127,7 @@ class LearnerFlags:
     width: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Width of the hidden layer.  [default: 512]")
     epochs: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Number of epochs.  [default: 20]")
     batch_size: int | None = option(
-        section=_NETWORK, type=_AT_LEAST_1, help="Rows per step.  [default: 128, less for small data]"
+        section=_NETWORK, type=_AT_LEAST_1, help="Rows per training step.  [default: 128, less for small data]"
     )
     learning_rate: float | None = option(section=_NETWORK, type=_POSITIVE, help="Learning rate.  [default: 0.005]")
     dropout: float | None = option(section=_NETWORK, type=FiniteRange(0, 0.95), help="Dropout rate.  [default: 0]")
@@ -114,7 +135,7 @@ class LearnerFlags:
         "--networks", section=_NETWORK, type=_AT_LEAST_1, help="Number of networks to average.  [default: 1]"
     )
     checkpoint: str | None = option(
-        section=_NETWORK, metavar="DIR", help="Save progress here and, if interrupted, resume from here."
+        section=_NETWORK, metavar="DIR", help="Save progress in DIR, and resume from there after an interruption."
     )
 
     def options(self, seed: int, jobs: int | None) -> LearnerOptions:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from longtail.cli.inputs import ReaderOptions, called, is_number, read, takes_columns
-from longtail.cli.options import add_options, option
+from longtail.cli.options import option
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from longtail.data import Corpus
 
 _GROUPED = (
-    "a model is evaluated on rows with labels, even if it was trained on groups; label some texts by hand, "
-    '{"text": "...", "labels": [...]} in each line, and give that file (`longtail assign` only guesses)'
+    "evaluation needs labels of rows, even if the model was trained on groups; label some texts by hand, "
+    '{"text": "...", "labels": [...]} in each line, and use that file (`longtail assign` only guesses)'
 )
 
 
@@ -47,20 +45,16 @@ class MeasuringOptions:
     propensity: tuple[float, float] | None = option(
         metavar="A,B",
         parse=_constants,
-        help="Constants of the propensity model.  [default: published values of the data set, else 0.55,1.5]",
+        help="Constants A and B of the propensity model.  [default: published values of the data set, else 0.55,1.5]",
     )
 
 
-measuring_options = add_options(MeasuringOptions)
-
-
-def read_measured(data: str, reader: ReaderOptions | Mapping[str, Any]) -> Corpus:
+def read_measured(data: str, reader: ReaderOptions) -> Corpus:
     """The rows of DATA to evaluate on; if none has a label, an error says what to do."""
-    reader = reader if isinstance(reader, ReaderOptions) else ReaderOptions(**reader)
     corpus = read(data, "test", reader, grouped=_GROUPED)
     name = called(data)
     if corpus.n_rows == 0:
-        raise InvalidInput(f"{name} has no rows; there is nothing to measure on")
+        raise InvalidInput(f"{name} has no rows; there is nothing to evaluate on")
     if corpus.labels.nnz == 0:
         rows = "its only row has no label" if corpus.n_rows == 1 else f"none of its {corpus.n_rows:,} rows has a label"
         advice = "; if the labels are under another key or in another column, name it: --label-column"

@@ -16,11 +16,9 @@ import math
 from collections.abc import Callable
 from dataclasses import Field, field, fields
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import click
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 SEED = click.IntRange(min=0, max=2**31 - 1)
 _METADATA = "option"
@@ -66,7 +64,9 @@ def option(
     return field(default=parsed, metadata={_METADATA: (flags, section, settings)})
 
 
-class _Option(click.Option):
+class SectionedOption(click.Option):
+    """An option of a `SectionedCommand`, with the heading to list it under."""
+
     def __init__(self, *arguments: Any, section: str = "", **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.section = section
@@ -76,18 +76,14 @@ def _declared(group: type) -> list[Field[Any]]:
     return [each for each in fields(group) if _METADATA in each.metadata]
 
 
-def add_options(group: type) -> Callable[[Command], Command]:
-    """A decorator that adds the options of a dataclass to a command, each as an argument of its own."""
-
-    def decorate(function: Command) -> Command:
-        for each in reversed(_declared(group)):
-            flags, section, settings = each.metadata[_METADATA]
-            names = flags or (f"--{each.name.replace('_', '-')}",)
-            section = section or getattr(group, "section", "")
-            function = click.option(*names, each.name, cls=_Option, section=section, **settings)(function)
-        return function
-
-    return decorate
+def _add(group: type, function: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of a dataclass, each as an argument of its own."""
+    for each in reversed(_declared(group)):
+        flags, section, settings = each.metadata[_METADATA]
+        names = flags or (f"--{each.name.replace('_', '-')}",)
+        section = section or getattr(group, "section", "")
+        function = click.option(*names, each.name, cls=SectionedOption, section=section, **settings)(function)
+    return function
 
 
 def takes(**groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -96,19 +92,18 @@ def takes(**groups: type) -> Callable[[Callable[..., None]], Callable[..., None]
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @wraps(function)
         def collected(*arguments: Any, **given: Any) -> None:
-            found = {name: from_arguments(group, given) for name, group in groups.items()}
+            found = {
+                name: group(**{each.name: given.pop(each.name) for each in _declared(group)})
+                for name, group in groups.items()
+            }
             function(*arguments, **given, **found)
 
+        command: Callable[..., None] = collected
         for group in reversed(groups.values()):
-            collected = add_options(group)(collected)
-        return collected
+            command = _add(group, command)
+        return command
 
     return decorate
-
-
-def from_arguments(group: type, given: dict[str, Any]) -> Any:
-    """An instance of a dataclass of options made of the arguments in `given`, which are removed from there."""
-    return group(**{each.name: given.pop(each.name) for each in _declared(group)})
 
 
 def flag_of(group: type, name: str) -> str:

@@ -10,8 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import click
-
 from longtail.cli.options import option
 from longtail.errors import InvalidInput, Unavailable
 from longtail.printable import json_text
@@ -19,7 +17,7 @@ from longtail.printable import json_text
 _STANDARD_OUTPUT = "-"
 
 
-_ABOUT = "Write to FILE, which appears when it is complete."
+_ABOUT = "Write to FILE instead of standard output."
 
 
 def _file(value: str) -> str | None:
@@ -29,13 +27,6 @@ def _file(value: str) -> str | None:
 def out_field(about: str = _ABOUT, **settings: Any) -> Any:
     """The option --out as a field of a dataclass of options; None and - mean standard output."""
     return option("-o", "--out", metavar="FILE", parse=_file, help=about, **settings)
-
-
-def out_option(about: str = _ABOUT, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The option --out of a command; None and - mean standard output."""
-    return click.option(
-        "-o", "--out", metavar="FILE", callback=lambda _ctx, _parameter, value: _file(value), help=about, **settings
-    )
 
 
 def check_out(out: str | None, *read: str | None) -> str:
@@ -53,7 +44,7 @@ def check_out(out: str | None, *read: str | None) -> str:
     if not Path(out).is_file():
         raise InvalidInput(f"{out} is not a regular file; without --out, results go to standard output")
     if any(path is not None and Path(path).exists() and Path(out).samefile(path) for path in read):
-        raise InvalidInput(f"{out} is what is read; write to another file")
+        raise InvalidInput(f"{out} is also an input; write to another file")
     return "replaced"
 
 
@@ -73,7 +64,7 @@ def check_picture(path: str, data: str | None) -> None:
     if not can_draw():
         raise Unavailable("drawing needs matplotlib, which is not installed; install it: pip install 'longtail[plots]'")
     if Path(path).suffix.lower() != ".png":
-        raise InvalidInput(f"the picture is a PNG, but the path is {path!r}; end it in .png")
+        raise InvalidInput(f"the picture is a PNG file, but its path is {path!r}; choose a path that ends in .png")
     check_out(path, data)
 
 

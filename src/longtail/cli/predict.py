@@ -20,9 +20,9 @@ from longtail.cli.inputs import (
 )
 from longtail.cli.options import FiniteRange, option, takes
 from longtail.cli.outputs import check_out, out_field, output
-from longtail.cli.terminal import Terminal, counted, on_terminal
+from longtail.cli.terminal import Terminal, on_terminal
 from longtail.errors import InvalidInput
-from longtail.printable import json_text, printable
+from longtail.printable import counted, json_text, printable
 
 if TYPE_CHECKING:
     from longtail.tagger import Tag, Tagger
@@ -34,20 +34,21 @@ _DECIMALS = 6
 class PredictOptions:
     """What to tag, and which labels to give."""
 
-    text: tuple[str, ...] = option(multiple=True, help="A text to tag, instead of DATA; can be repeated.")
+    text: tuple[str, ...] = option(multiple=True, help="Text to tag, instead of DATA; can be repeated.")
     plain: bool = option(is_flag=True, default=False, help="DATA is plain text with one text per line.")
     k: int = option(
         "-k", type=click.IntRange(min=1), default=5, show_default=True, help="Maximum number of labels per row."
     )
-    threshold: float | None = option(type=FiniteRange(), metavar="S", help="Leave out labels with a lower score.")
-    allow: str | None = option(metavar="FILE", help="Give only the labels listed in FILE, one per line.")
-    deny: str | None = option(metavar="FILE", help="Never give the labels listed in FILE, one per line.")
+    threshold: float | None = option(type=FiniteRange(), metavar="S", help="Leave out labels with scores below S.")
+    allow: str | None = option(metavar="FILE", help="Predict only the labels listed in FILE, one per line.")
+    deny: str | None = option(metavar="FILE", help="Never predict the labels listed in FILE, one per line.")
     weighting: str | None = option(
-        type=click.Choice(["none", "target"]), help="Ridge: favour rare labels, or not.  [default: as trained]"
+        type=click.Choice(["none", "target"]),
+        help="Ridge: target gives rare labels more weight.  [default: as trained]",
     )
     out: str | None = out_field()
     output: str | None = option(
-        type=click.Choice(["table", "jsonl"]), help="[default: a table on a terminal, else JSON lines]"
+        type=click.Choice(["table", "jsonl"]), help="Output format.  [default: table on a terminal, else jsonl]"
     )
 
     def as_table(self) -> bool:
@@ -62,19 +63,19 @@ class PredictOptions:
 def command(
     terminal: Terminal, /, model: str, data: str | None, options: PredictOptions, reader: ReaderOptions
 ) -> None:
-    """Tag the rows of DATA with MODEL.
+    """Tag the texts or rows of features in DATA with MODEL.
 
     DATA is a file of texts or of features, as for `longtail train` but without labels; the name of a data set, which
-    means its test part; or - for JSON lines on standard input. Labels with a score of exactly 0 are left out. A ridge
-    score estimates 1 for a label that applies and 0 for one that does not, and can lie outside this range; scores of
-    label trees and one-vs-rest lie between 0 and 1.
+    means its test part; or - for JSON lines on standard input.
+    Labels with a score of exactly 0 are left out. Scores of label trees and one-vs-rest lie between 0 and 1. Ridge
+    scores are near 1 for labels that apply and near 0 for others, but can be below 0 or above 1.
     """
     if bool(options.text) == (data is not None):
         raise click.UsageError("give either DATA or --text")
     if options.plain and reader.format:
         raise click.UsageError("--plain and --format exclude each other")
     if options.as_table() and options.out:
-        raise click.UsageError("a table goes to the terminal; --out takes JSON lines")
+        raise click.UsageError("--out writes JSON lines; a table can only be printed")
     wrote = check_out(options.out, data, options.allow, options.deny)
     terminal.hide_progress("predicting")
     if options.out is None and on_terminal():
@@ -113,7 +114,7 @@ def _restrictions(options: PredictOptions, tagger: Tagger, model: str) -> dict[s
         learner = type(tagger.estimator_).__name__
         raise InvalidInput(
             f"{model} holds a {learner}, whose weighting is set in training (train --weighting); only ridge models "
-            f"take --weighting here"
+            f"accept --weighting here"
         )
     return {"allow": allow, "deny": deny, "weighting": None if options.weighting == "none" else options.weighting}
 

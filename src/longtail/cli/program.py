@@ -26,20 +26,20 @@ PIPE_CLOSED = 141
 
 # Listing the commands must not import them, so their short descriptions are here.
 COMMANDS = {
-    "train": "Train a model on texts, or features, and their labels.",
-    "assign": "Find which text of a group carries which of its labels.",
+    "train": "Train a model on labelled texts or features.",
+    "assign": "Decide which texts of a group carry which of its labels.",
     "predict": "Tag new texts or rows of features.",
-    "evaluate": "Evaluate a model on rows whose labels are known.",
-    "explain": "Show what each word adds to the score of a label.",
+    "evaluate": "Evaluate a model on rows with known labels.",
+    "explain": "Show how much each word adds to the score of a label.",
     "tree": "Print or export the label tree of a model.",
-    "audit": "Find label sets that a model can never give, and why.",
-    "select": "Choose a few labels that represent all.",
+    "audit": "Find label sets that a model can never predict.",
+    "select": "Select a few labels that represent all.",
     "report": "Write a one-page HTML report on a model.",
-    "serve": "Serve a model over HTTP, with a page to try it.",
+    "serve": "Serve a model over HTTP, with a web page to try it.",
     "demo": "Train on an embedded corpus and tag a few sentences.",
-    "datasets": "List the named data sets, or fetch one.",
+    "datasets": "List the named data sets, or download one.",
     "info": "Describe a model, or this installation.",
-    "reproduce": "Repeat the experiments of a paper.",
+    "reproduce": "Repeat an experiment of a paper.",
     "completion": "Print the completion script for a shell.",
 }
 
@@ -86,9 +86,9 @@ def _hyphenated(token: str) -> str:
 @click.version_option(__version__, message="longtail %(version)s")
 @click.pass_context
 def program(ctx: click.Context, quiet: bool) -> None:
-    """Tag things with labels out of a very large vocabulary, on an ordinary machine.
+    """Tag texts, or rows of features, with labels from a very large vocabulary, on an ordinary machine.
 
-    Start with `longtail demo`; then `longtail train notes.jsonl --out model`.
+    Start with `longtail demo`, then try `longtail train notes.jsonl --out model`.
     """
     ctx.obj = ctx.with_resource(Terminal(quiet).working())
 

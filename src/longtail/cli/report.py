@@ -2,61 +2,70 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
 from longtail.cli.cards import learnt_from, now, source
-from longtail.cli.inputs import load_tagger, reader_options
-from longtail.cli.measuring import measuring_options, read_measured
-from longtail.cli.outputs import check_out, out_option, output
+from longtail.cli.inputs import ReaderOptions, load_tagger
+from longtail.cli.measuring import MeasuringOptions, read_measured
+from longtail.cli.options import option, takes
+from longtail.cli.outputs import check_out, out_field, output
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    """Where the report goes."""
+
+    out: str | None = out_field("File to write, or - for standard output.", default="report.html", show_default=True)
+    force: bool = option(is_flag=True, default=False, help="Replace FILE even if it is not a report.")
+
+
+@dataclass(frozen=True)
+class LengthOptions:
+    """How much the report shows."""
+
+    worst: int = option(
+        type=click.IntRange(0, 1000), default=20, show_default=True, help="Maximum number of worst labels to list."
+    )
+    pairs: int = option(
+        type=click.IntRange(0, 1000), default=20, show_default=True, help="Maximum number of confused pairs to list."
+    )
+    examples: int = option(
+        type=click.IntRange(0, 200), default=10, show_default=True, help="Maximum number of example documents."
+    )
 
 
 @click.command()
 @click.argument("model")
 @click.argument("data")
-@out_option("The file to write, or - for standard output.", default="report.html", show_default=True)
-@click.option("--force", is_flag=True, help="Replace FILE even if it is not a report.")
-@measuring_options
-@click.option(
-    "--worst", type=click.IntRange(0, 1000), default=20, show_default=True, help="Maximum number of worst labels."
-)
-@click.option(
-    "--pairs", type=click.IntRange(0, 1000), default=20, show_default=True, help="Maximum number of confused pairs."
-)
-@click.option(
-    "--examples", type=click.IntRange(0, 200), default=10, show_default=True, help="Maximum number of documents."
-)
-@reader_options
+@takes(target=TargetOptions, measuring=MeasuringOptions, length=LengthOptions, reader=ReaderOptions)
 @click.pass_obj
 def command(
     terminal: Terminal,
     /,
     model: str,
     data: str,
-    out: str | None,
-    force: bool,
-    ks: tuple[int, ...],
-    propensity: tuple[float, float] | None,
-    worst: int,
-    pairs: int,
-    examples: int,
-    **reader: Any,
+    target: TargetOptions,
+    measuring: MeasuringOptions,
+    length: LengthOptions,
+    reader: ReaderOptions,
 ) -> None:
     """Write a one-page HTML report on MODEL, measured on DATA.
 
-    The file runs no script and needs no other file, so you can send it to a colleague. DATA is as for `longtail
+    The file contains no scripts and needs no other files, so you can send it to a colleague. DATA is as for `longtail
     evaluate`. The report shows excerpts of some texts of DATA.
     """
     from longtail.metrics import propensity_constants
     from longtail.report import Heading, ReportOptions, make_report
     from longtail.store import read_card
 
+    out = target.out
     wrote = check_out(out, data)
-    if out is not None and not force:
+    if out is not None and not target.force:
         _check_is_report(out)
     tagger = load_tagger(model)
     corpus = read_measured(data, reader)
@@ -68,7 +77,13 @@ def command(
         tagger,
         corpus,
         Heading(Path(model).absolute().name, source(data, "test"), now(), card, warning),
-        ReportOptions(ks, propensity or propensity_constants(data), worst, pairs, examples),
+        ReportOptions(
+            measuring.ks,
+            measuring.propensity or propensity_constants(data),
+            length.worst,
+            length.pairs,
+            length.examples,
+        ),
     )
     with output(out) as write:
         write(page.encode("utf-8"))

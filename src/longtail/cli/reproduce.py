@@ -1,4 +1,4 @@
-"""`longtail reproduce`: run the papers' experiments and put the figures beside the published ones."""
+"""`longtail reproduce`: repeat the experiments of the papers and compare the results with the published ones."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from longtail.errors import InvalidInput
 @click.command()
 @click.argument("name", required=False)
 @click.option("-o", "--out", default=".", metavar="DIR", help="Folder for the results.  [default: here]")
-@click.option("--quick", is_flag=True, help="Run a small version, to see that it works.")
+@click.option("--quick", is_flag=True, help="Run a small version as a test.")
 def command(name: str | None, out: str, quick: bool) -> None:
-    """Run the experiment NAME; without NAME, list the experiments.
+    """Repeat the experiment NAME of a paper; without NAME, list the experiments.
 
-    Tables and pictures are written to DIR. They show the measured figures beside the published ones or, where those
-    are not available to us, beside our own earlier runs. Data sets that are not installed are left out and named; if
-    none is installed, the command fails.
+    The command writes tables and pictures to DIR. They compare the results with the published ones or, where we do
+    not have these, with our own earlier runs. Data sets that are not installed are skipped and listed. If none is
+    installed, the command fails.
     """
     papers: Any = import_module("longtail_papers")
     if name is None:

@@ -1,4 +1,4 @@
-"""`longtail select`: reads rows with labels, writes a few labels that stand for all."""
+"""`longtail select`: reads rows with labels, writes a few labels that represent all."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import click
 from longtail.cli.features import FeatureFlags
 from longtail.cli.inputs import ReaderOptions, called, read
 from longtail.cli.options import SEED, FiniteRange, option, takes
-from longtail.cli.outputs import check_out, check_picture, out_option, output
-from longtail.cli.terminal import Terminal, counted
+from longtail.cli.outputs import check_out, check_picture, out_field, output
+from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
-from longtail.printable import json_text, printable
+from longtail.printable import counted, json_text, printable
 
 if TYPE_CHECKING:
     from longtail.subset import CorpusSelection, SelectedLabel
@@ -31,12 +31,13 @@ _DECIMALS = 6
 class SelectOptions:
     """Which labels to select."""
 
+    out: str | None = out_field("Write to FILE (.json or .tsv) instead of standard output.")
     n_labels: int | None = option(
         "-n", "--n-labels", type=click.IntRange(min=1), help="Number of labels to select.  [default: 100, or all]"
     )
     criterion: str | None = option(
         type=click.Choice(_CRITERIA),
-        help="What to select by.  [default: predictable-cut; penalised-cut with --labels-only]",
+        help="Selection criterion.  [default: predictable-cut; penalised-cut with --labels-only]",
     )
     affinity: str = option(
         type=click.Choice(_AFFINITIES),
@@ -52,11 +53,14 @@ class SelectOptions:
     )
     labels_only: bool = option(is_flag=True, default=False, help="Ignore texts and features.")
     explained: int = option(
-        type=click.IntRange(min=0), default=3, show_default=True, help="Number of explained labels to list for each."
+        type=click.IntRange(min=0),
+        default=3,
+        show_default=True,
+        help="Number of explained labels to list per selected label.",
     )
     picture: str | None = option(metavar="FILE.png", help="Also plot the coverage after each selection.")
-    seed: int = option(type=SEED, default=0, show_default=True, help="Random seed for random and leverage.")
-    jobs: int | None = option(type=int, help="Number of threads.  [default: every core]")
+    seed: int = option(type=SEED, default=0, show_default=True, help="Random seed for --criterion random and leverage.")
+    jobs: int | None = option(type=int, help="Number of threads.  [default: one per core]")
 
     def checked_criterion(self) -> str | None:
         """The criterion, or a usage error where options contradict each other."""
@@ -70,18 +74,16 @@ class SelectOptions:
 
 @click.command()
 @click.argument("data")
-@out_option("Write to FILE, .json or .tsv, which appears when it is complete.")
 @takes(options=SelectOptions, reader=ReaderOptions, feature=FeatureFlags)
 @click.pass_obj
 def command(
     terminal: Terminal,
     data: str,
-    out: str | None,
     options: SelectOptions,
     reader: ReaderOptions,
     feature: FeatureFlags,
 ) -> None:
-    """Select a few labels of DATA that stand for all of them.
+    """Select a few labels of DATA that represent all of them.
 
     DATA is as for `longtail train`. The output lists the labels in order of selection, each with its number of rows,
     how well it can be predicted (leave-one-out R2 of ridge), the share of all labels covered so far, and the labels
@@ -90,16 +92,17 @@ def command(
     \b
     Criteria:
       predictable-cut  labels that explain many others, not each other, and can be predicted
-      penalised-cut    the same, ignoring the features
+      penalised-cut    labels that explain many others, not each other
       cut              labels that explain many others
       score            labels that can be predicted
       frequency        labels with the most rows
       random           random labels
-      leverage         labels drawn by their leverage scores
+      leverage         random labels, drawn by leverage score
     """
     from longtail.subset import select_from_corpus
 
     criterion = options.checked_criterion()
+    out = options.out
     wrote = _check_files(data, out, options.picture)
     corpus = read(data, "train", reader)
     terminal.say(f"{called(data)}: {counted(corpus.n_rows, 'row')}, {counted(corpus.n_labels, 'label')}")
@@ -190,7 +193,7 @@ def _draw(path: str, found: CorpusSelection) -> None:
     lines = [Line(subset.criterion, places, (100 * subset.coverage).tolist(), marked=alone)]
     if subset.criterion != "frequency":
         lines.append(Line("frequency", places, (100 * usual.coverage).tolist(), 6, "dashed", alone))
-    panel = Panel("Labels that stand for all", "labels selected", "percent of all labels covered", lines)
+    panel = Panel("Labels that represent all", "labels selected", "percent of all labels covered", lines)
     with whole_file(Path(path), parents=True) as file:
         draw(Picture(path, "", [[panel]]), file)
 
@@ -202,7 +205,7 @@ def _summary(found: CorpusSelection) -> str:
         f"{100 * subset.coverage[-1]:.1f} % of all"
     )
     if not subset.guarantee:
-        return f"{told}; nothing is proved about the best possible selection"
+        return f"{told}; how close this is to the best possible selection is not known"
     # Rounded down, so that the printed share is proved.
     share = math.floor(1000 * subset.guarantee) / 10
     return f"{told} and reach at least {share:g} % of the best possible {subset.measure}"

@@ -7,13 +7,13 @@ import signal
 import sys
 import threading
 import webbrowser
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from longtail.cli.inputs import FiniteRange
+from longtail.cli.options import FiniteRange, SectionedCommand, SectionedOption, option, takes
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 from longtail.serve import Limits
@@ -26,41 +26,39 @@ def _limit_options(function: Any) -> Any:
         kind = FiniteRange(min=0, min_open=True) if limit.name.endswith("seconds") else click.IntRange(min=1)
         settings = {"type": kind, "metavar": "N", "default": limit.default, "help": limit.metadata["about"]}
         flag = f"--max-{limit.name.replace('_', '-')}"
-        function = click.option(flag, limit.name, show_default=True, **settings)(function)
+        function = click.option(
+            flag, limit.name, cls=SectionedOption, section="Maximum numbers", show_default=True, **settings
+        )(function)
     return function
 
 
-@click.command()
+@dataclass(frozen=True)
+class ServeOptions:
+    """Where to listen, and whom to answer."""
+
+    section = "Service"
+
+    host: str = option(default="127.0.0.1", show_default=True, help="Address to listen on.")
+    port: int = option(
+        type=click.IntRange(0, 65535), default=8080, show_default=True, help="Port; 0 chooses a free one."
+    )
+    token_file: str | None = option(
+        metavar="FILE", help=f"Require the bearer token that FILE contains.  [default: ${_TOKEN}]"
+    )
+    hosts: tuple[str, ...] = option(
+        "--allow-host", metavar="NAME", multiple=True, help="Also accept requests to this host name; can be repeated."
+    )
+    open_page: bool = option("--open", is_flag=True, default=False, help="Open the page in the browser.")
+    access_log: bool = option(is_flag=True, default=False, help="Log a line for each request.")
+
+
+@click.command(cls=SectionedCommand)
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="Port; 0 chooses a free one."
-)
-@click.option("--token-file", metavar="FILE", help=f"Require the bearer token in FILE.  [default: ${_TOKEN}]")
-@click.option(
-    "--allow-host",
-    "hosts",
-    metavar="NAME",
-    multiple=True,
-    help="Allow another host name, if the service checks host names.",
-)
-@click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
-@click.option("--access-log", is_flag=True, help="Log a line for each request.")
+@takes(options=ServeOptions)
 @_limit_options
 @click.pass_obj
-def command(
-    terminal: Terminal,
-    /,
-    models: tuple[str, ...],
-    host: str,
-    port: int,
-    token_file: str | None,
-    hosts: tuple[str, ...],
-    open_page: bool,
-    access_log: bool,
-    **limits: Any,
-) -> int:
-    """Serve MODEL over HTTP until interrupted, with a web page.
+def command(terminal: Terminal, /, models: tuple[str, ...], options: ServeOptions, **limits: Any) -> None:
+    """Serve MODEL over HTTP, with a web page to try it, until you press Ctrl-C.
 
     MODEL is a directory that `longtail train` wrote, or NAME=DIRECTORY. The first of several models is the default. The
     documentation lists routes, limits and examples, and the running service describes itself at /openapi.json.
@@ -68,7 +66,7 @@ def command(
     from longtail.serve import is_loopback, run
 
     directories = _directories(models)
-    token = _token(token_file)
+    token, host = _token(options.token_file), options.host
     terminal.hide_progress()
     if token is None and not is_loopback(host):
         terminal.say(
@@ -79,23 +77,22 @@ def command(
     def started(address: str) -> None:
         click.echo(f"Serving {', '.join(directories)} at {address} (stop with Ctrl-C)")
         sys.stdout.flush()  # readers of a pipe wait for this line
-        if open_page:
+        if options.open_page:
             # In a thread, because some browsers return only when they are closed.
             threading.Thread(target=_open, args=(terminal, address), daemon=True).start()
 
     ended_by = run(
         directories,
         host=host,
-        port=port,
+        port=options.port,
         limits=Limits(**limits),
         token=token,
-        hosts=hosts,
-        access_log=access_log,
+        hosts=options.hosts,
+        access_log=options.access_log,
         started=started,
     )
     if ended_by == signal.SIGINT:
         raise click.Abort
-    return 0
 
 
 def _open(terminal: Terminal, address: str) -> None:

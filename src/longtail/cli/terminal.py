@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 import click
 
 from longtail.errors import Unavailable, reason
-from longtail.printable import counted as counted
 from longtail.printable import printable, printable_lines
 from longtail.progress import Advance, listening
 

@@ -18,8 +18,9 @@ from longtail.cli.groups import TrainGroupOptions, describe_groups, holds_group_
 from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, called, counted_rows, read
 from longtail.cli.learners import LearnerFlags
 from longtail.cli.options import SEED, FiniteRange, SectionedCommand, option, takes
-from longtail.cli.terminal import Terminal, counted
+from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.printable import counted
 
 if TYPE_CHECKING:
     from longtail.data import Corpus
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 class TargetOptions:
     """Where the model goes."""
 
-    section = "Model"
+    section = "Output"
 
     out: str = option("-o", "--out", required=True, metavar="MODEL", help="Directory to write the model to.")
     force: bool = option(is_flag=True, default=False, help="Replace an existing model.")
@@ -40,13 +41,13 @@ class TargetOptions:
 class HoldoutOptions:
     """Rows to evaluate on."""
 
-    section = "Holding out"
+    section = "Held-out evaluation"
 
     holdout: float | None = option(
         type=FiniteRange(0, 1, min_open=True, max_open=True), help="Share of rows to hold out and evaluate on."
     )
     no_refit: bool = option(
-        is_flag=True, default=False, help="With --holdout: save the model of the other rows; do not train on all."
+        is_flag=True, default=False, help="With --holdout: do not train again on all rows after the evaluation."
     )
 
 
@@ -54,11 +55,13 @@ class HoldoutOptions:
 class RunningOptions:
     """How the work is done."""
 
-    section = "Running"
+    section = "Seed, threads and memory"
 
     seed: int = option(type=SEED, default=0, show_default=True, help="Random seed for held-out rows and samples.")
     jobs: int | None = option(type=int, help="Number of threads.  [default: one per core]")
-    memory: str | None = option(metavar="4G", help="Memory limit to plan with.  [default: the free memory]")
+    memory: str | None = option(
+        metavar="SIZE", help="Memory that training may use, e.g. 4G.  [default: all free memory]"
+    )
 
 
 @click.command(cls=SectionedCommand)
@@ -85,15 +88,16 @@ def command(
     holding: HoldoutOptions,
     running: RunningOptions,
 ) -> None:
-    """Train a model on DATA.
+    """Train a model on DATA, labelled texts or features.
 
     DATA is a file of texts (.jsonl, .csv, .tsv) or of features (.txt, .npz, .arff); the name of a data set, which
     means its training part; or - for JSON lines on standard input.
 
-    The size of the data decides which learner is trained, unless you give --learner or an option of a learner.
+    The learner is chosen by the size of the data, unless you give --learner or an option of a learner.
 
-    If labels are known only for groups of texts, DATA is JSON lines of groups, {"texts": [...], "labels": [...]}, a
-    .csv or .tsv file with a --group-column, or any file of rows with --groups FILE. The model still tags single texts.
+    The labels can also belong to groups of texts. DATA is then a file of JSON lines with one group in each,
+    {"texts": [...], "labels": [...]}; a .csv or .tsv file, with --group-column; or any file of rows, with --groups.
+    The model still tags single texts.
     """
     from longtail.memory import limit
     from longtail.tagger import Tagger
@@ -114,7 +118,7 @@ def command(
             if holding.no_refit and holding.holdout is None:
                 raise InvalidInput("--no-refit needs --holdout")
             # Unlike a file, standard input cannot be inspected beforehand.
-            corpus = read(data, "train", reader, grouped="say --strategy auto" if data == STANDARD_INPUT else "")
+            corpus = read(data, "train", reader, grouped="use --strategy auto" if data == STANDARD_INPUT else "")
             features.check(corpus, data)
             terminal.say(_describe(data, corpus))
             tagger.fit_corpus(corpus, holdout=holding.holdout, refit=not holding.no_refit, random_state=running.seed)
@@ -128,7 +132,7 @@ def command(
 def _check_no_holdout(holding: HoldoutOptions) -> None:
     if holding.holdout is not None or holding.no_refit:
         raise InvalidInput(
-            "--holdout and --no-refit need the labels of rows, and DATA has only those of groups; label some rows by "
+            "--holdout and --no-refit need labels of rows, but DATA has only labels of groups; label some rows by "
             "hand and evaluate on them with `longtail evaluate`"
         )
 
@@ -159,9 +163,9 @@ def check_target(out: str, force: bool) -> None:
     try:
         inspect_model(path)
     except ModelFormatError:
-        raise InvalidInput(f"{out} exists and is not a model; choose a directory for the model alone") from None
+        raise InvalidInput(f"{out} exists and is not a model; choose a new or empty directory") from None
     if not force:
-        raise InvalidInput(f"{out} already holds a model; say --force to replace it")
+        raise InvalidInput(f"{out} already holds a model; use --force to replace it")
 
 
 def _card(data: str, tagger: Tagger, holding: HoldoutOptions, seconds: float) -> dict[str, dict[str, Any]]:

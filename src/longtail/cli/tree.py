@@ -3,57 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from longtail.cli.inputs import load_tagger
-from longtail.cli.outputs import check_out, out_option, output, write_through
-from longtail.cli.terminal import Terminal, counted
+from longtail.cli.options import option, takes
+from longtail.cli.outputs import check_out, out_field, output, write_through
+from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
-from longtail.printable import json_text
+from longtail.printable import counted, json_text
 
 if TYPE_CHECKING:
     from longtail.labels import LabelHierarchy
     from longtail.tagger import Tagger
 
+_LABELS_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """Which tree to print, and how."""
+
+    number: int = option(
+        type=click.IntRange(min=1), default=1, show_default=True, help="Number of the tree, counted from 1."
+    )
+    depth: int | None = option(type=click.IntRange(min=1), help="Text: maximum depth to show.  [default: all]")
+    labels: int | None = option(
+        type=click.IntRange(min=0), help="Text: number of labels to show per node.  [default: 5]"
+    )
+    output: str = option(
+        type=click.Choice(["text", "json", "tsv"]),
+        default="text",
+        show_default=True,
+        help="Output format; tsv has lines of child, tab, parent.",
+    )
+    out: str | None = out_field()
+
 
 @click.command()
 @click.argument("model")
-@click.option("--number", type=click.IntRange(min=1), default=1, show_default=True, help="Tree, counted from 1.")
-@click.option("--depth", type=click.IntRange(min=1), help="Text: maximum depth to show.  [default: all]")
-@click.option("--labels", type=click.IntRange(min=0), help="Text: number of labels to show per node.  [default: 5]")
-@click.option(
-    "--output",
-    "form",
-    type=click.Choice(["text", "json", "tsv"]),
-    default="text",
-    show_default=True,
-    help="Text to read, JSON nodes, or lines of child, tab, parent.",
-)
-@out_option()
+@takes(options=TreeOptions)
 @click.pass_obj
-def command(
-    terminal: Terminal, /, model: str, number: int, depth: int | None, labels: int | None, form: str, out: str | None
-) -> None:
-    """Print the label tree of MODEL with the names of the labels.
+def command(terminal: Terminal, /, model: str, options: TreeOptions) -> None:
+    """Print or export the label tree of MODEL.
 
-    `longtail train --taxonomy` reads what --output tsv writes, so you can correct a learned tree by hand.
+    To correct a learned tree by hand, export it with --output tsv, edit the file, and pass it to `longtail train
+    --taxonomy`.
     """
-    for name, value in (("--depth", depth), ("--labels", labels)):
-        if value is not None and form != "text":
-            raise click.UsageError(f"{name} is for --output text")
+    form, out = options.output, options.out
+    for name in ("depth", "labels"):
+        if getattr(options, name) is not None and form != "text":
+            raise click.UsageError(f"--{name} is for --output text")
     wrote = check_out(out)
     tagger = load_tagger(model)
-    hierarchy = _hierarchy(tagger, model, number)
+    hierarchy = _hierarchy(tagger, model, options.number)
     names = tagger.label_names_
     if form == "tsv":
         _write_taxonomy(hierarchy, names, out)
     elif form == "json":
         _write(json_text(hierarchy.to_dict(names)), out)
     else:
-        text = hierarchy.format(names, max_depth=depth, max_labels=5 if labels is None else labels)
-        _write(text, out)
+        shown = _LABELS_SHOWN if options.labels is None else options.labels
+        _write(hierarchy.format(names, max_depth=options.depth, max_labels=shown), out)
     if out is not None:
         sizes = f"{counted(hierarchy.n_nodes, 'node')}, {counted(len(hierarchy.labels), 'label')}"
         terminal.say(f"{wrote} {out}: {sizes}")

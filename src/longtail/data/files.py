@@ -104,7 +104,7 @@ def _choose(known: dict[str, Callable[..., Result]], path: PathName, format: str
         extensions = ", ".join(f"{end} ({name})" for end, name in _EXTENSIONS.items() if name in known)
         what = f"the extension {_suffix(path)!r} of {path}" if format is None else f"the format {format!r}"
         raise InvalidInput(
-            f"{what} is not known here; known are {extensions}. Or set format= (--format on the command line)"
+            f"{what} is unknown; the known extensions are {extensions}. Or set format= (--format on the command line)"
         )
     return known[chosen]
 
@@ -113,7 +113,7 @@ def _read_pair(path: PathName, labels_path: PathName | None = None, **options: A
     partner = _partner(path) if labels_path is None else Path(labels_path)
     if labels_path is None and not partner.is_file():
         raise DataFormatError(
-            path, None, f"its file of labels, {partner.name}, is not beside it; put it there, or give labels_path"
+            path, None, f"the labels file {partner.name} is missing; put it beside this file, or give labels_path"
         )
     return read_scipy(path, partner, **options)
 
@@ -128,6 +128,6 @@ def _partner(path: PathName) -> Path:
         if name.startswith(features):
             return Path(path).with_name(labels + name.removeprefix(features))
     raise InvalidInput(
-        f"{path} is one of a pair, but its name does not start with X or features; rename it, and the other one to Y "
-        f"or labels, or give labels_path"
+        f"the name of {path} does not start with X or features, so its labels file is unknown; rename both files "
+        f"(X... and Y..., or features... and labels...), or give labels_path"
     )

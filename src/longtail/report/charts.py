@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from longtail.metrics import Band, Interval, Reliability
+from longtail.printable import counted
 from longtail.report.markup import Markup, element, join
-from longtail.report.text import counted, span
+from longtail.report.text import span
 
 _SIDE = 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 14, 44

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from longtail.data import Corpus
+from longtail.printable import counted
 from longtail.report import text
 from longtail.report.charts import band_chart, legend, metric_bar, reliability_diagram
 from longtail.report.examples import Example, Given
@@ -135,7 +136,7 @@ def _opening(facts: Facts, heading: Heading) -> Markup:
 def _card(facts: Facts, card: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     data, trained, audit = (card.get(section, {}) for section in ("data", "trained", "audit"))
     source = [f"{data['source']}: "] if data.get("source") else []
-    size = f"{text.counted(facts.n_train_rows, 'row')}, {text.counted(facts.n_known_labels, 'label')}"
+    size = f"{counted(facts.n_train_rows, 'row')}, {counted(facts.n_known_labels, 'label')}"
     yield "training set", join(*source, size)
     how = [facts.learner]
     if trained.get("at"):
@@ -146,7 +147,7 @@ def _card(facts: Facts, card: Mapping[str, Any]) -> Iterator[tuple[str, object]]
     if trained.get("reason"):
         yield "chosen because", trained["reason"].removeprefix("learner: ")
     if "unargmaxable" in audit and "label_sets" in audit:
-        sets = text.counted(audit["label_sets"], "label set")
+        sets = counted(audit["label_sets"], "label set")
         yield "audit", f"{audit['unargmaxable']:,} of {sets} can never be given, whatever the input"
     yield "test set", text.about_rows(facts)
 
@@ -193,7 +194,7 @@ def _reliability(facts: Facts) -> Markup:
         said,
         element("div", reliability_diagram(found), element("div", table), class_="beside"),
         _note(
-            f"Expected calibration error: {found.error:.3f}{aside}, on {text.counted(found.count, 'predicted label')} "
+            f"Expected calibration error: {found.error:.3f}{aside}, on {counted(found.count, 'predicted label')} "
             f"in {text.first_places(facts.k)} of the rows. All bins have about the same size. On the dashed line, a "
             "score equals the share of correct labels."
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from longtail.metrics import GroupReport
+from longtail.printable import counted
 from longtail.report.examples import PARTLY, RIGHT, WRONG
 from longtail.report.facts import Facts, WorstLabel
 from longtail.report.markup import shortened
@@ -24,15 +25,6 @@ def percent(share: float, digits: int = 0) -> str:
     if share < 1 and shown == f"{100:.{digits}f}%":
         return f">{100 - step:.{digits}f}%"
     return shown
-
-
-def counted(count: int, singular: str, plural: str = "") -> str:
-    """A number and its noun.
-
-    >>> counted(1, "row"), counted(2000, "row")
-    ('1 row', '2,000 rows')
-    """
-    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def score(value: float, digits: int = 3) -> str:

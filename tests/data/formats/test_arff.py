@@ -109,5 +109,7 @@ def test_nested_labels_come_in_the_order_of_the_file(tmp_path):
 
 def test_a_missing_label_list_is_an_error(tmp_path):
     (tmp_path / "lonely-train.arff").write_text(SPARSE, encoding="utf-8")
-    with pytest.raises(DataFormatError, match=r"no label list lonely\.xml beside it; put it there, or give xml_path"):
+    with pytest.raises(
+        DataFormatError, match=r"label list lonely\.xml is missing; put it beside this file, or give xml_path"
+    ):
         read_arff(tmp_path / "lonely-train.arff")

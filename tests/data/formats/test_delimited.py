@@ -134,5 +134,7 @@ def test_a_label_that_holds_the_separator_is_refused(tmp_path):
 def test_labels_that_look_like_lists_raise_a_doubt_about_the_separator(tmp_path):
     path = tmp_path / "notes.csv"
     path.write_text('text,labels\none,"a,b"\ntwo,"b,c"\n', encoding="utf-8")
-    with pytest.warns(UserWarning, match=r"no ';' in the label column, but ',' in most labels.*--label-separator"):
+    with pytest.warns(
+        UserWarning, match=r"the label column has no ';', but most labels contain ','.*--label-separator"
+    ):
         read_delimited(path)

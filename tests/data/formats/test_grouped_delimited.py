@@ -59,5 +59,5 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path) -> None:
 
 def test_lists_written_with_another_separator_are_doubted(tmp_path: Path) -> None:
     path = written(tmp_path, 'page,text,labels\np,one,"a,b"\nq,two,"b,c"\n')
-    with pytest.warns(UserWarning, match="If that separates them"):
+    with pytest.warns(UserWarning, match="If it separates labels"):
         read_grouped_delimited(path, group="page")

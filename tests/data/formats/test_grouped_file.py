@@ -140,6 +140,6 @@ def test_counts_are_written_where_they_say_something(tmp_path):
 def test_names_of_other_labels_are_not_overwritten(tmp_path):
     corpus = GroupedCorpus([[1]], [[1]], ["red"], features=np.eye(1))
     (tmp_path / "labels.txt").write_text("blue\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="has other label names"):
+    with pytest.raises(InvalidInput, match="have different label names"):
         write_groups(corpus, tmp_path / "groups.txt")
     assert not (tmp_path / "groups.txt").exists()

@@ -130,7 +130,7 @@ def test_names_of_another_corpus_are_not_overwritten(tmp_path):
     write_repository(corpus, tmp_path / "train.txt")
     write_repository(corpus, tmp_path / "test.txt")
     other = Corpus(labels=np.array([[1]]), label_names=["blue"], features=np.array([[1.0]]))
-    with pytest.raises(InvalidInput, match="has other label names"):
+    with pytest.raises(InvalidInput, match="have different label names"):
         write_repository(other, tmp_path / "more.txt")
     assert not (tmp_path / "more.txt").exists()
     broken = Corpus(labels=np.array([[1]]), label_names=["a\nb"], features=np.array([[1.0]]))

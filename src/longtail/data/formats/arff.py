@@ -91,7 +91,9 @@ def _find_xml(arff_path: PathName) -> Path:
     for candidate in candidates:
         if candidate.is_file():
             return candidate
-    raise DataFormatError(path, None, f"no label list {candidates[-1].name} beside it; put it there, or give xml_path")
+    raise DataFormatError(
+        path, None, f"the label list {candidates[-1].name} is missing; put it beside this file, or give xml_path"
+    )
 
 
 def read_label_list(path: PathName) -> list[str]:

@@ -132,8 +132,8 @@ def doubt_separator(path: PathName, labels: Any, names: Sequence[str], separator
     for other in {",", "|", ";", " / "} - {separator}:
         if 2 * sum(other in name for name in names) > len(names):
             warnings.warn(
-                f"{path}: no {separator!r} in the label column, but {other!r} in most labels. If that separates them, "
-                f"set label_separator={other!r} (--label-separator {other!r} on the command line)",
+                f"{path}: the label column has no {separator!r}, but most labels contain {other!r}. If it separates "
+                f"labels, set label_separator={other!r} (--label-separator {other!r} on the command line)",
                 stacklevel=3,
             )
 
@@ -256,7 +256,7 @@ def write_delimited(
     _check_separators(delimiter, label_separator)
     for name in corpus.label_names:
         if label_separator in name or name != name.strip() or not name:
-            raise InvalidInput(f"the label {name!r} would not be read back as it is; choose another label_separator")
+            raise InvalidInput(f"the label {name!r} would not be read back unchanged; choose another label_separator")
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, delimiter=delimiter or _guess_delimiter(path, ","), lineterminator="\r\n")
     row_names = corpus.row_names

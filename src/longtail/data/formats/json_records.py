@@ -54,7 +54,9 @@ def read_records(
             if found.keys() - keys and unknown != "ignore":
                 if unknown == "error":
                     key = min(found.keys() - keys)
-                    raise FaultError(f"unknown key {key!r}; known are {_listed(keys)}", code="unknown_key", name=key)
+                    raise FaultError(
+                        f"unknown key {key!r}; the known keys are {_listed(keys)}", code="unknown_key", name=key
+                    )
                 others.update(found.keys() - keys)
             record = build(number, found)
         except FaultError as fault:

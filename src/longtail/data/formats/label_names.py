@@ -43,7 +43,7 @@ def write_label_names(label_names: Sequence[str], path: PathName) -> None:
     names = list(label_names)
     if beside.exists():
         if read_names(beside) != names:
-            raise InvalidInput(f"{beside} has other label names than the corpus; write to another directory")
+            raise InvalidInput(f"{beside} and the corpus have different label names; write to another directory")
     elif names != [str(number) for number in range(len(names))]:
         for name in names:
             if "\n" in name or "\r" in name:

