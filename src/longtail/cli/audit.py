@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from longtail.cli.cards import audit_section, source
-from longtail.cli.inputs import SEED, FiniteRange, ReaderOptions, called, is_number, load_tagger, read, reader_options
+from longtail.cli.inputs import ReaderOptions, called, is_number, load_tagger, read
+from longtail.cli.options import SEED, FiniteRange, takes
 from longtail.cli.outputs import check_picture, print_json
 from longtail.cli.terminal import Terminal, counted
 from longtail.errors import InvalidInput
@@ -59,7 +60,7 @@ def _read_ranks(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every set that no input gets.")
 @click.option("--picture", metavar="FILE.png", help="Also draw the radii and, with --ranks, the shares by rank.")
 @click.option("--card", is_flag=True, help="Also write the result into the card of MODEL.")
-@reader_options
+@takes(reader=ReaderOptions)
 @click.pass_obj
 def command(
     terminal: Terminal,
@@ -80,10 +81,7 @@ def command(
     as_json: bool,
     picture: str | None,
     card: bool,
-    format: str | None,
-    text_column: str | None,
-    label_column: str | None,
-    label_separator: str | None,
+    reader: ReaderOptions,
 ) -> None:
     """Find the label sets of DATA that MODEL can never give, whatever its input.
 
@@ -105,14 +103,13 @@ def command(
     rows = str(data if weights is None else labels_file)
     if picture is not None:
         check_picture(picture, rows)
-    options = ReaderOptions(format, text_column, label_column, label_separator)
     tagger = None
     if weights is None:
         tagger = load_tagger(str(model))
         audited, names = tagger.estimator_, list(tagger.label_names_)
-        corpus = _rows(rows, options)
+        corpus = _rows(rows, reader)
     else:
-        corpus = _rows(rows, options)
+        corpus = _rows(rows, reader)
         audited = read_layer(weights, bias, threshold or 0.0, rule or "predict")
         names = _names(label_names, corpus, audited.weights.shape)
         terminal.say(_order_of_rows(names, label_names or rows))

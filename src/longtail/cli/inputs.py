@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from longtail.cli.advice import reading
-from longtail.cli.options import SEED as SEED
-from longtail.cli.options import FiniteRange as FiniteRange
-from longtail.cli.options import add_options, option
+from longtail.cli.options import option
 from longtail.errors import InvalidInput
 from longtail.printable import counted
 
@@ -104,9 +102,6 @@ class Batch(NamedTuple):
 
     names: list[str | int]
     rows: Any
-
-
-reader_options = add_options(ReaderOptions)
 
 
 def read(

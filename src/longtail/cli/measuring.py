@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from longtail.cli.inputs import ReaderOptions, called, is_number, read, takes_columns
-from longtail.cli.options import add_options, option
+from longtail.cli.options import option
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from longtail.data import Corpus
 
 _GROUPED = (
@@ -51,12 +49,8 @@ class MeasuringOptions:
     )
 
 
-measuring_options = add_options(MeasuringOptions)
-
-
-def read_measured(data: str, reader: ReaderOptions | Mapping[str, Any]) -> Corpus:
+def read_measured(data: str, reader: ReaderOptions) -> Corpus:
     """The rows of DATA to evaluate on; if none has a label, an error says what to do."""
-    reader = reader if isinstance(reader, ReaderOptions) else ReaderOptions(**reader)
     corpus = read(data, "test", reader, grouped=_GROUPED)
     name = called(data)
     if corpus.n_rows == 0:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from longtail.cli.cards import learnt_from, now, source
-from longtail.cli.inputs import load_tagger, reader_options
-from longtail.cli.measuring import measuring_options, read_measured
+from longtail.cli.inputs import ReaderOptions, load_tagger
+from longtail.cli.measuring import MeasuringOptions, read_measured
+from longtail.cli.options import takes
 from longtail.cli.outputs import check_out, out_option, output
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
@@ -20,7 +20,7 @@ from longtail.errors import InvalidInput
 @click.argument("data")
 @out_option("The file to write, or - for standard output.", default="report.html", show_default=True)
 @click.option("--force", is_flag=True, help="Replace FILE even if it is not a report.")
-@measuring_options
+@takes(measuring=MeasuringOptions)
 @click.option(
     "--worst", type=click.IntRange(0, 1000), default=20, show_default=True, help="Maximum number of worst labels."
 )
@@ -30,7 +30,7 @@ from longtail.errors import InvalidInput
 @click.option(
     "--examples", type=click.IntRange(0, 200), default=10, show_default=True, help="Maximum number of documents."
 )
-@reader_options
+@takes(reader=ReaderOptions)
 @click.pass_obj
 def command(
     terminal: Terminal,
@@ -39,12 +39,11 @@ def command(
     data: str,
     out: str | None,
     force: bool,
-    ks: tuple[int, ...],
-    propensity: tuple[float, float] | None,
+    measuring: MeasuringOptions,
     worst: int,
     pairs: int,
     examples: int,
-    **reader: Any,
+    reader: ReaderOptions,
 ) -> None:
     """Write a one-page HTML report on MODEL, measured on DATA.
 
@@ -68,7 +67,7 @@ def command(
         tagger,
         corpus,
         Heading(Path(model).absolute().name, source(data, "test"), now(), card, warning),
-        ReportOptions(ks, propensity or propensity_constants(data), worst, pairs, examples),
+        ReportOptions(measuring.ks, measuring.propensity or propensity_constants(data), worst, pairs, examples),
     )
     with output(out) as write:
         write(page.encode("utf-8"))

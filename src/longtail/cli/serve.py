@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from longtail.cli.inputs import FiniteRange
+from longtail.cli.options import FiniteRange
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 from longtail.serve import Limits
