@@ -410,7 +410,7 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         (
             None,
             ["notes.jsonl", "--density", "0.5", "--prune", "0.5"],
-            "density and prune exclude each other",
+            "--density and --prune exclude each other",
         ),
         (
             None,
