@@ -14,7 +14,9 @@ import pytest
 
 import longtail as library
 from longtail.data import read_corpus, write_corpus
+from longtail.errors import NotEnoughMemory
 from longtail.memory import available_memory
+from longtail.tagger import Tagger
 
 
 def test_what_training_says(longtail: Callable, check_golden: Callable) -> None:
@@ -80,6 +82,21 @@ def test_rows_are_held_out_and_then_learned_from(longtail: Callable, check_golde
     partial = longtail("train", "notes.jsonl", "--out", "part", "--holdout", "0.34", "--no-refit", "--min-df", "1")
     assert partial.code == 0
     assert library.load("part").n_rows_ == 4
+
+
+def test_a_failure_of_the_training_on_all_rows_does_not_lose_the_report(longtail, monkeypatch):
+    fit_rows = Tagger._fit_rows
+
+    def fail_on_all(self, corpus):
+        if corpus.n_rows == 6:
+            raise NotEnoughMemory("no room")
+        return fit_rows(self, corpus)
+
+    monkeypatch.setattr(Tagger, "_fit_rows", fail_on_all)
+    result = longtail("train", "notes.jsonl", "--out", "model", "--holdout", "0.34", "--min-df", "1")
+    assert (result.code, result.err.splitlines()[-1]) == (1, "error: no room")
+    assert "P " in result.out
+    assert not Path("model").exists()
 
 
 def test_the_split_depends_on_the_seed_alone(longtail: Callable) -> None:

@@ -121,11 +121,15 @@ def command(
             corpus = read(data, "train", reader, grouped="use --strategy auto" if data == STANDARD_INPUT else "")
             features.check(corpus, data)
             terminal.say(_describe(data, corpus))
-            tagger.fit_corpus(corpus, holdout=holding.holdout, refit=not holding.no_refit, random_state=running.seed)
+            try:
+                tagger.fit_corpus(
+                    corpus, holdout=holding.holdout, refit=not holding.no_refit, random_state=running.seed
+                )
+            finally:  # the report is worth printing even if training on all rows fails
+                if (report := vars(tagger).get("holdout_report_")) is not None:
+                    click.echo(report.to_text())
     seconds = time.perf_counter() - begun
     tagger.save(target.out, _card(data, tagger, holding, seconds))
-    if tagger.holdout_report_ is not None:
-        click.echo(tagger.holdout_report_.to_text())
     terminal.summarize(_summary(target.out, tagger, seconds))
 
 

@@ -135,11 +135,11 @@ class Tagger(BaseEstimator, Persistent):
             return self._fit_rows(corpus)
         rest, held_out = hold_out(corpus, holdout, random_state)
         _log.info("holding out %s, training on %s", counted(held_out.n_rows, "row"), f"{rest.n_rows:,}")
-        report = self._fit_rows(rest).evaluate(held_out)
+        report = self.holdout_report_ = self._fit_rows(rest).evaluate(held_out)
         if refit:
             _log.info("training again on all %s rows", f"{corpus.n_rows:,}")
             self._fit_rows(corpus)
-        self.holdout_report_ = report
+            self.holdout_report_ = report
         return self
 
     def _fit_rows(self, corpus: Corpus) -> Self:
