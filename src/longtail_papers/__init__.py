@@ -34,7 +34,7 @@ EXPERIMENTS: dict[str, Entry] = {
         "longtail_papers.eagle.miml",
     ),
     "label-subset": Entry(
-        "a few labels that stand for all: tables, ablation, quality by subset size, cost",
+        "a few labels that represent all: tables, ablation, quality by subset size, cost",
         "longtail_papers.label_subset.experiment",
     ),
     "multi-head": Entry(

@@ -1,4 +1,4 @@
-"""A few labels that stand for all: selecting them, and a classifier that learns only these."""
+"""A few labels that represent all: selecting them, and a classifier that learns only these."""
 
 from __future__ import annotations
 

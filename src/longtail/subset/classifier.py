@@ -35,7 +35,7 @@ _LOSS = 0.002  # nDCG that `outliers="auto"` gives up for fewer outliers
 
 
 class LabelSubsetClassifier(Estimator):
-    """Learns `n_labels` labels that stand for all, and the outliers among the others.
+    """Learns `n_labels` labels that represent all, and the outliers among the others.
 
     `estimator` learns a subset of labels that explain the others and can be predicted
     (`longtail.subset.select_labels`). A decoder Z, with Y ~ Ys Z, turns their scores into scores of all labels. The
@@ -321,7 +321,7 @@ class LabelSubsetClassifier(Estimator):
 
     def summary(self) -> str:
         check_is_fitted(self)
-        return f"{len(self.labels_):,} labels stand for all, {len(self.outlier_labels_):,} outliers"
+        return f"{len(self.labels_):,} labels represent all, {len(self.outlier_labels_):,} outliers"
 
     def to_state(self) -> State:
         check_is_fitted(self)

@@ -1,4 +1,4 @@
-"""`select_from_corpus`: from a corpus to a few labels that stand for all, with what each of them explains."""
+"""`select_from_corpus`: from a corpus to a few labels that represent all, with what each of them explains."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def select_from_corpus(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> CorpusSelection:
-    """Select labels of a corpus that stand for all of them.
+    """Select labels of a corpus that represent all of them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`select_labels`: a few labels that stand for all, in order of selection, and how much of the others they cover.
+"""`select_labels`: a few labels that represent all, in order of selection, and how much of the others they cover.
 
 The selected labels explain many others, do not explain each other, and can be predicted from the features (Barezi et
 al., NAACL 2019). Frequency, random choice and leverage scores (Bi & Kwok, ICML 2013) are baselines.
@@ -81,7 +81,7 @@ def select_labels(
     method: str = "auto",
     random_state: int | None = 0,
 ) -> LabelSubset:
-    """Select labels that stand for all.
+    """Select labels that represent all.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Barezi et al., NAACL 2019: a few labels that stand for all."""
+"""Barezi et al., NAACL 2019: a few labels that represent all."""

@@ -1,4 +1,4 @@
-"""`reproduce label-subset`: a few labels that stand for all (Barezi et al., NAACL 2019) on the benchmarks."""
+"""`reproduce label-subset`: a few labels that represent all (Barezi et al., NAACL 2019) on the benchmarks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def measurements(context: Context) -> Iterator[Section]:
 EXPERIMENT = Experiment(
     name="label-subset",
     module=__name__,
-    title="A few labels that stand for all",
+    title="A few labels that represent all",
     introduction=(
         "The method selects a subset of the labels that explains the others and can be predicted, learns only these, "
         "and decodes the others from them; labels that do not fit are learned separately (Barezi et al., NAACL 2019, "
