@@ -87,9 +87,8 @@ def command(
     with output(options.out) as write:
         for batch in _rows(tagger, model, data, options, reader):
             tagged += len(batch.names)
-            found = tagger.predict(batch.rows, options.k, threshold=options.threshold, **restrictions)
+            found = tagger.tag(batch.rows, options.k, threshold=options.threshold, **restrictions)
             for number, (name, tags) in enumerate(zip(batch.names, found, strict=True)):
-                tags = [tag for tag in tags if tag.score]
                 if options.as_table():
                     _show(name, batch.rows[number] if tagger.takes_texts else None, tags)
                 else:

@@ -56,7 +56,7 @@ class TagOptions(NamedTuple):
 def tag_group(options: TagOptions, texts: list[str]) -> list[list[Tag]]:
     """The work of the scoring thread: tag the texts of several requests with the same options."""
     model, k, allow, deny, threshold = options
-    return model.tagger.tag(texts, k, allow, deny, threshold=threshold)
+    return model.tagger.tag(texts, k, allow=allow, deny=deny, threshold=threshold)
 
 
 def call_each(call: Callable[[], Any], items: list[Any]) -> list[Any]:

@@ -260,21 +260,9 @@ class Tagger(BaseEstimator, Persistent):
             for row in zip(labels.tolist(), scores.tolist(), strict=True)
         ]
 
-    def tag(
-        self,
-        rows: Any,
-        k: int = 5,
-        allow: Iterable[str] | None = None,
-        deny: Iterable[str] | None = None,
-        *,
-        threshold: float | None = None,
-        **options: Any,
-    ) -> list[list[Tag]]:
-        """The labels to give each row: those of `predict` without scores of 0, or below `threshold`."""
-        return [
-            [tag for tag in tags if tag.score and (threshold is None or tag.score >= threshold)]
-            for tags in self.predict(rows, k, allow, deny, **options)
-        ]
+    def tag(self, rows: Any, k: int = 5, **options: Any) -> list[list[Tag]]:
+        """The labels to give each row: those of `predict`, with the same options, whose score is not 0."""
+        return [[tag for tag in tags if tag.score] for tags in self.predict(rows, k, **options)]
 
     def explain(self, row: Any, label: str) -> TagExplanation:
         """The exact contribution of each word (or feature) to the score of a label; for trees also the path."""
