@@ -162,7 +162,7 @@ def test_groups_without_rows_and_labels_without_groups_are_told(longtail: Callab
 def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
     Path("single.jsonl").write_text('{"texts": ["red rose", "blue sky"], "labels": ["x"]}\n', encoding="utf-8")
     result = longtail("assign", "single.jsonl", "--min-df", "1", "--show", "1")
-    assert "100 % of the assignments are uncertain" in result.err
+    assert "100 % of the assignments are unsure" in result.err
     assert "x +" in result.out
     assert "(only here)" in result.out
 

@@ -499,7 +499,7 @@ def test_a_model_of_groups_is_measured_on_rows_and_how_is_told(longtail: Callabl
 
 
 def test_few_texts_are_told_how_to_keep_their_words(longtail: Callable) -> None:
-    assert "set min_df to 1 to keep them" in longtail("train", "notes.jsonl", "--out", "model", "--alpha", "1").err
+    assert "min_df=1 (--min-df 1) keeps them" in longtail("train", "notes.jsonl", "--out", "model", "--alpha", "1").err
     told = longtail("train", "notes.jsonl", "--out", "model", "--force", "--alpha", "1", "--min-df", "1").err
     assert "keeps them" not in told
     Path("words.jsonl").write_text(

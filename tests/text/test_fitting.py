@@ -16,7 +16,7 @@ def test_texts_get_words_of_two_texts_by_default(caplog):
         features, X = fit_features(None, corpus)
     assert isinstance(features, TextFeatures)
     assert X.shape == (2, 1)
-    assert "words that occur in only one text are dropped; set min_df to 1 to keep them" in caplog.text
+    assert "words that occur in only one text are dropped; min_df=1 (--min-df 1) keeps them" in caplog.text
     assert "features: 1, of which a row has 1 on average" in caplog.text
 
 

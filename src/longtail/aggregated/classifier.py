@@ -23,6 +23,7 @@ from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Explanation, OutputLayer, Rule
 from longtail.labels import LabelHierarchy
 from longtail.parameters import Choice, Constraint, Number, Threads
+from longtail.printable import counted
 from longtail.store import State, part_state, put_learner_together, saved_params
 from longtail.validation import as_features
 
@@ -163,10 +164,10 @@ class AggregatedClassifier(Estimator):
         self.row_labels_, self.label_vectors_, self.assignment_ = self._label_rows(X, aggregation, self.strategy_, seed)
         labelled = int(np.count_nonzero(np.diff(self.row_labels_.indptr)))
         _log.info(
-            "training on %s rows with %.1f labels each; %s rows got no label",
-            f"{labelled:,}",
+            "training on %s with %.1f labels each; %s got no label",
+            counted(labelled, "row"),
             self.row_labels_.nnz / labelled,
-            f"{X.shape[0] - labelled:,}",
+            counted(X.shape[0] - labelled, "row"),
         )
         self._take(self._train_on_labelled(X, self.row_labels_))
         return self

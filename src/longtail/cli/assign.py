@@ -200,6 +200,6 @@ def _summary(found: AssignedCorpus) -> str:
     return (
         f"assigned {counted(len(found.assignment.rows), 'label')} of {counted(corpus.n_groups, 'group')} to "
         f"{counted(corpus.n_rows - without, 'row')}; {counted(without, 'row')} got none. "
-        f"{100 * found.share_unsure:.0f} % of the assignments are uncertain: another member is nearly as similar, or "
-        "no other group has the label"
+        f"{100 * found.share_unsure:.0f} % of the assignments are unsure, because another member is nearly as similar "
+        "or no other group has the label"
     )

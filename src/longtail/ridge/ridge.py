@@ -254,7 +254,7 @@ class Ridge(RidgeModel):
         alphas = self._label_alphas(label_weights, self.alpha)
         chosen, gradients = self._choose(problem, shape, alphas)
         chosen.plan.check()
-        _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
+        _log.info("%s needs at most this memory: %s", chosen.plan.work, chosen.plan.describe())
         solver: Any
         if chosen.solver == "cg":
             solver = gradients or ConjugateGradients(problem, alphas, self.tol, self.max_iter)

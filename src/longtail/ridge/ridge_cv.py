@@ -124,7 +124,7 @@ class RidgeCV(RidgeModel):
         self.alphas_ = self._path(X)
         chosen = self.cheapest_path(shape)
         chosen.plan.check()
-        _log.info("%s: at most %s", chosen.plan.work, chosen.plan.describe())
+        _log.info("%s needs at most this memory: %s", chosen.plan.work, chosen.plan.describe())
         side, spectral = chosen.solver, chosen.algebra == "spectral"
         problem = Problem.build(X, Y, self.fit_intercept)
         self.inverse_propensity_ = self._label_weights(column_counts(Y), X.shape[0])

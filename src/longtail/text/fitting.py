@@ -52,7 +52,7 @@ class FeatureOptions:
         if not has_texts:
             return RowScaling(log=self.log, unit=self.normalize)
         if self.min_df is None and corpus.n_rows < _FEW_TEXTS:
-            _log.info("words that occur in only one text are dropped; set min_df to 1 to keep them")
+            _log.info("words that occur in only one text are dropped; min_df=1 (--min-df 1) keeps them")
         min_df = min(2, corpus.n_rows) if self.min_df is None else self.min_df
         return TextFeatures(self.ngrams or (1, 1), min_df=min_df, max_features=self.max_features)
 

@@ -127,7 +127,7 @@ class TreeModel(Estimator):
         costs = self._miss_costs(X, Y)
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         plan = self._memory_plan(X, Y).check()
-        _log.info("%s: at most %s", plan.work, plan.describe())
+        _log.info("%s needs at most this memory: %s", plan.work, plan.describe())
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
         self._tune(X, Y, seed)
         rows, trees, n_trees = Rows.of(X), [], self._n_trees()
