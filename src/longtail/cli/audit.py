@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from longtail.cli.cards import audit_section, source
 from longtail.cli.inputs import ReaderOptions, called, is_number, load_tagger, read
-from longtail.cli.options import SEED, FiniteRange, takes
+from longtail.cli.options import SEED, FiniteRange, flag_of, option, takes
 from longtail.cli.outputs import check_picture, print_json
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
@@ -19,72 +20,68 @@ from longtail.printable import counted, printable
 if TYPE_CHECKING:
     from longtail.audit import Audit, CorpusAudit
     from longtail.data import Corpus
-    from longtail.estimator import Rule
 
 _LABELS_SHOWN = 5
 
 
-def _read_ranks(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...]:
-    if value is None:
-        return ()
-    ranks = [rank.strip() for rank in value.split(",")]
+def _ranks(text: str) -> tuple[int, ...]:
+    ranks = [rank.strip() for rank in text.split(",")]
     if not all(is_number(rank) and int(rank) > 0 for rank in ranks):
         raise click.BadParameter("expected ranks such as 5,10,20")
     return tuple(sorted({int(rank) for rank in ranks}))
 
 
+@dataclass(frozen=True)
+class LayerOptions:
+    """Bare weights to audit in place of a model."""
+
+    weights: str | None = option(metavar="W.npy", help="Audit this matrix of labels x features instead of MODEL.")
+    bias: str | None = option(metavar="B.npy", help="With --weights: vector with the bias of each label.")
+    threshold: float | None = option(
+        type=FiniteRange(), help="With --weights: score above which a label is predicted.  [default: 0]"
+    )
+    labels_file: str | None = option("--labels", metavar="FILE", help="With --weights: file with the label sets.")
+    label_names: str | None = option(
+        metavar="FILE", help="With --weights: file with the label of each row, one per line."
+    )
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """What to audit and how to show it."""
+
+    rule: Literal["predict", "topk"] | None = option(
+        type=click.Choice(["predict", "topk"]),
+        help="Predict all labels above their thresholds, or the top k labels.  [default: predict]",
+    )
+    limit: int = option(
+        type=click.IntRange(min=1), default=1000, show_default=True, help="Maximum number of label sets to audit."
+    )
+    ranks: tuple[int, ...] | None = option(
+        parse=_ranks, metavar="D,D,...", help="Also audit the layer truncated to these ranks."
+    )
+    exact_radii: bool = option(is_flag=True, default=False, help="Compute the exact radius of every set; slower.")
+    examples: int = option(type=click.IntRange(min=0), default=3, show_default=True, help="Number of examples to show.")
+    seed: int = option(type=SEED, default=0, show_default=True, help="Random seed for the sample of label sets.")
+    as_json: bool = option(
+        "--json", is_flag=True, default=False, help="Print JSON, with every set that can never be predicted."
+    )
+    picture: str | None = option(metavar="FILE.png", help="Also draw the radii and, with --ranks, the shares by rank.")
+    card: bool = option(is_flag=True, default=False, help="Also write the result into the card of MODEL.")
+
+
 @click.command()
 @click.argument("model", required=False)
 @click.argument("data", required=False)
-@click.option("--weights", metavar="W.npy", help="Audit this matrix of labels x features instead of MODEL.")
-@click.option("--bias", metavar="B.npy", help="With --weights: vector with the bias of each label.")
-@click.option(
-    "--threshold", type=FiniteRange(), help="With --weights: score above which a label is predicted.  [default: 0]"
-)
-@click.option("--labels", "labels_file", metavar="FILE", help="With --weights: file with the label sets.")
-@click.option("--label-names", metavar="FILE", help="With --weights: file with the label of each row, one per line.")
-@click.option(
-    "--rule",
-    type=click.Choice(["predict", "topk"]),
-    help="Predict all labels above their thresholds, or the top k labels.  [default: predict]",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    help="Maximum number of label sets to audit.",
-)
-@click.option("--ranks", callback=_read_ranks, metavar="D,D,...", help="Also audit the layer truncated to these ranks.")
-@click.option("--exact-radii", is_flag=True, help="Compute the exact radius of every set; slower.")
-@click.option(
-    "--examples", type=click.IntRange(min=0), default=3, show_default=True, help="Number of examples to show."
-)
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Random seed for the sample of label sets.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every set that can never be predicted.")
-@click.option("--picture", metavar="FILE.png", help="Also draw the radii and, with --ranks, the shares by rank.")
-@click.option("--card", is_flag=True, help="Also write the result into the card of MODEL.")
-@takes(reader=ReaderOptions)
+@takes(layer=LayerOptions, options=AuditOptions, reader=ReaderOptions)
 @click.pass_obj
 def command(
     terminal: Terminal,
     /,
     model: str | None,
     data: str | None,
-    weights: str | None,
-    bias: str | None,
-    threshold: float | None,
-    labels_file: str | None,
-    label_names: str | None,
-    rule: Rule | None,
-    limit: int,
-    ranks: tuple[int, ...],
-    exact_radii: bool,
-    examples: int,
-    seed: int,
-    as_json: bool,
-    picture: str | None,
-    card: bool,
+    layer: LayerOptions,
+    options: AuditOptions,
     reader: ReaderOptions,
 ) -> None:
     """Find label sets of DATA that MODEL can never predict, whatever its input.
@@ -94,51 +91,64 @@ def command(
     """
     from longtail.audit import audit_corpus, read_layer
 
-    if (weights is None) == (model is None) or (weights is None) != (labels_file is None):
-        raise click.UsageError("give MODEL and DATA, or --weights and --labels")
-    if weights is None and data is None:
-        raise click.UsageError("give DATA, the file with the label sets to audit")
-    if weights is not None and card:
-        raise click.UsageError("--card writes into the card of MODEL, but --weights has no card")
-    if weights is None and (bias is not None or threshold is not None or label_names is not None):
-        raise click.UsageError("--bias, --threshold and --label-names go with --weights")
-    if weights is not None and threshold is not None and rule == "topk":
-        raise click.UsageError("--threshold goes with --rule predict; a ranking has no threshold")
-    rows = str(data if weights is None else labels_file)
-    if picture is not None:
-        check_picture(picture, rows)
+    _check(model, data, layer, options)
+    rows = str(data if layer.weights is None else layer.labels_file)
+    if options.picture is not None:
+        check_picture(options.picture, rows)
     tagger = None
-    if weights is None:
+    if layer.weights is None:
         tagger = load_tagger(str(model))
         audited, names = tagger.estimator_, list(tagger.label_names_)
         corpus = _rows(rows, reader)
     else:
         corpus = _rows(rows, reader)
-        audited = read_layer(weights, bias, threshold or 0.0, rule or "predict")
-        names = _names(label_names, corpus, audited.weights.shape)
-        terminal.say(_order_of_rows(names, label_names or rows))
+        audited = read_layer(layer.weights, layer.bias, layer.threshold or 0.0, options.rule or "predict")
+        names = _names(layer.label_names, corpus, audited.weights.shape)
+        terminal.say(_order_of_rows(names, layer.label_names or rows))
     try:
         found = audit_corpus(
-            audited, corpus, names, rule=rule, limit=limit, ranks=ranks, exact_radii=exact_radii, random_state=seed
+            audited,
+            corpus,
+            names,
+            rule=options.rule,
+            limit=options.limit,
+            ranks=options.ranks or (),
+            exact_radii=options.exact_radii,
+            random_state=options.seed,
         )
     except InvalidInput as error:
         if error.code != "needs_linear_layer" or error.name is None:
             raise
-        option = f"--{error.name.replace('_', '-')}"
-        raise click.UsageError(f"{option} needs a linear layer; a label tree has none") from None
-    if as_json:
+        flag = flag_of(AuditOptions, error.name)
+        raise click.UsageError(f"{flag} needs a linear layer; a label tree has none") from None
+    if options.as_json:
         print_json(found.to_dict(), indent=2)
     else:
-        _show(found, examples)
-    if exact_radii and found.found.smallest_radius() is None:
+        _show(found, options.examples)
+    if options.exact_radii and found.found.smallest_radius() is None:
         terminal.say("--exact-radii has no effect: every set that can be predicted was found without a linear program")
-    if picture is not None:
-        _draw(terminal, picture, found)
-    if tagger is not None and card:
+    if options.picture is not None:
+        _draw(terminal, options.picture, found)
+    if tagger is not None and options.card:
         from longtail.store import update_card
 
         update_card(str(model), of=tagger.fingerprint_, audit=audit_section(found, source(rows, "test")))
         terminal.say(f"wrote the result into the card of {model}")
+
+
+def _check(model: str | None, data: str | None, layer: LayerOptions, options: AuditOptions) -> None:
+    """Refuse options that contradict each other."""
+    if (layer.weights is None) == (model is None) or (layer.weights is None) != (layer.labels_file is None):
+        raise click.UsageError("give MODEL and DATA, or --weights and --labels")
+    if layer.weights is None:
+        if data is None:
+            raise click.UsageError("give DATA, the file with the label sets to audit")
+        if layer != LayerOptions():
+            raise click.UsageError("--bias, --threshold and --label-names go with --weights")
+    elif options.card:
+        raise click.UsageError("--card writes into the card of MODEL, but --weights has no card")
+    elif layer.threshold is not None and options.rule == "topk":
+        raise click.UsageError("--threshold goes with --rule predict; a ranking has no threshold")
 
 
 def _rows(data: str, options: ReaderOptions) -> Corpus:
