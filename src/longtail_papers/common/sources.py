@@ -27,8 +27,9 @@ def used_sources(module: str, root: Path = ROOT) -> list[Path]:
 
     Imports inside functions count. An import from a package counts for the module that defines the name, not for
     everything that the package's ``__init__`` imports: ``from longtail.trees import LabelTree`` uses
-    ``longtail/trees/label_tree.py``. The ``__init__`` itself counts only if it defines the name. The C++ kernels
-    count as soon as ``longtail.native`` is used. Modules that are imported by a computed name are not seen.
+    ``longtail/trees/label_tree.py``. The ``__init__`` itself counts only if it defines the name. The C++ kernels,
+    or the compiled library of an installed package, count as soon as ``longtail.native`` is used. Modules that are
+    imported by a computed name are not seen.
 
     Parameters
     ----------
@@ -46,7 +47,8 @@ def used_sources(module: str, root: Path = ROOT) -> list[Path]:
             waiting.update(_home(module, name, root) for module, name, _ in imported)
     native = root / Path(*_NATIVE.split("."))
     if any(native in path.parents for path in used):
-        used.update(path for path in native.iterdir() if path.suffix in (".cpp", ".h"))
+        kernels = [path for path in native.iterdir() if path.suffix in (".cpp", ".h")]
+        used.update(kernels or (path for path in native.iterdir() if path.suffix in (".so", ".pyd")))
     return sorted(used)
 
 
