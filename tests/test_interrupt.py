@@ -112,7 +112,7 @@ def test_an_interrupted_train_leaves_nothing_behind(jobs: int, tmp_path: Path) -
         try:
             assert process.stderr is not None
             told = ""
-            while not told.startswith("OneVsRest: at most"):
+            while not told.startswith("OneVsRest needs at most"):
                 told = process.stderr.readline()
                 assert told, "the program ended by itself"
             time.sleep(1.0)
