@@ -13,8 +13,9 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from longtail.native import conjugate, grouped, represent, sparse, text, topk
+from longtail.native import candidates, conjugate, grouped, represent, sparse, text, topk, votes
 from longtail.native.cluster import add_rows, bisect_nodes, divide, largest, project_rows, sum_label_rows
+from longtail.native.inverted_index import InvertedIndex
 from longtail.native.repository_text import RepositoryText
 from longtail.native.siblings import block_widths, train_siblings
 from longtail.native.text import PAGE_SIZE, STANDS_ALONE, CodePoints, Text
@@ -22,6 +23,7 @@ from longtail.native.tree_search import TreeSearch, block_entries, log_probabili
 
 twins: Any = SimpleNamespace(
     **{name: getattr(text, name) for name in text.__all__},
+    InvertedIndex=InvertedIndex,
     TreeSearch=TreeSearch,
     RepositoryText=RepositoryText,
     add_rows=add_rows,
@@ -31,8 +33,12 @@ twins: Any = SimpleNamespace(
     cg_turn=conjugate.cg_turn,
     find_members=grouped.find_members,
     gram=sparse.gram,
+    join_candidates=candidates.join_candidates,
     multiply=sparse.multiply,
     multiply_sparse=sparse.multiply_sparse,
+    neighbour_votes=votes.neighbour_votes,
+    pair_dots=candidates.pair_dots,
+    pair_votes=votes.pair_votes,
     project_rows=project_rows,
     represent_labels=represent.represent_labels,
     score_members=grouped.score_members,

@@ -21,9 +21,11 @@ using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
+void bind_candidates(nb::module_ &m);
 void bind_cluster(nb::module_ &m);
 void bind_conjugate(nb::module_ &m);
 void bind_grouped(nb::module_ &m);
+void bind_inverted_index(nb::module_ &m);
 void bind_repository_text(nb::module_ &m);
 void bind_represent(nb::module_ &m);
 void bind_siblings(nb::module_ &m);
@@ -31,3 +33,4 @@ void bind_sparse(nb::module_ &m);
 void bind_text(nb::module_ &m);
 void bind_topk(nb::module_ &m);
 void bind_tree_search(nb::module_ &m);
+void bind_votes(nb::module_ &m);

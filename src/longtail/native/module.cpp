@@ -11,9 +11,11 @@ constexpr bool sanitized = false;
 
 NB_MODULE(_kernels, m) {
     m.attr("sanitized") = sanitized;
+    bind_candidates(m);
     bind_cluster(m);
     bind_conjugate(m);
     bind_grouped(m);
+    bind_inverted_index(m);
     bind_repository_text(m);
     bind_represent(m);
     bind_siblings(m);
@@ -21,4 +23,5 @@ NB_MODULE(_kernels, m) {
     bind_text(m);
     bind_topk(m);
     bind_tree_search(m);
+    bind_votes(m);
 }

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <vector>
 
+#include "owned.h"
 #include "stop.h"
 
 namespace {
@@ -324,13 +325,6 @@ class Representation {
     std::vector<size_t> order_;
     Stop stop_;
 };
-
-template <typename T>
-nb::object owned(std::vector<T> &&values) {
-    auto *held = new std::vector<T>(std::move(values));
-    nb::capsule owner(held, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
-}
 
 nb::tuple represent_labels(Vector<const int64_t> indptr, Vector<const int32_t> indices, Vector<const double> data,
                            Vector<const int64_t> target_indptr, Vector<const int32_t> target_indices,

@@ -16,6 +16,7 @@
 #include <nanobind/stl/string.h>
 
 #include "dual_descent.h"
+#include "owned.h"
 #include "stop.h"
 
 namespace {
@@ -117,13 +118,6 @@ struct Rows {
         }
     }
 };
-
-template <typename T>
-nb::object owned(std::vector<T> &&values) {
-    auto *held = new std::vector<T>(std::move(values));
-    nb::capsule owner(held, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
-}
 
 // The number of lanes of each block of siblings: as few blocks of at most 64 as possible, of equal size.
 std::vector<size_t> block_widths(size_t n_siblings) {

@@ -5,11 +5,10 @@
 
 #include <nanobind/stl/optional.h>
 
+#include "best.h"
 #include "stop.h"
 
-namespace {
-
-// The first score in [from, width) above `floor`, or width. Whole strips are skipped at vector speed.
+// Whole strips are skipped at vector speed.
 LONGTAIL_WIDE size_t next_above(const float *scores, size_t from, size_t width, float floor) {
     constexpr size_t strip = 32;
     while (from + strip <= width) {
@@ -21,6 +20,8 @@ LONGTAIL_WIDE size_t next_above(const float *scores, size_t from, size_t width, 
     while (from < width && !(scores[from] > floor)) ++from;
     return from;
 }
+
+namespace {
 
 void update_topk(Matrix<const float> scores, int64_t first_label, std::optional<Vector<const bool>> mask,
                  Matrix<int64_t> best_labels, Matrix<float> best_scores) {

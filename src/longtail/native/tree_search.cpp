@@ -20,6 +20,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include "best.h"
 #include "lanes.h"
 #include "stop.h"
 
@@ -34,7 +35,6 @@ constexpr size_t largest_spread = size_t{1} << 24;  // weights
 constexpr uint32_t absent = 0xFFFFFFFFu;
 // Separates classifiers that all have margins above 1.
 constexpr float apart = 0.01f;
-constexpr float nothing = -std::numeric_limits<float>::infinity();
 
 struct Tree {
     Vector<const int64_t> pointers, children;
@@ -65,49 +65,6 @@ struct Tree {
         const float share = (log_score - knots[i - 1]) / (knots[i] - knots[i - 1]);
         return values[i - 1] + share * (values[i] - values[i - 1]);
     }
-};
-
-struct Scored {
-    float score;
-    int64_t id;
-    // Best first; ties to the lowest id.
-    bool operator<(const Scored &other) const {
-        return score > other.score || (score == other.score && id < other.id);
-    }
-};
-
-// The best few of a stream, as a heap whose front is the worst of them.
-class Best {
-  public:
-    Best(size_t rows, size_t places) : places_(places), held_(rows, 0), all_(rows * places) {}
-
-    void offer(size_t row, Scored next) {
-        Scored *heap = all_.data() + row * places_;
-        size_t &held = held_[row];
-        if (held == places_) {
-            if (!(next < heap[0])) return;
-            std::pop_heap(heap, heap + held);
-            heap[held - 1] = next;
-            std::push_heap(heap, heap + held);
-        } else if (next.score > nothing) {
-            heap[held++] = next;
-            std::push_heap(heap, heap + held);
-        }
-    }
-    // The best of `row`, best first; this empties the heap.
-    std::pair<const Scored *, size_t> sorted(size_t row) {
-        Scored *heap = all_.data() + row * places_;
-        std::sort_heap(heap, heap + held_[row]);
-        return {heap, held_[row]};
-    }
-    // The score that a new entry must exceed.
-    float floor(size_t row) const { return held_[row] == places_ ? all_[row * places_].score : nothing; }
-    void clear() { std::fill(held_.begin(), held_.end(), 0); }
-
-  private:
-    size_t places_;
-    std::vector<size_t> held_;
-    std::vector<Scored> all_;
 };
 
 struct Visit {
