@@ -1,0 +1,5 @@
+"""Two stages: candidate labels from several sources, re-ranked by boosted trees."""
+
+from longtail.ranking.index import SparseIndex
+
+__all__ = ["SparseIndex"]
