@@ -13,7 +13,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from longtail.native import conjugate, grouped, represent, sparse, text, topk
+from longtail.native import boosting, conjugate, grouped, represent, sparse, text, topk
 from longtail.native.cluster import add_rows, bisect_nodes, divide, largest, project_rows, sum_label_rows
 from longtail.native.repository_text import RepositoryText
 from longtail.native.siblings import block_widths, train_siblings
@@ -26,6 +26,7 @@ twins: Any = SimpleNamespace(
     RepositoryText=RepositoryText,
     add_rows=add_rows,
     bisect_nodes=bisect_nodes,
+    boosted_scores=boosting.boosted_scores,
     cg_curvature=conjugate.cg_curvature,
     cg_descend=conjugate.cg_descend,
     cg_turn=conjugate.cg_turn,
