@@ -130,7 +130,8 @@ class BoostedTrees:
             early_stopping=False,
             random_state=seed,
         )
-        # One thread: with several, older versions add up in another order, and idle threads of OpenMP keep cores busy.
+        # Earlier versions add up gradients per thread, so the trees could differ. Also, threads of OpenMP wait for each
+        # other in busy loops: where cores are shared, two take longer than one.
         with threadpool_limits(limits=1, user_api="openmp"):
             model.fit(features, hits)
         return cls(features.shape[1], *_as_arrays(model))
