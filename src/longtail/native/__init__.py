@@ -13,7 +13,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from longtail.native import candidates, conjugate, grouped, represent, sparse, text, topk, votes
+from longtail.native import boosting, candidates, conjugate, grouped, represent, sparse, text, topk, votes
 from longtail.native.cluster import add_rows, bisect_nodes, divide, largest, project_rows, sum_label_rows
 from longtail.native.inverted_index import InvertedIndex
 from longtail.native.repository_text import RepositoryText
@@ -28,6 +28,7 @@ twins: Any = SimpleNamespace(
     RepositoryText=RepositoryText,
     add_rows=add_rows,
     bisect_nodes=bisect_nodes,
+    boosted_scores=boosting.boosted_scores,
     cg_curvature=conjugate.cg_curvature,
     cg_descend=conjugate.cg_descend,
     cg_turn=conjugate.cg_turn,

@@ -21,6 +21,7 @@ using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
+void bind_boosting(nb::module_ &m);
 void bind_candidates(nb::module_ &m);
 void bind_cluster(nb::module_ &m);
 void bind_conjugate(nb::module_ &m);

@@ -11,6 +11,7 @@ constexpr bool sanitized = false;
 
 NB_MODULE(_kernels, m) {
     m.attr("sanitized") = sanitized;
+    bind_boosting(m);
     bind_candidates(m);
     bind_cluster(m);
     bind_conjugate(m);

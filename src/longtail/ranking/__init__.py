@@ -1,5 +1,6 @@
 """Two stages: candidate labels from several sources, re-ranked by boosted trees."""
 
+from longtail.ranking.boosting import BoostedTrees
 from longtail.ranking.index import SparseIndex
 
-__all__ = ["SparseIndex"]
+__all__ = ["BoostedTrees", "SparseIndex"]
