@@ -181,10 +181,10 @@ def _pooling(folder: Path, config: dict[str, Any] | None) -> Literal["mean", "cl
     if named is None:
         named = [key.removeprefix("pooling_mode_") for key, value in config.items() if value is True]
         named = [name for name in named if name != "include_prompt"]
-    modes = [named] if isinstance(named, str) else named
-    if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in _POOLINGS:
-        raise _not_supported(folder, f"its pooling is {modes!r:.100}", "the mean over the tokens, or the first token")
-    return _POOLINGS[modes[0]]
+    mode = named[0] if isinstance(named, list) and len(named) == 1 else named
+    if not isinstance(mode, str) or mode not in _POOLINGS:
+        raise _not_supported(folder, f"its pooling is {mode!r:.100}", "the mean over the tokens, or the first token")
+    return _POOLINGS[mode]
 
 
 def _not_supported(folder: Path, found: str, expected: str) -> ModelFormatError:
