@@ -274,6 +274,13 @@ def test_code_of_the_folder_is_not_run(copied):
     assert not (copied / "ran").exists()
 
 
+def test_a_transformer_with_a_decoder_is_refused(copied):
+    config = json.loads((copied / "config.json").read_text(encoding="utf-8"))
+    write_json(copied / "config.json", config | {"is_encoder_decoder": True})
+    with pytest.raises(ModelFormatError, match="without a decoder"):
+        SentenceEncoder(copied)
+
+
 def test_missing_weights_are_not_replaced_by_random_ones(copied):
     from safetensors.torch import load_file, save_file
 

@@ -109,11 +109,15 @@ class SentenceEncoder:
         self.fingerprint = encoder_fingerprint(self.folder)
         self._settings = read_encoder_settings(self.folder)
         self._model, self._tokenizer = load_transformer(self.folder)
-        if getattr(self._model.config, "is_encoder_decoder", False):
-            raise ModelFormatError(f"{self.folder}: expected an encoder, found an encoder with a decoder", path=folder)
+        config = self._model.config
+        if getattr(config, "is_encoder_decoder", False) or not hasattr(config, "hidden_size"):
+            raise ModelFormatError(
+                f"{self.folder}: this transformer is not supported: expected a text encoder without a decoder",
+                path=self.folder,
+            )
         self.precision = resolve_precision(precision)
         self._model.to(_DTYPES[self.precision])
-        self.width = int(self._model.config.hidden_size)
+        self.width = int(config.hidden_size)
         self._n_special = int(self._tokenizer.num_special_tokens_to_add())
         self.max_tokens = self._longest(max_tokens)
         identity = (self.fingerprint, self.max_tokens, self.precision)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.arrays import Array
-from longtail.errors import InvalidInput, ModelFormatError
+from longtail.errors import InvalidInput, ModelFormatError, Unavailable
 from longtail.neural.batches import TokenBatch
 from longtail.progress import task
 from longtail.text import check_encoder_folder, require_encoder_packages
@@ -151,8 +151,14 @@ def load_transformer(folder: Path) -> tuple[Any, Any]:
     require_encoder_packages()
     # Checked here, because transformers takes the name of a missing folder for something to download.
     check_encoder_folder(folder)
-    from transformers import AutoModel, AutoTokenizer
-
+    try:
+        from transformers import AutoModel, AutoTokenizer
+    except ImportError as error:
+        raise Unavailable(
+            f"transformers cannot be imported: {error}",
+            name="transformers",
+            advice="pip install 'longtail[pretrained]'",
+        ) from None
     here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         with _no_progress_bar():
@@ -160,6 +166,8 @@ def load_transformer(folder: Path) -> tuple[Any, Any]:
             model, loaded = AutoModel.from_pretrained(
                 str(folder), use_safetensors=True, output_loading_info=True, **here
             )
+    except MemoryError:
+        raise
     # The readers of transformers, tokenizers and safetensors raise errors of many kinds for damaged files.
     except Exception as error:
         raise ModelFormatError(
