@@ -16,6 +16,7 @@ from longtail.neural.classifier import MultiHeadClassifier
 from longtail.neural.deep_miml import DeepMIML
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.network import Network, predict_rows
+from longtail.neural.sentences import SentenceEncoder
 from longtail.neural.training import History, Settings, train
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "MultiHeadClassifier",
     "Network",
     "Rows",
+    "SentenceEncoder",
     "Settings",
     "SparseRows",
     "TokenRows",

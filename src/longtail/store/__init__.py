@@ -1,6 +1,7 @@
 """The model directory: a manifest and plain arrays; the one place that writes models."""
 
 from longtail.store.card import read_card, update_card
+from longtail.store.files import locked, open_plain
 from longtail.store.invariants import rises
 from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
 from longtail.store.layout import MAX_DIMENSIONS, NAME
@@ -20,6 +21,8 @@ __all__ = [
     "check_params",
     "inspect_model",
     "load",
+    "locked",
+    "open_plain",
     "part_state",
     "put_learner_together",
     "put_together",

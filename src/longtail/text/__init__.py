@@ -1,5 +1,15 @@
 """Turn texts, or ready-made features, into the feature rows of learners; saved without pickle."""
 
+from longtail.text.encoders import (
+    ENCODER_VARIABLE,
+    EncoderSettings,
+    check_encoder_folder,
+    encoder_fingerprint,
+    find_installed_encoder,
+    missing_encoder_packages,
+    read_encoder_settings,
+    require_encoder_packages,
+)
 from longtail.text.features import TextFeatures
 from longtail.text.fitting import FeatureOptions, fit_features, inputs_of
 from longtail.text.marking import Segment, segments
@@ -7,13 +17,21 @@ from longtail.text.scaling import RowScaling
 from longtail.text.tokens import WordSpan, tokenize, word_spans
 
 __all__ = [
+    "ENCODER_VARIABLE",
+    "EncoderSettings",
     "FeatureOptions",
     "RowScaling",
     "Segment",
     "TextFeatures",
     "WordSpan",
+    "check_encoder_folder",
+    "encoder_fingerprint",
+    "find_installed_encoder",
     "fit_features",
     "inputs_of",
+    "missing_encoder_packages",
+    "read_encoder_settings",
+    "require_encoder_packages",
     "segments",
     "tokenize",
     "word_spans",

@@ -6,7 +6,8 @@ Weights are read from safetensors files only, no code from the folder runs, and 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
 from longtail.neural.batches import TokenBatch
 from longtail.progress import task
+from longtail.text import check_encoder_folder, require_encoder_packages
 
 Pooling = Literal["mean", "first"]
 
@@ -54,7 +56,7 @@ class Pretrained(nn.Module):
             raise InvalidInput(
                 f'pooling is {pooling!r} and longest {longest}; expected "mean" or "first", and at least one token'
             )
-        self.model, self.tokenizer = _load(Path(folder))
+        self.model, self.tokenizer = load_transformer(Path(folder))
         self.pooling: Pooling = pooling
         self.normalise = normalise
         self.frozen = frozen
@@ -136,21 +138,63 @@ class TextRows:
         return self.encoder.tokenise([self.texts[row] for row in rows])
 
 
-def _load(folder: Path) -> tuple[Any, Any]:
+def load_transformer(folder: Path) -> tuple[Any, Any]:
+    """A transformer with float32 weights, in evaluation mode, and its tokenizer.
+
+    Raises
+    ------
+    Unavailable
+        transformers is not installed.
+    ModelFormatError
+        The folder is missing, is not a transformer, lacks weights, or has pickled weights only.
+    """
+    require_encoder_packages()
+    # Checked here, because transformers takes the name of a missing folder for something to download.
+    check_encoder_folder(folder)
     try:
         from transformers import AutoModel, AutoTokenizer
-    except ImportError:
-        raise Unavailable("a pretrained encoder needs transformers: pip install 'longtail[pretrained]'") from None
-    # Checked here, because transformers takes the name of a missing folder for something to download.
-    if not (folder / "config.json").is_file():
-        raise ModelFormatError(f"{folder}: not a pretrained encoder (config.json is missing)")
+    except ImportError as error:
+        raise Unavailable(
+            f"transformers cannot be imported: {error}",
+            name="transformers",
+            advice="pip install 'longtail[pretrained]'",
+        ) from None
     here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=True, **here)
-        model = AutoModel.from_pretrained(str(folder), use_safetensors=True, **here).float()
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        with _no_progress_bar():
+            tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=True, **here)
+            model, loaded = AutoModel.from_pretrained(
+                str(folder), use_safetensors=True, output_loading_info=True, **here
+            )
+    except MemoryError:
+        raise
+    # The readers of transformers, tokenizers and safetensors raise errors of many kinds for damaged files.
+    except Exception as error:
         raise ModelFormatError(
             f"{folder}: cannot read the pretrained encoder: {error}. Expected a transformer's config.json, its "
-            f"tokenizer files, and its weights in safetensors files"
+            f"tokenizer files, and its weights in safetensors files",
+            path=folder,
         ) from error
-    return model, tokenizer
+    # Transformers fills missing weights with random numbers. The pooler is not used, and many folders leave it out.
+    missing = sorted(name for name in loaded["missing_keys"] if "pooler" not in name.split("."))
+    if missing:
+        raise ModelFormatError(
+            f"{folder}: {len(missing)} weights of the pretrained encoder are missing, such as {missing[0]}", path=folder
+        )
+    return model.float().eval(), tokenizer
+
+
+@contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    """Keep transformers from drawing on the terminal, which belongs to the program that calls us."""
+    from transformers import utils
+
+    logging: Any = utils.logging
+    if not logging.is_progress_bar_enabled():
+        yield
+        return
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.enable_progress_bar()
