@@ -2,13 +2,14 @@
 
 from longtail.estimator.base import CELLS, Estimator, check_training, column_counts, read_prune
 from longtail.estimator.checks import check_estimator
-from longtail.estimator.explanation import Explanation, Step
+from longtail.estimator.explanation import Evidence, Explanation, Step
 from longtail.estimator.output_layer import OutputLayer, Rule, check_memory, row_lengths
 from longtail.store import register
 
 __all__ = [
     "CELLS",
     "Estimator",
+    "Evidence",
     "Explanation",
     "OutputLayer",
     "Rule",

@@ -35,6 +35,24 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """One number that a second stage looked at, and how far it moved the log-odds of the label.
+
+    Parameters
+    ----------
+    name : str
+        What the number is, in words.
+    value : float or None
+        None for the average candidate, where the moves start.
+    contribution : float
+    """
+
+    name: str
+    value: float | None
+    contribution: float
+
+
+@dataclass(frozen=True)
 class Explanation:
     """Why a label has its score: ``contributions.sum() + intercept == margin``.
 
@@ -52,6 +70,9 @@ class Explanation:
     intercept : float
     steps : tuple of Step
         For a tree, the classifiers on the path.
+    evidence : tuple of Evidence
+        For two stages: what the ranker looked at. The contributions add up to the log-odds of the score; everything
+        above then explains the first learner among the sources. Empty for other learners.
     """
 
     label: int
@@ -61,3 +82,4 @@ class Explanation:
     contributions: Array
     intercept: float
     steps: tuple[Step, ...] = ()
+    evidence: tuple[Evidence, ...] = ()

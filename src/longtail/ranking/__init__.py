@@ -2,5 +2,6 @@
 
 from longtail.ranking.boosting import BoostedTrees
 from longtail.ranking.index import SparseIndex
+from longtail.ranking.two_stage import TwoStage, folds
 
-__all__ = ["BoostedTrees", "SparseIndex"]
+__all__ = ["BoostedTrees", "SparseIndex", "TwoStage", "folds"]

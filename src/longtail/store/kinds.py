@@ -19,6 +19,7 @@ _ESTIMATORS = {
     "OneVsRest": "longtail.trees",
     "Ridge": "longtail.ridge",
     "RidgeCV": "longtail.ridge",
+    "TwoStage": "longtail.ranking",
     "DeepMIML": "longtail.neural",
     "MultiHeadClassifier": "longtail.neural",
 }

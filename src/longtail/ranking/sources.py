@@ -1,0 +1,366 @@
+"""Sources: where candidate labels come from, and what each source can say about a pair of row and label.
+
+A source finds labels for rows (`find`) and describes pairs, also those that other sources found (`describe`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from longtail.arrays import Array
+from longtail.errors import ModelFormatError
+from longtail.estimator import Estimator, column_counts
+from longtail.labels import label_vectors
+from longtail.native import kernels
+from longtail.parallel import map_blocks
+from longtail.ranking.index import SparseIndex
+from longtail.ranking.pairs import Pairs, SparseRows, row_blocks
+from longtail.store import State, part_state, put_learner_together
+
+_NEIGHBOURS = 30
+_NEAREST = 10  # of the neighbours, counted separately
+_FREQUENT = 0.05  # words in more rows than this do not tell rows apart and take most of the time
+_TERMS = 200  # entries of a label's centroid
+_TOGETHER = 5  # best labels of a row that the others should go with
+_MOST_CO_OCCURRENCES = 10**8
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a source found for each row.
+
+    Parameters
+    ----------
+    labels : int64 array of shape (n_rows, n)
+        Best first; -1 where there are fewer.
+    scores : float32 array of the same shape
+    neighbours, similarities : arrays of shape (n_rows, m) or None
+        Training rows, for sources that ask them.
+    """
+
+    labels: Array
+    scores: Array
+    neighbours: Array | None = None
+    similarities: Array | None = None
+
+
+class Source(ABC):
+    """A source of candidate labels."""
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """What `describe` says about a pair, in words."""
+
+    @abstractmethod
+    def find(self, X: Any, mask: Array | None, n_jobs: int | None) -> Found:
+        """Candidate labels of checked rows, only those in `mask`."""
+
+    @abstractmethod
+    def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
+        """A float32 column for each of `columns`; `first` is what the first source found."""
+
+    @abstractmethod
+    def to_state(self) -> State: ...
+
+
+@dataclass(frozen=True)
+class Learner(Source):
+    """The best labels of a fitted learner."""
+
+    kind = "Learner"
+
+    estimator: Estimator
+    name: str
+    n_candidates: int = 30
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return f"score in {self.name}", f"rank in {self.name}", f"best score in {self.name}"
+
+    def find(self, X: Any, mask: Array | None, n_jobs: int | None) -> Found:
+        return Found(*self.estimator.predict_topk(X, self.n_candidates, allow=mask))
+
+    def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
+        ranks = np.broadcast_to(np.arange(found.labels.shape[1], dtype=np.float32), found.labels.shape)
+        # The fourth root spreads the small scores of trees.
+        scores = np.sqrt(np.sqrt(np.maximum(found.scores, 0)))
+        return [
+            pairs.column(found.labels, scores, 0),
+            pairs.column(found.labels, ranks, 2 * self.n_candidates),
+            pairs.of_rows(scores[:, 0]),
+        ]
+
+    def to_state(self) -> State:
+        facts = {"name": self.name, "n_candidates": self.n_candidates}
+        return State(self.kind, facts=facts, parts={"estimator": part_state(self.estimator)})
+
+    @classmethod
+    def from_state(cls, state: State, n_features: int, n_labels: int) -> Learner:
+        estimator = put_learner_together(state.part("estimator"))
+        if estimator.n_features_in_ != n_features or estimator.n_labels_ != n_labels:
+            raise ModelFormatError(f"{state.kind}: the estimator has other features or labels than the model")
+        return cls(estimator, state.fact("name", str), state.size("n_candidates", least=1, most=10_000))
+
+
+@dataclass(frozen=True)
+class Neighbours(Source):
+    """The labels of the most similar training rows, weighted by the square of their similarity.
+
+    Parameters
+    ----------
+    index : SparseIndex
+        Of the training rows.
+    label_starts : int64 array of n_rows + 1
+    labels : int32 array
+        The labels of training row r are ``labels[label_starts[r]:label_starts[r + 1]]``.
+    n_labels : int
+    """
+
+    kind = "Neighbours"
+    columns = ("votes of the 30 nearest rows", "votes of the 10 nearest rows", "similarity of the nearest row")
+
+    index: SparseIndex
+    label_starts: Array
+    labels: Array
+    n_labels: int
+    n_candidates: int = 20
+
+    @classmethod
+    def fit(cls, X: Any, Y: Any) -> Neighbours:
+        """Index the training rows."""
+        starts, labels = Y.indptr.astype(np.int64, copy=False), Y.indices.astype(np.int32, copy=False)
+        return cls(SparseIndex.build(X, max_df=_FREQUENT if X.shape[0] > 1000 else 1.0), starts, labels, Y.shape[1])
+
+    def find(self, X: Any, mask: Array | None, n_jobs: int | None) -> Found:
+        neighbours, similarities = self.index.topk(X, _NEIGHBOURS, n_jobs=n_jobs)
+        similarities = np.maximum(similarities, 0)
+        shape = (X.shape[0], min(self.n_candidates, max(1, self.n_labels)))
+        labels, votes = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.float32)
+        weights = similarities**2
+
+        def part(rows: slice) -> None:
+            kernels.neighbour_votes(
+                neighbours,
+                weights,
+                rows.start,
+                rows.stop,
+                self.label_starts,
+                self.labels,
+                self.n_labels,
+                mask,
+                labels,
+                votes,
+            )
+
+        for _ in map_blocks(part, row_blocks(X.shape[0], n_jobs), n_jobs, blas=False):
+            pass
+        return Found(labels, votes, neighbours, similarities)
+
+    def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
+        assert found.neighbours is not None
+        assert found.similarities is not None
+        columns = [self._votes(found, pairs, count, n_jobs) for count in (_NEIGHBOURS, _NEAREST)]
+        return [*columns, pairs.of_rows(found.similarities[:, 0])]
+
+    def _votes(self, found: Found, pairs: Pairs, count: int, n_jobs: int | None) -> Array:
+        assert found.neighbours is not None
+        assert found.similarities is not None
+        neighbours = np.ascontiguousarray(found.neighbours[:, :count])
+        weights = np.ascontiguousarray(found.similarities[:, :count] ** 2)
+        out = np.empty(len(pairs), dtype=np.float32)
+
+        def part(rows: slice) -> None:
+            kernels.pair_votes(
+                neighbours,
+                weights,
+                rows.start,
+                rows.stop,
+                self.label_starts,
+                self.labels,
+                self.n_labels,
+                pairs.starts,
+                pairs.labels,
+                out,
+            )
+
+        for _ in map_blocks(part, row_blocks(len(neighbours), n_jobs), n_jobs, blas=False):
+            pass
+        return out
+
+    def to_state(self) -> State:
+        arrays = {"label_starts": self.label_starts, "labels": self.labels}
+        return State(self.kind, arrays=arrays, parts={"index": self.index.to_state()})
+
+    @classmethod
+    def from_state(cls, state: State, n_features: int, n_labels: int) -> Neighbours:
+        index = SparseIndex.from_state(state.part("index", "SparseIndex"))
+        starts = state.array("label_starts", np.int64, (index.n_items + 1,))
+        labels = state.array("labels", np.int32, (None,))
+        if index.n_features != n_features:
+            raise ModelFormatError(f"{state.kind}: the index has other features than the model")
+        return cls(index, starts, labels, n_labels)
+
+
+@dataclass(frozen=True)
+class Names(Source):
+    """Labels whose texts (names, alternative names, descriptions) resemble the text of the row.
+
+    Parameters
+    ----------
+    vectors : SparseRows
+        The features of each label's text, of unit length.
+    index : SparseIndex
+        Of the same vectors.
+    """
+
+    kind = "Names"
+    columns = ("similarity with the label's text", "share of the label's text that occurs", "length of the label's text")
+
+    vectors: SparseRows
+    index: SparseIndex
+    n_candidates: int = 15
+    _shares: SparseRows = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        lengths = self.vectors.lengths()
+        rows = np.repeat(np.arange(self.vectors.n_rows), lengths)
+        totals = np.bincount(rows, weights=self.vectors.data, minlength=self.vectors.n_rows)
+        data = (self.vectors.data / np.maximum(totals, 1e-12)[rows]).astype(np.float32)
+        object.__setattr__(
+            self, "_shares", SparseRows(self.vectors.indptr, self.vectors.indices, data, self.vectors.n_columns)
+        )
+
+    @classmethod
+    def fit(cls, label_features: Any) -> Names:
+        """Index the features of the label texts, a CSR matrix with a row for each label."""
+        return cls(SparseRows.of(label_features), SparseIndex.build(label_features))
+
+    def find(self, X: Any, mask: Array | None, n_jobs: int | None) -> Found:
+        return Found(*self.index.topk(X, self.n_candidates, mask, n_jobs))
+
+    def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
+        Q = SparseRows.of(X)
+        present = SparseRows(Q.indptr, Q.indices, np.ones_like(Q.data), Q.n_columns)
+        return [
+            pairs.dots(Q, self.vectors, n_jobs),
+            pairs.dots(present, self._shares, n_jobs),
+            self.vectors.lengths()[pairs.labels].astype(np.float32),
+        ]
+
+    def to_state(self) -> State:
+        return State(self.kind, parts={"vectors": self.vectors.to_state(), "index": self.index.to_state()})
+
+    @classmethod
+    def from_state(cls, state: State, n_features: int, n_labels: int) -> Names:
+        vectors = SparseRows.from_state(state.part("vectors", "SparseRows"), n_labels, n_features)
+        index = SparseIndex.from_state(state.part("index", "SparseIndex"))
+        if index.n_features != n_features or index.n_items != n_labels:
+            raise ModelFormatError(f"{state.kind}: the index has other features or labels than the model")
+        return cls(vectors, index)
+
+
+@dataclass(frozen=True)
+class Statistics(Source):
+    """What the training rows tell about a label: its rows' centroid, its frequency, and the labels it comes with.
+
+    It finds no candidates.
+
+    Parameters
+    ----------
+    centroids : SparseRows
+        The mean of the rows of each label, of unit length.
+    spreads : float32 array of n_labels
+        The length of the mean of the label's unit rows: 1 if they are all alike.
+    counts : int64 array of n_labels
+    together : SparseRows
+        Row l, column m: the share of the rows with label m that also have label l; empty if there would be too many.
+    """
+
+    kind = "Statistics"
+    columns = (
+        "similarity with the label's rows",
+        "similarity of the label's rows with each other",
+        "frequency of the label",
+        "how often the label comes with the best labels",
+    )
+
+    centroids: SparseRows
+    spreads: Array
+    counts: Array
+    together: SparseRows
+
+    @classmethod
+    def fit(cls, X: Any, Y: Any, n_jobs: int | None) -> Statistics:
+        """Count and average the training rows."""
+        counts = column_counts(Y)
+        centroids = label_vectors(X, Y, top=_TERMS, n_jobs=n_jobs)
+        # |mean|^2 = sum of products of the unit centroid with the rows / count: the mean's length along itself.
+        products = np.zeros(Y.shape[1])
+        members = Pairs(Y.indptr.astype(np.int64), Y.indices.astype(np.int32))
+        np.add.at(products, Y.indices, members.dots(SparseRows.of(X), SparseRows.of(centroids), n_jobs))
+        spreads = (products / np.maximum(counts, 1)).astype(np.float32)
+        return cls(SparseRows.of(centroids), spreads, counts.astype(np.int64), _together(Y, counts))
+
+    def find(self, X: Any, mask: Array | None, n_jobs: int | None) -> Found:
+        return Found(np.zeros((X.shape[0], 0), dtype=np.int64), np.zeros((X.shape[0], 0), dtype=np.float32))
+
+    def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
+        return [
+            pairs.dots(SparseRows.of(X), self.centroids, n_jobs),
+            self.spreads[pairs.labels],
+            np.log1p(self.counts[pairs.labels]).astype(np.float32),
+            pairs.dots(self._best_labels(first), self.together, n_jobs),
+        ]
+
+    def _best_labels(self, first: Found) -> SparseRows:
+        """The best labels of each row, with weights that add up to 1."""
+        labels, scores = first.labels[:, :_TOGETHER], np.maximum(first.scores[:, :_TOGETHER], 0)
+        weights = np.where(labels >= 0, scores, 0) + np.float32(1e-12)
+        weights /= weights.sum(axis=1, keepdims=True)
+        there = labels >= 0
+        starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+        return SparseRows(
+            starts.astype(np.int64), labels[there].astype(np.int32), weights[there].astype(np.float32), len(self.counts)
+        )
+
+    def to_state(self) -> State:
+        arrays = {"spreads": self.spreads, "counts": self.counts}
+        return State(
+            self.kind,
+            arrays=arrays,
+            parts={"centroids": self.centroids.to_state(), "together": self.together.to_state()},
+        )
+
+    @classmethod
+    def from_state(cls, state: State, n_features: int, n_labels: int) -> Statistics:
+        spreads = state.array("spreads", np.float32, (n_labels,))
+        counts = state.array("counts", np.int64, (n_labels,))
+        if not np.isfinite(spreads).all() or (counts < 0).any():
+            raise ModelFormatError(f"{state.kind}: spreads must be finite, and counts must not be negative")
+        return cls(
+            SparseRows.from_state(state.part("centroids", "SparseRows"), n_labels, n_features),
+            spreads,
+            counts,
+            SparseRows.from_state(state.part("together", "SparseRows"), n_labels, n_labels),
+        )
+
+
+def _together(Y: Any, counts: Array) -> SparseRows:
+    """How often labels come together, without the label itself."""
+    n_labels = Y.shape[1]
+    if float(np.square(np.diff(Y.indptr).astype(np.float64)).sum()) > _MOST_CO_OCCURRENCES:
+        return SparseRows(np.zeros(n_labels + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), n_labels)
+    found = sparse.csr_array(Y.T @ Y)
+    rows = np.repeat(np.arange(n_labels), np.diff(found.indptr))
+    found.data = np.where(rows == found.indices, 0, found.data / np.maximum(counts, 1)[found.indices])
+    found.eliminate_zeros()
+    found.sort_indices()
+    return SparseRows.of(found)

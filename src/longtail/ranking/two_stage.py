@@ -1,0 +1,394 @@
+"""`TwoStage`: several cheap sources propose labels for each row, and boosted trees rank the proposals.
+
+The ranker learns from held-out rows, which the sources did not see. It therefore knows how far each source can be
+trusted. Afterwards all sources learn from all rows.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from longtail import progress
+from longtail.arrays import Array
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.estimator import CELLS, Estimator, Evidence, Explanation, check_training
+from longtail.memory import MemoryPlan
+from longtail.metrics import ndcg_at_k
+from longtail.parallel import resolve_jobs, split
+from longtail.parameters import Constraint, Number, Threads
+from longtail.ranking.boosting import BoostedTrees
+from longtail.ranking.pairs import Pairs
+from longtail.ranking.sources import Found, Learner, Names, Neighbours, Source, Statistics
+from longtail.store import State, saved_params
+from longtail.trees import LabelTree, fit_sigmoid, is_true
+from longtail.validation import as_features
+
+_log = logging.getLogger(__name__)
+
+_SHARE = 1 / 8  # of the rows that the ranker learns from
+_MOST_HELD_OUT = 8000  # more rows hardly improve the ranker
+_ENOUGH_HELD_OUT = 4000  # with fewer, several parts of the rows are held out in turn
+_MOST_FOLDS = 4
+_ROWS_AT_ONCE = 4096
+_K = 5  # places that nDCG judges
+# Larger trees and steps overfit a few thousand rows.
+_RANKER: dict[str, Any] = {"rounds": 80, "leaves": 15, "learning_rate": 0.08, "min_pairs": 200, "l2": 10.0}
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The candidate pairs of some rows, and the numbers that the ranker looks at."""
+
+    pairs: Pairs
+    features: Array
+    found: tuple[Found, ...]
+
+
+def folds(n_rows: int, seed: int) -> list[tuple[Array, Array]]:
+    """Pairs of (held-out rows, other rows), in ascending order: one pair, or several if the rows are few."""
+    order = np.random.default_rng(seed).permutation(n_rows)
+    size = max(1, min(_MOST_HELD_OUT, round(n_rows * _SHARE)))
+    if size >= n_rows:
+        return []
+    count = int(np.clip(-(-_ENOUGH_HELD_OUT // size), 1, min(_MOST_FOLDS, n_rows // size)))
+    if count == _MOST_FOLDS:
+        size = n_rows // count
+    parts = [np.sort(order[number * size : (number + 1) * size]) for number in range(count)]
+    return [(held, np.setdiff1d(np.arange(n_rows), held, assume_unique=True)) for held in parts]
+
+
+class TwoStage(Estimator):
+    """Candidate labels from several sources, ranked by boosted trees.
+
+    The sources are learners (by default two kinds of label trees), the labels of the most similar training rows, and
+    labels whose texts resemble the row. A score is the probability that the label is right, calibrated on held-out
+    rows.
+
+    Parameters
+    ----------
+    estimators : list of (name, Estimator) or None
+        The learners among the sources. The first also fills the places beyond the candidates.
+    learned : int or None
+        Number of leading features that the learners and the search for similar rows use; the others serve only to
+        compare rows with label texts. None uses all.
+    rounds, leaves : int
+        Number of boosted trees, and the maximum number of leaves of each.
+    random_state : int or None
+        Random seed for held-out rows.
+    n_jobs : int or None
+        Number of threads; None uses every core. The model does not depend on it.
+
+    Attributes
+    ----------
+    sources_ : tuple of Source
+    ranker_ : BoostedTrees
+    calibration_ : pair of float
+        Slope and offset of the sigmoid that turns a raw score of the ranker into a probability.
+    gains_ : dict of str to float
+        nDCG@5 on held-out rows of each learner alone and of both stages together; empty in a loaded model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.ranking import TwoStage
+    >>> X = np.tile(np.eye(3), (40, 1))
+    >>> Y = np.tile(np.eye(3), (40, 1))
+    >>> TwoStage().fit(X, Y).predict_topk(np.eye(3), k=1)[0].ravel().tolist()
+    [0, 1, 2]
+    """
+
+    _fitted_by = "ranker_"
+    _not_saved = ("estimators",)
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "learned": Number(low=1, high=2**31, whole=True, optional=True),
+        "rounds": Number(low=1, high=1000, whole=True),
+        "leaves": Number(low=2, high=32, whole=True),
+        "random_state": Number(low=0, high=2**31, whole=True, optional=True),
+        "n_jobs": Threads(),
+    }
+
+    sources_: tuple[Source, ...]
+    ranker_: BoostedTrees
+    calibration_: tuple[float, float]
+    gains_: dict[str, float]
+
+    def __init__(
+        self,
+        estimators: list[tuple[str, Estimator]] | None = None,
+        *,
+        learned: int | None = None,
+        rounds: int = 80,
+        leaves: int = 15,
+        random_state: int | None = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimators = estimators
+        self.learned = learned
+        self.rounds = rounds
+        self.leaves = leaves
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, Y: Any, label_features: Any = None, fitted: list[Estimator] | None = None) -> Self:
+        """Train the ranker on held-out rows, then all sources on all rows.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        label_features : sparse matrix of shape (n_labels, n_features) or None
+            The texts of labels in the features of the rows.
+        fitted : list of Estimator or None
+            The learners, fitted already to the rows that `folds` does not hold out first; this saves time.
+        """
+        self._check_parameters()
+        resolve_jobs(self.n_jobs)
+        X, Y = check_training(X, Y, type(self).__name__)
+        Z = self._checked_label_features(label_features, X.shape[1], Y.shape[1])
+        self.__dict__.pop("ranker_", None)
+        self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
+        self._memory_plan(X, Y).check()
+        seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
+        parts = []
+        for number, (held, rest) in enumerate(folds(X.shape[0], seed)):
+            with progress.stage(f"held-out rows, part {number + 1}"):
+                learners = fitted if fitted is not None and number == 0 else None
+                sources = self._fit_sources(X[rest], Y[rest], Z, learners)
+                found = self._candidates(sources, X[held], None)
+            parts.append((found, Y[held]))
+        with progress.stage("all rows"):
+            self.sources_ = self._fit_sources(X, Y, Z, None)
+        self.ranker_ = self._learn_ranker(parts, seed)
+        return self
+
+    def _checked_label_features(self, label_features: Any, n_features: int, n_labels: int) -> Any:
+        if label_features is None:
+            return None
+        found = as_features(label_features, n_features=n_features, owner=type(self).__name__)
+        if found.shape[0] != n_labels:
+            raise InvalidInput(f"label_features has {found.shape[0]} rows for {n_labels} labels")
+        return found
+
+    def _learners(self) -> list[tuple[str, Estimator]]:
+        if self.estimators is not None:
+            return list(self.estimators)
+        wide = {"leaf_size": 400, "branching": 256}
+        seed = {"random_state": self.random_state, "n_jobs": self.n_jobs}
+        return [
+            ("label tree", LabelTree(negatives="beam", C=0.3, prune=0.05, **wide, **seed)),
+            ("forest", LabelTree(n_trees=3, C=0.5, **seed)),
+        ]
+
+    def _fit_sources(self, X: Any, Y: Any, Z: Any, fitted: list[Estimator] | None) -> tuple[Source, ...]:
+        learned = self._learned(X)
+        named = self._learners()
+        models = fitted or [clone(estimator).fit(learned, Y) for _, estimator in named]
+        sources: list[Source] = [Learner(model, name) for (name, _), model in zip(named, models, strict=True)]
+        sources += [Neighbours.fit(learned, Y), Statistics.fit(learned, Y, self.n_jobs)]
+        return (*sources, Names.fit(Z)) if Z is not None else tuple(sources)
+
+    def _learned(self, X: Any) -> Any:
+        """The features that learners see."""
+        if self.learned is None or self.learned >= X.shape[1]:
+            return X
+        return sparse.csr_array(X[:, : self.learned])
+
+    def _candidates(self, sources: tuple[Source, ...], X: Any, mask: Array | None) -> Candidates:
+        learned = self._learned(X)
+        rows = [X if isinstance(source, Names) else learned for source in sources]
+        found = tuple(source.find(own, mask, self.n_jobs) for source, own in zip(sources, rows, strict=True))
+        pairs = Pairs.join([each.labels for each in found], self.n_jobs)
+        columns = [
+            column
+            for source, own, each in zip(sources, rows, found, strict=True)
+            for column in source.describe(own, each, found[0], pairs, self.n_jobs)
+        ]
+        return Candidates(pairs, np.column_stack(columns).astype(np.float32, copy=False), found)
+
+    def _learn_ranker(self, parts: list[tuple[Candidates, Any]], seed: int) -> BoostedTrees:
+        """Learn from the candidates of held-out rows and their true labels; sets the calibration and the gains."""
+        n_features = len(self._columns())
+        features = np.concatenate([np.zeros((0, n_features), np.float32), *(found.features for found, _ in parts)])
+        hits = [is_true(found.pairs.rows, found.pairs.labels, truth) for found, truth in parts]
+        right = np.concatenate([np.zeros(0, dtype=bool), *hits])
+        odd = np.concatenate([np.zeros(0, dtype=bool), *(found.pairs.rows % 2 == 1 for found, _ in parts)])
+        settings = {**_RANKER, "rounds": self.rounds, "leaves": self.leaves, "seed": seed}
+        raw = np.empty(len(right))
+        with progress.task("learning to rank", total=3) as advance:
+            for held in (odd, ~odd):
+                half = BoostedTrees.fit(features[~held], right[~held], **settings)
+                raw[held] = half.raw(features[held], self.n_jobs)
+                advance(1)
+            ranker = BoostedTrees.fit(features, right, **settings)
+            advance(1)
+        ends = np.cumsum([len(each) for each in hits])
+        self.gains_ = self._gains(parts, np.split(raw, ends[:-1])) if parts else {}
+        self.calibration_ = fit_sigmoid(raw, right)
+        return ranker
+
+    def _columns(self) -> list[str]:
+        """What the ranker knows about a pair, in words."""
+        return [name for source in self.sources_ for name in source.columns]
+
+    def _gains(self, parts: list[tuple[Candidates, Any]], raw: list[Array]) -> dict[str, float]:
+        """nDCG@5 on held-out rows; rankers are judged on rows that they did not learn from."""
+        truth = sparse.vstack([labels for _, labels in parts], format="csr")
+        gains = {
+            name: ndcg_at_k(truth, np.vstack([found.found[number].labels[:, :_K] for found, _ in parts]), _K)
+            for number, (name, _) in enumerate(self._learners())
+        }
+        ranked = [found.pairs.best(scores, _K)[0] for (found, _), scores in zip(parts, raw, strict=True)]
+        return {**gains, "two stages": ndcg_at_k(truth, np.vstack(ranked), _K)}
+
+    def _topk(self, X: Any, k: int, mask: Array | None) -> tuple[Array, Array]:
+        labels = np.full((X.shape[0], k), -1, dtype=np.int64)
+        scores = np.full((X.shape[0], k), -np.inf, dtype=np.float32)
+        for rows in split(X.shape[0], _ROWS_AT_ONCE):
+            found = self._candidates(self.sources_, X[rows], mask)
+            chances = self._chances(found)
+            labels[rows], scores[rows] = found.pairs.best(chances, k)
+            if (labels[rows][:, -1] < 0).any():
+                self._fill(X[rows], found.pairs, chances, mask, labels[rows], scores[rows])
+        return labels, scores
+
+    def _chances(self, found: Candidates) -> Array:
+        slope, offset = self.calibration_
+        raw = self.ranker_.raw(found.features, self.n_jobs)
+        return np.asarray(expit(slope * raw + offset), dtype=np.float32)
+
+    def _fill(self, X: Any, pairs: Pairs, chances: Array, mask: Array | None, labels: Array, scores: Array) -> None:
+        """Fill the places beyond the candidates with further labels of the first learner, in its order."""
+        short = np.flatnonzero(labels[:, -1] < 0)
+        lowest = np.full(len(labels), expit(self.calibration_[1] + self.calibration_[0] * self.ranker_.baseline))
+        np.minimum.at(lowest, pairs.rows, chances)
+        first = self._first()
+        places = min(self.n_labels_, labels.shape[1] + int(np.diff(pairs.starts).max(initial=0)))
+        more, more_scores = first.predict_topk(self._learned(X[short]), places, allow=mask)
+        for row, found, own in zip(short.tolist(), more, np.clip(more_scores, 0, 1), strict=True):
+            known = pairs.labels[pairs.starts[row] : pairs.starts[row + 1]]
+            new = np.flatnonzero((found >= 0) & ~np.isin(found, known))
+            begin = int(np.argmax(labels[row] < 0))
+            new = new[: labels.shape[1] - begin]
+            places_of_row = slice(begin, begin + len(new))
+            labels[row, places_of_row] = found[new]
+            scores[row, places_of_row] = lowest[row] * own[new]
+
+    def _first(self) -> Estimator:
+        source = self.sources_[0]
+        assert isinstance(source, Learner)
+        return source.estimator
+
+    def _scores(self, X: Any) -> Array:
+        """The scores of the labels that a ranking of all labels gives; 0 for labels that no source finds."""
+        labels, scores = self._topk(X, max(1, self.n_labels_), None)
+        full = np.zeros((X.shape[0], self.n_labels_), dtype=np.float32)
+        rows, places = np.nonzero(labels >= 0)
+        full[rows, labels[rows, places]] = scores[rows, places]
+        return full
+
+    def _predict(self, X: Any) -> Any:
+        """Candidates that are more likely right than wrong."""
+        parts = [sparse.csr_array((0, self.n_labels_), dtype=np.int8)]
+        for rows in split(X.shape[0], _ROWS_AT_ONCE):
+            found = self._candidates(self.sources_, X[rows], None)
+            given = self._chances(found) >= 0.5
+            ends = np.concatenate([[0], np.cumsum(given)])[found.pairs.starts]
+            ones = np.ones(int(given.sum()), dtype=np.int8)
+            shape = (len(ends) - 1, self.n_labels_)
+            parts.append(sparse.csr_array((ones, found.pairs.labels[given], ends), shape=shape))
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+    def _explain(self, row: Any, label: int) -> Explanation:
+        """The words behind the first learner's score, and what each number moved the ranker's log-odds."""
+        learner = self._first()
+        words = learner.explain(self._learned(row), label)
+        found = self._candidates(self.sources_, row, None)
+        [places] = np.nonzero(found.pairs.labels == label)
+        if not len(places):
+            score = self._scores(row)[0, label]
+            return replace(words, score=float(score))
+        pair = found.features[places[0]]
+        slope, offset = self.calibration_
+        moved = slope * self.ranker_.contributions(pair)
+        evidence = [Evidence("average candidate", None, float(moved[-1] + offset))]
+        evidence += [
+            Evidence(name, float(value), float(moves))
+            for name, value, moves in zip(self._columns(), pair.tolist(), moved[:-1].tolist(), strict=True)
+        ]
+        return replace(words, score=float(self._chances(found)[places[0]]), evidence=tuple(evidence))
+
+    @property
+    def explains(self) -> bool:
+        return self.__sklearn_is_fitted__() and self._first().explains
+
+    @property
+    def scores_are_probabilities(self) -> bool:
+        return True
+
+    @property
+    def hierarchies_(self) -> Any:
+        return self._first().hierarchies_
+
+    def summary(self) -> str:
+        check_is_fitted(self)
+        inner = "; ".join(
+            f"{source.name}: {source.estimator.summary()}" for source in self.sources_ if isinstance(source, Learner)
+        )
+        return f"two stages, {len(self.sources_)} sources ({inner})"
+
+    def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
+        plans = [estimator._memory_plan(X, Y).total for _, estimator in self._learners()]
+        rows = min(max(_MOST_HELD_OUT, 1), X.shape[0])
+        parts = {
+            "learners": sum(plans),
+            "index of the training rows": 12 * X.nnz + 4 * Y.nnz,
+            "centroids and co-occurrences": 8 * min(X.nnz * 4, 200 * Y.shape[1]) + 16 * Y.nnz,
+            "candidates": 100 * 4 * 30 * rows,
+        }
+        return MemoryPlan(type(self).__name__, parts, "Use one stage (--fast), or fewer features.")
+
+    def to_state(self) -> State:
+        check_is_fitted(self)
+        facts = {
+            "n_features": self.n_features_in_,
+            "n_labels": self.n_labels_,
+            "n_sources": len(self.sources_),
+            "slope": float(self.calibration_[0]),
+            "offset": float(self.calibration_[1]),
+        }
+        parts = {f"source{number}": source.to_state() for number, source in enumerate(self.sources_)}
+        params = saved_params(self, without=self._not_saved)
+        return State(type(self).__name__, params, facts, parts={**parts, "ranker": self.ranker_.to_state()})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Build the fitted estimator again, or raise `ModelFormatError`."""
+        model = cls._from_params(state)
+        model.n_features_in_, model.n_labels_ = state.size("n_features"), state.size("n_labels")
+        slope, offset = (float(state.fact(name, (int, float))) for name in ("slope", "offset"))
+        if not (np.isfinite([slope, offset]).all() and slope >= 0):
+            raise ModelFormatError(f"{state.kind}: slope and offset must be finite, and the slope at least 0")
+        learned = min(model.learned or model.n_features_in_, model.n_features_in_)
+        kinds = {kind.kind: kind for kind in (Learner, Neighbours, Statistics, Names)}
+        sources = []
+        for number in range(state.size("n_sources", least=1, most=32)):
+            part = state.part(f"source{number}", *kinds)
+            width = model.n_features_in_ if part.kind == Names.kind else learned
+            sources.append(kinds[part.kind].from_state(part, width, model.n_labels_))
+        if not isinstance(sources[0], Learner):
+            raise ModelFormatError(f"{state.kind}: the first source is not a learner")
+        ranker = BoostedTrees.from_state(state.part("ranker", "BoostedTrees"))
+        if ranker.n_features != sum(len(source.columns) for source in sources):
+            raise ModelFormatError(f"{state.kind}: the ranker has other columns than the sources")
+        model.sources_, model.gains_, model.calibration_, model.ranker_ = tuple(sources), {}, (slope, offset), ranker
+        return model
+
