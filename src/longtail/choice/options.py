@@ -1,0 +1,146 @@
+"""`LearnerOptions`: what to train, as far as it is decided."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from longtail.errors import InvalidInput
+from longtail.estimator import Estimator
+from longtail.labels import LabelHierarchy
+
+NETWORK = "network"
+_LINEAR = ("tree", "one-vs-rest", "ridge")
+LEARNERS = ("auto", *_LINEAR, NETWORK)
+_WEIGHTINGS = {"loss": (*_LINEAR, NETWORK), "target": ("ridge",), "score": ("tree", "one-vs-rest")}
+
+
+def _of(*learners: str) -> Any:
+    """A parameter that only these learners have; None leaves it to them."""
+    return field(default=None, metadata={"learners": learners})
+
+
+@dataclass(frozen=True)
+class LearnerOptions:
+    """What to train, as far as it is decided; the data decide the rest.
+
+    A parameter that is None is left to the learner. A parameter that only some learners have restricts the choice to
+    them. Parameters have the names and meanings of those of the learners.
+
+    Parameters
+    ----------
+    learner : {"auto", "tree", "one-vs-rest", "ridge", "network"}
+    taxonomy : str or None
+        A file of lines ``child TAB parent``, used as the label tree.
+    missing : {"error", "root", "drop"} or None
+        What to do with labels that are not in the taxonomy; None means error.
+
+    Examples
+    --------
+    >>> LearnerOptions(C=2.0).candidates()
+    (['tree', 'one-vs-rest'], None)
+    >>> LearnerOptions(n_trees=3).candidates()
+    (['tree'], 'n_trees is given')
+    """
+
+    learner: str = "auto"
+    n_trees: int | None = _of("tree")
+    leaf_size: int | None = _of("tree")
+    branching: int | None = _of("tree")
+    beam: int | None = _of("tree")
+    negatives: str | None = _of("tree")
+    hierarchy: LabelHierarchy | None = field(default=None, metadata={"learners": ("tree",)})
+    taxonomy: str | None = _of("tree")
+    missing: str | None = _of("tree")
+    loss: str | None = _of("tree", "one-vs-rest")
+    C: float | None = _of("tree", "one-vs-rest")
+    prune: float | None = _of(*_LINEAR)
+    alpha: float | None = _of("ridge")
+    solver: str | None = _of("ridge")
+    fit_intercept: bool | None = _of("ridge")
+    density: float | None = _of("ridge")
+    updatable: bool | None = _of("ridge")
+    weighting: str | None = _of(*_LINEAR, NETWORK)
+    head: str | None = _of(NETWORK)
+    n_heads: int | None = _of(NETWORK)
+    width: int | None = _of(NETWORK)
+    epochs: int | None = _of(NETWORK)
+    batch_size: int | None = _of(NETWORK)
+    learning_rate: float | None = _of(NETWORK)
+    dropout: float | None = _of(NETWORK)
+    n_networks: int | None = _of(NETWORK)
+    checkpoint: str | None = _of(NETWORK)
+    random_state: int = 0
+    n_jobs: int | None = None
+
+    def given(self) -> dict[str, Any]:
+        """The parameters of learners that are set, by name."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.metadata}
+        return {name: value for name, value in values.items() if value is not None and value is not False}
+
+    def candidates(self, spell: Callable[[str], str] = str) -> tuple[list[str], str | None]:
+        """The learners that have all the given parameters and, where that leaves one, what decided.
+
+        Parameters
+        ----------
+        spell : callable
+            How to write the name of a parameter in an error message.
+
+        Raises
+        ------
+        InvalidInput
+            With code ``conflicting_parameters`` where no learner has all of them.
+        """
+        if self.learner not in LEARNERS:
+            raise InvalidInput(f"learner is {self.learner!r}; expected one of {', '.join(map(repr, LEARNERS))}")
+        if self.missing is not None and self.taxonomy is None:
+            message = f"{spell('missing')} needs {spell('taxonomy')}"
+            raise InvalidInput(message, code="conflicting_parameters", name="missing")
+        if self.density is not None and self.prune is not None:
+            message = f"{spell('density')} and {spell('prune')} exclude each other"
+            raise InvalidInput(message, code="conflicting_parameters", name="density")
+        left = list(_LINEAR) if self.learner == "auto" else [self.learner]
+        why = None if self.learner == "auto" else "requested"
+        decided = f"{spell('learner')} {self.learner}"
+        for name, value in self.given().items():
+            owners = learners_taking(name, value)
+            spelled = f"{spell(name)} {value}" if name == "weighting" else spell(name)
+            fitting = [learner for learner in left if learner in owners]
+            if not fitting:
+                message = f"{spelled} is for {' and '.join(owners)}; it does not go with {decided}"
+                raise InvalidInput(message, code="conflicting_parameters", name=name)
+            if len(fitting) < len(left):
+                decided = spelled
+                why = f"{name} is given" if len(fitting) == 1 else why
+            left = fitting
+        return left, why
+
+
+def learners_taking(parameter: str, value: Any) -> tuple[str, ...]:
+    """The learners that have a parameter of `LearnerOptions` and accept the value.
+
+    >>> learners_taking("C", 1.0)
+    ('tree', 'one-vs-rest')
+    >>> learners_taking("weighting", "target")
+    ('ridge',)
+    """
+    if parameter == "weighting":
+        if value not in _WEIGHTINGS:
+            raise InvalidInput(f"weighting is {value!r}; expected one of None, {', '.join(map(repr, _WEIGHTINGS))}")
+        return _WEIGHTINGS[value]
+    owners = {each.name: each.metadata.get("learners", LEARNERS[1:]) for each in fields(LearnerOptions)}
+    return owners[parameter]
+
+
+def check_learner(estimator: Any, owner: str) -> None:
+    """Refuse an estimator that could be trained on rows but not rank labels, such as those of other libraries."""
+    name = type(estimator).__name__
+    if not isinstance(estimator, Estimator):
+        raise InvalidInput(
+            f"{owner}: the estimator is a {name}, not a longtail.estimator.Estimator; use a learner such as LabelTree, "
+            "OneVsRest or Ridge, or None to have one chosen"
+        )
+    if "groups" in inspect.signature(estimator.fit).parameters:
+        raise InvalidInput(f"{owner}: the estimator is a {name}, which learns from groups; use a learner of rows")
