@@ -222,7 +222,13 @@ def test_sums_and_projections_of_rows_stop(native_kernels: Any) -> None:
 def test_counting_words_stops(kernels: Any) -> None:
     texts = [" ".join(f"word{place}" for place in range(10_000))] * 5000
     code_points = kernels.CodePoints(lambda number: np.zeros(256, dtype=np.uint32))
-    assert stops(lambda: kernels.GrowingVocabulary().count(texts, code_points, 1, 1, 2, True))
+    assert stops(lambda: kernels.GrowingVocabulary().count(texts, code_points, 1, 1, 2, 0, True))
+
+
+def test_counting_the_subwords_of_one_long_token_stops(kernels: Any) -> None:
+    code_points = kernels.CodePoints(lambda number: np.zeros(256, dtype=np.uint32))
+    texts = ["abcdefg" * 1_000_000] * 20
+    assert stops(lambda: kernels.GrowingVocabulary().count(texts, code_points, 1, 1, 1, 5, True))
 
 
 def test_a_search_through_trees_stops() -> None:

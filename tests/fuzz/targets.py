@@ -90,7 +90,7 @@ def _code_points(kernels: str) -> Any:
 def texts(data: bytes) -> None:
     """Both forms of the text kernels count alike, and tokens are where `word_spans` says."""
     shortest, more, min_length = (byte % 3 for byte in data[:3].ljust(3, b"\0"))
-    rule = (min_length + 1, shortest + 1, shortest + more + 1)
+    rule = (min_length + 1, shortest + 1, shortest + more + 1, (0, 3, 5, 20)[sum(data[:3]) // 3 % 4])
     pieces = data[3:].decode("utf-8", "replace").split("\n")
     given = [piece if piece.isascii() else piece.encode() for piece in pieces]
     counted = []

@@ -24,6 +24,7 @@ AWKWARD = (
 CHARACTERS = st.one_of(st.sampled_from(AWKWARD), st.characters(), st.sampled_from("abc "))
 TEXTS = st.lists(st.text(CHARACTERS, max_size=60), max_size=6)
 NGRAMS = st.sampled_from([(1, 1), (1, 2), (2, 3), (3, 3), (1, 1 << 30)])
+SUBWORDS = st.sampled_from([0, 3, 4, 5, 20])
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +37,21 @@ def encoded(texts):
     return [text for block in blocks_of(texts) for text in block]
 
 
-def learn(kernels, texts, min_length=2, ngrams=(1, 1), keep=True):
+def learn(kernels, texts, min_length=2, ngrams=(1, 1), subwords=0, keep=True):
     vocabulary = kernels.GrowingVocabulary()
-    counts = vocabulary.count(encoded(texts), kernels.CodePoints(page_of_code_points), min_length, *ngrams, keep)
-    return vocabulary, counts
+    rule = kernels.CodePoints(page_of_code_points), min_length, *ngrams, subwords
+    return vocabulary, vocabulary.count(encoded(texts), *rule, keep)
+
+
+def features_of(text, min_length, ngrams, subwords):
+    """The features as the documentation states them."""
+    tokens = tokenize(text, min_length)
+    found = Counter(word_ngrams(tokens, *ngrams))
+    for token in tokens if subwords else ():
+        marked = f"<{token}"
+        runs = [marked[start : start + subwords] for start in range(len(marked) - subwords + 1)]
+        found.update(run if start == 0 else f"~{run}" for start, run in enumerate(runs))
+    return found
 
 
 def table(names):
@@ -59,18 +71,19 @@ def assert_same(first, second):
         np.testing.assert_array_equal(one, other)
 
 
-@given(TEXTS, st.integers(1, 4), NGRAMS)
-@example(["İstanbul ΟΔΟΣ οδος", "", "\x00", "\ud800x\udfff"], 1, (1, 2))
-@example(["Ⱥ" * 300 + "𐐀" * 300, "猫" * 500, "a" * 70000 + " " + "é" * 70000], 2, (1, 1))
-def test_every_text_gives_the_tokens_of_the_rule(texts, min_length, ngrams):
+@given(TEXTS, st.integers(1, 4), NGRAMS, SUBWORDS)
+@example(["İstanbul ΟΔΟΣ οδος", "", "\x00", "\ud800x\udfff"], 1, (1, 2), 4)
+@example(["Ⱥ" * 300 + "𐐀" * 300, "猫" * 500, "a" * 70000 + " " + "é" * 70000], 2, (1, 1), 0)
+@example(["Ⱥ" * 300 + "𐐀" * 300, "猫" * 500, "a" * 700 + " " + "\U0001d518e\u0301é9" * 70], 2, (1, 1), 20)
+def test_every_text_gives_the_features_of_the_rule(texts, min_length, ngrams, subwords):
     for kernels in (native.kernels, native.twins):
-        vocabulary, (ends, columns, values) = learn(kernels, texts, min_length, ngrams)
+        vocabulary, (ends, columns, values) = learn(kernels, texts, min_length, ngrams, subwords)
         ids, names = names_of(kernels, vocabulary)
         name_of = dict(zip(ids.tolist(), names, strict=True))
         for row, text in enumerate(texts):
             cut = slice(ends[row], ends[row + 1])
             found = {name_of[c]: v for c, v in zip(columns[cut].tolist(), values[cut].tolist(), strict=True)}
-            assert found == Counter(word_ngrams(tokenize(text, min_length), *ngrams))
+            assert found == features_of(text, min_length, ngrams, subwords)
 
 
 def test_every_code_point_gives_the_tokens_of_the_rule(kernels):
@@ -80,25 +93,25 @@ def test_every_code_point_gives_the_tokens_of_the_rule(kernels):
     assert list(names) == sorted({token for text in texts for token in tokenize(text, 1)})
 
 
-@given(TEXTS, TEXTS, st.integers(1, 3), NGRAMS)
-def test_a_fixed_vocabulary_counts_alike_in_kernel_and_twin(known, texts, min_length, ngrams):
-    names = sorted({name for text in known for name in word_ngrams(tokenize(text, min_length), *ngrams)})
+@given(TEXTS, TEXTS, st.integers(1, 3), NGRAMS, SUBWORDS)
+def test_a_fixed_vocabulary_counts_alike_in_kernel_and_twin(known, texts, min_length, ngrams, subwords):
+    names = sorted({name for text in known for name in features_of(text, min_length, ngrams, subwords)})
     found = []
     for kernels in (native.kernels, native.twins):
         vocabulary = kernels.Vocabulary(*table(names))
-        rule = kernels.CodePoints(page_of_code_points), min_length, *ngrams
+        rule = kernels.CodePoints(page_of_code_points), min_length, *ngrams, subwords
         found.append(vocabulary.count(encoded(known + texts), *rule))
         assert_same(found[-1], vocabulary.count(encoded(known + texts), *rule))
     assert_same(*found)
-    assert found[0][0][len(known)] == sum(len(set(word_ngrams(tokenize(text, min_length), *ngrams))) for text in known)
+    assert found[0][0][len(known)] == sum(len(features_of(text, min_length, ngrams, subwords)) for text in known)
 
 
-@given(TEXTS, TEXTS, NGRAMS)
-def test_merged_vocabularies_know_what_one_alone_would(first, second, ngrams):
+@given(TEXTS, TEXTS, NGRAMS, SUBWORDS)
+def test_merged_vocabularies_know_what_one_alone_would(first, second, ngrams, subwords):
     for kernels in (native.kernels, native.twins):
-        alone, _ = learn(kernels, first + second, ngrams=ngrams)
-        merged, _ = learn(kernels, first, ngrams=ngrams)
-        other, _ = learn(kernels, second, ngrams=ngrams, keep=False)
+        alone, _ = learn(kernels, first + second, ngrams=ngrams, subwords=subwords)
+        merged, _ = learn(kernels, first, ngrams=ngrams, subwords=subwords)
+        other, _ = learn(kernels, second, ngrams=ngrams, subwords=subwords, keep=False)
         ids = merged.merge(other)
         _, wanted = names_of(kernels, other)
         assert kernels.strings(*merged.tokens(ids[other.sorted(np.arange(len(ids)))].astype(np.int64))) == wanted
@@ -146,12 +159,17 @@ def test_more_features_than_a_table_begins_with(kernels):
     assert vocabulary.frequencies().tolist() == [2] * 20_000
 
 
+def test_subwords_that_would_not_fit_are_refused():
+    with pytest.raises(ValueError, match="too long"):
+        learn(native.kernels, ["a" * 100], subwords=21)
+
+
 def test_a_page_that_fails_says_so(kernels):
     def page(number):
         raise ValueError(f"no page {number}")
 
     vocabulary = kernels.Vocabulary(*table(["aa"]))
     with pytest.raises(ValueError, match="no page 3"):
-        vocabulary.count(encoded(["Σ"]), kernels.CodePoints(page), 1, 1, 1)
-    [_, columns, _] = vocabulary.count(encoded(["aa Σ"]), kernels.CodePoints(page_of_code_points), 1, 1, 1)
+        vocabulary.count(encoded(["Σ"]), kernels.CodePoints(page), 1, 1, 1, 0)
+    [_, columns, _] = vocabulary.count(encoded(["aa Σ"]), kernels.CodePoints(page_of_code_points), 1, 1, 1, 0)
     assert columns.tolist() == [0]

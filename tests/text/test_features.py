@@ -36,6 +36,7 @@ TEXTS = [
     "a red apple by the wide sea is a red apple; the sea is red",
 ]
 CORPORA = st.lists(st.text(st.characters(), max_size=40), min_size=1, max_size=8)
+SUBWORDS = st.sampled_from([None, 3, 5])
 
 
 def same(first: Any, second: Any) -> bool:
@@ -212,6 +213,11 @@ WRONG_PARAMETERS: list[tuple[str, Any]] = [
     ("max_df", True),
     ("max_features", 0),
     ("max_features", 2.0),
+    ("subwords", 2),
+    ("subwords", 21),
+    ("subwords", 10**9),
+    ("subwords", 5.0),
+    ("subwords", True),
     ("n_jobs", 0),
     ("n_jobs", "2"),
 ]
@@ -239,7 +245,7 @@ def test_follows_the_contract_of_scikit_learn() -> None:
 
 
 def test_state_round_trip_gives_the_same_rows() -> None:
-    features = TextFeatures(ngrams=(1, 2), min_df=np.int64(1), max_df=0.9, max_features=7).fit(TEXTS)
+    features = TextFeatures(ngrams=(1, 2), min_df=np.int64(1), max_df=0.9, max_features=7, subwords=4).fit(TEXTS)
     state = features.to_state()
     assert state.params == {
         "ngrams": [1, 2],
@@ -248,10 +254,19 @@ def test_state_round_trip_gives_the_same_rows() -> None:
         "min_df": 1,
         "max_df": 0.9,
         "max_features": 7,
+        "subwords": 4,
     }
     again = TextFeatures.from_state(state)
     assert again.get_params() == features.get_params()
     assert same(again.transform(TEXTS), features.transform(TEXTS))
+
+
+def test_a_state_from_before_subwords_has_none() -> None:
+    state = TextFeatures(min_df=1).fit(TEXTS).to_state()
+    older = replace(state, params={name: value for name, value in state.params.items() if name != "subwords"})
+    again = TextFeatures.from_state(older)
+    assert again.subwords is None
+    assert same(again.transform(TEXTS), TextFeatures(min_df=1).fit_transform(TEXTS))
 
 
 GOOD = TextFeatures(min_df=1).fit(["aa bb"]).to_state()
@@ -337,9 +352,9 @@ def matrices_alike(first: Any, second: Any) -> None:
     assert first.shape == second.shape
 
 
-@given(CORPORA, CORPORA, st.sampled_from([(1, 1), (1, 2), (2, 3)]), st.integers(1, 3), st.booleans())
+@given(CORPORA, CORPORA, st.sampled_from([(1, 1), (1, 2), (2, 3)]), st.integers(1, 3), st.booleans(), SUBWORDS)
 def test_kernels_and_twins_give_the_same_bits(
-    texts: list[str], unseen: list[str], ngrams: tuple[int, int], min_length: int, sublinear: bool
+    texts: list[str], unseen: list[str], ngrams: tuple[int, int], min_length: int, sublinear: bool, subwords: int | None
 ) -> None:
     texts = [*texts, "one word more and one more word"]
     found = []
@@ -347,7 +362,8 @@ def test_kernels_and_twins_give_the_same_bits(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "kernels", chosen)
             patch.setattr(module, "_code_points", chosen.CodePoints(page_of_code_points))
-            features = TextFeatures(ngrams=ngrams, min_length=min_length, sublinear=sublinear, min_df=1)
+            settings: dict[str, Any] = {"min_length": min_length, "sublinear": sublinear, "subwords": subwords}
+            features = TextFeatures(ngrams=ngrams, min_df=1, **settings)
             X = features.fit_transform(texts)
             found.append((features, X, features.transform(unseen)))
             assert features.feature_names_ == TextFeatures(**features.get_params()).fit(texts).feature_names_
@@ -358,20 +374,25 @@ def test_kernels_and_twins_give_the_same_bits(
     matrices_alike(Z, Z_)
 
 
-def test_the_result_does_not_depend_on_threads_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("settings", [{}, {"subwords": 4}])
+def test_the_result_does_not_depend_on_threads_and_blocks(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
     rng = np.random.default_rng(0)
     words = np.array(["Straße", "猫", "x", "ΟΔΟΣ", *(f"word{i}" for i in range(300))])
     texts = [" ".join(rng.choice(words, size=rng.integers(0, 60))) for _ in range(200)]
-    expected = TextFeatures(ngrams=(1, 2), n_jobs=1)
-    X = expected.fit_transform(texts)
+    names = [f"{word} rare{place}" for place, word in enumerate(words)]
+    expected = TextFeatures(ngrams=(1, 2), n_jobs=1, **settings)
+    X = expected.fit_transform(texts, also=names)
     monkeypatch.setattr("longtail.text.blocks._BLOCK_BYTES", 500)
     for n_jobs in (1, 2, 5):
-        features = TextFeatures(ngrams=(1, 2), n_jobs=n_jobs)
-        matrices_alike(features.fit_transform(texts), X)
+        features = TextFeatures(ngrams=(1, 2), n_jobs=n_jobs, **settings)
+        matrices_alike(features.fit_transform(texts, also=names), X)
         assert features.feature_names_ == expected.feature_names_
         np.testing.assert_array_equal(features.idf_, expected.idf_)
         matrices_alike(features.transform(texts), X)
-        assert TextFeatures(ngrams=(1, 2), n_jobs=n_jobs).fit(texts).feature_names_ == expected.feature_names_
+        again = TextFeatures(ngrams=(1, 2), n_jobs=n_jobs, **settings).fit(texts, also=iter(names))
+        assert again.feature_names_ == expected.feature_names_
 
 
 def test_texts_are_read_only_a_little_ahead(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
 // Texts to token counts: the token rule over UTF-8, vocabularies keyed by bytes, and tf-idf weights. Tokens are written
-// with a blank between them, so that an n-gram is a slice of bytes.
+// with a blank between them, so that an n-gram is a slice of bytes. Subwords are copied, since each gets a mark in front.
 #include "kernels.h"
 
 #include <algorithm>
@@ -26,6 +26,7 @@ namespace {
 
 constexpr size_t page_size = 256, page_count = 0x110000 / page_size;
 constexpr uint32_t stands_alone = 0x80000000;
+constexpr size_t longest_subword = 20;  // in code points; with the mark in front it has at most 4 * 20 + 1 bytes
 
 // Replacement of each byte below 128; 0 ends a token. The bytes of longer characters end the fast loop too.
 constexpr std::array<char, 256> make_ascii() {
@@ -92,8 +93,14 @@ class CodePoints {
 };
 
 struct Rule {
+    Rule(CodePoints &code_points, size_t min_length, size_t shortest, size_t longest, size_t subwords)
+        : code_points(code_points), min_length(min_length), shortest(shortest), longest(longest), subwords(subwords) {
+        if (subwords > longest_subword) throw std::invalid_argument("subwords are too long");
+    }
+
     CodePoints &code_points;
     size_t min_length, shortest, longest;
+    size_t subwords;  // code points of a subword; 0 for none
 };
 
 // The bytes of the texts: in the strings themselves if they are ASCII, else in encoded copies. The list keeps them
@@ -213,7 +220,7 @@ class Tokens {
         close();
     }
 
-    // All n-grams of `shortest` to `longest` tokens, as `visit(run, hash)`. `soon` is called some time before and
+    // All n-grams of `shortest` to `longest` tokens, then all subwords, as `visit(run, hash)`. `soon` is called some time before and
     // `next` shortly before each visit, so that both can prefetch the memory for the lookup.
     template <typename Soon, typename Next, typename Visit>
     void for_each(const Rule &rule, Soon soon, Next next, Visit visit) {
@@ -235,9 +242,63 @@ class Tokens {
                 visit(run(i), hashes_[i]);
             }
         }
+        if (rule.subwords) for_each_subword(rule.subwords, soon, next, visit);
     }
 
    private:
+    // The runs of `length` code points of each token with `<` in front. The other runs get `~` in front, so that none
+    // equals a word.
+    template <typename Soon, typename Next, typename Visit>
+    void for_each_subword(size_t length, Soon soon, Next next, Visit visit) {
+        constexpr size_t batch = 64;
+        std::array<std::string_view, batch> runs;
+        std::array<uint64_t, batch> hashes;
+        std::array<char, batch *(4 * longest_subword + 1) + 8> copies;
+        size_t filled = 0;
+        char *out = copies.data();
+        const auto visit_filled = [&] {
+            stop_.count(32 * filled);
+            for (size_t i = 0; i < filled; ++i) next(hashes[i]);
+            for (size_t i = 0; i < filled; ++i) visit(runs[i], hashes[i]);
+            filled = 0;
+            out = copies.data();
+        };
+        const auto add = [&](char mark, const char *begin, const char *end) {
+            const size_t size = static_cast<size_t>(end - begin);
+            *out = mark;
+            // Eight bytes at a time; both arrays are long enough for the bytes behind the run.
+            for (size_t i = 0; i < size; i += 8) std::memcpy(out + 1 + i, begin + i, 8);
+            runs[filled] = {out, size + 1};
+            hashes[filled] = hash_of(runs[filled]);
+            soon(hashes[filled]);
+            out += size + 1;
+            if (++filled == batch) visit_filled();
+        };
+        const char *token = buffer_.data();
+        for (size_t i = 0; i < ends_.size(); ++i) {
+            const char *const stop = buffer_.data() + ends_[i];
+            const char *begin = token, *end = token;
+            size_t points = 0;
+            for (; points + 1 < length && end < stop; ++points) end = next_point(end, stop);
+            if (points + 1 == length) {
+                add('<', begin, end);
+                while (end < stop) {
+                    end = next_point(end, stop);
+                    add('~', begin, end);
+                    begin = next_point(begin, stop);
+                }
+            }
+            token = stop + 1;
+        }
+        visit_filled();
+    }
+
+    static const char *next_point(const char *p, const char *stop) {
+        do ++p;
+        while (p < stop && (static_cast<uint8_t>(*p) & 0xc0) == 0x80);
+        return p;
+    }
+
     static uint32_t decode(const char *&p) {
         const auto byte = [&p](size_t i) { return static_cast<uint32_t>(static_cast<uint8_t>(p[i])); };
         uint32_t point;
@@ -431,12 +492,13 @@ class Vocabulary {
         }
     }
 
-    nb::tuple count(const nb::list &texts, CodePoints &code_points, size_t min_length, size_t shortest, size_t longest) {
+    nb::tuple count(const nb::list &texts, CodePoints &code_points, size_t min_length, size_t shortest, size_t longest,
+                    size_t subwords) {
         const std::vector<std::string_view> views = bytes_of(texts);
         Counts counts;
         {
             nb::gil_scoped_release released;
-            const Rule rule{code_points, min_length, shortest, longest};
+            const Rule rule(code_points, min_length, shortest, longest, subwords);
             std::unique_ptr<Scratch> scratch = borrow();
             counts.ends.reserve(views.size() + 1);
             for (std::string_view text : views) count_one(text, rule, *scratch, counts);
@@ -495,12 +557,12 @@ class Vocabulary {
 class GrowingVocabulary {
    public:
     nb::tuple count(const nb::list &texts, CodePoints &code_points, size_t min_length, size_t shortest, size_t longest,
-                    bool keep) {
+                    size_t subwords, bool keep) {
         const std::vector<std::string_view> views = bytes_of(texts);
         Counts counts;
         {
             nb::gil_scoped_release released;
-            const Rule rule{code_points, min_length, shortest, longest};
+            const Rule rule(code_points, min_length, shortest, longest, subwords);
             for (std::string_view text : views) count_one(text, rule, keep, counts);
         }
         return counts.hand_over_all();
@@ -685,11 +747,11 @@ void bind_text(nb::module_ &m) {
     nb::class_<Vocabulary>(m, "Vocabulary")
         .def(nb::init<Vector<const uint8_t>, Vector<const int64_t>>(), nb::arg("text"), nb::arg("offsets"))
         .def("count", &Vocabulary::count, nb::arg("texts"), nb::arg("code_points"), nb::arg("min_length"),
-             nb::arg("shortest"), nb::arg("longest"));
+             nb::arg("shortest"), nb::arg("longest"), nb::arg("subwords"));
     nb::class_<GrowingVocabulary>(m, "GrowingVocabulary")
         .def(nb::init<>())
         .def("count", &GrowingVocabulary::count, nb::arg("texts"), nb::arg("code_points"), nb::arg("min_length"),
-             nb::arg("shortest"), nb::arg("longest"), nb::arg("keep"))
+             nb::arg("shortest"), nb::arg("longest"), nb::arg("subwords"), nb::arg("keep"))
         .def("merge", &GrowingVocabulary::merge, nb::arg("other"))
         .def("frequencies", &GrowingVocabulary::frequencies)
         .def("sorted", &GrowingVocabulary::sorted, nb::arg("ids"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -61,12 +61,30 @@ def word_ngrams(tokens: list[str], shortest: int, longest: int) -> Iterator[str]
             yield from map(" ".join, zip(*(tokens[start:] for start in range(length)), strict=False))
 
 
-def _ngrams(
-    texts: list[Text], code_points: CodePoints, min_length: int, shortest: int, longest: int
+def token_subwords(tokens: list[str], length: int) -> Iterator[str]:
+    """The runs of `length` code points of each token with ``<`` in front; none if `length` is 0.
+
+    The other runs get ``~`` in front, so that no run equals a word.
+
+    >>> list(token_subwords(["sea", "seaside"], 5))
+    ['<seas', '~seasi', '~easid', '~aside']
+    """
+    if length == 0:
+        return
+    for token in tokens:
+        if len(token) >= length - 1:
+            yield f"<{token[: length - 1]}"
+            for start in range(len(token) - length + 1):
+                yield f"~{token[start : start + length]}"
+
+
+def _features(
+    texts: list[Text], code_points: CodePoints, min_length: int, shortest: int, longest: int, subwords: int
 ) -> Iterator[Iterator[str]]:
     for text in texts:
         check_stop()
-        yield word_ngrams(code_points.tokens(text, min_length), shortest, longest)
+        tokens = code_points.tokens(text, min_length)
+        yield chain(word_ngrams(tokens, shortest, longest), token_subwords(tokens, subwords))
 
 
 class _Counts:
@@ -99,12 +117,12 @@ class Vocabulary:
         self._positions = {name: position for position, name in enumerate(strings(text, offsets))}
 
     def count(
-        self, texts: list[Text], code_points: CodePoints, min_length: int, shortest: int, longest: int
+        self, texts: list[Text], code_points: CodePoints, min_length: int, shortest: int, longest: int, subwords: int
     ) -> tuple[Array, Array, Array]:
         """Rows of counts of the known features, with ascending columns."""
         found = _Counts()
-        for ngrams in _ngrams(texts, code_points, min_length, shortest, longest):
-            counts = Counter(map(self._positions.get, ngrams))
+        for features in _features(texts, code_points, min_length, shortest, longest, subwords):
+            counts = Counter(map(self._positions.get, features))
             found.add(sorted((column, times) for column, times in counts.items() if column is not None))
         return found.arrays()
 
@@ -118,12 +136,19 @@ class GrowingVocabulary:
         self._frequencies: Counter[int] = Counter()
 
     def count(
-        self, texts: list[Text], code_points: CodePoints, min_length: int, shortest: int, longest: int, keep: bool
+        self,
+        texts: list[Text],
+        code_points: CodePoints,
+        min_length: int,
+        shortest: int,
+        longest: int,
+        subwords: int,
+        keep: bool,
     ) -> tuple[Array, Array, Array]:
         """Rows of counts by feature ids, which are given in the order of first occurrence; empty rows unless `keep`."""
         found = _Counts()
-        for ngrams in _ngrams(texts, code_points, min_length, shortest, longest):
-            counts = Counter(map(self._positions.__getitem__, ngrams))
+        for features in _features(texts, code_points, min_length, shortest, longest, subwords):
+            counts = Counter(map(self._positions.__getitem__, features))
             self._frequencies.update(counts.keys())
             found.add(counts.items() if keep else ())
         return found.arrays()

@@ -28,13 +28,16 @@ from longtail.text.blocks import RowArrays, blocks_of, stack_rows
 from longtail.text.tokens import page_of_code_points
 from longtail.validation import check_whole, checked_texts, is_whole, own
 
-_SAVED = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features")
+_SAVED = ("ngrams", "min_length", "sublinear", "min_df", "max_df", "max_features", "subwords")
+# Models saved before the parameter existed lack it.
+_ADDED: dict[str, Any] = {"subwords": None}
 # Derived from the rest on first use; not pickled, and dropped by the next fit.
 _DERIVED = ("_names", "_vocabulary")
 # Longer than any text, and within the integers of the kernels.
 _LONGEST = 1 << 30
 # A text of n words has about n features for each length.
 _LONGEST_NGRAM = 20
+_SHORTEST_SUBWORD, _LONGEST_SUBWORD = 3, 20
 _code_points = kernels.CodePoints(page_of_code_points)
 
 
@@ -56,6 +59,10 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         Drop features that occur in fewer or in more texts. A whole number counts texts; a float is a fraction of them.
     max_features : int or None
         Keep only the features with the largest df; ties go to the first in code-point order.
+    subwords : int or None
+        Length of subwords, 3 to 20: the runs of this many characters of each token with ``<`` in front are features
+        too, so that compounds and inflected forms resemble each other. A run inside the token is named with ``~`` in
+        front. All other parameters treat subwords as words. None: no subwords.
     n_jobs : int or None
         Number of threads; None uses every core. The result does not depend on it, and it is not saved.
 
@@ -75,6 +82,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     >>> X.toarray().round(3)
     array([[0.815, 0.58 , 0.   ],
            [0.   , 0.58 , 0.815]], dtype=float32)
+    >>> TextFeatures(min_df=1, subwords=5).fit(["kultur"]).feature_names_
+    ('<kult', 'kultur', '~kultu', '~ultur')
     """
 
     idf_: Array
@@ -87,6 +96,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         min_df: int | float = 2,
         max_df: int | float = 1.0,
         max_features: int | None = None,
+        subwords: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.ngrams = ngrams
@@ -95,6 +105,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         self.min_df = min_df
         self.max_df = max_df
         self.max_features = max_features
+        self.subwords = subwords
         self.n_jobs = n_jobs
 
     @property
@@ -104,21 +115,46 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             self._names: tuple[str, ...] = kernels.strings(*self._tokens)
         return self._names
 
-    def fit(self, texts: Iterable[str], y: Any = None) -> Self:
+    def fit(
+        self, texts: Iterable[str], y: Any = None, *, also: Iterable[str] | None = None, only: Iterable[str] | None = None
+    ) -> Self:
         """Learn the vocabulary and idf of `texts` in one pass, keeping only the frequencies.
+
+        Frequencies are always those in `texts`: `also` and `only` change which features are kept, not how often they
+        count. A feature that does not occur in `texts` has df 0 and so the largest idf.
 
         Parameters
         ----------
         texts : iterable of str
             Can be a generator.
         y : ignored
+        also : iterable of str or None
+            Further texts, such as label names. Their features are kept even if they are too rare for `min_df`.
+            `max_df` applies to them; `max_features` keeps them before all others.
+        only : iterable of str or None
+            As `also`, and every feature that does not occur in these texts is dropped. Give `also` or `only`, not both.
+
+        Examples
+        --------
+        >>> texts = ["red apple", "red sky"]
+        >>> TextFeatures().fit(texts).feature_names_
+        ('red',)
+        >>> TextFeatures().fit(texts, also=["apple", "pear"]).feature_names_
+        ('apple', 'pear', 'red')
+        >>> TextFeatures().fit(texts, only=["apple", "pear"]).feature_names_
+        ('apple', 'pear')
         """
-        self._learn(texts, keep=False)
+        self._learn(texts, False, also, only)
         return self
 
-    def fit_transform(self, texts: Iterable[str], y: Any = None) -> sparse.csr_array[Any]:
-        """`fit` and `transform` in one pass over the texts; the matrix is read-only."""
-        counts, numbers = self._learn(texts, keep=True)
+    def fit_transform(
+        self, texts: Iterable[str], y: Any = None, *, also: Iterable[str] | None = None, only: Iterable[str] | None = None
+    ) -> sparse.csr_array[Any]:
+        """`fit` and `transform` in one pass over the texts; the matrix is read-only.
+
+        `also` and `only` are those of `fit`; they have no rows.
+        """
+        counts, numbers = self._learn(texts, True, also, only)
 
         def weigh(one: tuple[int, RowArrays]) -> RowArrays:
             vocabulary, rows = one
@@ -159,7 +195,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         self._check_fitted()
         params = {name: getattr(self, name) for name in _SAVED}
         params["ngrams"] = [int(length) for length in self.ngrams]
-        for name in ("min_length", "min_df", "max_df", "max_features"):
+        for name in ("min_length", "min_df", "max_df", "max_features", "subwords"):
             if params[name] is not None:
                 params[name] = int(params[name]) if is_whole(params[name]) else float(params[name])
         text, offsets = self._tokens
@@ -172,12 +208,12 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Rebuild the model from the result of `to_state`, or raise `ModelFormatError` if it contradicts itself."""
-        if state.kind != "TextFeatures" or set(state.params) != set(_SAVED):
+        params = _ADDED | dict(state.params)
+        if state.kind != "TextFeatures" or set(params) != set(_SAVED):
             raise ModelFormatError(
                 f"TextFeatures: found kind {state.kind!r} with parameters {sorted(state.params)}; "
                 f"expected {sorted(_SAVED)}"
             )
-        params = dict(state.params)
         if isinstance(params["ngrams"], list):
             params["ngrams"] = tuple(params["ngrams"])
         model = cls(**params)
@@ -215,6 +251,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         _check_frequency("max_df", self.max_df)
         if self.max_features is not None:
             check_whole("max_features", self.max_features, 1)
+        if self.subwords is not None:
+            check_whole("subwords", self.subwords, _SHORTEST_SUBWORD, _LONGEST_SUBWORD)
         if self.n_jobs is not None and (not is_whole(self.n_jobs) or self.n_jobs == 0):
             raise InvalidInput(f"n_jobs is {self.n_jobs!r}; expected a number of threads, or None for every core")
 
@@ -224,14 +262,18 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             check_is_fitted(self)
 
     def _rule(self) -> tuple[Any, ...]:
-        return _code_points, int(min(self.min_length, _LONGEST)), *map(int, self.ngrams)
+        return _code_points, int(min(self.min_length, _LONGEST)), *map(int, self.ngrams), int(self.subwords or 0)
 
-    def _learn(self, texts: Iterable[str], keep: bool) -> tuple[list[tuple[int, RowArrays]], list[Array]]:
+    def _learn(
+        self, texts: Iterable[str], keep: bool, also: Iterable[str] | None, only: Iterable[str] | None
+    ) -> tuple[list[tuple[int, RowArrays]], list[Array]]:
         """Set the vocabulary; return rows of counts, and the final id of each thread's feature ids (-1: dropped).
 
         Each thread has its own vocabulary. Which texts it sees is random; the merged result is not.
         """
         self._check_parameters()
+        if also is not None and only is not None:
+            raise InvalidInput("also and only are both given; only keeps the features of its texts, too")
         rule = self._rule()
         vocabularies = [kernels.GrowingVocabulary() for _ in range(resolve_jobs(self.n_jobs))]
         idle = deque(range(len(vocabularies)))
@@ -254,15 +296,37 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         whole, *others = vocabularies
         merged = [whole.merge(other) for other in others]
         frequencies = whole.frequencies()
-        chosen = self._choose(whole, frequencies, n_texts)
+        named = also if only is None else only
+        wanted = None if named is None else self._add(whole, named, rule)
+        if wanted is not None:
+            frequencies = np.pad(frequencies, (0, len(wanted) - len(frequencies)))
+        chosen = self._choose(whole, frequencies, n_texts, wanted, only is not None)
         numbers = np.full(len(frequencies), -1, dtype=np.int32)
         numbers[chosen] = np.arange(len(chosen), dtype=np.int32)
         return found, [numbers, *(numbers[ids] for ids in merged)]
 
-    def _choose(self, vocabulary: Any, frequencies: Array, n_texts: int) -> Array:
-        """Set the vocabulary; return the ids of the kept features in its order."""
+    def _add(self, vocabulary: Any, texts: Iterable[str], rule: tuple[Any, ...]) -> Array:
+        """Add the features of `texts` to a vocabulary; return whether each feature of the vocabulary is one of them."""
+
+        def ids_of(block: list[Text]) -> Array:
+            _, ids, _ = vocabulary.count(block, *rule, True)
+            return np.unique(ids)
+
+        found = list(map_blocks(ids_of, blocks_of(checked_texts(texts)), 1))
+        wanted = np.zeros(len(vocabulary.frequencies()), dtype=bool)
+        for ids in found:
+            wanted[ids] = True
+        return wanted
+
+    def _choose(self, vocabulary: Any, frequencies: Array, n_texts: int, wanted: Array | None, only: bool) -> Array:
+        """Set the vocabulary; return the ids of the kept features in its order.
+
+        Features that are `wanted` need not satisfy `min_df`; with `only`, all others are dropped.
+        """
         if n_texts == 0:
             raise InvalidInput("no texts to learn from; texts is empty")
+        if only and wanted is not None and not wanted.any():
+            raise InvalidInput(f"the texts of only contain no token of at least {self.min_length} letters or digits")
         if len(frequencies) == 0:
             raise InvalidInput(
                 f"the {n_texts} texts contain no token of at least {self.min_length} letters or digits; "
@@ -277,7 +341,10 @@ class TextFeatures(TransformerMixin, BaseEstimator):
                 code="words_too_rare",
                 advice="lower min_df or raise max_df",
             )
-        kept = np.flatnonzero((frequencies >= lowest) & (frequencies <= highest))
+        keep = frequencies >= lowest
+        if wanted is not None:
+            keep = wanted if only else keep | wanted
+        kept = np.flatnonzero(keep & (frequencies <= highest))
         if len(kept) == 0:
             also = "" if frequencies.max() < lowest else f" or raise max_df={self.max_df}"
             raise InvalidInput(
@@ -288,8 +355,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             )
         kept = vocabulary.sorted(kept)
         if self.max_features is not None and len(kept) > self.max_features:
-            most_frequent = np.argsort(-frequencies[kept], kind="stable")[: self.max_features]
-            kept = kept[np.sort(most_frequent)]
+            first = -frequencies[kept] if wanted is None else -frequencies[kept] - (n_texts + 1) * wanted[kept]
+            kept = kept[np.sort(np.argsort(first, kind="stable")[: self.max_features])]
         idf = np.log((1 + n_texts) / (1 + frequencies[kept])) + 1
         self._set_vocabulary(vocabulary.tokens(kept), idf.astype(np.float32))
         return kept
