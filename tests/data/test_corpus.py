@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from longtail import Corpus
+from longtail import Corpus, GroupedCorpus
 from longtail.data import encode_labels
 from longtail.errors import InvalidInput
 
@@ -73,3 +75,39 @@ def test_given_names_fix_the_numbering_and_bound_it():
         encode_labels([["z"]], ["a"])
     with pytest.raises(InvalidInput, match="row 0 has label 3"):
         encode_labels([[3]])
+
+
+LABEL_TEXTS = (("the letter a", "alpha"), (), ("the letter c",))
+
+
+def test_label_texts_follow_their_labels(corpus):
+    described = replace(corpus, label_texts=[list(texts) for texts in LABEL_TEXTS])
+    assert described.label_texts == LABEL_TEXTS
+    assert described.select([2]).label_texts == LABEL_TEXTS
+    assert described.with_label_names(["c", "z", "a"]).label_texts == (LABEL_TEXTS[2], (), LABEL_TEXTS[0])
+    assert corpus.with_label_names(["c"]).label_texts is None
+
+
+def test_label_texts_survive_grouping(corpus):
+    described = replace(corpus, groups=[[1], [1], [1]], label_texts=LABEL_TEXTS)
+    assert described.merge_groups().label_texts == LABEL_TEXTS
+    groups = GroupedCorpus.from_corpus(described)
+    assert groups.label_texts == LABEL_TEXTS
+    assert groups.with_label_names(["c", "z", "a"]).label_texts == (LABEL_TEXTS[2], (), LABEL_TEXTS[0])
+    assert groups.labelled(described.labels).label_texts == groups.union().label_texts == LABEL_TEXTS
+
+
+@pytest.mark.parametrize(
+    ("texts", "match"),
+    [
+        ([["a"]], "1 lists of label texts for 3 labels"),
+        ("abc", "label_texts is 'abc'; expected a list"),
+        (3, "label_texts is 3; expected a list"),
+        ([["a"], "b", []], "the texts of label 1 are the single text 'b'"),
+        ([["a"], None, []], "the texts of label 1 are None"),
+        ([["a"], ["b", 7], []], "the texts of label 1 hold 7"),
+    ],
+)
+def test_label_texts_that_do_not_fit_are_refused(corpus, texts, match):
+    with pytest.raises(InvalidInput, match=match):
+        replace(corpus, label_texts=texts)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
+from longtail.data.label_texts import checked_label_texts, renumbered
 from longtail.errors import InvalidInput
 from longtail.validation import as_features, as_labels, checked_texts, own
 
@@ -32,6 +33,9 @@ class Corpus:
         Membership of rows in groups; a row can be in none or in several.
     row_names : sequence of str or None
         Names of the rows.
+    label_texts : sequence of sequences of str, or None
+        The texts of each label, in the order of `label_names`: its name in words, then alternative names and the
+        description. The sequence is empty if nothing is known. A label can have texts and no rows.
 
     Examples
     --------
@@ -46,6 +50,7 @@ class Corpus:
     features: Any = None
     groups: Any = None
     row_names: Sequence[str] | None = None
+    label_texts: Sequence[Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
         labels = as_labels(self.labels, name="labels")
@@ -114,14 +119,20 @@ class Corpus:
 
     def with_label_names(self, label_names: Sequence[str]) -> Corpus:
         """The same rows with labels numbered as in `label_names`; labels not in it are dropped."""
-        columns = column_places(self.label_names, label_names)[self.labels.indices]
+        places = column_places(self.label_names, label_names)
+        columns = places[self.labels.indices]
         rows = np.repeat(np.arange(self.n_rows), np.diff(self.labels.indptr))
         known = columns >= 0
         matrix = sparse.csr_array(
             (np.ones(int(known.sum()), dtype=np.float32), (rows[known], columns[known])),
             shape=(self.n_rows, len(label_names)),
         )
-        return replace(self, labels=own(matrix), label_names=label_names)
+        return replace(
+            self,
+            labels=own(matrix),
+            label_names=label_names,
+            label_texts=renumbered(self.label_texts, places, len(label_names)),
+        )
 
     def merge_groups(self) -> Corpus:
         """One row per group: the texts of its members joined by a blank line, and the union of their labels."""
@@ -134,17 +145,19 @@ class Corpus:
             "\n\n".join(self.texts[i] for i in members.indices[start:stop])
             for start, stop in zip(members.indptr[:-1], members.indptr[1:], strict=True)
         ]
-        return Corpus(labels=merged, label_names=self.label_names, texts=texts)
+        return Corpus(labels=merged, label_names=self.label_names, texts=texts, label_texts=self.label_texts)
 
 
 def check_contents(corpus: Any, n_labels: int, labels: str) -> None:
-    """Check the label names, texts and features of a corpus and store them in their final form."""
+    """Check the label names, label texts, texts and features of a corpus and store them in their final form."""
     names = tuple(corpus.label_names)
     object.__setattr__(corpus, "label_names", names)
     if len(names) != n_labels:
         raise InvalidInput(f"{len(names)} label names for {n_labels} columns of {labels}")
     if len(set(names)) != len(names):
         raise InvalidInput("label names repeat; every label needs its own name")
+    if corpus.label_texts is not None:
+        object.__setattr__(corpus, "label_texts", checked_label_texts(corpus.label_texts, n_labels))
     if corpus.texts is None and corpus.features is None:
         raise InvalidInput("a corpus needs texts or features")
     if corpus.texts is not None and not isinstance(corpus.texts, list | tuple):

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.data.corpus import Corpus, check_contents, column_places, encode_labels
+from longtail.data.label_texts import renumbered
 from longtail.errors import InvalidInput
 from longtail.memory import MemoryPlan
 from longtail.validation import as_counts, as_labels, checked_texts
@@ -37,6 +38,8 @@ class GroupedCorpus:
         One feature vector per row. A corpus has texts, features or both.
     row_names, group_names : sequence of str or None
         Names of the rows and of the groups.
+    label_texts : sequence of sequences of str, or None
+        The texts of each label, as in `Corpus`.
 
     Examples
     --------
@@ -53,6 +56,7 @@ class GroupedCorpus:
     features: Any = None
     row_names: Sequence[str] | None = None
     group_names: Sequence[str] | None = None
+    label_texts: Sequence[Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
         counts = as_counts(self.group_labels, name="group_labels")
@@ -160,6 +164,7 @@ class GroupedCorpus:
             features=corpus.features,
             row_names=corpus.row_names,
             group_names=group_names,
+            label_texts=corpus.label_texts,
         )
 
     def labelled(self, row_labels: Any) -> Corpus:
@@ -176,6 +181,7 @@ class GroupedCorpus:
             features=self.features,
             groups=self.groups,
             row_names=self.row_names,
+            label_texts=self.label_texts,
         )
 
     def union(self) -> Corpus:
@@ -192,13 +198,19 @@ class GroupedCorpus:
 
     def with_label_names(self, label_names: Sequence[str]) -> GroupedCorpus:
         """The same groups with labels numbered as in `label_names`; labels not in it are dropped."""
-        columns = column_places(self.label_names, label_names)[self.group_labels.indices]
+        places = column_places(self.label_names, label_names)
+        columns = places[self.group_labels.indices]
         owners = np.repeat(np.arange(self.n_groups), np.diff(self.group_labels.indptr))
         known = columns >= 0
         counts = sparse.csr_array(
             (self.group_labels.data[known], (owners[known], columns[known])), shape=(self.n_groups, len(label_names))
         )
-        return replace(self, group_labels=counts, label_names=label_names)
+        return replace(
+            self,
+            group_labels=counts,
+            label_names=label_names,
+            label_texts=renumbered(self.label_texts, places, len(label_names)),
+        )
 
 
 def aggregate_labels(Y: Any, groups: Any, merge: str = "list") -> Any:
