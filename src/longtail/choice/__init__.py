@@ -1,6 +1,22 @@
 """Which learner to train: by a race on held-out rows or, where that is not possible, by the size of the data."""
 
 from longtail.choice.options import LEARNERS, NETWORK, LearnerOptions, check_learner, learners_taking
+from longtail.choice.race import Entrant, Race, Standing, affordable, entrants, folds, run
 from longtail.choice.rules import Choice, choose_learner
 
-__all__ = ["LEARNERS", "NETWORK", "Choice", "LearnerOptions", "check_learner", "choose_learner", "learners_taking"]
+__all__ = [
+    "LEARNERS",
+    "NETWORK",
+    "Choice",
+    "Entrant",
+    "LearnerOptions",
+    "Race",
+    "Standing",
+    "affordable",
+    "check_learner",
+    "choose_learner",
+    "entrants",
+    "folds",
+    "learners_taking",
+    "run",
+]

@@ -2,6 +2,6 @@
 
 from longtail.ranking.boosting import BoostedTrees
 from longtail.ranking.index import SparseIndex
-from longtail.ranking.two_stage import TwoStage, folds
+from longtail.ranking.two_stage import TwoStage
 
-__all__ = ["BoostedTrees", "SparseIndex", "TwoStage", "folds"]
+__all__ = ["BoostedTrees", "SparseIndex", "TwoStage"]

@@ -215,33 +215,35 @@ class Names(Source):
 
     Parameters
     ----------
-    vectors : SparseRows
-        The features of each label's text, of unit length.
+    readings : tuple of SparseRows
+        The features of each label's text, of unit length; further readings keep only some of the features, such as
+        whole words.
     index : SparseIndex
-        Of the same vectors.
+        Of the first reading, which finds the candidates.
     """
 
     kind = "Names"
-    columns = ("similarity with the label's text", "share of the label's text that occurs", "length of the label's text")
 
-    vectors: SparseRows
+    readings: tuple[SparseRows, ...]
     index: SparseIndex
     n_candidates: int = 15
-    _shares: SparseRows = field(init=False, repr=False, compare=False)
+    _shares: tuple[SparseRows, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        lengths = self.vectors.lengths()
-        rows = np.repeat(np.arange(self.vectors.n_rows), lengths)
-        totals = np.bincount(rows, weights=self.vectors.data, minlength=self.vectors.n_rows)
-        data = (self.vectors.data / np.maximum(totals, 1e-12)[rows]).astype(np.float32)
-        object.__setattr__(
-            self, "_shares", SparseRows(self.vectors.indptr, self.vectors.indices, data, self.vectors.n_columns)
-        )
+        object.__setattr__(self, "_shares", tuple(_shares(reading) for reading in self.readings))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        names = ["length of the label's text"]
+        for number in range(1, len(self.readings) + 1):
+            told = "the label's text" if number == 1 else f"the label's text, reading {number}"
+            names += [f"similarity with {told}", f"share of {told} that occurs"]
+        return tuple(names)
 
     @classmethod
-    def fit(cls, label_features: Any) -> Names:
-        """Index the features of the label texts, a CSR matrix with a row for each label."""
-        return cls(SparseRows.of(label_features), SparseIndex.build(label_features))
+    def fit(cls, label_features: list[Any]) -> Names:
+        """Index the features of the label texts: CSR matrices with a row for each label."""
+        return cls(tuple(map(SparseRows.of, label_features)), SparseIndex.build(label_features[0]))
 
     def find(self, X: Any, mask: Array | None, n_jobs: int | None) -> Found:
         return Found(*self.index.topk(X, self.n_candidates, mask, n_jobs))
@@ -249,22 +251,34 @@ class Names(Source):
     def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
         Q = SparseRows.of(X)
         present = SparseRows(Q.indptr, Q.indices, np.ones_like(Q.data), Q.n_columns)
-        return [
-            pairs.dots(Q, self.vectors, n_jobs),
-            pairs.dots(present, self._shares, n_jobs),
-            self.vectors.lengths()[pairs.labels].astype(np.float32),
-        ]
+        columns = [self.readings[0].lengths()[pairs.labels].astype(np.float32)]
+        for reading, shares in zip(self.readings, self._shares, strict=True):
+            columns += [pairs.dots(Q, reading, n_jobs), pairs.dots(present, shares, n_jobs)]
+        return columns
 
     def to_state(self) -> State:
-        return State(self.kind, parts={"vectors": self.vectors.to_state(), "index": self.index.to_state()})
+        parts = {f"reading{number}": reading.to_state() for number, reading in enumerate(self.readings)}
+        facts = {"n_readings": len(self.readings)}
+        return State(self.kind, facts=facts, parts={**parts, "index": self.index.to_state()})
 
     @classmethod
     def from_state(cls, state: State, n_features: int, n_labels: int) -> Names:
-        vectors = SparseRows.from_state(state.part("vectors", "SparseRows"), n_labels, n_features)
+        readings = tuple(
+            SparseRows.from_state(state.part(f"reading{number}", "SparseRows"), n_labels, n_features)
+            for number in range(state.size("n_readings", least=1, most=8))
+        )
         index = SparseIndex.from_state(state.part("index", "SparseIndex"))
         if index.n_features != n_features or index.n_items != n_labels:
             raise ModelFormatError(f"{state.kind}: the index has other features or labels than the model")
-        return cls(vectors, index)
+        return cls(readings, index)
+
+
+def _shares(vectors: SparseRows) -> SparseRows:
+    """The same vectors, with entries that add up to 1 in each row."""
+    rows = np.repeat(np.arange(vectors.n_rows), vectors.lengths())
+    totals = np.bincount(rows, weights=vectors.data, minlength=vectors.n_rows)
+    data = (vectors.data / np.maximum(totals, 1e-12)[rows]).astype(np.float32)
+    return SparseRows(vectors.indptr, vectors.indices, data, vectors.n_columns)
 
 
 @dataclass(frozen=True)
@@ -302,7 +316,7 @@ class Statistics(Source):
         """Count and average the training rows."""
         counts = column_counts(Y)
         centroids = label_vectors(X, Y, top=_TERMS, n_jobs=n_jobs)
-        # |mean|^2 = sum of products of the unit centroid with the rows / count: the mean's length along itself.
+        # The mean product of the rows with the unit centroid is the length of their mean.
         products = np.zeros(Y.shape[1])
         members = Pairs(Y.indptr.astype(np.int64), Y.indices.astype(np.int32))
         np.add.at(products, Y.indices, members.dots(SparseRows.of(X), SparseRows.of(centroids), n_jobs))

@@ -19,8 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
 from longtail.arrays import Array
+from longtail.choice import folds
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import CELLS, Estimator, Evidence, Explanation, check_training
+from longtail.estimator import Estimator, Evidence, Explanation, check_training
 from longtail.memory import MemoryPlan
 from longtail.metrics import ndcg_at_k
 from longtail.parallel import resolve_jobs, split
@@ -34,10 +35,6 @@ from longtail.validation import as_features
 
 _log = logging.getLogger(__name__)
 
-_SHARE = 1 / 8  # of the rows that the ranker learns from
-_MOST_HELD_OUT = 8000  # more rows hardly improve the ranker
-_ENOUGH_HELD_OUT = 4000  # with fewer, several parts of the rows are held out in turn
-_MOST_FOLDS = 4
 _ROWS_AT_ONCE = 4096
 _K = 5  # places that nDCG judges
 # Larger trees and steps overfit a few thousand rows.
@@ -51,19 +48,6 @@ class Candidates:
     pairs: Pairs
     features: Array
     found: tuple[Found, ...]
-
-
-def folds(n_rows: int, seed: int) -> list[tuple[Array, Array]]:
-    """Pairs of (held-out rows, other rows), in ascending order: one pair, or several if the rows are few."""
-    order = np.random.default_rng(seed).permutation(n_rows)
-    size = max(1, min(_MOST_HELD_OUT, round(n_rows * _SHARE)))
-    if size >= n_rows:
-        return []
-    count = int(np.clip(-(-_ENOUGH_HELD_OUT // size), 1, min(_MOST_FOLDS, n_rows // size)))
-    if count == _MOST_FOLDS:
-        size = n_rows // count
-    parts = [np.sort(order[number * size : (number + 1) * size]) for number in range(count)]
-    return [(held, np.setdiff1d(np.arange(n_rows), held, assume_unique=True)) for held in parts]
 
 
 class TwoStage(Estimator):
@@ -145,8 +129,9 @@ class TwoStage(Estimator):
         ----------
         X : sparse matrix or array of shape (n_rows, n_features)
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
-        label_features : sparse matrix of shape (n_labels, n_features) or None
-            The texts of labels in the features of the rows.
+        label_features : sparse matrix of shape (n_labels, n_features), list of such matrices, or None
+            The texts of labels in the features of the rows. Further matrices are other readings of the same texts,
+            such as their whole words only.
         fitted : list of Estimator or None
             The learners, fitted already to the rows that `folds` does not hold out first; this saves time.
         """
@@ -170,12 +155,14 @@ class TwoStage(Estimator):
         self.ranker_ = self._learn_ranker(parts, seed)
         return self
 
-    def _checked_label_features(self, label_features: Any, n_features: int, n_labels: int) -> Any:
+    def _checked_label_features(self, label_features: Any, n_features: int, n_labels: int) -> list[Any]:
         if label_features is None:
-            return None
-        found = as_features(label_features, n_features=n_features, owner=type(self).__name__)
-        if found.shape[0] != n_labels:
-            raise InvalidInput(f"label_features has {found.shape[0]} rows for {n_labels} labels")
+            return []
+        readings = label_features if isinstance(label_features, list | tuple) else [label_features]
+        found = [as_features(each, n_features=n_features, owner=type(self).__name__) for each in readings]
+        for each in found:
+            if each.shape[0] != n_labels:
+                raise InvalidInput(f"label_features has {each.shape[0]} rows for {n_labels} labels")
         return found
 
     def _learners(self) -> list[tuple[str, Estimator]]:
@@ -188,13 +175,13 @@ class TwoStage(Estimator):
             ("forest", LabelTree(n_trees=3, C=0.5, **seed)),
         ]
 
-    def _fit_sources(self, X: Any, Y: Any, Z: Any, fitted: list[Estimator] | None) -> tuple[Source, ...]:
+    def _fit_sources(self, X: Any, Y: Any, Z: list[Any], fitted: list[Estimator] | None) -> tuple[Source, ...]:
         learned = self._learned(X)
         named = self._learners()
         models = fitted or [clone(estimator).fit(learned, Y) for _, estimator in named]
         sources: list[Source] = [Learner(model, name) for (name, _), model in zip(named, models, strict=True)]
         sources += [Neighbours.fit(learned, Y), Statistics.fit(learned, Y, self.n_jobs)]
-        return (*sources, Names.fit(Z)) if Z is not None else tuple(sources)
+        return (*sources, Names.fit(Z)) if Z else tuple(sources)
 
     def _learned(self, X: Any) -> Any:
         """The features that learners see."""
@@ -347,7 +334,7 @@ class TwoStage(Estimator):
 
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         plans = [estimator._memory_plan(X, Y).total for _, estimator in self._learners()]
-        rows = min(max(_MOST_HELD_OUT, 1), X.shape[0])
+        rows = max((len(held) for held, _ in folds(X.shape[0], 0)), default=0)
         parts = {
             "learners": sum(plans),
             "index of the training rows": 12 * X.nnz + 4 * Y.nnz,
