@@ -73,5 +73,4 @@ __all__ = [
     "write_jsonl",
     "write_repository",
     "write_scipy",
-    "writing",
 ]
