@@ -477,3 +477,48 @@ def test_a_share_that_is_no_number_is_refused(longtail: Callable) -> None:
 
 def test_more_threads_than_any_machine_has_are_no_reason_to_fail(longtail: Callable) -> None:
     assert longtail("train", "notes.jsonl", "--out", "m", "--jobs", "1000000000000", "--learner", "tree").code == 0
+
+
+def test_label_texts_are_read_and_told(longtail: Callable, check_golden: Callable) -> None:
+    Path("labels.tsv").write_text("1\tfruit\n2\tred\n3\tmusic\n", encoding="utf-8")
+    result = longtail("train", "notes.jsonl", "--out", "model", "--label-texts", "labels.tsv")
+    assert result.code == 0
+    check_golden("train-label-texts", result.err + result.out)
+    assert longtail("train", "notes.jsonl", "--out", "plain").code == 0
+    described, plain = library.load("model"), library.load("plain")
+    assert described.predict(["red pears"]) == plain.predict(["red pears"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        (
+            "labels.jsonl",
+            b'{"label": "fruit"}\n{"name": "red"}\n',
+            "labels.jsonl:2: no key 'label'; the keys are 'name'",
+        ),
+        ("labels.jsonl", b'{"label": "\xe4"}\n', "labels.jsonl:1: byte 12 of the line is not UTF-8"),
+        ("labels.tsv", b"1\tfruit\n1\tred\n", "labels.tsv:2: the label '1' has other texts in line 1"),
+        ("labels.csv", b"id,title\n1,fruit\n", "labels.csv:1: no column is named 'label'"),
+        ("labels.json", b"{", "labels.json:1: not JSON"),
+        ("labels.tsv", b"", "labels.tsv: the file has no labels"),
+        ("labels.tsv", b"1\tsnow\n", "labels.tsv: no label of the corpus is in it, by id or by name"),
+        ("labels.txt", b"fruit\n", "the extension '.txt' of labels.txt is unknown"),
+        ("other.tsv", b"", "there is no file labels.tsv"),
+    ],
+)
+def test_label_texts_that_cannot_be_used_are_refused(longtail: Callable, name: str, content: bytes, told: str) -> None:
+    Path(name).write_bytes(content)
+    result = longtail(
+        "train", "notes.jsonl", "--out", "model", "--label-texts", "labels.tsv" if name == "other.tsv" else name
+    )
+    assert (result.code, result.out) == (1, "")
+    assert told in result.err
+    assert not Path("model").exists()
+
+
+def test_label_texts_do_not_apply_to_labels_of_groups(longtail: Callable) -> None:
+    Path("pages.jsonl").write_text('{"texts": ["a", "b"], "labels": ["fruit"]}\n', encoding="utf-8")
+    result = longtail("train", "pages.jsonl", "--out", "model", "--label-texts", "labels.tsv")
+    assert result.code == 1
+    assert "--label-texts needs labels of rows, but DATA has only labels of groups" in result.err

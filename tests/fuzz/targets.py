@@ -31,6 +31,7 @@ from longtail.data import (
     read_grouped_jsonl,
     read_groups,
     read_idx,
+    read_label_texts,
     write_corpus,
     write_grouped_jsonl,
 )
@@ -219,6 +220,15 @@ def other_files(data: bytes) -> None:
     _one_of(data, _arff, _scipy_pair, _groups_file, _taxonomy, _images)
 
 
+def label_texts(data: bytes) -> None:
+    """Label texts: every label has a name, and a corpus takes them or says why not."""
+    name = ("a.jsonl", "a.json", "a.tsv", "a.csv")[data[0] % 4 if data else 0]
+    found = read_label_texts(_file(name, data[1:]))
+    assert len(set(found.labels)) == len(found.labels) == len(found.texts)
+    assert all(texts and all(text.strip() for text in texts) for texts in found.texts)
+    _check_corpus(Corpus.from_lists(["a", "b"], [["x"], ["y"]]).with_label_texts(found))
+
+
 def _manifest(data: bytes) -> None:
     """A manifest whose checksum fits is refused, or means the same when it is written again."""
     read = manifests.decode(sealed_text(b"{" + data))
@@ -271,7 +281,7 @@ def model(data: bytes) -> None:
 
 
 TARGETS: dict[str, Target] = {
-    target.__name__: target for target in (repository_text, texts, rows, other_files, manifest, model)
+    target.__name__: target for target in (repository_text, texts, rows, other_files, label_texts, manifest, model)
 }
 
 

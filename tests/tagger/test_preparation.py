@@ -13,6 +13,7 @@ from longtail import Corpus, GroupedCorpus, LabelTree, Ridge, RidgeCV, Tagger, T
 from longtail.choice import LearnerOptions
 from longtail.errors import InvalidInput
 from longtail.tagger import TagExplanation, hold_out
+from longtail.tagger.preparation import with_labels_that_occur
 from longtail.text import FeatureOptions
 
 TEXTS = ["red apples", "green apples", "blue sky", "grey sky", "red sky", "green sky"]
@@ -30,6 +31,20 @@ def test_labels_without_rows_are_dropped_and_told(corpus, caplog):
         tagger = Tagger(FeatureOptions(min_df=1), Ridge()).fit_corpus(wider)
     assert tagger.label_names_ == ("fruit", "weather")
     assert "dropped 1 label without rows" in caplog.messages
+
+
+def test_labels_with_texts_stay_only_if_asked_for(corpus, caplog):
+    described = corpus.with_label_texts({"fruit": "fruit", "music": "music"}).with_label_names(
+        ["fruit", "weather", "never", "music"]
+    )
+    assert with_labels_that_occur(described).label_names == ("fruit", "weather")
+    with caplog.at_level(logging.INFO, "longtail"):
+        kept = with_labels_that_occur(described, keep_texts=True)
+    assert kept.label_names == ("fruit", "weather", "music")
+    assert kept.label_texts == (("fruit",), (), ("music",))
+    assert caplog.messages == ["dropped 1 label without rows and texts"]
+    assert with_labels_that_occur(kept, keep_texts=True) is kept
+    assert with_labels_that_occur(corpus, keep_texts=True) is corpus
 
 
 @pytest.mark.parametrize("labels", [[[]] * 6, [["only"]] + [[]] * 5])
@@ -155,3 +170,28 @@ def test_an_explanation_has_plain_values(corpus):
     }  # fmt: skip
     assert json.loads(json.dumps(told)) == told
     assert told["reasons"][0] == found.reasons[0]._asdict()
+
+
+@pytest.mark.parametrize("kind", ["mapping", "path", "str"])
+def test_label_texts_reach_the_corpus_to_train_on(kind, tmp_path, monkeypatch):
+    path = tmp_path / "labels.tsv"
+    path.write_text("1\tfruit\n2\tmusic\n", encoding="utf-8")
+    given = {"mapping": {"1": ["fruit"], "2": "music"}, "path": path, "str": str(path)}[kind]
+    seen = []
+    monkeypatch.setattr(Tagger, "fit_corpus", lambda self, corpus: seen.append(corpus) or self)
+    Tagger().fit(TEXTS, LABELS, label_texts=given)
+    assert seen[0].label_names == ("fruit", "weather", "music")
+    assert seen[0].label_texts == (("fruit",), (), ("music",))
+
+
+def test_labels_without_rows_are_not_learned_for_their_texts():
+    plain = Tagger(FeatureOptions(min_df=1), Ridge()).fit(TEXTS, LABELS)
+    described = Tagger(FeatureOptions(min_df=1), Ridge()).fit(TEXTS, LABELS, label_texts={"fruit": "a", "music": "b"})
+    assert described.label_names_ == plain.label_names_
+    assert described.predict(TEXTS) == plain.predict(TEXTS)
+
+
+@pytest.mark.parametrize("label_texts", [["fruit"], 3, {"other": "text"}, {}])
+def test_label_texts_that_do_not_fit_are_refused(label_texts):
+    with pytest.raises(InvalidInput):
+        Tagger().fit(TEXTS, LABELS, label_texts=label_texts)

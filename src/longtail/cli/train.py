@@ -15,7 +15,7 @@ import click
 from longtail.cli.cards import metrics_section, now, source
 from longtail.cli.features import FeatureFlags
 from longtail.cli.groups import TrainGroupOptions, describe_groups, holds_group_labels, read_grouped
-from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, called, counted_rows, read
+from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, called, check_file, counted_rows, read
 from longtail.cli.learners import LearnerFlags
 from longtail.cli.options import SEED, FiniteRange, SectionedCommand, option, takes
 from longtail.cli.terminal import Terminal
@@ -23,7 +23,7 @@ from longtail.errors import InvalidInput, ModelFormatError
 from longtail.printable import counted
 
 if TYPE_CHECKING:
-    from longtail.data import Corpus
+    from longtail.data import Corpus, LabelTexts
     from longtail.tagger import Tagger
 
 
@@ -35,6 +35,28 @@ class TargetOptions:
 
     out: str = option("-o", "--out", required=True, metavar="MODEL", help="Directory to write the model to.")
     force: bool = option(is_flag=True, default=False, help="Replace an existing model.")
+
+
+@dataclass(frozen=True)
+class LabelTextOptions:
+    """What is known about the labels."""
+
+    section = "Data"
+
+    label_texts: str | None = option(
+        metavar="FILE",
+        help="Names, alternative names and descriptions of labels (.jsonl, .json, .tsv, .csv), also of labels without "
+        "rows.",
+    )
+
+    def read(self) -> LabelTexts | None:
+        """The texts in the file, if there is one."""
+        from longtail.data import read_label_texts
+
+        if self.label_texts is None:
+            return None
+        check_file(self.label_texts)
+        return read_label_texts(self.label_texts)
 
 
 @dataclass(frozen=True)
@@ -69,6 +91,7 @@ class RunningOptions:
 @takes(
     target=TargetOptions,
     reader=ReaderOptions,
+    described=LabelTextOptions,
     learner=LearnerFlags,
     features=FeatureFlags,
     groups=TrainGroupOptions,
@@ -82,6 +105,7 @@ def command(
     data: str,
     target: TargetOptions,
     reader: ReaderOptions,
+    described: LabelTextOptions,
     learner: LearnerFlags,
     features: FeatureFlags,
     groups: TrainGroupOptions,
@@ -110,6 +134,7 @@ def command(
     with limit(running.memory), _told_with(data):
         if holds_group_labels(data, groups, reader):
             _check_no_holdout(holding)
+            _check_no_label_texts(described)
             grouped = read_grouped(data, groups.groups, reader, groups.group_column)
             features.check(grouped, data)
             terminal.say(describe_groups(data, grouped))
@@ -117,10 +142,13 @@ def command(
         else:
             if holding.no_refit and holding.holdout is None:
                 raise InvalidInput("--no-refit needs --holdout")
+            label_texts = described.read()
             # Unlike a file, standard input cannot be inspected beforehand.
             corpus = read(data, "train", reader, grouped="use --strategy auto" if data == STANDARD_INPUT else "")
             features.check(corpus, data)
             terminal.say(_describe(data, corpus))
+            if label_texts is not None:
+                corpus = corpus.with_label_texts(label_texts)
             try:
                 tagger.fit_corpus(
                     corpus, holdout=holding.holdout, refit=not holding.no_refit, random_state=running.seed
@@ -138,6 +166,14 @@ def _check_no_holdout(holding: HoldoutOptions) -> None:
         raise InvalidInput(
             "--holdout and --no-refit need labels of rows, but DATA has only labels of groups; label some rows by "
             "hand and evaluate on them with `longtail evaluate`"
+        )
+
+
+def _check_no_label_texts(described: LabelTextOptions) -> None:
+    if described.label_texts is not None:
+        raise InvalidInput(
+            "--label-texts needs labels of rows, but DATA has only labels of groups; assign the labels to rows first "
+            "with `longtail assign`"
         )
 
 

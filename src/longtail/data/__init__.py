@@ -16,11 +16,13 @@ from longtail.data.formats.grouped_jsonl import (
 from longtail.data.formats.idx import read_idx
 from longtail.data.formats.json_records import as_line
 from longtail.data.formats.jsonl import Record, iter_jsonl, read_jsonl, write_jsonl
+from longtail.data.formats.label_texts import read_label_texts
 from longtail.data.formats.npy_headers import read_header
 from longtail.data.formats.repository import read_repository, write_repository
 from longtail.data.formats.scipy_files import read_scipy, write_scipy
 from longtail.data.formats.splits import read_splits, split_corpus
 from longtail.data.grouped import GroupedCorpus, aggregate_labels, memberships
+from longtail.data.label_texts import LabelTexts
 from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set, part_files
 from longtail.data.sets.python_api import load_python_api, python_api_versions
 from longtail.data.streams import read_lines, read_names, read_text_lines
@@ -32,6 +34,7 @@ __all__ = [
     "DataSet",
     "GroupRecord",
     "GroupedCorpus",
+    "LabelTexts",
     "Record",
     "aggregate_labels",
     "as_line",
@@ -59,6 +62,7 @@ __all__ = [
     "read_header",
     "read_idx",
     "read_jsonl",
+    "read_label_texts",
     "read_lines",
     "read_names",
     "read_repository",
@@ -73,5 +77,4 @@ __all__ = [
     "write_jsonl",
     "write_repository",
     "write_scipy",
-    "writing",
 ]

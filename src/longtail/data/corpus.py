@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
-from longtail.data.label_texts import checked_label_texts, renumbered
+from longtail.data.label_texts import LabelTexts, checked_label_texts, match_label_texts, renumbered
 from longtail.errors import InvalidInput
 from longtail.validation import as_features, as_labels, checked_texts, own
 
@@ -133,6 +133,36 @@ class Corpus:
             label_names=label_names,
             label_texts=renumbered(self.label_texts, places, len(label_names)),
         )
+
+    def with_label_texts(self, found: LabelTexts | Mapping[str, str | Sequence[str]], add: bool = True) -> Corpus:
+        """The same rows, with texts for the labels.
+
+        A label takes the texts of the entry with this label. If there is none, it takes those of the entries whose
+        name, the first text, is the label. Names go first if more labels match by name. Labels that match no entry
+        keep the texts that they have.
+
+        Parameters
+        ----------
+        found : LabelTexts or mapping
+            For example from `longtail.data.read_label_texts`; or a text, or a list of texts, for each label.
+        add : bool
+            Whether to add the entries that match no label as labels without rows: under their names if the labels of
+            the corpus matched by name, else under the labels of the entries.
+
+        Examples
+        --------
+        >>> corpus = Corpus.from_lists(["a red apple"], [["fruit"]])
+        >>> described = corpus.with_label_texts({"fruit": ["fruit", "edible seeds"], "sky": "the sky above us"})
+        >>> described.label_names, described.label_texts, described.label_counts.tolist()
+        (('fruit', 'sky'), (('fruit', 'edible seeds'), ('the sky above us',)), [1, 0])
+        """
+        if isinstance(found, Mapping):
+            found = LabelTexts.from_mapping(found)
+        elif not isinstance(found, LabelTexts):
+            raise InvalidInput(f"label_texts is {found!r:.40}; expected a text or a list of texts for each label")
+        names, texts = match_label_texts(self.label_names, self.label_texts, found, add)
+        wider = self.with_label_names(names) if len(names) > self.n_labels else self
+        return replace(wider, label_texts=texts)
 
     def merge_groups(self) -> Corpus:
         """One row per group: the texts of its members joined by a blank line, and the union of their labels."""

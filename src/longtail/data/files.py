@@ -12,6 +12,7 @@ from longtail.data.formats.delimited import read_delimited, write_delimited
 from longtail.data.formats.jsonl import read_jsonl, write_jsonl
 from longtail.data.formats.repository import read_repository, write_repository
 from longtail.data.formats.scipy_files import read_scipy, write_scipy
+from longtail.data.streams import suffix_of
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.files import PathName
 
@@ -91,18 +92,14 @@ def format_of(path: PathName) -> str | None:
     >>> format_of("notes.jsonl.gz")
     'jsonl'
     """
-    return _EXTENSIONS.get(_suffix(path))
-
-
-def _suffix(path: PathName) -> str:
-    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
+    return _EXTENSIONS.get(suffix_of(path))
 
 
 def _choose(known: dict[str, Callable[..., Result]], path: PathName, format: str | None) -> Callable[..., Result]:
     chosen = format_of(path) if format is None else format
     if chosen is None or chosen not in known:
         extensions = ", ".join(f"{end} ({name})" for end, name in _EXTENSIONS.items() if name in known)
-        what = f"the extension {_suffix(path)!r} of {path}" if format is None else f"the format {format!r}"
+        what = f"the extension {suffix_of(path)!r} of {path}" if format is None else f"the format {format!r}"
         raise InvalidInput(
             f"{what} is unknown; the known extensions are {extensions}. Or set format= (--format on the command line)"
         )

@@ -174,6 +174,15 @@ def source_name(source: PathName | IO[bytes]) -> str:
     return str(source if isinstance(source, str | os.PathLike) else getattr(source, "name", "the stream"))
 
 
+def suffix_of(path: PathName) -> str:
+    """The extension of a file in lower case, without ``.gz``.
+
+    >>> suffix_of("Notes.JSONL.gz")
+    '.jsonl'
+    """
+    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
+
+
 def shown(content: bytes) -> str:
     """The start of a line or field, in quotes, for messages."""
     return repr(content[:_SHOWN].decode("ascii", "backslashreplace").rstrip("\r\n"))

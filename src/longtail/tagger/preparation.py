@@ -39,13 +39,21 @@ def hold_out(corpus: Corpus, share: float, seed: int = 0) -> tuple[Corpus, Corpu
     return corpus.select(np.sort(order[count:])), corpus.select(np.sort(order[:count]))
 
 
-def with_labels_that_occur(corpus: Corpus) -> Corpus:
-    """Drop labels without rows: they cannot be learned, and their constant score of 0 would displace others."""
+def with_labels_that_occur(corpus: Corpus, *, keep_texts: bool = False) -> Corpus:
+    """Drop labels without rows: most learners cannot learn them, and their constant score of 0 would displace others.
+
+    With `keep_texts`, labels that have texts stay, for learners that predict labels from their texts.
+    """
     counts = corpus.label_counts
     if not counts.any():
         raise InvalidInput("no row has a label, so there is nothing to learn", code="no_labels")
-    if counts.all():
+    kept = counts > 0
+    has_texts = keep_texts and corpus.label_texts is not None
+    if has_texts:
+        kept |= [len(texts) > 0 for texts in corpus.label_texts or ()]
+    if kept.all():
         return corpus
-    names = [name for name, count in zip(corpus.label_names, counts.tolist(), strict=True) if count]
-    _log.info("dropped %s without rows", counted(corpus.n_labels - len(names), "label"))
+    names = [name for name, keep in zip(corpus.label_names, kept.tolist(), strict=True) if keep]
+    dropped = counted(corpus.n_labels - len(names), "label")
+    _log.info("dropped %s without rows%s", dropped, " and texts" if has_texts else "")
     return corpus.with_label_names(names)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from longtail.aggregated import AggregatedClassifier, without_empty_groups, without_unused_labels
 from longtail.arrays import Array
 from longtail.choice import NETWORK, LearnerOptions
-from longtail.data import Corpus, GroupedCorpus
+from longtail.data import Corpus, GroupedCorpus, LabelTexts, read_label_texts
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Explanation, Step
+from longtail.files import PathName
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.printable import counted
 from longtail.store import (
@@ -111,9 +113,27 @@ class Tagger(BaseEstimator, Persistent):
         self.features = features
         self.estimator = estimator
 
-    def fit(self, texts: Iterable[str], labels: Iterable[Iterable[str]]) -> Self:
-        """Train on texts and, for each, the names of its labels."""
-        return self.fit_corpus(Corpus.from_lists(texts, labels))
+    def fit(
+        self,
+        texts: Iterable[str],
+        labels: Iterable[Iterable[str]],
+        *,
+        label_texts: Mapping[str, str | Sequence[str]] | LabelTexts | PathName | None = None,
+    ) -> Self:
+        """Train on texts and, for each, the names of its labels.
+
+        Parameters
+        ----------
+        texts : iterable of str
+        labels : iterable of iterables of str
+        label_texts : mapping, LabelTexts, str, path-like or None
+            Names, alternative names and descriptions of labels: a text or a list of texts for each label, or a file
+            that `longtail.data.read_label_texts` reads. See `Corpus.with_label_texts`.
+        """
+        corpus = Corpus.from_lists(texts, labels)
+        if isinstance(label_texts, str | os.PathLike):
+            label_texts = read_label_texts(label_texts)
+        return self.fit_corpus(corpus if label_texts is None else corpus.with_label_texts(label_texts))
 
     def fit_corpus(
         self, corpus: Corpus, *, holdout: float | None = None, refit: bool = True, random_state: int = 0

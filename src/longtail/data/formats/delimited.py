@@ -9,14 +9,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from longtail.data.corpus import Corpus
 from longtail.data.formats.rows import RowCollector
-from longtail.data.streams import LINE_LIMIT, read_text_lines
+from longtail.data.streams import LINE_LIMIT, read_text_lines, suffix_of
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.files import PathName, writing
 
@@ -108,8 +107,8 @@ def iter_delimited(
         raise InvalidInput("without a header, columns have no names: give the numbers of the text and labels columns")
     columns: _Columns | None = None
     width = 0
-    with _fields_up_to(field_limit):
-        for line, fields in _records(path, delimiter, field_limit):
+    with fields_up_to(field_limit):
+        for line, fields in records(path, delimiter, field_limit):
             if columns is None:
                 width = len(fields)
                 columns = _find_columns(path, line, fields if header else None, width, text, labels, group)
@@ -150,7 +149,7 @@ def _split_labels(field: str, separator: str) -> list[str]:
 
 
 @contextmanager
-def _fields_up_to(limit: int) -> Iterator[None]:
+def fields_up_to(limit: int) -> Iterator[None]:
     """Allow fields of `limit` characters; the csv module has one limit for the whole process."""
     before = csv.field_size_limit()
     csv.field_size_limit(max(before, limit))
@@ -160,7 +159,7 @@ def _fields_up_to(limit: int) -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def _records(path: PathName, delimiter: str | None, field_limit: int) -> Iterator[tuple[int, list[str]]]:
+def records(path: PathName, delimiter: str | None, field_limit: int) -> Iterator[tuple[int, list[str]]]:
     """Records that are not blank, with the line on which each starts."""
     lines = (line for _, line in read_text_lines(path, field_limit))
     first = next(lines, None)
@@ -183,9 +182,7 @@ def _records(path: PathName, delimiter: str | None, field_limit: int) -> Iterato
 
 
 def _guess_delimiter(path: PathName, line: str) -> str:
-    name = Path(path).name.lower().removesuffix(".gz")
-    known = _BY_EXTENSION.get(Path(name).suffix)
-    return known or max(_CANDIDATES, key=line.count)
+    return _BY_EXTENSION.get(suffix_of(path)) or max(_CANDIDATES, key=line.count)
 
 
 def _is_number(column: Column) -> bool:

@@ -23,10 +23,11 @@ Built = TypeVar("Built")
 
 
 class FaultError(Exception):
-    """What is wrong with a line, with the facts for the `DataFormatError`."""
+    """What is wrong with a line, or with a line of a longer text, with the facts for the `DataFormatError`."""
 
-    def __init__(self, reason: str, **facts: Any) -> None:
+    def __init__(self, reason: str, line: int | None = None, **facts: Any) -> None:
         super().__init__(reason)
+        self.line = line
         self.facts = facts
 
 
@@ -68,12 +69,12 @@ def read_records(
         warnings.warn(f"{name}: unknown keys were ignored: {shown}{more}", stacklevel=2)
 
 
-def parse_object(line: str) -> dict[str, Any]:
-    """Parse a line that must be an object."""
+def parse_object(text: str, build: Callable[[list[tuple[str, Any]]], Any] | None = None) -> dict[str, Any]:
+    """Parse a line or a text that must be an object; `build` makes each object from its keys and values."""
     try:
-        found = json.loads(line)
+        found = json.loads(text.rstrip(), object_pairs_hook=build)
     except json.JSONDecodeError as error:
-        raise FaultError(f"not JSON: {error.msg} at character {error.pos + 1}", code="not_json") from None
+        raise FaultError(f"not JSON: {error.msg} at character {error.colno}", error.lineno, code="not_json") from None
     except RecursionError:
         raise FaultError("not readable JSON: nested too deeply", code="not_json") from None
     except ValueError as error:  # a whole number of thousands of digits
@@ -88,12 +89,29 @@ def text_of(found: dict[str, Any], key: str) -> str:
     value = _required(found, key)
     if not isinstance(value, str):
         raise FaultError(f"{key!r} is {_kind(value)}; expected a text")
-    return _checked(value, repr(key))
+    return checked_text(value, repr(key))
 
 
 def texts_of(found: dict[str, Any], key: str) -> list[str]:
     """The list of texts under a key."""
     return _strings(found, key, "texts", "expected texts only")
+
+
+def optional_text_of(found: dict[str, Any], key: str) -> str:
+    """The text under a key; empty if there is none, or null."""
+    return "" if found.get(key) is None else text_of(found, key)
+
+
+def optional_texts_of(found: dict[str, Any], key: str) -> list[str]:
+    """The text or the list of texts under a key, as a list; empty if there is none, or null."""
+    value = found.get(key)
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [text_of(found, key)]
+    if not isinstance(value, list):
+        raise FaultError(f"{key!r} is {_kind(value)}; expected a text or a list of texts")
+    return texts_of(found, key)
 
 
 def labels_of(found: dict[str, Any], key: str, required: bool) -> list[str]:
@@ -113,7 +131,7 @@ def _strings(found: dict[str, Any], key: str, what: str, advice: str) -> list[st
     for text in value:
         if not isinstance(text, str):
             raise FaultError(f"{key!r} holds {_kind(text)}; {advice}")
-        _checked(text, repr(key))
+        checked_text(text, repr(key))
     return value
 
 
@@ -121,7 +139,7 @@ def id_of(found: dict[str, Any]) -> str | None:
     """The ``id``, or None if there is none."""
     value = found.get(ID_KEY)
     if value is None or isinstance(value, str):
-        return value if value is None else _checked(value, repr(ID_KEY))
+        return value if value is None else checked_text(value, repr(ID_KEY))
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     raise FaultError(f"{ID_KEY!r} is {_kind(value)}; expected a text or a whole number")
@@ -147,7 +165,7 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _checked(text: str, what: str) -> str:
+def checked_text(text: str, what: str) -> str:
     if not text.isascii():
         try:
             text.encode("utf-8")
