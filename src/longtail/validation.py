@@ -319,28 +319,28 @@ def finite(scores: Any) -> Any:
     return scores
 
 
-def checked_texts(texts: Any) -> Iterator[str]:
-    """Yield the texts, or raise `InvalidInput` with the row of the first that is not a str."""
+def checked_texts(texts: Any, name: str = "texts") -> Iterator[str]:
+    """Yield the texts, or raise `InvalidInput` with the row of the first that is not a str; `name` is the argument."""
     if isinstance(texts, str | bytes):
-        raise InvalidInput("texts is one single text; expected a list of texts: [text]")
+        raise InvalidInput(f"{name} is one single text; expected a list of texts: [text]")
     if getattr(texts, "ndim", 1) != 1:
         raise InvalidInput(
-            f"texts has {texts.ndim} dimensions; expected one text per row: pass a single column, or pass features to "
+            f"{name} has {texts.ndim} dimensions; expected one text per row: pass a single column, or pass features to "
             f"a model that takes features"
         )
     try:
         items = iter(texts)
     except TypeError:
-        raise InvalidInput(f"texts is {texts!r:.40}; expected a list or another iterable of str") from None
-    return _checked_rows(items)
+        raise InvalidInput(f"{name} is {texts!r:.40}; expected a list or another iterable of str") from None
+    return _checked_rows(items, name)
 
 
-def _checked_rows(items: Iterator[Any]) -> Iterator[str]:
+def _checked_rows(items: Iterator[Any], name: str) -> Iterator[str]:
     for row, text in enumerate(items):
         if not isinstance(text, str):
             hint = "decode it first" if isinstance(text, bytes) else "leave the row out or give ''"
             raise InvalidInput(
-                f"row {row} of texts is {text!r:.40} of type {type(text).__name__}; expected str: {hint}"
+                f"row {row} of {name} is {text!r:.40} of type {type(text).__name__}; expected str: {hint}"
             )
         yield text
 

@@ -30,6 +30,13 @@ def test_vectors_are_scaled_by_default_and_the_features_given_stay_unfitted():
     assert not hasattr(given, "n_features_in_")
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, None), (0, None), (5, 5)])
+def test_no_length_of_subwords_means_none(given, expected):
+    corpus = Corpus.from_lists(["red apples", "red roses"], [["a"], ["b"]])
+    features, _ = fit_features(FeatureOptions(subwords=given), corpus)
+    assert features.subwords == expected
+
+
 def test_options_apply_to_the_kind_of_the_corpus():
     texts = Corpus.from_lists(["red apples", "red roses"], [["a"], ["b"]])
     assert fit_features(FeatureOptions(ngrams=(1, 2), min_df=1), texts)[1].shape == (2, 5)
@@ -38,7 +45,7 @@ def test_options_apply_to_the_kind_of_the_corpus():
     assert X.toarray()[0].tolist() == [pytest.approx(1), 0]
 
 
-@pytest.mark.parametrize(("name", "value"), [("min_df", 1), ("ngrams", (1, 2)), ("max_features", 3)])
+@pytest.mark.parametrize(("name", "value"), [("min_df", 1), ("ngrams", (1, 2)), ("max_features", 3), ("subwords", 0)])
 def test_options_of_texts_are_refused_for_vectors(name, value):
     corpus = Corpus(labels=np.eye(2), label_names=["a", "b"], features=np.eye(2))
     with pytest.raises(InvalidInput) as raised:

@@ -158,7 +158,7 @@ def _tag(tagger: Tagger, sentence: str, topics: Iterable[str]) -> None:
     show(tag_lines(tags, indent=2))
     for tag in tags[:_EXPLAINED]:
         reasons = [
-            f"{reason.feature} {reason.contribution:+.2f}"
+            f"{reason.readable} {reason.contribution:+.2f}"
             for reason in tagger.explain(sentence, tag.label).reasons[:_WORDS]
             if abs(reason.contribution) >= _WORTH_A_WORD
         ]

@@ -30,9 +30,17 @@ def _frequency(value: str) -> int | float:
         raise click.BadParameter("expected a number of texts, or a share of them such as 0.01") from None
 
 
+def _subword_length(value: str) -> int:
+    if value.lower() in ("0", "none"):
+        return 0
+    if re.fullmatch(r"[1-9]\d?", value) is None or not 3 <= int(value) <= 20:
+        raise click.BadParameter("expected a length from 3 to 20, or 0 or none for no subwords")
+    return int(value)
+
+
 @dataclass(frozen=True)
 class FeatureFlags:
-    """How rows become features; the first three options are for texts, the others for rows of features."""
+    """How rows become features; the first four options are for texts, the others for rows of features."""
 
     section = "Features"
 
@@ -47,6 +55,11 @@ class FeatureFlags:
     max_features: int | None = option(
         type=click.IntRange(min=1), help="Texts: maximum number of words and n-grams to use."
     )
+    subwords: int | None = option(
+        parse=_subword_length,
+        metavar="N",
+        help="Texts: also use the runs of N letters inside words, 3 to 20, e.g. 5; 0 or none: only words.",
+    )
     log: bool = option(is_flag=True, default=False, help="Features: replace each value v by ln(1 + v).")
     no_normalize: bool = option(is_flag=True, default=False, help="Features: do not scale rows to unit length.")
 
@@ -54,7 +67,14 @@ class FeatureFlags:
         """The options as the library takes them."""
         from longtail.text import FeatureOptions
 
-        return FeatureOptions(self.ngrams, self.min_df, self.max_features, self.log, not self.no_normalize)
+        return FeatureOptions(
+            ngrams=self.ngrams,
+            min_df=self.min_df,
+            max_features=self.max_features,
+            subwords=self.subwords,
+            log=self.log,
+            normalize=not self.no_normalize,
+        )
 
     def checked(self, corpus: Corpus | GroupedCorpus, data: str) -> FeatureOptions | None:
         """The options as the library takes them, or None if none is given; one that would do nothing is refused."""

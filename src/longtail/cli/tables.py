@@ -83,7 +83,9 @@ def path_table(explanation: TagExplanation) -> list[RenderableType]:
     for before, step in zip([None, *steps], steps, strict=False):
         if n_trees > 1 and (before is None or before.tree != step.tree):
             table.add_row("", Text(f"tree {step.tree} of {n_trees}", style="bold"), "")
-        reasons = [f"{printable(word)} {adds:+.2f}" for word, adds in step.reasons[:_WORDS_OF_A_STEP]]
+        reasons = [
+            f"{printable(reason.readable)} {reason.contribution:+.2f}" for reason in step.reasons[:_WORDS_OF_A_STEP]
+        ]
         table.add_row(f"{step.probability:.3f}", Text(_place(step)), Text(", ".join(reasons)))
     return [heading, table, ""]
 
@@ -109,7 +111,7 @@ def explanation_table(explanation: TagExplanation, words: int) -> Table:
     shown, others = explanation.reasons[:words], explanation.reasons[words:]
     for reason in shown:
         style = "green" if reason.contribution > 0 else "red"
-        table.add_row(Text(printable(reason.feature)), Text(f"{reason.contribution:+.4f}", style=style))
+        table.add_row(Text(printable(reason.readable)), Text(f"{reason.contribution:+.4f}", style=style))
     if others:
         rest = sum(reason.contribution for reason in others)
         table.add_row(f"({len(others)} others)", f"{rest:+.4f}")

@@ -123,7 +123,11 @@ def _reasons(tagger: Tagger, corpus: Corpus, row: int, label: int) -> tuple[Reas
             raise
         return ()
     kind = "" if tagger.takes_texts else "feature "
-    return tuple(Reason(kind + feature, adds) for feature, adds in found.reasons[:_REASONS] if adds > 0)
+    return tuple(
+        Reason(kind + reason.readable, reason.contribution)
+        for reason in found.reasons[:_REASONS]
+        if reason.contribution > 0
+    )
 
 
 def _features(x: Any) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from longtail.text import readable_feature
+
 
 class Tag(NamedTuple):
     """A label and its score."""
@@ -26,6 +28,15 @@ class Reason(NamedTuple):
 
     feature: str
     contribution: float
+
+    @property
+    def readable(self) -> str:
+        """The feature as people read it: a subword has dots instead of the marks of its name.
+
+        >>> Reason("<kult", 0.5).readable
+        'kult…'
+        """
+        return readable_feature(self.feature)
 
 
 class PathStep(NamedTuple):
@@ -85,7 +96,7 @@ class TagExplanation(NamedTuple):
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
         """The explanation as plain values for JSON, the same in the shell and over HTTP.
 
-        Each list of reasons has at most `most` items.
+        Each list of reasons has at most `most` items. Features are named as people read them.
 
         >>> TagExplanation("fruit", 0.5, 0.5, (Reason("pears", 0.5),), 0.0).to_dict()["reasons"]
         [{'feature': 'pears', 'contribution': 0.5}]
@@ -95,4 +106,8 @@ class TagExplanation(NamedTuple):
 
 
 def _plain(part: PathStep | TagExplanation, most: int | None) -> dict[str, Any]:
-    return {**part._asdict(), "reasons": [reason._asdict() for reason in part.reasons[:most]]}
+    return {**part._asdict(), "reasons": [_plain_reason(reason) for reason in part.reasons[:most]]}
+
+
+def _plain_reason(reason: Reason) -> dict[str, Any]:
+    return {"feature": reason.readable, "contribution": reason.contribution}

@@ -14,6 +14,7 @@ from longtail.text.features import TextFeatures
 from longtail.text.fitting import FeatureOptions, fit_features, inputs_of
 from longtail.text.marking import Segment, segments
 from longtail.text.scaling import RowScaling
+from longtail.text.subwords import readable_feature
 from longtail.text.tokens import WordSpan, tokenize, word_spans
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "inputs_of",
     "missing_encoder_packages",
     "read_encoder_settings",
+    "readable_feature",
     "require_encoder_packages",
     "segments",
     "tokenize",

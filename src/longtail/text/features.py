@@ -6,7 +6,6 @@ block of texts at a time on each thread; this module combines their counts.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -25,6 +24,7 @@ from longtail.parallel import map_blocks, resolve_jobs
 from longtail.progress import Advance, task
 from longtail.store import State, rises
 from longtail.text.blocks import RowArrays, blocks_of, stack_rows
+from longtail.text.selection import check_frequency, select_features
 from longtail.text.tokens import page_of_code_points
 from longtail.validation import check_whole, checked_texts, is_whole, own
 
@@ -116,7 +116,12 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return self._names
 
     def fit(
-        self, texts: Iterable[str], y: Any = None, *, also: Iterable[str] | None = None, only: Iterable[str] | None = None
+        self,
+        texts: Iterable[str],
+        y: Any = None,
+        *,
+        also: Iterable[str] | None = None,
+        only: Iterable[str] | None = None,
     ) -> Self:
         """Learn the vocabulary and idf of `texts` in one pass, keeping only the frequencies.
 
@@ -148,7 +153,12 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(
-        self, texts: Iterable[str], y: Any = None, *, also: Iterable[str] | None = None, only: Iterable[str] | None = None
+        self,
+        texts: Iterable[str],
+        y: Any = None,
+        *,
+        also: Iterable[str] | None = None,
+        only: Iterable[str] | None = None,
     ) -> sparse.csr_array[Any]:
         """`fit` and `transform` in one pass over the texts; the matrix is read-only.
 
@@ -247,8 +257,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         check_whole("min_length", self.min_length, 1)
         if not isinstance(self.sublinear, bool | np.bool_):
             raise InvalidInput(f"sublinear is {self.sublinear!r}; expected True or False")
-        _check_frequency("min_df", self.min_df)
-        _check_frequency("max_df", self.max_df)
+        check_frequency("min_df", self.min_df)
+        check_frequency("max_df", self.max_df)
         if self.max_features is not None:
             check_whole("max_features", self.max_features, 1)
         if self.subwords is not None:
@@ -273,7 +283,9 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         """
         self._check_parameters()
         if also is not None and only is not None:
-            raise InvalidInput("also and only are both given; only keeps the features of its texts, too")
+            raise InvalidInput("also and only are both given; only includes what also does")
+        named = checked_texts(also, "also") if also is not None else None
+        named = checked_texts(only, "only") if only is not None else named
         rule = self._rule()
         vocabularies = [kernels.GrowingVocabulary() for _ in range(resolve_jobs(self.n_jobs))]
         idle = deque(range(len(vocabularies)))
@@ -296,33 +308,17 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         whole, *others = vocabularies
         merged = [whole.merge(other) for other in others]
         frequencies = whole.frequencies()
-        named = also if only is None else only
-        wanted = None if named is None else self._add(whole, named, rule)
-        if wanted is not None:
+        wanted = None
+        if named is not None:
+            wanted = _add_features(whole, named, rule)
             frequencies = np.pad(frequencies, (0, len(wanted) - len(frequencies)))
         chosen = self._choose(whole, frequencies, n_texts, wanted, only is not None)
         numbers = np.full(len(frequencies), -1, dtype=np.int32)
         numbers[chosen] = np.arange(len(chosen), dtype=np.int32)
         return found, [numbers, *(numbers[ids] for ids in merged)]
 
-    def _add(self, vocabulary: Any, texts: Iterable[str], rule: tuple[Any, ...]) -> Array:
-        """Add the features of `texts` to a vocabulary; return whether each feature of the vocabulary is one of them."""
-
-        def ids_of(block: list[Text]) -> Array:
-            _, ids, _ = vocabulary.count(block, *rule, True)
-            return np.unique(ids)
-
-        found = list(map_blocks(ids_of, blocks_of(checked_texts(texts)), 1))
-        wanted = np.zeros(len(vocabulary.frequencies()), dtype=bool)
-        for ids in found:
-            wanted[ids] = True
-        return wanted
-
     def _choose(self, vocabulary: Any, frequencies: Array, n_texts: int, wanted: Array | None, only: bool) -> Array:
-        """Set the vocabulary; return the ids of the kept features in its order.
-
-        Features that are `wanted` need not satisfy `min_df`; with `only`, all others are dropped.
-        """
+        """Set the vocabulary; return the ids of the kept features in its order."""
         if n_texts == 0:
             raise InvalidInput("no texts to learn from; texts is empty")
         if only and wanted is not None and not wanted.any():
@@ -332,27 +328,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
                 f"the {n_texts} texts contain no token of at least {self.min_length} letters or digits; "
                 f"check the texts or lower min_length or ngrams"
             )
-        lowest = self.min_df if is_whole(self.min_df) else self.min_df * n_texts
-        highest = self.max_df if is_whole(self.max_df) else self.max_df * n_texts
-        if lowest > highest:
-            raise InvalidInput(
-                f"min_df={self.min_df} asks for at least {lowest:g} of {n_texts} texts and max_df={self.max_df} for "
-                f"at most {highest:g}; no feature can satisfy both",
-                code="words_too_rare",
-                advice="lower min_df or raise max_df",
-            )
-        keep = frequencies >= lowest
-        if wanted is not None:
-            keep = wanted if only else keep | wanted
-        kept = np.flatnonzero(keep & (frequencies <= highest))
-        if len(kept) == 0:
-            also = "" if frequencies.max() < lowest else f" or raise max_df={self.max_df}"
-            raise InvalidInput(
-                f"none of the {len(frequencies)} features of {n_texts} texts is left: they occur in "
-                f"{frequencies.min()} to {frequencies.max()} texts, but must occur in {lowest:g} to {highest:g}",
-                code="words_too_rare",
-                advice=f"lower min_df={self.min_df}{also}",
-            )
+        kept = select_features(frequencies, n_texts, self.min_df, self.max_df, wanted, only)
         kept = vocabulary.sorted(kept)
         if self.max_features is not None and len(kept) > self.max_features:
             first = -frequencies[kept] if wanted is None else -frequencies[kept] - (n_texts + 1) * wanted[kept]
@@ -389,6 +365,20 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return ends, columns, values
 
 
+def _add_features(vocabulary: Any, texts: Iterable[str], rule: tuple[Any, ...]) -> Array:
+    """Add the features of `texts` to a vocabulary; return whether each feature of the vocabulary is one of them."""
+
+    def ids_of(block: list[Text]) -> Array:
+        _, ids, _ = vocabulary.count(block, *rule, True)
+        return np.unique(ids)
+
+    found = list(map_blocks(ids_of, blocks_of(texts), 1))
+    wanted = np.zeros(len(vocabulary.frequencies()), dtype=bool)
+    for ids in found:
+        wanted[ids] = True
+    return wanted
+
+
 def _checked_tokens(state: State) -> tuple[Array, Array]:
     text = state.array("token_bytes", np.uint8, (None,))
     offsets = state.array("token_offsets", np.int64, (None,))
@@ -403,13 +393,3 @@ def _checked_tokens(state: State) -> tuple[Array, Array]:
     if not kernels.ascending(text, offsets):
         raise ModelFormatError("TextFeatures: 'token_bytes' must contain distinct tokens in code-point order")
     return text, offsets
-
-
-def _check_frequency(name: str, value: Any) -> None:
-    if is_whole(value) and value >= 1:
-        return
-    if isinstance(value, float | np.floating) and math.isfinite(value) and 0 <= value <= 1:
-        return
-    raise InvalidInput(
-        f"{name} is {value!r}; expected a number of texts (1, 2, ...) or a fraction of them (0.0 to 1.0)"
-    )

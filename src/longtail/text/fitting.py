@@ -15,6 +15,7 @@ from longtail.text.scaling import RowScaling
 
 _log = logging.getLogger(__name__)
 _FEW_TEXTS = 50
+_OF_TEXTS = ("ngrams", "min_df", "max_features", "subwords")
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class FeatureOptions:
     ----------
     ngrams, min_df, max_features
         Of `TextFeatures`. By default `min_df` is 2, or 1 for a single text.
+    subwords : int or None
+        Of `TextFeatures`; 0 turns subwords off.
     log : bool
         Of `RowScaling`.
     normalize : bool
@@ -34,6 +37,7 @@ class FeatureOptions:
     ngrams: tuple[int, int] | None = None
     min_df: int | float | None = None
     max_features: int | None = None
+    subwords: int | None = None
     log: bool = False
     normalize: bool = True
 
@@ -41,7 +45,7 @@ class FeatureOptions:
         """The first parameter that is given but has no effect on texts, or on feature vectors."""
         if has_texts:
             return "log" if self.log else None if self.normalize else "normalize"
-        return next((name for name in ("ngrams", "min_df", "max_features") if getattr(self, name)), None)
+        return next((name for name in _OF_TEXTS if getattr(self, name) is not None), None)
 
     def features_for(self, corpus: Corpus | GroupedCorpus) -> TextFeatures | RowScaling:
         """The features for a corpus, not fitted."""
@@ -54,7 +58,9 @@ class FeatureOptions:
         if self.min_df is None and corpus.n_rows < _FEW_TEXTS:
             _log.info("words that occur in only one text are dropped; min_df=1 (--min-df 1) keeps them")
         min_df = min(2, corpus.n_rows) if self.min_df is None else self.min_df
-        return TextFeatures(self.ngrams or (1, 1), min_df=min_df, max_features=self.max_features)
+        return TextFeatures(
+            self.ngrams or (1, 1), min_df=min_df, max_features=self.max_features, subwords=self.subwords or None
+        )
 
 
 def fit_features(features: Any, corpus: Corpus | GroupedCorpus) -> tuple[Any, Any]:
