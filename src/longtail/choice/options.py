@@ -36,6 +36,10 @@ class LearnerOptions:
         A file of lines ``child TAB parent``, used as the label tree.
     missing : {"error", "root", "drop"} or None
         What to do with labels that are not in the taxonomy; None means error.
+    fast : bool
+        Train one stage only.
+    patience : float or None
+        Seconds that training may take when learners race; None is about 30 times as long as one label tree takes.
 
     Examples
     --------
@@ -72,6 +76,8 @@ class LearnerOptions:
     dropout: float | None = _of(NETWORK)
     n_networks: int | None = _of(NETWORK)
     checkpoint: str | None = _of(NETWORK)
+    fast: bool = False
+    patience: float | None = None
     random_state: int = 0
     n_jobs: int | None = None
 

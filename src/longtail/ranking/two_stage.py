@@ -104,6 +104,7 @@ class TwoStage(Estimator):
     ranker_: BoostedTrees
     calibration_: tuple[float, float]
     gains_: dict[str, float]
+    _rehearsed: BoostedTrees | None
 
     def __init__(
         self,
@@ -135,12 +136,19 @@ class TwoStage(Estimator):
         fitted : list of Estimator or None
             The learners, fitted already to the rows that `folds` does not hold out first; this saves time.
         """
+        self.rehearse(X, Y, label_features, fitted)
+        return self.finish(X, Y, label_features)
+
+    def rehearse(self, X: Any, Y: Any, label_features: Any = None, fitted: list[Estimator] | None = None) -> Self:
+        """Train the ranker on held-out rows and set ``gains_``, which tells whether two stages pay.
+
+        The parameters are those of `fit`. The model can predict only after `finish`.
+        """
         self._check_parameters()
         resolve_jobs(self.n_jobs)
         X, Y = check_training(X, Y, type(self).__name__)
         Z = self._checked_label_features(label_features, X.shape[1], Y.shape[1])
         self.__dict__.pop("ranker_", None)
-        self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         self._memory_plan(X, Y).check()
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
         parts = []
@@ -150,9 +158,22 @@ class TwoStage(Estimator):
                 sources = self._fit_sources(X[rest], Y[rest], Z, learners)
                 found = self._candidates(sources, X[held], None)
             parts.append((found, Y[held]))
+        self._rehearsed = self._learn_ranker(parts, seed) if parts else None
+        if not parts:
+            self.gains_, self.calibration_ = {}, (1.0, 0.0)
+        return self
+
+    def finish(self, X: Any, Y: Any, label_features: Any = None) -> Self:
+        """Train all sources on all rows, after `rehearse` with the same arguments."""
+        X, Y = check_training(X, Y, type(self).__name__)
+        Z = self._checked_label_features(label_features, X.shape[1], Y.shape[1])
+        self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         with progress.stage("all rows"):
             self.sources_ = self._fit_sources(X, Y, Z, None)
-        self.ranker_ = self._learn_ranker(parts, seed)
+        ranker = self.__dict__.pop("_rehearsed")
+        if ranker is None:  # too few rows to hold any out
+            ranker = BoostedTrees.fit(np.zeros((0, len(self._columns())), np.float32), np.zeros(0, dtype=bool))
+        self.ranker_ = ranker
         return self
 
     def _checked_label_features(self, label_features: Any, n_features: int, n_labels: int) -> list[Any]:
@@ -203,11 +224,10 @@ class TwoStage(Estimator):
 
     def _learn_ranker(self, parts: list[tuple[Candidates, Any]], seed: int) -> BoostedTrees:
         """Learn from the candidates of held-out rows and their true labels; sets the calibration and the gains."""
-        n_features = len(self._columns())
-        features = np.concatenate([np.zeros((0, n_features), np.float32), *(found.features for found, _ in parts)])
+        features = np.concatenate([found.features for found, _ in parts])
         hits = [is_true(found.pairs.rows, found.pairs.labels, truth) for found, truth in parts]
-        right = np.concatenate([np.zeros(0, dtype=bool), *hits])
-        odd = np.concatenate([np.zeros(0, dtype=bool), *(found.pairs.rows % 2 == 1 for found, _ in parts)])
+        right = np.concatenate(hits)
+        odd = np.concatenate([found.pairs.rows % 2 == 1 for found, _ in parts])
         settings = {**_RANKER, "rounds": self.rounds, "leaves": self.leaves, "seed": seed}
         raw = np.empty(len(right))
         with progress.task("learning to rank", total=3) as advance:
@@ -218,7 +238,7 @@ class TwoStage(Estimator):
             ranker = BoostedTrees.fit(features, right, **settings)
             advance(1)
         ends = np.cumsum([len(each) for each in hits])
-        self.gains_ = self._gains(parts, np.split(raw, ends[:-1])) if parts else {}
+        self.gains_ = self._gains(parts, np.split(raw, ends[:-1]))
         self.calibration_ = fit_sigmoid(raw, right)
         return ranker
 
@@ -378,4 +398,3 @@ class TwoStage(Estimator):
             raise ModelFormatError(f"{state.kind}: the ranker has other columns than the sources")
         model.sources_, model.gains_, model.calibration_, model.ranker_ = tuple(sources), {}, (slope, offset), ranker
         return model
-

@@ -23,7 +23,7 @@ _ESTIMATORS = {
     "DeepMIML": "longtail.neural",
     "MultiHeadClassifier": "longtail.neural",
 }
-FEATURES = ("RowScaling", "TextFeatures")
+FEATURES = ("JoinedFeatures", "RowScaling", "TextFeatures")
 PACKAGES = {
     **_ESTIMATORS,
     **dict.fromkeys(FEATURES, "longtail.text"),

@@ -14,6 +14,7 @@ from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy, label_vectors, read_taxonomy, split_wide
 from longtail.printable import counted
+from longtail.tagger.best import FEWEST_ROWS
 from longtail.trees import LabelTree
 
 _log = logging.getLogger(__name__)
@@ -25,6 +26,13 @@ def check_estimator_parameter(estimator: Any) -> None:
         estimator.candidates()
     elif estimator is not None:
         check_learner(estimator, "Tagger")
+
+
+def races(estimator: Any, corpus: Corpus) -> bool:
+    """Whether the learner is chosen by a race: nothing is decided yet, and there are rows enough to measure."""
+    options = LearnerOptions() if estimator is None else estimator
+    undecided = isinstance(options, LearnerOptions) and options.learner == "auto" and not options.given()
+    return undecided and corpus.n_rows >= FEWEST_ROWS
 
 
 def learner_for(estimator: Any, X: Any, corpus: Corpus) -> Choice:

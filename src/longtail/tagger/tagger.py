@@ -29,10 +29,11 @@ from longtail.store import (
     put_learner_together,
     put_together,
 )
+from longtail.tagger.best import train_best
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
-from longtail.tagger.learners import check_estimator_parameter, learner_for
+from longtail.tagger.learners import check_estimator_parameter, learner_for, races
 from longtail.tagger.preparation import hold_out, with_labels_that_occur
-from longtail.text import TextFeatures, fit_features, inputs_of
+from longtail.text import fit_features, inputs_of
 from longtail.validation import check_k
 
 _log = logging.getLogger(__name__)
@@ -163,6 +164,8 @@ class Tagger(BaseEstimator, Persistent):
         return self
 
     def _fit_rows(self, corpus: Corpus) -> Self:
+        if races(self.estimator, corpus):
+            return self._adopt(*train_best(self.features, corpus, self.estimator or LearnerOptions()))
         corpus = with_labels_that_occur(corpus)
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
@@ -230,7 +233,7 @@ class Tagger(BaseEstimator, Persistent):
     def takes_texts(self) -> bool:
         """Whether rows are texts rather than feature vectors."""
         check_is_fitted(self, "features_")
-        return isinstance(self.features_, TextFeatures)
+        return bool(self.features_.takes_texts)
 
     def predict_topk(
         self,
@@ -426,7 +429,7 @@ class Tagger(BaseEstimator, Persistent):
         model.n_rows_ = state.size("n_rows", least=1, most=2**53)
         if (model.label_counts_ < 0).any():
             raise ModelFormatError("Tagger: a label count is negative")
-        width = len(model.features_.idf_) if model.takes_texts else model.features_.n_features_in_
+        width = model.features_.n_features_out_
         if width != model.estimator_.n_features_in_:
             raise ModelFormatError(
                 f"Tagger: the features are {width} wide and the estimator takes {model.estimator_.n_features_in_}"

@@ -12,6 +12,7 @@ from longtail.text.encoders import (
 )
 from longtail.text.features import TextFeatures
 from longtail.text.fitting import FeatureOptions, fit_features, inputs_of
+from longtail.text.joined import JoinedFeatures, join_columns
 from longtail.text.marking import Segment, segments
 from longtail.text.scaling import RowScaling
 from longtail.text.subwords import readable_feature
@@ -21,6 +22,7 @@ __all__ = [
     "ENCODER_VARIABLE",
     "EncoderSettings",
     "FeatureOptions",
+    "JoinedFeatures",
     "RowScaling",
     "Segment",
     "TextFeatures",
@@ -30,6 +32,7 @@ __all__ = [
     "find_installed_encoder",
     "fit_features",
     "inputs_of",
+    "join_columns",
     "missing_encoder_packages",
     "read_encoder_settings",
     "readable_feature",

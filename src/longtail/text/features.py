@@ -86,6 +86,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     ('<kult', 'kultur', '~kultu', '~ultur')
     """
 
+    takes_texts = True
     idf_: Array
 
     def __init__(
@@ -107,6 +108,11 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         self.max_features = max_features
         self.subwords = subwords
         self.n_jobs = n_jobs
+
+    @property
+    def n_features_out_(self) -> int:
+        """The width of a row."""
+        return len(self.idf_)
 
     @property
     def feature_names_(self) -> tuple[str, ...]:

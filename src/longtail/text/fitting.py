@@ -94,7 +94,7 @@ def fit_features(features: Any, corpus: Corpus | GroupedCorpus) -> tuple[Any, An
 
 def inputs_of(corpus: Corpus | GroupedCorpus, features: Any) -> Any:
     """The texts or feature vectors of a corpus, whichever `features` takes."""
-    takes_texts = isinstance(features, TextFeatures)
+    takes_texts = features.takes_texts
     rows = corpus.texts if takes_texts else corpus.features
     if rows is None:
         wanted, found = ("texts", "only features") if takes_texts else ("features", "only texts")

@@ -32,11 +32,17 @@ class RowScaling(BaseEstimator):
 
     _parameters: ClassVar[dict[str, Constraint]] = {"log": Choice((True, False)), "unit": Choice((True, False))}
 
+    takes_texts = False
     n_features_in_: int
 
     def __init__(self, log: bool = False, unit: bool = True) -> None:
         self.log = log
         self.unit = unit
+
+    @property
+    def n_features_out_(self) -> int:
+        """The width of a row."""
+        return self.n_features_in_
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters and store the number of features."""

@@ -1,0 +1,172 @@
+"""The default training: features and learners race on held-out rows, and a second stage ranks what the best propose."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from longtail.choice import Entrant, LearnerOptions, affordable, entrants, folds, run
+from longtail.data import Corpus
+from longtail.estimator import Estimator
+from longtail.parallel import resolve_jobs
+from longtail.printable import counted
+from longtail.ranking import TwoStage
+from longtail.tagger.matching import SUBWORDS, label_readings, texts_of_labels, with_matcher
+from longtail.tagger.preparation import with_labels_that_occur
+from longtail.text import FeatureOptions, TextFeatures, fit_features
+
+_log = logging.getLogger(__name__)
+
+FEWEST_ROWS = 1000  # fewer rows are too few to tell learners apart
+_PATIENCE = 30  # times the estimated time of one label tree
+_LEAST_SECONDS = 20.0
+_SHORT = 100  # features of a row up to which subwords are tried
+_WORDS, _SUBWORDS = "words", "words and their parts"
+
+
+class Trained(NamedTuple):
+    """Fitted features and a fitted estimator, the corpus with the labels that the estimator knows, and the reasons."""
+
+    features: Any
+    estimator: Estimator
+    corpus: Corpus
+    reasons: list[str]
+
+
+class _Variant(NamedTuple):
+    """One way to make features, and the rows that it makes."""
+
+    name: str
+    features: Any
+    X: Any
+
+
+def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Trained:
+    """Train what is best on held-out rows within the time that the options allow.
+
+    Parameters
+    ----------
+    features : TextFeatures, RowScaling, FeatureOptions or None
+        None and `FeatureOptions` without ``subwords`` let the race decide whether to use parts of words.
+    corpus : Corpus
+        With at least 1,000 rows.
+    options : LearnerOptions
+    """
+    corpus = with_labels_that_occur(corpus, keep_texts=not options.fast)
+    words, X = fit_features(features, corpus)
+    label_texts = None
+    if isinstance(words, TextFeatures) and not options.fast:
+        label_texts = texts_of_labels(corpus, words)
+    variants = [_Variant(_WORDS, words, X)]
+    if _may_use_subwords(features, words, X):
+        parted = clone(words).set_params(subwords=SUBWORDS)
+        variants.append(_Variant(_SUBWORDS, parted, parted.fit_transform(corpus.texts or (), also=label_texts)))
+    [(held, rest), *_] = folds(corpus.n_rows, options.random_state)
+    cheapest = [_entrants(variant, corpus, options)[0] for variant in variants]
+    limit = _limit(cheapest[0], options)
+    variant = _best_variant(variants, cheapest, corpus, held, rest, options)
+    race = _Race(variant, corpus, held, rest, limit, options)
+    single = race.finalists[0][0]
+    if not options.fast and race.affords_second_stage:
+        found = _second_stage(variant, corpus, race, label_texts, options)
+        if found is not None:
+            return found
+    return _train_single(variant, corpus, single, race.reasons)
+
+
+def _may_use_subwords(features: Any, words: Any, X: Any) -> bool:
+    undecided = features is None or (isinstance(features, FeatureOptions) and features.subwords is None)
+    return undecided and isinstance(words, TextFeatures) and X.nnz <= _SHORT * X.shape[0]
+
+
+def _entrants(variant: _Variant, corpus: Corpus, options: LearnerOptions) -> list[Entrant]:
+    return entrants(variant.X, corpus.labels, variant.name, options.random_state, options.n_jobs)
+
+
+def _limit(tree: Entrant, options: LearnerOptions) -> float:
+    """Processor seconds that the whole training may take."""
+    if options.patience is not None:
+        return options.patience * resolve_jobs(options.n_jobs)
+    return max(_LEAST_SECONDS, _PATIENCE * tree.seconds)
+
+
+def _best_variant(
+    variants: list[_Variant], cheapest: list[Entrant], corpus: Corpus, held: Any, rest: Any, options: LearnerOptions
+) -> _Variant:
+    """The features with which a single tree is best after training on a sample."""
+    if len(variants) == 1:
+        return variants[0]
+    sample = np.sort(np.random.default_rng(options.random_state).permutation(rest)[: max(5000, len(rest) // 4)])
+    entered = [replace(tree, name=variant.name) for tree, variant in zip(cheapest, variants, strict=True)]
+    matrices = {variant.name: variant.X for variant in variants}
+    finalists, standings = run(matrices, corpus.labels, entered, held, sample, options.random_state)
+    told = ", ".join(f"{each.features} {100 * each.ndcg:.1f}" for each in standings)
+    _log.info("features: %s, by nDCG@5 of a label tree on held-out rows (%s)", finalists[0][0].features, told)
+    return next(variant for variant in variants if variant.name == finalists[0][0].features)
+
+
+class _Race:
+    """The race of learners on the chosen features."""
+
+    def __init__(
+        self, variant: _Variant, corpus: Corpus, held: Any, rest: Any, limit: float, options: LearnerOptions
+    ) -> None:
+        everybody = _entrants(variant, corpus, options)
+        entered, seconds = affordable(everybody, limit)
+        wall = seconds / resolve_jobs(options.n_jobs)
+        left_out = [each.name for each in everybody if each not in entered]
+        _log.info(
+            "race: %s on %s held-out rows; all training should take at most about %.0f s%s",
+            counted(len(entered), "learner"),
+            f"{len(held):,}",
+            max(1, 1.5 * wall),
+            f"; left out, as they take longer: {', '.join(left_out)}" if left_out else "",
+        )
+        matrices = {variant.name: variant.X}
+        self.finalists, self.standings = run(matrices, corpus.labels, entered, held, rest, options.random_state)
+        for each in sorted(self.standings, key=lambda each: (-each.n_rows, -each.ndcg)):
+            _log.info("  %-20s nDCG@5 %.2f after training on %s rows", each.name, 100 * each.ndcg, f"{each.n_rows:,}")
+        best = self.finalists[0][0]
+        self.reasons = [f"learner: {best.name}, the best of {counted(len(entered), 'learner')} on held-out rows"]
+        self.affords_second_stage = options.patience is None or seconds < limit
+
+
+def _second_stage(
+    variant: _Variant, corpus: Corpus, race: _Race, label_texts: list[str] | None, options: LearnerOptions
+) -> Trained | None:
+    """A model of two stages if it ranks held-out rows better than the best learner alone."""
+    features, X, readings = variant.features, variant.X, None
+    if label_texts is not None:
+        if variant.name == _WORDS and not features.subwords:
+            features, X = with_matcher(features, X, corpus, label_texts)
+        readings = label_readings(features, label_texts)
+    model = TwoStage(
+        [(entrant.name, entrant.estimator) for entrant, _ in race.finalists],
+        learned=variant.X.shape[1],
+        random_state=options.random_state,
+        n_jobs=options.n_jobs,
+    )
+    model.rehearse(X, corpus.labels, readings, [fitted for _, fitted in race.finalists])
+    alone, ranked = (
+        max(value for name, value in model.gains_.items() if name != "two stages"),
+        model.gains_["two stages"],
+    )
+    told = f"nDCG@5 on held-out rows is {100 * ranked:.2f} with a second stage and {100 * alone:.2f} without"
+    if ranked <= alone:
+        _log.info("one stage: %s", told)
+        return None
+    names = " and ".join(entrant.name for entrant, _ in race.finalists)
+    reason = f"learner: two stages over {names}, as {told}"
+    _log.info(reason)
+    return Trained(features, model.finish(X, corpus.labels, readings), corpus, [reason])
+
+
+def _train_single(variant: _Variant, corpus: Corpus, entrant: Entrant, reasons: list[str]) -> Trained:
+    for reason in reasons:
+        _log.info(reason)
+    corpus = with_labels_that_occur(corpus)
+    return Trained(variant.features, clone(entrant.estimator).fit(variant.X, corpus.labels), corpus, reasons)
