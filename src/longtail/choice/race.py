@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 _SHARE = 1 / 8
 _MOST_HELD_OUT = 8000  # more hardly change the choice, nor what a second stage learns from them
-_ENOUGH_HELD_OUT = 4000  # with fewer, a second stage holds out several parts of the rows in turn
+_ENOUGH_HELD_OUT = 2000  # with fewer, a second stage holds out several parts of the rows in turn
 _MOST_FOLDS = 4
 _SAMPLES = (1 / 8, 1 / 3)  # shares of the rows of the first rounds
 _FEWEST_ROWS = 2000  # of a sample

@@ -36,6 +36,7 @@ from longtail.validation import as_features
 _log = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 4096
+_MISSES = 1 / 3  # share of the wrong candidates that the ranker learns from
 _K = 5  # places that nDCG judges
 # Larger trees and steps overfit a few thousand rows.
 _RANKER: dict[str, Any] = {"rounds": 80, "leaves": 15, "learning_rate": 0.08, "min_pairs": 200, "l2": 10.0}
@@ -229,13 +230,16 @@ class TwoStage(Estimator):
         right = np.concatenate(hits)
         odd = np.concatenate([found.pairs.rows % 2 == 1 for found, _ in parts])
         settings = {**_RANKER, "rounds": self.rounds, "leaves": self.leaves, "seed": seed}
+        # A share of the misses suffices; the calibration makes up for the others.
+        kept = right | (np.random.default_rng(seed).random(len(right)) < _MISSES)
         raw = np.empty(len(right))
         with progress.task("learning to rank", total=3) as advance:
             for held in (odd, ~odd):
-                half = BoostedTrees.fit(features[~held], right[~held], **settings)
+                learned = kept & ~held
+                half = BoostedTrees.fit(features[learned], right[learned], **settings)
                 raw[held] = half.raw(features[held], self.n_jobs)
                 advance(1)
-            ranker = BoostedTrees.fit(features, right, **settings)
+            ranker = BoostedTrees.fit(features[kept], right[kept], **settings)
             advance(1)
         ends = np.cumsum([len(each) for each in hits])
         self.gains_ = self._gains(parts, np.split(raw, ends[:-1]))
