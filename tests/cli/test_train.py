@@ -37,6 +37,18 @@ def test_the_model_is_that_of_the_library(longtail: Callable) -> None:
     assert loaded.predict(corpus.texts) == expected.predict(corpus.texts)
 
 
+def test_subwords_are_features_and_are_shown_with_dots(longtail: Callable) -> None:
+    arguments = ["train", "notes.jsonl", "--out", "model", "--force", "--alpha", "0.5", "--min-df", "1"]
+    for given, expected in [("none", None), ("0", None), ("4", 4)]:
+        assert longtail(*arguments, "--subwords", given).code == 0
+        assert library.load("model").features_.subwords == expected
+    assert "pea…" in longtail("explain", "model", "--text", "pear", "--label", "fruit").out
+    for wrong in ("2", "21", "-5", "five"):
+        refused = longtail(*arguments, "--subwords", wrong)
+        assert refused.code == 2
+        assert "3 to 20" in refused.err
+
+
 def test_every_way_to_give_texts_gives_the_same_model(longtail: Callable) -> None:
     lines = Path("notes.jsonl").read_bytes()
     Path("zipped.jsonl.gz").write_bytes(gzip.compress(lines))

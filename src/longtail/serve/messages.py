@@ -82,7 +82,7 @@ class TagAnswer(BaseModel):
 
 
 class ScoreReason(BaseModel):
-    """A word, or a run of words, and what it contributes to the margin."""
+    """A word, a run of words or a part of words such as ``kult…``, and what it contributes to the margin."""
 
     feature: str = Field(examples=["straight line"])
     contribution: float = Field(examples=[0.31])
