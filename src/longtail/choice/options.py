@@ -104,6 +104,12 @@ class LearnerOptions:
         if self.missing is not None and self.taxonomy is None:
             message = f"{spell('missing')} needs {spell('taxonomy')}"
             raise InvalidInput(message, code="conflicting_parameters", name="missing")
+        if self.learner != "auto" and (self.fast or self.patience is not None):
+            name = "fast" if self.fast else "patience"
+            message = f"{spell(name)} goes with {spell('learner')} auto only"
+            raise InvalidInput(message, code="conflicting_parameters", name=name)
+        if self.patience is not None and not self.patience > 0:
+            raise InvalidInput(f"{spell('patience')} is {self.patience!r}; expected a number of seconds above 0")
         if self.density is not None and self.prune is not None:
             message = f"{spell('density')} and {spell('prune')} exclude each other"
             raise InvalidInput(message, code="conflicting_parameters", name="density")

@@ -47,6 +47,9 @@ def command(
     The contributions are exact. For ridge they add up to the score; for one-vs-rest and label trees they add up to the
     margin, from which the score is computed. For label trees the output also shows the path to the label, with the
     probability of each step and its most important words.
+
+    For a model of two stages, the output also shows what the second stage looked at, and how far each number moved the
+    log-odds of the score. The path and the words then belong to the first learner among its sources.
     """
     if (text is None) == (data is None):
         raise click.UsageError("give either --text or --data")
@@ -60,10 +63,15 @@ def command(
         for explanation in explanations:
             print_json(explanation.to_dict())
         return
-    from longtail.cli.tables import explanation_table, path_table, show
+    from longtail.cli.tables import evidence_table, explanation_table, path_table, show
 
     for number, explanation in enumerate(explanations):
-        show(*([""] if number else []), *path_table(explanation), explanation_table(explanation, words))
+        show(
+            *([""] if number else []),
+            *path_table(explanation),
+            *evidence_table(explanation, words),
+            explanation_table(explanation, words),
+        )
 
 
 def _row(tagger: Tagger, text: str | None, data: str | None, row: int, options: ReaderOptions) -> Any:

@@ -47,7 +47,13 @@ class LearnerFlags:
         type=click.Choice(LEARNERS),
         default="auto",
         show_default=True,
-        help="What to train; auto chooses by the size of the data.",
+        help="What to train; auto tries several on held-out rows.",
+    )
+    fast: bool = option(is_flag=True, default=False, help="With auto: train one stage only, which is faster.")
+    patience: float | None = option(
+        type=_POSITIVE,
+        metavar="SECONDS",
+        help="With auto: how long training may take.  [default: about 30 times as long as one label tree]",
     )
     prune: float | None = option(
         parse=_pruning,

@@ -120,6 +120,30 @@ def explanation_table(explanation: TagExplanation, words: int) -> Table:
     return table
 
 
+def evidence_table(explanation: TagExplanation, most: int) -> list[RenderableType]:
+    """What the second stage looked at, most important first; the contributions add up to the log-odds of the score."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    if not explanation.evidence:
+        return []
+    total = sum(each.contribution for each in explanation.evidence)
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False, header_style="bold", show_footer=True)
+    table.add_column("evidence", footer=f"(log-odds of {explanation.score:.3f})", overflow="fold")
+    table.add_column("value", justify="right")
+    table.add_column("adds", footer=f"{total:+.4f}", justify="right")
+    ranked = sorted(explanation.evidence, key=lambda each: (each.value is not None, -abs(each.contribution)))
+    for each in ranked[:most]:
+        value = "" if each.value is None else f"{each.value:.3g}"
+        style = "green" if each.contribution > 0 else "red"
+        table.add_row(Text(each.name), value, Text(f"{each.contribution:+.4f}", style=style))
+    if ranked[most:]:
+        rest = sum(each.contribution for each in ranked[most:])
+        table.add_row(f"({len(ranked) - most} others)", "", f"{rest:+.4f}")
+    return [table, ""]
+
+
 def _bar(score: float) -> str:
     """A bar for a score between 0 and 1; ridge scores outside this range are clipped."""
     share = min(max(score, 0.0), 1.0)

@@ -18,7 +18,7 @@ from longtail.native.cluster import add_rows, bisect_nodes, divide, largest, pro
 from longtail.native.inverted_index import InvertedIndex
 from longtail.native.repository_text import RepositoryText
 from longtail.native.siblings import block_widths, train_siblings
-from longtail.native.text import PAGE_SIZE, STANDS_ALONE, CodePoints, Text
+from longtail.native.text import PAGE_SIZE, STANDS_ALONE, CodePoints, Text, token_subwords
 from longtail.native.tree_search import TreeSearch, block_entries, log_probability
 
 twins: Any = SimpleNamespace(
@@ -77,5 +77,6 @@ __all__ = [
     "kernels",
     "largest",
     "log_probability",
+    "token_subwords",
     "twins",
 ]

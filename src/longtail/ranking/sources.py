@@ -256,6 +256,15 @@ class Names(Source):
             columns += [pairs.dots(Q, reading, n_jobs), pairs.dots(present, shares, n_jobs)]
         return columns
 
+    def overlap(self, row: Any, label: int) -> tuple[Array, Array]:
+        """The features that a row shares with a label's text, and what each adds to their similarity, largest first."""
+        text = self.readings[0]
+        entries = slice(*text.indptr[label : label + 2].tolist())
+        shared, own, theirs = np.intersect1d(row.indices, text.indices[entries], return_indices=True)
+        products = row.data[own].astype(np.float64) * text.data[entries][theirs]
+        order = np.argsort(-products, kind="stable")
+        return shared[order].astype(np.int64), products[order]
+
     def to_state(self) -> State:
         parts = {f"reading{number}": reading.to_state() for number, reading in enumerate(self.readings)}
         facts = {"n_readings": len(self.readings)}

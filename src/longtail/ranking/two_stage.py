@@ -190,8 +190,8 @@ class TwoStage(Estimator):
     def _learners(self) -> list[tuple[str, Estimator]]:
         if self.estimators is not None:
             return list(self.estimators)
-        wide = {"leaf_size": 400, "branching": 256}
-        seed = {"random_state": self.random_state, "n_jobs": self.n_jobs}
+        wide: dict[str, Any] = {"leaf_size": 200, "branching": 128}
+        seed: dict[str, Any] = {"random_state": self.random_state, "n_jobs": self.n_jobs}
         return [
             ("label tree", LabelTree(negatives="beam", C=0.3, prune=0.05, **wide, **seed)),
             ("forest", LabelTree(n_trees=3, C=0.5, **seed)),
@@ -319,23 +319,30 @@ class TwoStage(Estimator):
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
 
     def _explain(self, row: Any, label: int) -> Explanation:
-        """The words behind the first learner's score, and what each number moved the ranker's log-odds."""
-        learner = self._first()
-        words = learner.explain(self._learned(row), label)
+        """What each number moved the ranker's log-odds, and the words behind the first learner or the label's text."""
+        words = self._words(row, label)
         found = self._candidates(self.sources_, row, None)
         [places] = np.nonzero(found.pairs.labels == label)
         if not len(places):
-            score = self._scores(row)[0, label]
-            return replace(words, score=float(score))
+            return replace(words, score=float(self._scores(row)[0, label]))
         pair = found.features[places[0]]
         slope, offset = self.calibration_
         moved = slope * self.ranker_.contributions(pair)
-        evidence = [Evidence("average candidate", None, float(moved[-1] + offset))]
+        evidence = [Evidence("an average candidate", None, float(moved[-1] + offset))]
         evidence += [
             Evidence(name, float(value), float(moves))
             for name, value, moves in zip(self._columns(), pair.tolist(), moved[:-1].tolist(), strict=True)
         ]
         return replace(words, score=float(self._chances(found)[places[0]]), evidence=tuple(evidence))
+
+    def _words(self, row: Any, label: int) -> Explanation:
+        """The words behind the first learner's score; for a label without training rows, those of its text."""
+        names = next((source for source in self.sources_ if isinstance(source, Names)), None)
+        statistics = next(source for source in self.sources_ if isinstance(source, Statistics))
+        if names is None or statistics.counts[label]:
+            return self._first().explain(self._learned(row), label)
+        features, contributions = names.overlap(row, label)
+        return Explanation(label, 0.0, float(contributions.sum()), features, contributions, 0.0)
 
     @property
     def explains(self) -> bool:

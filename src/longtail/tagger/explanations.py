@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from longtail.estimator import Evidence
 from longtail.text import readable_feature
 
 
@@ -84,6 +85,10 @@ class TagExplanation(NamedTuple):
     intercept : float
     steps : tuple of PathStep
         The path in each label tree; empty for ridge.
+    evidence : tuple of Evidence
+        For two stages: what the ranker looked at, and how far each number moved the log-odds of the score. They add up
+        to the log-odds. Margin, reasons and steps then explain the first learner or, for a label without training
+        rows, its resemblance to the label's text.
     """
 
     label: str
@@ -92,6 +97,7 @@ class TagExplanation(NamedTuple):
     reasons: tuple[Reason, ...]
     intercept: float
     steps: tuple[PathStep, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
         """The explanation as plain values for JSON, the same in the shell and over HTTP.
@@ -102,7 +108,7 @@ class TagExplanation(NamedTuple):
         [{'feature': 'pears', 'contribution': 0.5}]
         """
         steps = [{**_plain(step, most), "frequent": list(step.frequent)} for step in self.steps]
-        return {**_plain(self, most), "steps": steps}
+        return {**_plain(self, most), "steps": steps, "evidence": [asdict(each) for each in self.evidence]}
 
 
 def _plain(part: PathStep | TagExplanation, most: int | None) -> dict[str, Any]:

@@ -63,7 +63,5 @@ def with_matcher(words: TextFeatures, X: Any, corpus: Corpus, texts: Sequence[st
     """Add the features of label texts, with subwords, to features of whole words and to their matrix."""
     matcher = TextFeatures(min_df=1, subwords=SUBWORDS, n_jobs=words.n_jobs)
     matched = matcher.fit_transform(corpus.texts or (), only=texts)
-    _log.info(
-        "features of label texts: %s", counted(matched.shape[1], "word or part of a word", "words and parts of words")
-    )
+    _log.info("features of label texts: %s", f"{matched.shape[1]:,}")
     return JoinedFeatures((words, matcher)), join_columns([X, matched])

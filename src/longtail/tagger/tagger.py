@@ -305,7 +305,8 @@ class Tagger(BaseEstimator, Persistent):
             for step, after in zip(found.steps, [*found.steps, None][1:], strict=True)
         )
         name = self.label_names_[label]
-        return TagExplanation(name, found.score, found.margin, self._reasons(found), found.intercept, steps)
+        reasons = self._reasons(found)
+        return TagExplanation(name, found.score, found.margin, reasons, found.intercept, steps, found.evidence)
 
     def _reasons(self, part: Explanation | Step) -> tuple[Reason, ...]:
         names = self.features_.feature_names_ if self.takes_texts else None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
-from longtail.native.text import token_subwords
+from longtail.native import token_subwords
 from longtail.text.subwords import is_subword
 from longtail.text.tokens import WordSpan, word_spans
 
