@@ -1,7 +1,7 @@
 """Which learner to train: by a race on held-out rows or, where that is not possible, by the size of the data."""
 
 from longtail.choice.options import LEARNERS, NETWORK, LearnerOptions, check_learner, learners_taking
-from longtail.choice.race import Entrant, Race, Standing, affordable, entrants, folds, run
+from longtail.choice.race import Entrant, Race, Standing, entrants, folds, race
 from longtail.choice.rules import Choice, choose_learner
 
 __all__ = [
@@ -12,11 +12,10 @@ __all__ = [
     "LearnerOptions",
     "Race",
     "Standing",
-    "affordable",
     "check_learner",
     "choose_learner",
     "entrants",
     "folds",
     "learners_taking",
-    "run",
+    "race",
 ]

@@ -39,7 +39,7 @@ class LearnerOptions:
     fast : bool
         Train one stage only.
     patience : float or None
-        Seconds that training may take when learners race; None is about 30 times as long as one label tree takes.
+        Seconds that training may take when learners race; None is about 25 times as long as one label tree takes.
 
     Examples
     --------

@@ -29,9 +29,9 @@ _SHARE = 1 / 8
 _MOST_HELD_OUT = 8000  # more hardly change the choice, nor what a second stage learns from them
 _ENOUGH_HELD_OUT = 1500  # with fewer, a second stage holds out several parts of the rows in turn
 _MOST_FOLDS = 4
-_SAMPLES = (1 / 8, 1 / 3)  # shares of the rows of the first rounds
+_SAMPLES = ((1 / 16, 100), (1 / 4, 3))  # share of the rows, and most learners, of each round before the last
 _FEWEST_ROWS = 2000  # of a sample
-_STAY = (4, 2)  # learners left after each of the first rounds
+_TWICE = 1.9  # finalists train on the rows that are not held out, then on all
 _FEW_LABELS = 300  # more are too many for exact ridge
 _K = 5
 
@@ -55,7 +55,7 @@ def folds(n_rows: int, seed: int) -> list[tuple[Array, Array]]:
     return [(held, np.setdiff1d(np.arange(n_rows), held, assume_unique=True)) for held in parts]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entrant:
     """A learner in the race.
 
@@ -96,7 +96,7 @@ class Race:
     Parameters
     ----------
     finalists : tuple of (Entrant, Estimator)
-        Best first, each with a model that was fitted to all rows that are not held out.
+        One or two, best first, each with a model that was fitted to all rows that are not held out.
     standings : tuple of Standing
         All rounds, in the order they were run.
     left_out : tuple of Entrant
@@ -106,14 +106,6 @@ class Race:
     finalists: tuple[tuple[Entrant, Estimator], ...]
     standings: tuple[Standing, ...]
     left_out: tuple[Entrant, ...]
-
-    def to_text(self) -> str:
-        """The table of the last round of each learner, best first."""
-        last = {(each.name, each.features): each for each in self.standings}
-        rows = sorted(last.values(), key=lambda each: (-each.n_rows, -each.ndcg))
-        width = max(len(each.name) for each in rows)
-        lines = [f"  {each.name:<{width}}  {100 * each.ndcg:6.2f}  {each.n_rows:>9,}  {each.features}" for each in rows]
-        return "\n".join([f"  {'learner':<{width}}  nDCG@5  {'rows':>9}  features", *lines])
 
 
 def entrants(X: Any, Y: Any, features: str, seed: int, n_jobs: int | None) -> list[Entrant]:
@@ -136,25 +128,19 @@ def entrants(X: Any, Y: Any, features: str, seed: int, n_jobs: int | None) -> li
     return sorted(fitting or entered[:1], key=lambda each: each.seconds)
 
 
-def affordable(entered: Sequence[Entrant], seconds: float) -> tuple[list[Entrant], float]:
-    """The learners that can take part within a number of processor seconds, and what the race then takes at most.
+def race(
+    matrices: Mapping[str, Any],
+    Y: Any,
+    entered: Sequence[Entrant],
+    held: Array,
+    rest: Array,
+    seconds: float,
+    seed: int,
+) -> Race:
+    """Run the race within a number of estimated processor seconds, which include training the finalists once more.
 
-    The two most expensive count twice in full: they may reach the last round, and the winners are trained again on all
-    rows. The cheapest always stays.
-    """
-    left = sorted(entered, key=lambda each: each.seconds)
-    while True:
-        costs = [each.seconds for each in left]
-        total = sum(costs) * sum(_SAMPLES[: 1 if len(left) <= _STAY[0] else 2]) + 2 * sum(costs[-2:])
-        if total <= seconds or len(left) == 1:
-            return left, total
-        left.pop()
-
-
-def run(
-    matrices: Mapping[str, Any], Y: Any, entered: Sequence[Entrant], held: Array, rest: Array, seed: int
-) -> tuple[tuple[tuple[Entrant, Estimator], ...], tuple[Standing, ...]]:
-    """Run the race; return the finalists with their models, best first, and the standings.
+    Two rounds on samples rank the learners. The best one that is affordable, and a learner of another family to
+    complement it, then train on all rows that are not held out.
 
     Parameters
     ----------
@@ -162,42 +148,59 @@ def run(
         The feature matrices of all rows, by name.
     Y : csr_array
     entered : sequence of Entrant
+        Cheapest first; the cheapest takes part whatever it costs.
     held, rest : int arrays
         The rows to judge on and to train on.
+    seconds : float
     seed : int
         Random seed for the samples.
     """
-    order = rest[np.random.default_rng(seed).permutation(len(rest))]
-    sizes = [min(len(rest), max(_FEWEST_ROWS, int(share * len(rest)))) for share in _SAMPLES] + [len(rest)]
-    standings: list[Standing] = []
-    left = list(entered)
-    fitted: dict[str, Estimator] = {}
-    for number, size in enumerate(sizes):
-        last = number == len(sizes) - 1
-        if not last and (size == sizes[-1] or len(left) <= _STAY[number]):
-            continue  # nobody would drop out
-        rows = np.sort(order[:size])
-        scores = {}
-        with progress.task(f"race on {size:,} rows", total=len(left)) as advance:
-            for entrant in left:
-                X = matrices[entrant.features]
-                model = clone(entrant.estimator).fit(X[rows], Y[rows])
-                labels, _ = model.predict_topk(X[held], _K)
-                scores[entrant.name] = ndcg_at_k(Y[held], labels, _K)
-                standings.append(Standing(entrant.name, entrant.features, size, scores[entrant.name]))
-                if last:
-                    fitted[entrant.name] = model
+    track = _Track(matrices, Y, held, rest[np.random.default_rng(seed).permutation(len(rest))])
+    ranked = [each for each in entered if each is entered[0] or _TWICE * each.seconds <= seconds]
+    left_out = tuple(each for each in entered if each not in ranked)
+    spent = 0.0
+    for share, places in _SAMPLES:
+        size = min(len(rest), max(_FEWEST_ROWS, int(share * len(rest))))
+        cost = sum(each.seconds for each in ranked[:places]) * size / len(rest)
+        if len(ranked) == 1 or size == track.last_size or spent + cost > seconds / 2:
+            continue
+        ranked = [*track.round(ranked[:places], size), *ranked[places:]]
+        spent += cost
+    finalists = _finalists(ranked, seconds - spent)
+    best = track.round(finalists, len(rest))
+    return Race(tuple((each, track.fitted[each]) for each in best), tuple(track.standings), left_out)
+
+
+def _finalists(ranked: list[Entrant], seconds: float) -> list[Entrant]:
+    """The best affordable learner and, if the time allows, the best one of another family."""
+    cheapest = min(ranked, key=lambda each: each.seconds)
+    first = next((each for each in ranked if _TWICE * each.seconds <= seconds), cheapest)
+    left = seconds - _TWICE * first.seconds
+    others = (each for each in ranked if each.family != first.family and _TWICE * each.seconds <= left)
+    return [first, *list(others)[:1]]
+
+
+class _Track:
+    """Trains learners on the first rows of an order, and judges them on the held-out rows."""
+
+    def __init__(self, matrices: Mapping[str, Any], Y: Any, held: Array, order: Array) -> None:
+        self._matrices, self._Y, self._held, self._order = matrices, Y, held, order
+        self.standings: list[Standing] = []
+        self.fitted: dict[Entrant, Estimator] = {}
+        self.last_size = 0
+
+    def round(self, entered: list[Entrant], size: int) -> list[Entrant]:
+        """Train everybody on a number of rows; return them best first."""
+        self.fitted.clear()
+        rows, scores = np.sort(self._order[:size]), {}
+        with progress.task(f"race on {size:,} rows", total=len(entered)) as advance:
+            for entrant in entered:
+                X = self._matrices[entrant.features]
+                model = clone(entrant.estimator).fit(X[rows], self._Y[rows])
+                labels, _ = model.predict_topk(X[self._held], _K)
+                scores[entrant] = ndcg_at_k(self._Y[self._held], labels, _K)
+                self.standings.append(Standing(entrant.name, entrant.features, size, scores[entrant]))
+                self.fitted[entrant] = model
                 advance(1, entrant.name)
-        left.sort(key=lambda each: -scores[each.name])
-        if not last:
-            left = _staying(left, _STAY[number])
-    return tuple((entrant, fitted[entrant.name]) for entrant in left), tuple(standings)
-
-
-def _staying(ranked: list[Entrant], places: int) -> list[Entrant]:
-    """The best few, with at least two families among them if there are any."""
-    staying = ranked[:places]
-    others = [each for each in ranked if each.family != staying[0].family]
-    if others and all(each.family == staying[0].family for each in staying):
-        staying[-1] = others[0]
-    return staying
+        self.last_size = size
+        return sorted(entered, key=lambda each: -scores[each])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
-from longtail.choice import Entrant, LearnerOptions, affordable, entrants, folds, run
+from longtail.choice import Entrant, LearnerOptions, Race, entrants, folds, race
 from longtail.data import Corpus
 from longtail.estimator import Estimator
 from longtail.parallel import resolve_jobs
@@ -22,8 +21,11 @@ from longtail.text import FeatureOptions, TextFeatures, fit_features
 _log = logging.getLogger(__name__)
 
 FEWEST_ROWS = 1000  # fewer rows are too few to tell learners apart
-_PATIENCE = 30  # times the estimated time of one label tree
+_PATIENCE = 25  # times the estimated time of one label tree
 _LEAST_SECONDS = 20.0
+# Estimated processor time of a second stage: the ranker, the candidates of held-out rows, and indexing.
+_SECONDS_TO_RANK, _SECONDS_OF_A_ROW, _SECONDS_OF_AN_ENTRY = 3.0, 2e-3, 5e-7
+_SAMPLE = 5000  # rows that decide on the features, at least
 _SHORT = 100  # features of a row up to which subwords are tried
 _WORDS, _SUBWORDS = "words", "words and their parts"
 
@@ -66,16 +68,30 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
         parted = clone(words).set_params(subwords=SUBWORDS)
         variants.append(_Variant(_SUBWORDS, parted, parted.fit_transform(corpus.texts or (), also=label_texts)))
     [(held, rest), *_] = folds(corpus.n_rows, options.random_state)
-    cheapest = [_entrants(variant, corpus, options)[0] for variant in variants]
-    limit = _limit(cheapest[0], options)
-    variant = _best_variant(variants, cheapest, corpus, held, rest, options)
-    race = _Race(variant, corpus, held, rest, limit, options)
-    single = race.finalists[0][0]
-    if not options.fast and race.affords_second_stage:
-        found = _second_stage(variant, corpus, race, label_texts, options)
-        if found is not None:
-            return found
-    return _train_single(variant, corpus, single, race.reasons)
+    rows = held, rest
+    limit = _limit(_entrants(variants[0], corpus, options)[0], options)
+    variant = _best_variant(variants, corpus, rows, options)
+    found = _race(variant, corpus, rows, limit, options)
+    if _affords_second_stage(held, X, limit, options):
+        trained = _second_stage(variant, corpus, found, label_texts, options)
+        if trained is not None:
+            return trained
+    best = found.finalists[0][0]
+    reason = f"learner: {best.name}, the best on held-out rows"
+    _log.info(reason)
+    corpus = with_labels_that_occur(corpus)
+    return Trained(variant.features, clone(best.estimator).fit(variant.X, corpus.labels), corpus, [reason])
+
+
+def _affords_second_stage(held: Any, X: Any, limit: float, options: LearnerOptions) -> bool:
+    """Whether a second stage is wanted, and takes no more than half of the time that the user gave."""
+    if options.fast or options.patience is None:
+        return not options.fast
+    seconds = _SECONDS_TO_RANK + _SECONDS_OF_A_ROW * len(held) + _SECONDS_OF_AN_ENTRY * X.nnz
+    if seconds <= limit / 2:
+        return True
+    _log.info("one stage: a second one would take about %.0f s more", seconds / resolve_jobs(options.n_jobs))
+    return False
 
 
 def _may_use_subwords(features: Any, words: Any, X: Any) -> bool:
@@ -94,49 +110,39 @@ def _limit(tree: Entrant, options: LearnerOptions) -> float:
     return max(_LEAST_SECONDS, _PATIENCE * tree.seconds)
 
 
-def _best_variant(
-    variants: list[_Variant], cheapest: list[Entrant], corpus: Corpus, held: Any, rest: Any, options: LearnerOptions
-) -> _Variant:
+def _best_variant(variants: list[_Variant], corpus: Corpus, rows: tuple[Any, Any], options: LearnerOptions) -> _Variant:
     """The features with which a single tree is best after training on a sample."""
     if len(variants) == 1:
         return variants[0]
-    sample = np.sort(np.random.default_rng(options.random_state).permutation(rest)[: max(5000, len(rest) // 4)])
-    entered = [replace(tree, name=variant.name) for tree, variant in zip(cheapest, variants, strict=True)]
-    matrices = {variant.name: variant.X for variant in variants}
-    finalists, standings = run(matrices, corpus.labels, entered, held, sample, options.random_state)
-    told = ", ".join(f"{each.features} {100 * each.ndcg:.1f}" for each in standings)
-    _log.info("features: %s, by nDCG@5 of a label tree on held-out rows (%s)", finalists[0][0].features, told)
-    return next(variant for variant in variants if variant.name == finalists[0][0].features)
+    held, rest = rows
+    sample = np.random.default_rng(options.random_state).permutation(rest)[: max(_SAMPLE, len(rest) // 8)]
+    found = [
+        race({each.name: each.X}, corpus.labels, _entrants(each, corpus, options)[:1], held, sample, 0, 0)
+        for each in variants
+    ]
+    scores = [each.standings[-1].ndcg for each in found]
+    best = variants[int(np.argmax(scores))]
+    told = ", ".join(f"{each.name} {100 * score:.1f}" for each, score in zip(variants, scores, strict=True))
+    _log.info("features: %s (nDCG@5 of a label tree on held-out rows: %s)", best.name, told)
+    return best
 
 
-class _Race:
-    """The race of learners on the chosen features."""
-
-    def __init__(
-        self, variant: _Variant, corpus: Corpus, held: Any, rest: Any, limit: float, options: LearnerOptions
-    ) -> None:
-        everybody = _entrants(variant, corpus, options)
-        entered, seconds = affordable(everybody, limit)
-        wall = seconds / resolve_jobs(options.n_jobs)
-        left_out = [each.name for each in everybody if each not in entered]
-        _log.info(
-            "race: %s on %s held-out rows; all training should take at most about %.0f s%s",
-            counted(len(entered), "learner"),
-            f"{len(held):,}",
-            max(1, 1.5 * wall),
-            f"; left out, as they take longer: {', '.join(left_out)}" if left_out else "",
-        )
-        matrices = {variant.name: variant.X}
-        self.finalists, self.standings = run(matrices, corpus.labels, entered, held, rest, options.random_state)
-        for each in sorted(self.standings, key=lambda each: (-each.n_rows, -each.ndcg)):
-            _log.info("  %-20s nDCG@5 %.2f after training on %s rows", each.name, 100 * each.ndcg, f"{each.n_rows:,}")
-        best = self.finalists[0][0]
-        self.reasons = [f"learner: {best.name}, the best of {counted(len(entered), 'learner')} on held-out rows"]
-        self.affords_second_stage = options.patience is None or seconds < limit
+def _race(variant: _Variant, corpus: Corpus, rows: tuple[Any, Any], limit: float, options: LearnerOptions) -> Race:
+    """The race of learners on the chosen features, told with its time and its table."""
+    entered = _entrants(variant, corpus, options)
+    jobs = resolve_jobs(options.n_jobs)
+    _log.info("trying %s on %s held-out rows", counted(len(entered), "learner"), f"{len(rows[0]):,}")
+    _log.info("training should take at most about %.0f s with %s", max(1, limit / jobs), counted(jobs, "thread"))
+    found = race({variant.name: variant.X}, corpus.labels, entered, *rows, limit, options.random_state)
+    if found.left_out:
+        _log.info("left out, as they take longer: %s", ", ".join(each.name for each in found.left_out))
+    for each in sorted(found.standings, key=lambda each: (-each.n_rows, -each.ndcg)):
+        _log.info("  %-20s nDCG@5 %.2f after training on %s rows", each.name, 100 * each.ndcg, f"{each.n_rows:,}")
+    return found
 
 
 def _second_stage(
-    variant: _Variant, corpus: Corpus, race: _Race, label_texts: list[str] | None, options: LearnerOptions
+    variant: _Variant, corpus: Corpus, found: Race, label_texts: list[str] | None, options: LearnerOptions
 ) -> Trained | None:
     """A model of two stages if it ranks held-out rows better than the best learner alone."""
     features, X, readings = variant.features, variant.X, None
@@ -145,12 +151,12 @@ def _second_stage(
             features, X = with_matcher(features, X, corpus, label_texts)
         readings = label_readings(features, label_texts)
     model = TwoStage(
-        [(entrant.name, entrant.estimator) for entrant, _ in race.finalists],
+        [(entrant.name, entrant.estimator) for entrant, _ in found.finalists],
         learned=variant.X.shape[1],
         random_state=options.random_state,
         n_jobs=options.n_jobs,
     )
-    model.rehearse(X, corpus.labels, readings, [fitted for _, fitted in race.finalists])
+    model.rehearse(X, corpus.labels, readings, [fitted for _, fitted in found.finalists])
     alone, ranked = (
         max(value for name, value in model.gains_.items() if name != "two stages"),
         model.gains_["two stages"],
@@ -159,14 +165,7 @@ def _second_stage(
     if ranked <= alone:
         _log.info("one stage: %s", told)
         return None
-    names = " and ".join(entrant.name for entrant, _ in race.finalists)
+    names = " and ".join(entrant.name for entrant, _ in found.finalists)
     reason = f"learner: two stages over {names}, as {told}"
     _log.info(reason)
     return Trained(features, model.finish(X, corpus.labels, readings), corpus, [reason])
-
-
-def _train_single(variant: _Variant, corpus: Corpus, entrant: Entrant, reasons: list[str]) -> Trained:
-    for reason in reasons:
-        _log.info(reason)
-    corpus = with_labels_that_occur(corpus)
-    return Trained(variant.features, clone(entrant.estimator).fit(variant.X, corpus.labels), corpus, reasons)
