@@ -1,11 +1,162 @@
-"""`TwoStage` keeps the contract of estimators, ranks better than its sources, and explains both stages."""
+"""`TwoStage` keeps the contract of estimators, uses all its sources, and explains both stages."""
 
 from __future__ import annotations
 
-from longtail import LabelTree
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import logit
+
+from longtail import LabelTree, load
+from longtail.errors import InvalidInput
 from longtail.estimator import check_estimator
 from longtail.ranking import TwoStage
 
+N_LABELS, N_WORDS = 40, 60
 
-def test_two_stages_keep_the_contract_of_estimators() -> None:
+
+def titles(rng, n_rows, n_labels=N_LABELS):
+    """Each label has a word of its own (its name) and shares others; rows show the names of their labels at times."""
+    rows, columns, labels = [], [], []
+    for row in range(n_rows):
+        own = rng.choice(n_labels, size=2, replace=False)
+        words = {N_LABELS + int(label) % (N_WORDS - N_LABELS) for label in own}
+        words |= {int(label) for label in own if rng.random() < 0.7}
+        rows += [row] * len(words)
+        columns += sorted(words)
+        labels.append(own)
+    X = sparse.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(n_rows, N_WORDS))
+    X = sparse.csr_array(X.multiply(1 / np.sqrt(X.sum(axis=1))[:, None])).astype(np.float32)
+    Y = np.zeros((n_rows, N_LABELS), np.int8)
+    Y[np.repeat(np.arange(n_rows), 2), np.concatenate(labels)] = 1
+    return X, sparse.csr_array(Y)
+
+
+NAMES = sparse.csr_array(sparse.eye_array(N_LABELS, N_WORDS, dtype=np.float32))
+
+
+def small(**options):
+    tree = LabelTree(leaf_size=8, branching=4)
+    return TwoStage([("tree", tree)], rounds=40, **options)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    return titles(rng, 400, n_labels=30), titles(rng, 200)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    (X, Y), _ = data
+    return small().fit(X, Y, NAMES)
+
+
+def test_two_stages_keep_the_contract_of_estimators():
     check_estimator(TwoStage([("tree", LabelTree())], rounds=5))
+
+
+def test_two_stages_keep_the_contract_where_learners_see_only_some_features():
+    check_estimator(TwoStage([("tree", LabelTree())], rounds=5, learned=20))
+
+
+def test_labels_without_training_rows_are_found_by_their_texts(data, model):
+    _, (X, Y) = data
+    labels, _ = model.predict_topk(X, k=10)
+    unseen = Y[:, 30:].toarray()
+    named = X[:, 30:40].toarray() > 0
+    rows, columns = np.nonzero(unseen.astype(bool) & named)
+    found = [(labels[row] == 30 + column).any() for row, column in zip(rows, columns, strict=True)]
+    assert len(found) > 20
+    assert np.mean(found) > 0.9
+    (X_train, Y_train), _ = data
+    without = small().fit(X_train, Y_train).predict_topk(X, k=10)[0]
+    assert (without < 30).all()
+
+
+def test_the_gains_compare_both_stages_with_each_learner_alone(model):
+    assert set(model.gains_) == {"tree", "two stages"}
+    assert model.gains_["two stages"] > model.gains_["tree"]
+
+
+def test_the_evidence_adds_up_to_the_log_odds_of_the_score(data, model):
+    _, (X, _) = data
+    labels, scores = model.predict_topk(X[:5], k=1)
+    for row in range(5):
+        found = model.explain(X[[row]], int(labels[row, 0]))
+        assert found.score == pytest.approx(float(scores[row, 0]), abs=1e-6)
+        assert sum(each.contribution for each in found.evidence) == pytest.approx(logit(found.score), abs=1e-4)
+        assert found.evidence[0].value is None
+
+
+def test_a_label_without_rows_is_explained_by_the_words_of_its_text(data, model):
+    _, (X, _) = data
+    row = int(np.flatnonzero(X[:, [35]].toarray())[0])
+    found = model.explain(X[[row]], 35)
+    assert found.features.tolist() == [35]
+    assert found.margin == pytest.approx(X[row, 35])
+    assert found.evidence
+
+
+def test_more_places_do_not_change_the_first_ones(data, model):
+    _, (X, _) = data
+    few, few_scores = model.predict_topk(X, k=3)
+    many, many_scores = model.predict_topk(X, k=N_LABELS)
+    np.testing.assert_array_equal(many[:, :3], few)
+    np.testing.assert_array_equal(many_scores[:, :3], few_scores)
+
+
+def test_a_row_alone_and_in_a_batch_get_the_same_answer(data, model):
+    _, (X, _) = data
+    labels, scores = model.predict_topk(X[:20], k=5)
+    for row in range(20):
+        alone = model.predict_topk(X[[row]], k=5)
+        np.testing.assert_array_equal(alone[0][0], labels[row])
+        np.testing.assert_array_equal(alone[1][0], scores[row])
+
+
+def test_denied_labels_make_room_for_others(data, model):
+    _, (X, _) = data
+    best = model.predict_topk(X, k=1)[0][:, 0]
+    labels, _ = model.predict_topk(X, k=3, deny=np.unique(best)[:10])
+    assert not np.isin(labels, np.unique(best)[:10]).any()
+    assert (labels >= 0).all()
+
+
+def test_scores_are_probabilities_that_fit_rows_like_the_training_rows(data, model):
+    X, Y = titles(np.random.default_rng(5), 300, n_labels=30)
+    labels, scores = model.predict_topk(X, k=5)
+    hits = np.take_along_axis(Y.toarray(), labels, axis=1)
+    assert scores.mean() == pytest.approx(hits.mean(), abs=0.05)
+
+
+def test_the_same_bytes_whatever_the_threads(data, tmp_path):
+    (X, Y), _ = data
+    for n_jobs in (1, 3):
+        model = TwoStage([("tree", LabelTree(leaf_size=8, n_jobs=n_jobs))], rounds=5, n_jobs=n_jobs)
+        model.fit(X, Y, NAMES).save(tmp_path / str(n_jobs))
+    files = [{path.name: path.read_bytes() for path in (tmp_path / n).glob("*.npy")} for n in ("1", "3")]
+    assert files[0] == files[1]
+
+
+def test_a_loaded_model_knows_the_label_texts(data, model, tmp_path):
+    _, (X, _) = data
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_topk(X)[0], model.predict_topk(X)[0])
+
+
+def test_models_fitted_before_are_used_for_the_first_part(data):
+    (X, Y), _ = data
+    whole = TwoStage([("tree", LabelTree(leaf_size=8))], rounds=5).fit(X, Y)
+    from longtail.choice import folds
+
+    [(_, rest), *_] = folds(X.shape[0], 0)
+    fitted = LabelTree(leaf_size=8).fit(X[rest], Y[rest])
+    again = TwoStage([("tree", LabelTree(leaf_size=8))], rounds=5).fit(X, Y, fitted=[fitted])
+    np.testing.assert_array_equal(again.ranker_.values, whole.ranker_.values)
+
+
+def test_label_features_of_another_shape_are_refused(data):
+    (X, Y), _ = data
+    with pytest.raises(InvalidInput, match="label_features has 7 rows for 40 labels"):
+        small().fit(X, Y, NAMES[:7])

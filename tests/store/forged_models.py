@@ -23,8 +23,9 @@ from longtail import (
 )
 from longtail.cli.program import run
 from longtail.data import Corpus
+from longtail.ranking import TwoStage
 from longtail.store import inspect_model
-from longtail.text import RowScaling
+from longtail.text import JoinedFeatures, RowScaling
 
 TEXTS = ["red apples and pears", "green apples", "clear blue sky", "grey sky and rain", "rain on red roses", "pears"]
 TAGS = [["fruit", "red"], ["fruit"], ["weather"], ["weather", "grey"], ["weather", "red"], ["fruit", "pear"]]
@@ -64,6 +65,18 @@ def _of_rows() -> Any:
     return Tagger(RowScaling(log=True), Ridge()).fit_corpus(Corpus(labels=Y, label_names=names, features=abs(X)))
 
 
+def _two_stages() -> Any:
+    X, Y = planted()
+    names = sparse.random_array((Y.shape[1], X.shape[1]), density=0.2, rng=np.random.default_rng(1), dtype=np.float32)
+    tree = LabelTree(leaf_size=3, branching=2, random_state=0)
+    model = TwoStage([("tree", tree), ("ridge", Ridge())], rounds=3, random_state=0)
+    return model.fit(X, Y, sparse.csr_array(names))
+
+
+def _joined() -> Any:
+    return JoinedFeatures((TextFeatures(min_df=1).fit(TEXTS), TextFeatures(min_df=1, subwords=4).fit(TEXTS)))
+
+
 def linear() -> dict[str, Callable[[], Any]]:
     small = {"leaf_size": 3, "branching": 2}
     return {
@@ -83,6 +96,8 @@ def linear() -> dict[str, Callable[[], Any]]:
             LabelSubsetClassifier(LabelTree(**small, random_state=0), n_labels=4, random_state=0)
         ),
         "AggregatedClassifier": lambda: AggregatedClassifier(Ridge()).fit(*grouped()),
+        "TwoStage": _two_stages,
+        "JoinedFeatures": _joined,
         "TextFeatures": lambda: TextFeatures(min_df=1).fit(TEXTS),
         "RowScaling": lambda: RowScaling().fit(planted()[0]),
     }
@@ -197,7 +212,7 @@ def questions(model: Any, directory: Path) -> Iterator[Callable[[], Any]]:
         yield from model.answers()
         return
     yield lambda: repr(model)
-    if isinstance(model, TextFeatures):
+    if isinstance(model, TextFeatures | JoinedFeatures):
         yield lambda: model.transform(TEXTS).data
         yield lambda: "".join(model.feature_names_[:5])
         return

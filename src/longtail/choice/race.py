@@ -7,7 +7,8 @@ nDCG, never by the clock. The same data and seed therefore choose the same learn
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,6 @@ from longtail.memory import available_memory
 from longtail.metrics import ndcg_at_k
 from longtail.ridge import RidgeCV
 from longtail.trees import LabelTree, OneVsRest
-
-_log = logging.getLogger(__name__)
 
 _SHARE = 1 / 8
 _MOST_HELD_OUT = 8000  # more hardly change the choice, nor what a second stage learns from them
@@ -53,6 +52,20 @@ def folds(n_rows: int, seed: int) -> list[tuple[Array, Array]]:
         size = n_rows // count
     parts = [np.sort(order[number * size : (number + 1) * size]) for number in range(count)]
     return [(held, np.setdiff1d(np.arange(n_rows), held, assume_unique=True)) for held in parts]
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep learners from telling their memory plans, which are news only when one of them is trained."""
+    loggers = [logging.getLogger(f"longtail.{name}") for name in ("trees", "ridge")]
+    before = [each.level for each in loggers]
+    for each in loggers:
+        each.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for each, level in zip(loggers, before, strict=True):
+            each.setLevel(level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +206,7 @@ class _Track:
         """Train everybody on a number of rows; return them best first."""
         self.fitted.clear()
         rows, scores = np.sort(self._order[:size]), {}
-        with progress.task(f"race on {size:,} rows", total=len(entered)) as advance:
+        with quietly(), progress.task(f"race on {size:,} rows", total=len(entered)) as advance:
             for entrant in entered:
                 X = self._matrices[entrant.features]
                 model = clone(entrant.estimator).fit(X[rows], self._Y[rows])

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
 from longtail.arrays import Array
-from longtail.choice import folds
+from longtail.choice import folds, quietly
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Evidence, Explanation, check_training
 from longtail.memory import MemoryPlan
@@ -150,11 +150,12 @@ class TwoStage(Estimator):
         X, Y = check_training(X, Y, type(self).__name__)
         Z = self._checked_label_features(label_features, X.shape[1], Y.shape[1])
         self.__dict__.pop("ranker_", None)
-        self._memory_plan(X, Y).check()
+        plan = self._memory_plan(X, Y).check()
+        _log.info("%s needs at most this memory: %s", plan.work, plan.describe())
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
         parts = []
         for number, (held, rest) in enumerate(folds(X.shape[0], seed)):
-            with progress.stage(f"held-out rows, part {number + 1}"):
+            with quietly(), progress.stage(f"held-out rows, part {number + 1}"):
                 learners = fitted if fitted is not None and number == 0 else None
                 sources = self._fit_sources(X[rest], Y[rest], Z, learners)
                 found = self._candidates(sources, X[held], None)
@@ -169,7 +170,7 @@ class TwoStage(Estimator):
         X, Y = check_training(X, Y, type(self).__name__)
         Z = self._checked_label_features(label_features, X.shape[1], Y.shape[1])
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
-        with progress.stage("all rows"):
+        with quietly(), progress.stage("all rows"):
             self.sources_ = self._fit_sources(X, Y, Z, None)
         ranker = self.__dict__.pop("_rehearsed")
         if ranker is None:  # too few rows to hold any out

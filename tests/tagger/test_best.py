@@ -1,0 +1,123 @@
+"""The default training: features by measuring, learners by a race, label texts, and a second stage."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from longtail import LabelTree, Tagger, load
+from longtail.choice import LearnerOptions
+from longtail.data import Corpus
+from longtail.errors import InvalidInput
+from longtail.ranking import TwoStage
+
+SYLLABLES = ["ku", "sko", "mu", "hi", "bar", "na", "spr", "po", "te", "fi", "han", "bra", "lek", "tro", "gle", "vis"]
+STEMS = sorted({"".join(np.random.default_rng(seed).choice(SYLLABLES, 3)) for seed in range(120)})
+ENDINGS = ["", "er", "en", "arna", "s", "ernas"]
+
+
+def compound_titles(n_rows: int, seed: int = 0) -> tuple[list[str], list[list[str]]]:
+    """Titles in which stems stand in compounds and with endings, so that whole words repeat rarely."""
+    rng = np.random.default_rng(seed)
+    texts, labels = [], []
+    for _ in range(n_rows):
+        first, second = rng.choice(STEMS, 2, replace=False)
+        filler = ["".join(rng.choice(SYLLABLES, 3)) for _ in range(3)]
+        parts = [f"{first}{rng.choice(ENDINGS)}{second}{rng.choice(ENDINGS)}", *filler]
+        texts.append(" ".join(parts))
+        labels.append([str(first), str(second)])
+    return texts, labels
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return Tagger(estimator=LearnerOptions(n_jobs=1)).fit(*compound_titles(1200))
+
+
+def test_parts_of_words_are_used_where_they_are_better(trained):
+    subwords = [name for name in trained.features_.feature_names_ if name.startswith(("<", "~"))]
+    assert subwords
+    assert isinstance(trained.estimator_, TwoStage)
+
+
+def test_the_default_is_better_than_words_alone(trained):
+    test = Corpus.from_lists(*compound_titles(300, seed=1))
+    words = Tagger(estimator=LabelTree()).fit(*compound_titles(1200))
+    assert trained.evaluate(test)["P@1"] > words.evaluate(test)["P@1"] + 0.1
+
+
+def test_the_reason_has_the_figures(trained):
+    [reason] = trained.reasons_
+    assert reason.startswith("learner: two stages over ")
+    assert "nDCG@5 on held-out rows" in reason
+
+
+def test_a_label_known_only_by_its_text_is_found_and_explained():
+    texts, labels = compound_titles(1200)
+    names = {stem: stem for stem in STEMS} | {"trädgård": ["trädgård", "odling"]}
+    tagger = Tagger(estimator=LearnerOptions(n_jobs=1)).fit(texts, labels, label_texts=names)
+    assert "trädgård" in tagger.label_names_
+    [tags] = tagger.predict(["en ny trädgårdarna bok"], k=5)
+    assert "trädgård" in [tag.label for tag in tags]
+    found = tagger.explain("en ny trädgårdarna bok", "trädgård")
+    assert any("trä" in reason.feature for reason in found.reasons)
+    [denied] = tagger.predict(["en ny trädgårdarna bok"], k=5, deny=["trädgård"])
+    assert "trädgård" not in [tag.label for tag in denied]
+
+
+def test_fast_trains_one_stage_and_drops_labels_without_rows():
+    texts, labels = compound_titles(1200)
+    names = {stem: stem for stem in STEMS} | {"trädgård": "trädgård"}
+    tagger = Tagger(estimator=LearnerOptions(fast=True, n_jobs=1)).fit(texts, labels, label_texts=names)
+    assert not isinstance(tagger.estimator_, TwoStage)
+    assert set(tagger.label_names_) == set(STEMS)
+
+
+def test_a_learner_by_name_skips_the_race(caplog):
+    caplog.set_level(logging.INFO, "longtail")
+    tagger = Tagger(estimator=LearnerOptions("tree", n_jobs=1)).fit(*compound_titles(1000))
+    assert isinstance(tagger.estimator_, LabelTree)
+    assert "held-out rows" not in caplog.text
+
+
+def test_the_race_tells_its_time_and_its_table(caplog):
+    caplog.set_level(logging.INFO, "longtail")
+    Tagger(estimator=LearnerOptions(n_jobs=1)).fit(*compound_titles(1000))
+    assert "training should take at most about" in caplog.text
+    assert "label tree           nDCG@5" in caplog.text
+    assert "features: words and their parts" in caplog.text
+
+
+def test_little_patience_gives_one_stage_and_says_so(caplog):
+    caplog.set_level(logging.INFO, "longtail")
+    tagger = Tagger(estimator=LearnerOptions(patience=1.0, n_jobs=1)).fit(*compound_titles(1000))
+    assert not isinstance(tagger.estimator_, TwoStage)
+    assert "one stage: a second one would take about" in caplog.text
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path):
+    for name in ("one", "other"):
+        Tagger(estimator=LearnerOptions(n_jobs=1)).fit(*compound_titles(1000)).save(tmp_path / name)
+    assert load(tmp_path / "one").fingerprint_ == load(tmp_path / "other").fingerprint_
+
+
+def test_label_names_that_are_not_words_are_not_compared(caplog):
+    caplog.set_level(logging.INFO, "longtail")
+    texts, labels = compound_titles(1000)
+    codes = {stem: f"Q{number}" for number, stem in enumerate(STEMS)}
+    tagger = Tagger(estimator=LearnerOptions(n_jobs=1)).fit(texts, [[codes[each] for each in row] for row in labels])
+    assert "label names are words" not in caplog.text
+    assert all(source.kind != "Names" for source in tagger.estimator_.sources_)
+
+
+@pytest.mark.parametrize("patience", [0, -1.0])
+def test_patience_is_a_time(patience):
+    with pytest.raises(InvalidInput, match="patience is"):
+        LearnerOptions(patience=patience).candidates()
+
+
+def test_patience_and_fast_go_with_auto_only():
+    with pytest.raises(InvalidInput, match="goes with learner auto only"):
+        LearnerOptions("tree", fast=True).candidates()
