@@ -55,7 +55,7 @@ def cosines(A: Any, B: Any) -> Any:
 
 def test_the_contract_of_estimators_holds_with_dense_features() -> None:
     def fit(model: Any, X: Any, Y: Any) -> Any:
-        return (model.set_params(dense=1) if X.shape[1] <= 5 else model).fit(X, Y)
+        return (model.set_params(dense=1) if np.shape(X)[1] <= 5 else model).fit(X, Y)
 
     check_estimator(TwoStage([("tree", LabelTree())], dense=5, rounds=5), fit=fit)
 

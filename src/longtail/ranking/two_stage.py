@@ -243,8 +243,8 @@ class TwoStage(Estimator):
     def _learners(self) -> list[tuple[str, Estimator]]:
         if self.estimators is not None:
             return list(self.estimators)
-        wide = {"leaf_size": 400, "branching": 256}
-        seed = {"random_state": self.random_state, "n_jobs": self.n_jobs}
+        wide: dict[str, Any] = {"leaf_size": 400, "branching": 256}
+        seed: dict[str, Any] = {"random_state": self.random_state, "n_jobs": self.n_jobs}
         return [
             ("label tree", LabelTree(negatives="beam", C=0.3, prune=0.05, **wide, **seed)),
             ("forest", LabelTree(n_trees=3, C=0.5, **seed)),
