@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,14 @@ from longtail.text import JoinedFeatures
 
 TOPICS, SYNONYMS, ROWS = 12, 300, 1000
 WORDS = [f"w{number}" for number in range(TOPICS * SYNONYMS)]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_ridge() -> Iterator[None]:
+    """Ridge, which enters the race if there are few labels, takes most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longtail.choice.race._FEW_LABELS", 0)
+        yield
 
 
 @pytest.fixture(scope="module")

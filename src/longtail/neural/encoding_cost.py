@@ -12,7 +12,7 @@ from longtail.neural.sentences import Precision, resolve_precision
 
 # Processor seconds of MiniLM, which has 91 MB of weights.
 _TEXT = 0.2e-3
-_TOKEN = {"float32": 2.2e-4, "bfloat16": 1.1e-4}
+_TOKEN = {"float32": 1.6e-4, "bfloat16": 0.7e-4}
 _BYTES = 91e6
 _TOKENS_PER_WORD = 1.5
 _SPECIAL_TOKENS = 2
