@@ -225,6 +225,28 @@ def test_options_of_networks_are_theirs(longtail: Callable, arguments: list[str]
     assert not Path("model").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--encoder", "nowhere"], "nowhere: there is no such folder"),
+        (["--encoder", "auto", "--alpha", "1"], "--encoder is for two stages; it does not go with --alpha"),
+        (["--encoder", "auto", "--learner", "tree"], "--encoder is for two stages; it does not go with --learner"),
+        (["--encoder-cache", "vectors"], "--encoder-cache needs --encoder"),
+    ],
+)
+def test_an_encoder_that_cannot_be_used_is_refused(longtail: Callable, arguments: list[str], message: str) -> None:
+    result = longtail("train", "notes.jsonl", "--out", "model", *arguments)
+    assert result.code != 0
+    assert message in result.err
+    assert not Path("model").exists()
+
+
+def test_few_rows_are_trained_without_an_encoder(longtail: Callable) -> None:
+    result = longtail("train", "notes.jsonl", "--out", "model", "--encoder", "auto")
+    assert result.code == 0
+    assert "no sentence encoder: it needs at least 1,000 rows" in result.err
+
+
 @pytest.mark.parametrize("value", ["-1", "few", "nan", "inf"])
 def test_prune_is_a_magnitude_or_a_count(longtail: Callable, value: str) -> None:
     result = longtail("train", "notes.jsonl", "--out", "model", "--prune", value)

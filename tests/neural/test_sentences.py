@@ -17,40 +17,18 @@ from longtail.neural import SentenceEncoder
 from longtail.neural.sentences import resolve_precision
 from longtail.progress import listening
 from longtail.text import encoder_fingerprint, find_installed_encoder
+from tests.neural.tiny import POSITIONS, WIDTH, write_tiny_encoder
 
 transformers = pytest.importorskip("transformers")
-tokenizers = pytest.importorskip("tokenizers")
+pytest.importorskip("tokenizers")
 
 WORDS = [f"w{number}" for number in range(60)]
-WIDTH, POSITIONS = 16, 24
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A BERT of one layer with random weights."""
-    place = tmp_path_factory.mktemp("tiny")
-    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    tokenizer.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
-    ).save_pretrained(place)
-    config = transformers.BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=WIDTH,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=POSITIONS,
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = transformers.BertModel(config)
-        for parameter in model.parameters():
-            torch.nn.init.normal_(parameter, std=0.3)
-    model.save_pretrained(place)
-    return place
+    return write_tiny_encoder(tmp_path_factory.mktemp("tiny"), WORDS)
 
 
 @pytest.fixture(scope="module")

@@ -40,6 +40,11 @@ class LearnerOptions:
         Train one stage only.
     patience : float or None
         Seconds that training may take when learners race; None is about 25 times as long as one label tree takes.
+    encoder : str or None
+        The folder of a pretrained sentence encoder, whose vectors of texts the second stage may use. "auto" uses the
+        one that is installed, if the texts are short or few and encoding them does not take too long. None uses none.
+    encoder_cache : str or None
+        A folder where the vectors of texts are kept, so that no text is encoded twice.
 
     Examples
     --------
@@ -78,6 +83,8 @@ class LearnerOptions:
     checkpoint: str | None = _of(NETWORK)
     fast: bool = False
     patience: float | None = None
+    encoder: str | None = None
+    encoder_cache: str | None = None
     random_state: int = 0
     n_jobs: int | None = None
 
@@ -110,6 +117,7 @@ class LearnerOptions:
             raise InvalidInput(message, code="conflicting_parameters", name=name)
         if self.patience is not None and not self.patience > 0:
             raise InvalidInput(f"{spell('patience')} is {self.patience!r}; expected a number of seconds above 0")
+        self._check_encoder(spell)
         if self.density is not None and self.prune is not None:
             message = f"{spell('density')} and {spell('prune')} exclude each other"
             raise InvalidInput(message, code="conflicting_parameters", name="density")
@@ -128,6 +136,15 @@ class LearnerOptions:
                 why = f"{name} is given" if len(fitting) == 1 else why
             left = fitting
         return left, why
+
+    def _check_encoder(self, spell: Callable[[str], str]) -> None:
+        if self.encoder_cache is not None and self.encoder is None:
+            message = f"{spell('encoder_cache')} needs {spell('encoder')}"
+            raise InvalidInput(message, code="conflicting_parameters", name="encoder_cache")
+        rivals = ["learner"] * (self.learner != "auto") + ["fast"] * self.fast + list(self.given())
+        if self.encoder is not None and rivals:
+            message = f"{spell('encoder')} is for two stages; it does not go with {spell(rivals[0])}"
+            raise InvalidInput(message, code="conflicting_parameters", name="encoder")
 
 
 def learners_taking(parameter: str, value: Any) -> tuple[str, ...]:

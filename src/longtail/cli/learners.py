@@ -55,6 +55,11 @@ class LearnerFlags:
         metavar="SECONDS",
         help="With auto: how long training may take.  [default: about 25 times as long as one label tree]",
     )
+    encoder: str | None = option(
+        metavar="DIR|auto",
+        help="With auto: compare texts also by the vectors of a pretrained sentence encoder, if that helps.",
+    )
+    encoder_cache: str | None = option(metavar="DIR", help="Keep the vectors of texts in DIR for the next training.")
     prune: float | None = option(
         parse=_pruning,
         metavar="W",
@@ -156,6 +161,11 @@ class LearnerFlags:
             if is_blank(options.taxonomy):
                 raise InvalidInput(f"{options.taxonomy} is empty; write lines of child, tab, parent")
         options.candidates(spell=partial(flag_of, LearnerFlags))
+        if options.encoder not in (None, "auto"):
+            from longtail.text import check_encoder_folder, require_encoder_packages
+
+            check_encoder_folder(options.encoder)
+            require_encoder_packages()
         if options.learner == "network":
             import longtail.neural  # noqa: F401 (if torch is missing, say so before reading the data)
         return options

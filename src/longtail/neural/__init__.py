@@ -14,8 +14,10 @@ except ImportError:
 from longtail.neural.batches import BagRows, DenseRows, LabelRows, Rows, SparseRows, TokenRows
 from longtail.neural.classifier import MultiHeadClassifier
 from longtail.neural.deep_miml import DeepMIML
+from longtail.neural.encoding_cost import encoding_seconds
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.network import Network, predict_rows
+from longtail.neural.sentence_features import SentenceFeatures
 from longtail.neural.sentences import SentenceEncoder
 from longtail.neural.training import History, Settings, train
 
@@ -32,9 +34,11 @@ __all__ = [
     "Network",
     "Rows",
     "SentenceEncoder",
+    "SentenceFeatures",
     "Settings",
     "SparseRows",
     "TokenRows",
+    "encoding_seconds",
     "predict_rows",
     "train",
 ]

@@ -16,14 +16,11 @@ from longtail.arrays import Array
 from longtail.errors import ModelFormatError
 from longtail.estimator import Estimator, column_counts
 from longtail.labels import label_vectors
-from longtail.native import kernels
-from longtail.parallel import map_blocks
 from longtail.ranking.index import SparseIndex
-from longtail.ranking.pairs import Pairs, SparseRows, row_blocks
+from longtail.ranking.pairs import Pairs, SparseRows
+from longtail.ranking.votes import NEAREST, NEIGHBOURS, RowLabels
 from longtail.store import State, part_state, put_learner_together
 
-_NEIGHBOURS = 30
-_NEAREST = 10  # of the neighbours, counted separately
 _FREQUENT = 0.05  # words in more rows than this do not tell rows apart and take most of the time
 _TERMS = 200  # entries of a label's centroid
 _TOGETHER = 5  # best labels of a row that the others should go with
@@ -53,6 +50,7 @@ class Source(ABC):
     """A source of candidate labels."""
 
     kind: ClassVar[str]
+    sees: ClassVar[str] = "learned"  # which part of the features: "learned", "sparse" (all but dense) or "dense"
 
     @property
     @abstractmethod
@@ -118,95 +116,47 @@ class Neighbours(Source):
     ----------
     index : SparseIndex
         Of the training rows.
-    label_starts : int64 array of n_rows + 1
-    labels : int32 array
-        The labels of training row r are ``labels[label_starts[r]:label_starts[r + 1]]``.
-    n_labels : int
+    row_labels : RowLabels
+        Of the training rows.
     """
 
     kind = "Neighbours"
     columns = ("votes of the 30 nearest rows", "votes of the 10 nearest rows", "similarity of the nearest row")
 
     index: SparseIndex
-    label_starts: Array
-    labels: Array
-    n_labels: int
+    row_labels: RowLabels
     n_candidates: int = 20
 
     @classmethod
     def fit(cls, X: Any, Y: Any) -> Neighbours:
         """Index the training rows."""
-        starts, labels = Y.indptr.astype(np.int64, copy=False), Y.indices.astype(np.int32, copy=False)
-        return cls(SparseIndex.build(X, max_df=_FREQUENT if X.shape[0] > 1000 else 1.0), starts, labels, Y.shape[1])
+        return cls(SparseIndex.build(X, max_df=_FREQUENT if X.shape[0] > 1000 else 1.0), RowLabels.of(Y))
 
     def find(self, X: Any, mask: Array | None, n_jobs: int | None) -> Found:
-        neighbours, similarities = self.index.topk(X, _NEIGHBOURS, n_jobs=n_jobs)
+        neighbours, similarities = self.index.topk(X, NEIGHBOURS, n_jobs=n_jobs)
         similarities = np.maximum(similarities, 0)
-        shape = (X.shape[0], min(self.n_candidates, max(1, self.n_labels)))
-        labels, votes = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.float32)
-        weights = similarities**2
-
-        def part(rows: slice) -> None:
-            kernels.neighbour_votes(
-                neighbours,
-                weights,
-                rows.start,
-                rows.stop,
-                self.label_starts,
-                self.labels,
-                self.n_labels,
-                mask,
-                labels,
-                votes,
-            )
-
-        for _ in map_blocks(part, row_blocks(X.shape[0], n_jobs), n_jobs, blas=False):
-            pass
+        labels, votes = self.row_labels.most_voted(neighbours, similarities, self.n_candidates, mask, n_jobs)
         return Found(labels, votes, neighbours, similarities)
 
     def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
         assert found.neighbours is not None
         assert found.similarities is not None
-        columns = [self._votes(found, pairs, count, n_jobs) for count in (_NEIGHBOURS, _NEAREST)]
+        columns = [
+            self.row_labels.votes(pairs, found.neighbours, found.similarities, count, n_jobs)
+            for count in (NEIGHBOURS, NEAREST)
+        ]
         return [*columns, pairs.of_rows(found.similarities[:, 0])]
 
-    def _votes(self, found: Found, pairs: Pairs, count: int, n_jobs: int | None) -> Array:
-        assert found.neighbours is not None
-        assert found.similarities is not None
-        neighbours = np.ascontiguousarray(found.neighbours[:, :count])
-        weights = np.ascontiguousarray(found.similarities[:, :count] ** 2)
-        out = np.empty(len(pairs), dtype=np.float32)
-
-        def part(rows: slice) -> None:
-            kernels.pair_votes(
-                neighbours,
-                weights,
-                rows.start,
-                rows.stop,
-                self.label_starts,
-                self.labels,
-                self.n_labels,
-                pairs.starts,
-                pairs.labels,
-                out,
-            )
-
-        for _ in map_blocks(part, row_blocks(len(neighbours), n_jobs), n_jobs, blas=False):
-            pass
-        return out
-
     def to_state(self) -> State:
-        arrays = {"label_starts": self.label_starts, "labels": self.labels}
-        return State(self.kind, arrays=arrays, parts={"index": self.index.to_state()})
+        return State(self.kind, arrays=self.row_labels.to_arrays(), parts={"index": self.index.to_state()})
 
     @classmethod
     def from_state(cls, state: State, n_features: int, n_labels: int) -> Neighbours:
         index = SparseIndex.from_state(state.part("index", "SparseIndex"))
-        starts = state.array("label_starts", np.int64, (index.n_items + 1,))
-        labels = state.array("labels", np.int32, (None,))
+        row_labels = RowLabels.from_state(state, index.n_items, n_labels)
         if index.n_features != n_features:
             raise ModelFormatError(f"{state.kind}: the index has other features than the model")
-        return cls(index, starts, labels, n_labels)
+        return cls(index, row_labels)
 
 
 @dataclass(frozen=True)
@@ -223,6 +173,7 @@ class Names(Source):
     """
 
     kind = "Names"
+    sees = "sparse"
 
     readings: tuple[SparseRows, ...]
     index: SparseIndex

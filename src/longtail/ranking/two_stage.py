@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +27,7 @@ from longtail.metrics import ndcg_at_k
 from longtail.parallel import resolve_jobs, split
 from longtail.parameters import Constraint, Number, Threads
 from longtail.ranking.boosting import BoostedTrees
+from longtail.ranking.dense import Sentences
 from longtail.ranking.pairs import Pairs
 from longtail.ranking.sources import Found, Learner, Names, Neighbours, Source, Statistics
 from longtail.store import State, saved_params
@@ -51,12 +52,27 @@ class Candidates:
     found: tuple[Found, ...]
 
 
+class _Views(NamedTuple):
+    """The parts of rows of features that sources see, see `Source.sees`."""
+
+    learned: Any
+    sparse: Any
+    dense: Any
+
+
+class _Rehearsed(NamedTuple):
+    """Sources that did not see some held-out rows, and what they found for them."""
+
+    sources: tuple[Source, ...]
+    found: tuple[Found, ...]
+
+
 class TwoStage(Estimator):
     """Candidate labels from several sources, ranked by boosted trees.
 
     The sources are learners (by default two kinds of label trees), the labels of the most similar training rows, and
-    labels whose texts resemble the row. A score is the probability that the label is right, calibrated on held-out
-    rows.
+    labels whose texts resemble the row. Rows can also be compared by dense vectors, see `dense`. A score is the
+    probability that the label is right, calibrated on held-out rows.
 
     Parameters
     ----------
@@ -64,7 +80,11 @@ class TwoStage(Estimator):
         The learners among the sources. The first also fills the places beyond the candidates.
     learned : int or None
         Number of leading features that the learners and the search for similar rows use; the others serve only to
-        compare rows with label texts. None uses all.
+        compare rows with label texts. None uses all but the dense ones.
+    dense : int or None
+        Number of features at the end of each row that are a dense vector of the row, such as a sentence vector. They
+        serve only to find rows and label texts with similar vectors, by their cosine. None and 0 mean that there are
+        none.
     rounds, leaves : int
         Number of boosted trees, and the maximum number of leaves of each.
     random_state : int or None
@@ -85,16 +105,24 @@ class TwoStage(Estimator):
     --------
     >>> import numpy as np
     >>> from longtail.ranking import TwoStage
-    >>> X = np.tile(np.eye(3), (40, 1))
-    >>> Y = np.tile(np.eye(3), (40, 1))
+    >>> X = np.tile(np.eye(3), (200, 1))
+    >>> Y = np.tile(np.eye(3), (200, 1))
     >>> TwoStage().fit(X, Y).predict_topk(np.eye(3), k=1)[0].ravel().tolist()
     [0, 1, 2]
+
+    With vectors of your own at the end of each row:
+
+    >>> vectors = np.tile([[1.0, 0.2], [0.1, 1.0], [-1.0, 0.5]], (200, 1))
+    >>> model = TwoStage(dense=2).fit(np.hstack([X, vectors]), Y)
+    >>> model.predict_topk([[1.0, 0.0, 0.0, 0.9, 0.3]], k=1)[0].tolist()
+    [[0]]
     """
 
     _fitted_by = "ranker_"
     _not_saved = ("estimators",)
     _parameters: ClassVar[dict[str, Constraint]] = {
         "learned": Number(low=1, high=2**31, whole=True, optional=True),
+        "dense": Number(low=0, high=2**16, whole=True, optional=True),
         "rounds": Number(low=1, high=1000, whole=True),
         "leaves": Number(low=2, high=32, whole=True),
         "random_state": Number(low=0, high=2**31, whole=True, optional=True),
@@ -106,12 +134,14 @@ class TwoStage(Estimator):
     calibration_: tuple[float, float]
     gains_: dict[str, float]
     _rehearsed: BoostedTrees | None
+    _parts: list[_Rehearsed]
 
     def __init__(
         self,
         estimators: list[tuple[str, Estimator]] | None = None,
         *,
         learned: int | None = None,
+        dense: int | None = None,
         rounds: int = 80,
         leaves: int = 15,
         random_state: int | None = 0,
@@ -119,6 +149,7 @@ class TwoStage(Estimator):
     ) -> None:
         self.estimators = estimators
         self.learned = learned
+        self.dense = dense
         self.rounds = rounds
         self.leaves = leaves
         self.random_state = random_state
@@ -133,33 +164,53 @@ class TwoStage(Estimator):
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         label_features : sparse matrix of shape (n_labels, n_features), list of such matrices, or None
             The texts of labels in the features of the rows. Further matrices are other readings of the same texts,
-            such as their whole words only.
+            such as their whole words only. The dense vectors of label texts are at the end of the first matrix.
         fitted : list of Estimator or None
             The learners, fitted already to the rows that `folds` does not hold out first; this saves time.
         """
         self.rehearse(X, Y, label_features, fitted)
         return self.finish(X, Y, label_features)
 
-    def rehearse(self, X: Any, Y: Any, label_features: Any = None, fitted: list[Estimator] | None = None) -> Self:
+    def rehearse(
+        self,
+        X: Any,
+        Y: Any,
+        label_features: Any = None,
+        fitted: list[Estimator] | None = None,
+        *,
+        like: TwoStage | None = None,
+    ) -> Self:
         """Train the ranker on held-out rows and set ``gains_``, which tells whether two stages pay.
 
-        The parameters are those of `fit`. The model can predict only after `finish`.
+        The model can predict only after `finish`.
+
+        Parameters
+        ----------
+        X, Y, label_features, fitted
+            As for `fit`.
+        like : TwoStage or None
+            A model without dense vectors that has rehearsed and differs only in that. Its sources are used again.
         """
         self._check_parameters()
         resolve_jobs(self.n_jobs)
         X, Y = check_training(X, Y, type(self).__name__)
         Z = self._checked_label_features(label_features, X.shape[1], Y.shape[1])
+        self._check_dense(X.shape[1])
         self.__dict__.pop("ranker_", None)
         plan = self._memory_plan(X, Y).check()
         _log.info("%s needs at most this memory: %s", plan.work, plan.describe())
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
         parts = []
+        self._parts = []
         for number, (held, rest) in enumerate(folds(X.shape[0], seed)):
             with quietly(), progress.stage(f"held-out rows, part {number + 1}"):
                 learners = fitted if fitted is not None and number == 0 else None
-                sources = self._fit_sources(X[rest], Y[rest], Z, learners)
-                found = self._candidates(sources, X[held], None)
-            parts.append((found, Y[held]))
+                known = _Rehearsed((), ()) if like is None else like._parts[number]
+                sources = self._fit_sources(X[rest], Y[rest], Z, learners, known.sources)
+                views = self._views(X[held])
+                found = self._find(sources, views, None, known.found)
+                self._parts.append(_Rehearsed(sources, found))
+                parts.append((self._described(sources, views, found), Y[held]))
         self._rehearsed = self._learn_ranker(parts, seed) if parts else None
         if not parts:
             self.gains_, self.calibration_ = {}, (1.0, 0.0)
@@ -169,10 +220,12 @@ class TwoStage(Estimator):
         """Train all sources on all rows, after `rehearse` with the same arguments."""
         X, Y = check_training(X, Y, type(self).__name__)
         Z = self._checked_label_features(label_features, X.shape[1], Y.shape[1])
+        self._check_dense(X.shape[1])
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         with quietly(), progress.stage("all rows"):
             self.sources_ = self._fit_sources(X, Y, Z, None)
         ranker = self.__dict__.pop("_rehearsed")
+        self.__dict__.pop("_parts", None)
         if ranker is None:  # too few rows to hold any out
             ranker = BoostedTrees.fit(np.zeros((0, len(self._columns())), np.float32), np.zeros(0, dtype=bool))
         self.ranker_ = ranker
@@ -198,29 +251,57 @@ class TwoStage(Estimator):
             ("forest", LabelTree(n_trees=3, C=0.5, **seed)),
         ]
 
-    def _fit_sources(self, X: Any, Y: Any, Z: list[Any], fitted: list[Estimator] | None) -> tuple[Source, ...]:
-        learned = self._learned(X)
-        named = self._learners()
-        models = fitted or [clone(estimator).fit(learned, Y) for _, estimator in named]
-        sources: list[Source] = [Learner(model, name) for (name, _), model in zip(named, models, strict=True)]
-        sources += [Neighbours.fit(learned, Y), Statistics.fit(learned, Y, self.n_jobs)]
-        return (*sources, Names.fit(Z)) if Z else tuple(sources)
+    def _check_dense(self, n_features: int) -> None:
+        if (self.dense or 0) >= n_features:
+            raise InvalidInput(f"dense is {self.dense}, but the rows have {n_features} features; others must be left")
+
+    def _fit_sources(
+        self, X: Any, Y: Any, Z: list[Any], fitted: list[Estimator] | None, known: tuple[Source, ...] = ()
+    ) -> tuple[Source, ...]:
+        """Fit all sources but the `known` ones, which come first."""
+        views = self._views(X)
+        sources = list(known)
+        if not known:
+            named = self._learners()
+            models = fitted or [clone(estimator).fit(views.learned, Y) for _, estimator in named]
+            sources += [Learner(model, name) for (name, _), model in zip(named, models, strict=True)]
+            sources += [Neighbours.fit(views.learned, Y), Statistics.fit(views.learned, Y, self.n_jobs)]
+            sources += [Names.fit([self._views(each).sparse for each in Z])] if Z else []
+        if self.dense:
+            sources.append(Sentences.fit(views.dense, Y, self._views(Z[0]).dense if Z else None))
+        return tuple(sources)
+
+    def _views(self, X: Any) -> _Views:
+        n_sparse = X.shape[1] - (self.dense or 0)
+        leading = X if n_sparse == X.shape[1] else sparse.csr_array(X[:, :n_sparse])
+        return _Views(self._learned(X), leading, X[:, n_sparse:].toarray() if self.dense else None)
 
     def _learned(self, X: Any) -> Any:
         """The features that learners see."""
-        if self.learned is None or self.learned >= X.shape[1]:
-            return X
-        return sparse.csr_array(X[:, : self.learned])
+        n_learned = self._n_learned(X.shape[1])
+        return X if n_learned == X.shape[1] else sparse.csr_array(X[:, :n_learned])
+
+    def _n_learned(self, n_features: int) -> int:
+        n_sparse = n_features - (self.dense or 0)
+        return n_sparse if self.learned is None else min(self.learned, n_sparse)
 
     def _candidates(self, sources: tuple[Source, ...], X: Any, mask: Array | None) -> Candidates:
-        learned = self._learned(X)
-        rows = [X if isinstance(source, Names) else learned for source in sources]
-        found = tuple(source.find(own, mask, self.n_jobs) for source, own in zip(sources, rows, strict=True))
+        views = self._views(X)
+        return self._described(sources, views, self._find(sources, views, mask))
+
+    def _find(
+        self, sources: tuple[Source, ...], views: _Views, mask: Array | None, known: tuple[Found, ...] = ()
+    ) -> tuple[Found, ...]:
+        """What each source finds; `known` is what the first ones found."""
+        new = (source.find(getattr(views, source.sees), mask, self.n_jobs) for source in sources[len(known) :])
+        return (*known, *new)
+
+    def _described(self, sources: tuple[Source, ...], views: _Views, found: tuple[Found, ...]) -> Candidates:
         pairs = Pairs.join([each.labels for each in found], self.n_jobs)
         columns = [
             column
-            for source, own, each in zip(sources, rows, found, strict=True)
-            for column in source.describe(own, each, found[0], pairs, self.n_jobs)
+            for source, each in zip(sources, found, strict=True)
+            for column in source.describe(getattr(views, source.sees), each, found[0], pairs, self.n_jobs)
         ]
         return Candidates(pairs, np.column_stack(columns).astype(np.float32, copy=False), found)
 
@@ -365,12 +446,15 @@ class TwoStage(Estimator):
         return f"two stages, {len(self.sources_)} sources ({inner})"
 
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
+        vectors = 4 * (self.dense or 0) * (2 * X.shape[0] + 4 * Y.shape[1])
+        X = self._learned(X)
         plans = [estimator._memory_plan(X, Y).total for _, estimator in self._learners()]
         rows = max((len(held) for held, _ in folds(X.shape[0], 0)), default=0)
         parts = {
             "learners": sum(plans),
             "index of the training rows": 12 * X.nnz + 4 * Y.nnz,
             "centroids and co-occurrences": 8 * min(X.nnz * 4, 200 * Y.shape[1]) + 16 * Y.nnz,
+            "dense vectors": vectors,
             "candidates": 100 * 4 * 30 * rows,
         }
         return MemoryPlan(type(self).__name__, parts, "Use one stage (--fast), or fewer features.")
@@ -396,13 +480,19 @@ class TwoStage(Estimator):
         slope, offset = (float(state.fact(name, (int, float))) for name in ("slope", "offset"))
         if not (np.isfinite([slope, offset]).all() and slope >= 0):
             raise ModelFormatError(f"{state.kind}: slope and offset must be finite, and the slope at least 0")
-        learned = min(model.learned or model.n_features_in_, model.n_features_in_)
-        kinds = {kind.kind: kind for kind in (Learner, Neighbours, Statistics, Names)}
+        n_sparse = model.n_features_in_ - (model.dense or 0)
+        if n_sparse < (0 if not model.dense else 1):
+            raise ModelFormatError(f"{state.kind}: {model.dense} dense features of {model.n_features_in_}")
+        learned = model._n_learned(model.n_features_in_)
+        widths = {"learned": learned, "sparse": n_sparse, "dense": model.dense or 0}
+        kinds = {kind.kind: kind for kind in (Learner, Neighbours, Statistics, Names, Sentences)}
         sources = []
         for number in range(state.size("n_sources", least=1, most=32)):
             part = state.part(f"source{number}", *kinds)
-            width = model.n_features_in_ if part.kind == Names.kind else learned
-            sources.append(kinds[part.kind].from_state(part, width, model.n_labels_))
+            kind = kinds[part.kind]
+            if kind is Sentences and not model.dense:
+                raise ModelFormatError(f"{state.kind}: there are no dense features for the part 'source{number}'")
+            sources.append(kind.from_state(part, widths[kind.sees], model.n_labels_))
         if not isinstance(sources[0], Learner):
             raise ModelFormatError(f"{state.kind}: the first source is not a learner")
         ranker = BoostedTrees.from_state(state.part("ranker", "BoostedTrees"))

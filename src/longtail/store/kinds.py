@@ -23,10 +23,16 @@ _ESTIMATORS = {
     "DeepMIML": "longtail.neural",
     "MultiHeadClassifier": "longtail.neural",
 }
-FEATURES = ("JoinedFeatures", "RowScaling", "TextFeatures")
+_FEATURES = {
+    "JoinedFeatures": "longtail.text",
+    "RowScaling": "longtail.text",
+    "SentenceFeatures": "longtail.neural",
+    "TextFeatures": "longtail.text",
+}
+FEATURES = tuple(_FEATURES)
 PACKAGES = {
     **_ESTIMATORS,
-    **dict.fromkeys(FEATURES, "longtail.text"),
+    **_FEATURES,
     "AggregatedClassifier": "longtail.aggregated",
     "Tagger": "longtail.tagger",
 }

@@ -14,6 +14,7 @@ from longtail.estimator import Estimator
 from longtail.parallel import resolve_jobs
 from longtail.printable import counted
 from longtail.ranking import TwoStage
+from longtail.tagger.encoding import Encoder, choose_encoder, with_vectors
 from longtail.tagger.matching import SUBWORDS, label_readings, texts_of_labels, with_matcher
 from longtail.tagger.preparation import with_labels_that_occur
 from longtail.text import FeatureOptions, TextFeatures, fit_features
@@ -29,6 +30,7 @@ _SAMPLE = 5000  # rows that decide on the features, at least
 _WORTH_NEW_LABELS = 0.005  # nDCG that labels without rows may cost
 _SHORT = 100  # features of a row up to which subwords are tried
 _WORDS, _SUBWORDS = "words", "words and their parts"
+_BOTH = "two stages"  # the name of their gain
 
 
 class Trained(NamedTuple):
@@ -71,10 +73,13 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
     [(held, rest), *_] = folds(corpus.n_rows, options.random_state)
     rows = held, rest
     limit = _limit(_entrants(variants[0], corpus, options)[0], options)
+    encoder = choose_encoder(corpus, options, limit if options.patience is None else limit / 2)
+    if encoder is not None and options.patience is not None:
+        limit -= encoder.seconds
     variant = _best_variant(variants, corpus, rows, options)
     found = _race(variant, corpus, rows, limit, options)
     if _affords_second_stage(held, X, limit, options):
-        trained = _second_stage(variant, corpus, found, label_texts, options)
+        trained = _second_stage(variant, corpus, found, label_texts, encoder, options)
         if trained is not None:
             return trained
     best = found.finalists[0][0]
@@ -142,8 +147,26 @@ def _race(variant: _Variant, corpus: Corpus, rows: tuple[Any, Any], limit: float
     return found
 
 
+class _Prepared(NamedTuple):
+    """A model of two stages that has rehearsed, and what it learns from."""
+
+    features: Any
+    X: Any
+    readings: list[Any] | None
+    model: TwoStage
+
+    @property
+    def gain(self) -> float:
+        return self.model.gains_[_BOTH]
+
+
 def _second_stage(
-    variant: _Variant, corpus: Corpus, found: Race, label_texts: list[str] | None, options: LearnerOptions
+    variant: _Variant,
+    corpus: Corpus,
+    found: Race,
+    label_texts: list[str] | None,
+    encoder: Encoder | None,
+    options: LearnerOptions,
 ) -> Trained | None:
     """A model of two stages if it ranks held-out rows better than the best learner alone."""
     features, X, readings = variant.features, variant.X, None
@@ -158,16 +181,32 @@ def _second_stage(
         n_jobs=options.n_jobs,
     )
     model.rehearse(X, corpus.labels, readings, [fitted for _, fitted in found.finalists])
-    alone, ranked = (
-        max(value for name, value in model.gains_.items() if name != "two stages"),
-        model.gains_["two stages"],
-    )
-    told = f"nDCG@5 on held-out rows is {100 * ranked:.2f} with a second stage and {100 * alone:.2f} without"
+    best = _Prepared(features, X, readings, model)
+    if encoder is not None:
+        best = _try_vectors(best, corpus, label_texts, encoder, options)
+    alone = max(value for name, value in best.model.gains_.items() if name != _BOTH)
+    told = f"nDCG@5 on held-out rows is {100 * best.gain:.2f} with a second stage and {100 * alone:.2f} without"
     needed = bool((corpus.label_counts == 0).any())  # only a second stage finds labels without rows
-    if ranked < alone - _WORTH_NEW_LABELS if needed else ranked <= alone:
+    if best.gain < alone - _WORTH_NEW_LABELS if needed else best.gain <= alone:
         _log.info("one stage: %s", told)
         return None
     names = " and ".join(entrant.name for entrant, _ in found.finalists)
     reason = f"learner: two stages over {names}, as {told}"
     _log.info(reason)
-    return Trained(features, model.finish(X, corpus.labels, readings), corpus, [reason])
+    return Trained(best.features, best.model.finish(best.X, corpus.labels, best.readings), corpus, [reason])
+
+
+def _try_vectors(
+    plain: _Prepared, corpus: Corpus, label_texts: list[str] | None, encoder: Encoder, options: LearnerOptions
+) -> _Prepared:
+    """The same with sentence vectors if they rank held-out rows better, else `plain`."""
+    features, X, readings, width = with_vectors(
+        plain.features, plain.X, plain.readings, corpus.texts or (), label_texts, encoder, options
+    )
+    model = TwoStage(**{**plain.model.get_params(deep=False), "dense": width})
+    model.rehearse(X, corpus.labels, readings, like=plain.model)
+    found = _Prepared(features, X, readings, model)
+    told = f"{100 * found.gain:.2f} with them and {100 * plain.gain:.2f} without"
+    better = found.gain > plain.gain
+    _log.info("sentence vectors: %s, as nDCG@5 on held-out rows is %s", "used" if better else "not used", told)
+    return found if better else plain

@@ -29,7 +29,7 @@ from longtail.store import (
     put_learner_together,
     put_together,
 )
-from longtail.tagger.best import train_best
+from longtail.tagger.best import FEWEST_ROWS, train_best
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
 from longtail.tagger.learners import check_estimator_parameter, learner_for, races
 from longtail.tagger.preparation import hold_out, with_labels_that_occur
@@ -166,6 +166,8 @@ class Tagger(BaseEstimator, Persistent):
     def _fit_rows(self, corpus: Corpus) -> Self:
         if races(self.estimator, corpus):
             return self._adopt(*train_best(self.features, corpus, self.estimator or LearnerOptions()))
+        if isinstance(self.estimator, LearnerOptions) and self.estimator.encoder is not None:
+            _log.info("no sentence encoder: it needs at least %s rows, to measure whether it helps", f"{FEWEST_ROWS:,}")
         corpus = with_labels_that_occur(corpus)
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)

@@ -11,8 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from longtail.errors import ModelFormatError
-from longtail.store import State
-from longtail.text.features import TextFeatures
+from longtail.store import State, put_together
 from longtail.validation import own
 
 _MOST_PARTS = 8
@@ -24,10 +23,11 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     parts : tuple of TextFeatures
-        Fitted.
+        Fitted. The last one may be a `longtail.neural.SentenceFeatures` instead.
 
     Examples
     --------
+    >>> from longtail.text import TextFeatures
     >>> words = TextFeatures(min_df=1).fit(["a red apple"])
     >>> names = TextFeatures(min_df=1).fit(["an apple"])
     >>> JoinedFeatures((words, names)).transform(["red apple"]).toarray().round(2).tolist()
@@ -36,7 +36,7 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):
 
     takes_texts = True
 
-    def __init__(self, parts: tuple[TextFeatures, ...]) -> None:
+    def __init__(self, parts: tuple[Any, ...]) -> None:
         self.parts = parts
 
     @property
@@ -52,7 +52,7 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):
     @property
     def min_length(self) -> int:
         """The shortest token of the first part."""
-        return self.parts[0].min_length
+        return int(self.parts[0].min_length)
 
     def fit(self, texts: Iterable[str], y: Any = None) -> Self:
         """Fit all parts again."""
@@ -76,7 +76,12 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):
         n_parts = state.size("n_parts", least=1, most=_MOST_PARTS)
         if n_parts != len(state.parts):
             raise ModelFormatError(f"{state.kind}: {n_parts} parts, but {len(state.parts)} are there")
-        return cls(tuple(TextFeatures.from_state(state.part(f"part{n}", "TextFeatures")) for n in range(n_parts)))
+        parts = []
+        for number in range(n_parts):
+            # Sentence vectors are at the end of a row, and never alone.
+            kinds = ("TextFeatures", "SentenceFeatures") if number == n_parts - 1 > 0 else ("TextFeatures",)
+            parts.append(put_together(state.part(f"part{number}", *kinds)))
+        return cls(tuple(parts))
 
 
 def join_columns(matrices: list[Any]) -> sparse.csr_array[Any]:
