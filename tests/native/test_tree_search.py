@@ -160,6 +160,71 @@ def test_trees_are_averaged_as_the_twin_does(hierarchy, beam, n_trees, seed, log
     np.testing.assert_allclose(full[rows_there, labels[there]], scores[there], rtol=1e-4, atol=1e-36)
 
 
+def forest(rng, n_labels, n_trees, n_leaves=8):
+    """Trees with two levels over different random groups of the labels."""
+    pointers = np.concatenate([[0, n_leaves], n_leaves + np.arange(1, n_leaves + 1) * n_labels // n_leaves])
+    groups = (np.concatenate([np.arange(1, n_leaves + 1), ~rng.permutation(n_labels)]) for _ in range(n_trees))
+    return [random_tree(rng, LabelHierarchy(pointers, children, n_labels)) for children in groups]
+
+
+def calibrate(search, method, n_trees):
+    nothing, knots = np.zeros(0, np.float32), np.linspace(-20, 0, 30, dtype=np.float32)
+    for tree in range(n_trees):
+        if method == "platt":
+            search.calibrate(tree, 0.5 + tree, -0.3, nothing, nothing)
+        elif method == "isotonic":
+            search.calibrate(tree, 1.0, 0.0, knots, np.exp(knots / (2 + tree)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", [None, "platt", "isotonic"])
+@pytest.mark.parametrize("k", [1, 5, 9])
+def test_the_trees_of_a_large_forest_count_for_the_labels_that_the_twin_says(k, method, weighted, rng):
+    trees, rows = forest(rng, 120, 3), random_rows(rng, 40)
+    factors = rng.uniform(0.1, 1, size=120).astype(np.float32) if weighted else None
+    searches = [searcher(form, trees, path_weight=0.25) for form in (native_only(), native.twins)]
+    for search in searches:
+        calibrate(search, method, len(trees))
+    (labels, scores), (twin_labels, twin_scores) = (topk(search, rows, k, 5, factors=factors) for search in searches)
+    np.testing.assert_array_equal(labels, twin_labels)
+    np.testing.assert_allclose(scores, twin_scores, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n_trees", [2, 3, 5])
+def test_what_a_forest_leaves_out_is_small_beside_the_scores_it_gives(kernels, n_trees, rng):
+    trees, rows, k = forest(rng, 120, n_trees), random_rows(rng, 20), 5
+    search = searcher(kernels, trees)
+    labels, scores = topk(search, rows, k)
+    full = everything(search, rows, 120)
+    means = np.take_along_axis(full, labels, axis=1)
+    assert (scores <= means * (1 + 1e-5)).all()
+    # All trees but one can leave out a label. Its score in them is below a fifth of the k-th best mean score so far, or
+    # below the mean score in the last of 32 places. A mean over the first trees is at most n_trees times the final one.
+    best = np.sort(full, axis=1)[:, ::-1]
+    most = (n_trees - 1) * np.maximum(0.2 * best[:, [k - 1]], best[:, [31]])
+    assert (means - scores <= most + 1e-6).all()
+    assert (scores < means * (1 - 1e-3)).any()
+
+
+def test_a_forest_with_a_place_for_every_label_leaves_out_none(kernels, rng):
+    trees, rows = forest(rng, 120, 3), random_rows(rng, 10)
+    search = searcher(kernels, trees)
+    check_topk(topk(search, rows, 30), everything(search, rows, 120), 30)
+
+
+@given(st.integers(1, 8), st.integers(1, 6), st.integers(1, 70), st.integers(0, 10**6))
+@settings(max_examples=25)
+def test_a_row_alone_gets_what_it_gets_among_others_in_a_forest(k, beam, n_rows, seed):
+    rng = np.random.default_rng(seed)
+    trees, rows = forest(rng, 90, 3), random_rows(rng, n_rows)
+    search = searcher(native_only(), trees)
+    labels, scores = topk(search, rows, k, beam)
+    for row in rng.integers(0, n_rows, size=3):
+        alone = topk(search, rows, k, beam, first=row, last=row + 1)
+        np.testing.assert_array_equal(alone[0][0], labels[row])
+        np.testing.assert_array_equal(alone[1][0], scores[row])
+
+
 @given(hierarchies(max_nodes=20, max_labels=40), st.integers(1, 5), st.integers(1, 5), st.integers(0, 10**6))
 def test_nodes_left_out_by_what_was_found_never_change_the_answer(hierarchy, beam, k, seed):
     rng = np.random.default_rng(seed)

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -22,14 +23,17 @@
 
 #include "best.h"
 #include "lanes.h"
+#include "proposals.h"
 #include "stop.h"
 
 namespace {
 
 constexpr size_t block_children = 256;
 constexpr uint8_t dense_block = 0x80;  // flag stored with the shift of a block
-// Minimum number of labels that each of several trees proposes; a tree contributes nothing to other labels.
+// Minimum number of labels that each of several trees proposes; it contributes nothing to other labels.
 constexpr size_t few_proposed = 32;
+constexpr float rounding = 1e-3f;  // safety distance of log scores
+constexpr float smallest_log = -80.0f;  // the exponential of less may be 0
 constexpr size_t few_rows = 32;
 constexpr size_t largest_spread = size_t{1} << 24;  // weights
 constexpr uint32_t absent = 0xFFFFFFFFu;
@@ -55,6 +59,8 @@ struct Tree {
         return std::max(calibrated(log_score), std::numeric_limits<float>::min());
     }
 
+    bool is_calibrated() const { return sigmoid || !knots.empty(); }
+
     float calibrated(float log_score) const {
         if (sigmoid) return 1.0f / (1.0f + std::exp(-(sigmoid->first * log_score + sigmoid->second)));
         if (knots.empty()) return std::exp(log_score);
@@ -64,6 +70,25 @@ struct Tree {
         const size_t i = static_cast<size_t>(above - knots.begin());
         const float share = (log_score - knots[i - 1]) / (knots[i] - knots[i - 1]);
         return values[i - 1] + share * (values[i] - values[i - 1]);
+    }
+
+    // A log score below which all probabilities are too small beside that of another log score.
+    float least_beside(float log_score) const {
+        if (is_calibrated()) return least_log_score(Sums::least_share * probability(log_score));
+        return log_score > smallest_log ? log_score + std::log(Sums::least_share) - rounding : nothing;
+    }
+
+    // A log score below which all probabilities are below `least`, with a safety distance for rounding.
+    float least_log_score(float least) const {
+        if (!(least > std::numeric_limits<float>::min())) return nothing;
+        if (sigmoid) {
+            const float logit = std::log(least / (1.0f - least)), slope = sigmoid->first, offset = sigmoid->second;
+            if (!(slope > 0.0f && least < 1.0f)) return nothing;
+            return (logit - offset) / slope - 1e-4f * (1.0f + (std::fabs(logit) + std::fabs(offset)) / slope);
+        }
+        if (knots.empty()) return std::log(least) - rounding;
+        const auto above = std::lower_bound(values.begin(), values.end(), least);
+        return above == values.begin() ? nothing : knots[static_cast<size_t>(above - values.begin()) - 1];
     }
 };
 
@@ -144,6 +169,13 @@ struct Block {
 constexpr size_t strip = lanes::width;
 constexpr size_t panel_columns = 4 * strip;
 constexpr size_t rows_at_once = 256;
+
+// Whether one of the scores of a strip is no number or not below `least`.
+inline bool any_at_least(const float *scores, float least) {
+    bool any = false;
+    for (size_t i = 0; i < strip; ++i) any |= !(scores[i] < least);
+    return any;
+}
 
 // Add the contributions of a row's features to each child. `table`, if given, has the place and number of the weights
 // of every feature; without it they are looked up.
@@ -248,6 +280,11 @@ struct Unbounded {
     float operator()(size_t) const { return nothing; }
 };
 
+// Floors that are always up to date.
+struct UpToDate {
+    void operator()(size_t) const {}
+};
+
 class TreeSearch {
   public:
     TreeSearch(int64_t n_features, int64_t n_labels, bool logistic, float path_weight, nb::list trees)
@@ -255,6 +292,7 @@ class TreeSearch {
           n_labels_(static_cast<size_t>(n_labels)),
           logistic_(logistic),
           path_weight_(path_weight) {
+        if (n_labels < 0 || n_labels > int64_t{0xFFFFFFFF}) throw std::invalid_argument("n_labels must fit 32 bits");
         for (nb::handle each : trees) {
             nb::dict d = nb::cast<nb::dict>(each);
             const auto get = [&d](const char *name) { return d[name]; };
@@ -309,18 +347,9 @@ class TreeSearch {
             // A single tree ranks by the log score, which does not underflow; its calibration is monotone.
             search(trees_[0], rows, static_cast<size_t>(beam), mask, [&](uint32_t row, int64_t label, float log_score) {
                 best.offer(row, {factors ? log_score + std::log(factors[label]) : log_score, label});
-            }, [&](size_t row) { return best.floor(row); });
+            }, [&](size_t row) { return best.floor(row); }, UpToDate(), false);
         } else {
-            std::vector<Best> proposed;
-            const size_t places = std::min(n_labels_, std::max(few_proposed, 4 * k));
-            for (const Tree &tree : trees_) {
-                Best &own = proposed.emplace_back(rows.count, places);
-                const auto propose = [&](uint32_t row, int64_t label, float log_score) {
-                    own.offer(row, {factors ? log_score + std::log(factors[label]) : log_score, label});
-                };
-                search(tree, rows, static_cast<size_t>(beam), mask, propose, [&](size_t row) { return own.floor(row); });
-            }
-            average(proposed, rows.count, factor, best);
+            search_forest(rows, static_cast<size_t>(beam), mask, factors, k, best);
         }
         for (size_t row = 0; row < rows.count; ++row) {
             const auto [sorted, held] = best.sorted(row);
@@ -348,7 +377,7 @@ class TreeSearch {
             search(tree, rows, static_cast<size_t>(beam), nullptr, [&](uint32_t row, int64_t label, float log_score) {
                 float &score = to[row * n_labels_ + static_cast<size_t>(label)];
                 score = std::min(1.0f, score + tree.probability(log_score) * share * (factors ? factors[label] : 1.0f));
-            }, Unbounded());
+            }, Unbounded(), UpToDate(), true);
     }
 
     // The nodes that the beam visits, as (row, node, log score) in ascending order of nodes, without the root.
@@ -359,7 +388,8 @@ class TreeSearch {
         std::vector<Visit> seen;
         {
             nb::gil_scoped_release released;
-            search(trees_.at(tree), rows, static_cast<size_t>(beam), nullptr, [](uint32_t, int64_t, float) {}, Unbounded(), &seen);
+            search(trees_.at(tree), rows, static_cast<size_t>(beam), nullptr, [](uint32_t, int64_t, float) {}, Unbounded(),
+                   UpToDate(), true, &seen);
         }
         auto *row = new std::vector<int64_t>, *node = new std::vector<int64_t>;
         for (const Visit &visit : seen) {
@@ -388,10 +418,11 @@ class TreeSearch {
 
     // Search a tree for all rows; calls `emit(row, label, log score)` for every label of the last nodes they visit. The
     // nodes of a row on a level are visited best first, and no label below a node scores higher than the node. Nodes
-    // below `floor(row)`, the score that a label must exceed by then, are skipped.
-    template <typename Emit, typename Floor>
-    void search(const Tree &tree, const Rows &rows, size_t beam, const bool *mask, Emit emit, Floor floor,
-                std::vector<Visit> *seen = nullptr) const {
+    // below `floor(row)`, the score that a label must exceed by then, are skipped; `raise(row)` brings it up to date. If
+    // the floors are `settled`, the search hardly raises them, and visits the nodes of a level all at once.
+    template <typename Emit, typename Floor, typename Raise>
+    void search(const Tree &tree, const Rows &rows, size_t beam, const bool *mask, Emit emit, Floor floor, Raise raise,
+                bool settled, std::vector<Visit> *seen = nullptr) const {
         const std::vector<char> open = mask ? open_nodes(tree, mask) : std::vector<char>();
         if (tree.pointers.size() < 2 || rows.count == 0) return;
         beam = std::min(beam, tree.pointers.size() - 1);
@@ -409,11 +440,13 @@ class TreeSearch {
             // A single row takes its nodes one by one, to skip as many as possible. Several rows take twice as many in
             // each round, so that many meet at a node.
             for (size_t place = 0, size = 1; place < beam; place += size) {
-                size = rows.count < few_rows ? 1 : place + 1;
+                size = settled ? beam : rows.count < few_rows ? 1 : place + 1;
                 round.clear();
-                for (size_t row = 0; row < rows.count; ++row)
+                for (size_t row = 0; row < rows.count; ++row) {
+                    if (place > 0) raise(row);
                     for (size_t i = first[row] + place; i < std::min(first[row + 1], first[row] + place + size); ++i)
                         if (path_weight_ * level[i].log_score >= floor(row)) round.push_back(level[i]);
+                }
                 if (round.empty()) break;
                 by_node(round);
                 for (size_t from = 0, to = 0; from < round.size(); from = to) {
@@ -511,8 +544,12 @@ class TreeSearch {
         const int64_t *children = tree.children.data() + edge;
         for (size_t i = 0; i < count; ++i) scores[i] = scores[i] * scales[i] + intercepts[i];
         const float to_labels = path_weight_ * visit.log_score, to_nodes = visit.log_score;
+        // Labels below a node need its score to be good enough.
+        const auto floor_of_nodes = [&](float label_floor) {
+            return std::max(next.floor(visit.row), label_floor / path_weight_);
+        };
         // Most children are far from good enough, which the margin shows without a logarithm.
-        float label_floor = floor(visit.row), node_floor = next.floor(visit.row);
+        float label_floor = floor(visit.row), node_floor = floor_of_nodes(label_floor);
         const auto needed = [&] {
             const float label = labels > 0 ? least_margin(to_labels, label_floor) : -nothing;
             const float node = labels < count ? least_margin(to_nodes, node_floor) : -nothing;
@@ -520,6 +557,9 @@ class TreeSearch {
         };
         float least = needed();
         for (size_t i = 0; i < count; ++i) {
+            if (i % strip == 0)
+                while (i + strip <= count && !any_at_least(scores + i, least)) i += strip;
+            if (i == count) break;
             if (scores[i] < least) continue;
             const int64_t child = children[i];
             if (mask && !(child < 0 ? mask[~child] : open[static_cast<size_t>(child)])) continue;
@@ -529,7 +569,7 @@ class TreeSearch {
                 emit(visit.row, ~child, log_score);
             else
                 next.offer(visit.row, {log_score, child});
-            const float new_label_floor = floor(visit.row), new_node_floor = next.floor(visit.row);
+            const float new_label_floor = floor(visit.row), new_node_floor = floor_of_nodes(new_label_floor);
             if (new_label_floor == label_floor && new_node_floor == node_floor) continue;
             label_floor = new_label_floor;
             node_floor = new_node_floor;
@@ -628,29 +668,30 @@ class TreeSearch {
         }
     }
 
-    // Sum the proposals of the trees, row by row, and divide by their number.
-    template <typename Factor>
-    void average(std::vector<Best> &proposed, size_t n_rows, Factor factor, Best &best) const {
-        thread_local std::vector<float> sums;
-        if (sums.size() < n_labels_) sums.resize(n_labels_, 0.0f);
-        std::vector<int64_t> labels;
-        const float share = 1.0f / static_cast<float>(trees_.size());
-        for (size_t row = 0; row < n_rows; ++row) {
-            labels.clear();
-            for (size_t t = 0; t < trees_.size(); ++t) {
-                const auto [sorted, held] = proposed[t].sorted(row);
-                for (size_t i = 0; i < held; ++i) {
-                    float &sum = sums[static_cast<size_t>(sorted[i].id)];
-                    if (sum == 0.0f) labels.push_back(sorted[i].id);
-                    sum += trees_[t].probability(sorted[i].score - std::log(factor(sorted[i].id)));
-                }
-            }
-            for (const int64_t label : labels) {
-                float &sum = sums[static_cast<size_t>(label)];
-                best.offer(row, {std::min(1.0f, sum * share) * factor(label), label});
-                sum = 0.0f;
-            }
+    // Search tree after tree and offer the mean scores. The trees before show which scores are too low to count.
+    void search_forest(const Rows &rows, size_t beam, const bool *mask, const float *factors, size_t k, Best &best) const {
+        const size_t places = std::min(n_labels_, std::max(few_proposed, 4 * k));
+        Proposals proposed(rows.count, places);
+        Sums sums(rows.count, trees_.size(), n_labels_, k, places);
+        for (const Tree &tree : trees_) {
+            const bool first = &tree == &trees_.front();
+            // With factors, a label that ranks lower in a calibrated tree does not always score lower.
+            const bool bounded = places < n_labels_ && (!factors || !tree.is_calibrated());
+            for (size_t row = 0; row < rows.count; ++row)
+                proposed.restart(row, bounded && !first ? tree.least_log_score(sums.needed(row)) : nothing);
+            const auto raise = [&](size_t row) {
+                if (bounded && first) proposed.raise(row, tree.least_beside(proposed.kth(row, k)));
+            };
+            const auto propose = [&](uint32_t row, int64_t label, float log_score) {
+                const float rank = factors ? log_score + std::log(factors[label]) : log_score;
+                if (proposed.offer(row, rank, label)) raise(row);
+            };
+            search(tree, rows, beam, mask, propose, [&](size_t row) { return proposed.floor(row); }, raise, !first);
+            sums.add(proposed, factors, [&](float rank, int64_t label) {
+                return tree.probability(factors ? rank - std::log(factors[label]) : rank);
+            });
         }
+        sums.offer_means(factors, best);
     }
 
     size_t n_features_, n_labels_;

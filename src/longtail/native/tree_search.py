@@ -13,6 +13,7 @@ from longtail.parallel import check_stop
 _BLOCK_CHILDREN = 256
 _LARGEST_SHIFT = 16
 _FEW_PROPOSED = 32  # minimum number of labels that each of several trees proposes
+_LEAST_SHARE = np.float32(0.2)  # of the k-th best mean score; a tree contributes nothing to labels that score less
 _APART = np.float32(0.01)  # separates classifiers that all have margins above 1
 
 
@@ -44,6 +45,13 @@ def _best(labels: Array, logs: Array, label_factors: Array | None, count: int) -
     ranks = logs if label_factors is None else logs + np.log(label_factors[labels])
     order = np.lexsort((labels, -ranks))[:count]
     return labels[order], logs[order]
+
+
+def _needed(scores: Array, k: int, places: int) -> Any:
+    """The score that a label needs in a tree to count, beside these scores: the one in the last place, or a share."""
+    ordered = -np.sort(-scores)
+    last, kth = (ordered[place - 1] if len(ordered) >= place else np.float32(0) for place in (places, k))
+    return max(last, _LEAST_SHARE * kth)
 
 
 class TreeSearch:
@@ -172,9 +180,7 @@ class TreeSearch:
         """Write the best labels of rows `first` to `last`, best first, to `labels` and `scores`."""
         k = labels.shape[1]
         for row, features, values in self._rows(indptr, indices, data, first, last):
-            found, ranks, probabilities = self._found(
-                features, values, beam, allowed, label_factors, max(_FEW_PROPOSED, 4 * k)
-            )
+            found, ranks, probabilities = self._found(features, values, beam, allowed, label_factors, k)
             order = np.lexsort((found, -ranks))[:k]
             labels[row] = -1
             scores[row] = -np.inf
@@ -188,21 +194,33 @@ class TreeSearch:
         beam: int,
         allowed: Array | None,
         label_factors: Array | None,
-        proposed: int | None = None,
+        k: int | None = None,
     ) -> tuple[Array, Array, Array]:
-        """Labels found, their ranks and their scores; each of several trees proposes its best labels."""
+        """Labels found, their ranks and their scores; with `k`, each of several trees only counts for its best labels.
+
+        A tree does not count for a label with a low score in it: lower than the mean score in the last place, or than
+        a share of the k-th best mean score. These are means over the trees before; the first tree compares with its
+        own scores. If there is a place for every label, all trees count.
+        """
         per_tree = [self._search(tree, features, values, beam, allowed) for tree in range(len(self._trees))]
         if len(per_tree) == 1:
             found, logs = per_tree[0]
             factors = np.float32(1) if label_factors is None else label_factors[found]
             return found, logs + np.log(factors), self._probability(0, logs) * factors
-        if proposed is not None:
-            per_tree = [_best(labels, logs, label_factors, proposed) for labels, logs in per_tree]
-        found = np.unique(np.concatenate([labels for labels, _ in per_tree]))
-        sums = np.zeros(len(found), dtype=np.float32)
+        places = self._n_labels if k is None else min(self._n_labels, max(_FEW_PROPOSED, 4 * k))
+        every_factor = np.ones(self._n_labels, dtype=np.float32) if label_factors is None else label_factors
+        sums = np.zeros(self._n_labels, dtype=np.float32)
         for tree, (labels, logs) in enumerate(per_tree):
-            sums[np.searchsorted(found, labels)] += self._probability(tree, logs)
-        mean = sums / np.float32(len(per_tree)) * (1 if label_factors is None else label_factors[found])
+            labels, logs = _best(labels, logs, label_factors, places)
+            scores = self._probability(tree, logs)
+            if k is not None and places < self._n_labels:
+                weighted, before = scores * every_factor[labels], np.flatnonzero(sums)
+                beside = weighted if tree == 0 else sums[before] * every_factor[before]
+                counts = weighted >= _needed(beside, k, places) / np.float32(max(1, tree))
+                labels, scores = labels[counts], scores[counts]
+            sums[labels] += scores
+        found = np.flatnonzero(sums)
+        mean = np.minimum(1, sums[found] / np.float32(len(per_tree))) * every_factor[found]
         return found, mean, mean
 
     def all(
