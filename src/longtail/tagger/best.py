@@ -27,7 +27,6 @@ _LEAST_SECONDS = 20.0
 # Estimated processor time of a second stage: the ranker, the candidates of held-out rows, and indexing.
 _SECONDS_TO_RANK, _SECONDS_OF_A_ROW, _SECONDS_OF_AN_ENTRY = 3.0, 2e-3, 5e-7
 _SAMPLE = 5000  # rows that decide on the features, at least
-_WORTH_NEW_LABELS = 0.005  # nDCG that labels without rows may cost
 _SHORT = 100  # features of a row up to which subwords are tried
 _WORDS, _SUBWORDS = "words", "words and their parts"
 _BOTH = "two stages"  # the name of their gain
@@ -186,8 +185,7 @@ def _second_stage(
         best = _try_vectors(best, corpus, label_texts, encoder, options)
     alone = max(value for name, value in best.model.gains_.items() if name != _BOTH)
     told = f"nDCG@5 on held-out rows is {100 * best.gain:.2f} with a second stage and {100 * alone:.2f} without"
-    needed = bool((corpus.label_counts == 0).any())  # only a second stage finds labels without rows
-    if best.gain < alone - _WORTH_NEW_LABELS if needed else best.gain <= alone:
+    if best.gain <= alone:
         _log.info("one stage: %s", told)
         return None
     names = " and ".join(entrant.name for entrant, _ in found.finalists)
