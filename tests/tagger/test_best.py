@@ -14,26 +14,29 @@ from longtail.errors import InvalidInput
 from longtail.ranking import TwoStage
 
 SYLLABLES = ["ku", "sko", "mu", "hi", "bar", "na", "spr", "po", "te", "fi", "han", "bra", "lek", "tro", "gle", "vis"]
-STEMS = sorted({"".join(np.random.default_rng(seed).choice(SYLLABLES, 3)) for seed in range(120)})
+STEMS = sorted({"".join(np.random.default_rng(seed).choice(SYLLABLES, 3)) for seed in range(400)})
 ENDINGS = ["", "er", "en", "arna", "s", "ernas"]
 
 
-def compound_titles(n_rows: int, seed: int = 0) -> tuple[list[str], list[list[str]]]:
-    """Titles in which stems stand in compounds and with endings, so that whole words repeat rarely."""
+def compound_titles(n_rows: int = 1000, seed: int = 0) -> tuple[list[str], list[list[str]]]:
+    """Titles in which stems stand in compounds and with endings, so that whole words repeat rarely.
+
+    A third of the labels does not show in its title.
+    """
     rng = np.random.default_rng(seed)
     texts, labels = [], []
     for _ in range(n_rows):
-        first, second = rng.choice(STEMS, 2, replace=False)
+        own = rng.choice(STEMS, 3, replace=False)
+        shown = [f"{stem}{rng.choice(ENDINGS)}" for stem in own if rng.random() < 0.67]
         filler = ["".join(rng.choice(SYLLABLES, 3)) for _ in range(3)]
-        parts = [f"{first}{rng.choice(ENDINGS)}{second}{rng.choice(ENDINGS)}", *filler]
-        texts.append(" ".join(parts))
-        labels.append([str(first), str(second)])
+        texts.append(" ".join(["".join(shown), *filler]))
+        labels.append(own.tolist())
     return texts, labels
 
 
 @pytest.fixture(scope="module")
 def trained():
-    return Tagger(estimator=LearnerOptions(n_jobs=1)).fit(*compound_titles(1200))
+    return Tagger(estimator=LearnerOptions(n_jobs=1)).fit(*compound_titles())
 
 
 def test_parts_of_words_are_used_where_they_are_better(trained):
@@ -44,8 +47,8 @@ def test_parts_of_words_are_used_where_they_are_better(trained):
 
 def test_the_default_is_better_than_words_alone(trained):
     test = Corpus.from_lists(*compound_titles(300, seed=1))
-    words = Tagger(estimator=LabelTree()).fit(*compound_titles(1200))
-    assert trained.evaluate(test)["P@1"] > words.evaluate(test)["P@1"] + 0.1
+    words = Tagger(estimator=LabelTree()).fit(*compound_titles())
+    assert trained.evaluate(test)["P@1"] > words.evaluate(test)["P@1"] + 0.05
 
 
 def test_the_reason_has_the_figures(trained):
@@ -55,7 +58,7 @@ def test_the_reason_has_the_figures(trained):
 
 
 def test_a_label_known_only_by_its_text_is_found_and_explained():
-    texts, labels = compound_titles(1200)
+    texts, labels = compound_titles()
     names = {stem: stem for stem in STEMS} | {"trädgård": ["trädgård", "odling"]}
     tagger = Tagger(estimator=LearnerOptions(n_jobs=1)).fit(texts, labels, label_texts=names)
     assert "trädgård" in tagger.label_names_
@@ -68,23 +71,23 @@ def test_a_label_known_only_by_its_text_is_found_and_explained():
 
 
 def test_fast_trains_one_stage_and_drops_labels_without_rows():
-    texts, labels = compound_titles(1200)
+    texts, labels = compound_titles()
     names = {stem: stem for stem in STEMS} | {"trädgård": "trädgård"}
     tagger = Tagger(estimator=LearnerOptions(fast=True, n_jobs=1)).fit(texts, labels, label_texts=names)
     assert not isinstance(tagger.estimator_, TwoStage)
-    assert set(tagger.label_names_) == set(STEMS)
+    assert "trädgård" not in tagger.label_names_
 
 
 def test_a_learner_by_name_skips_the_race(caplog):
     caplog.set_level(logging.INFO, "longtail")
-    tagger = Tagger(estimator=LearnerOptions("tree", n_jobs=1)).fit(*compound_titles(1000))
+    tagger = Tagger(estimator=LearnerOptions("tree", n_jobs=1)).fit(*compound_titles())
     assert isinstance(tagger.estimator_, LabelTree)
     assert "held-out rows" not in caplog.text
 
 
 def test_the_race_tells_its_time_and_its_table(caplog):
     caplog.set_level(logging.INFO, "longtail")
-    Tagger(estimator=LearnerOptions(n_jobs=1)).fit(*compound_titles(1000))
+    Tagger(estimator=LearnerOptions(n_jobs=1)).fit(*compound_titles())
     assert "training should take at most about" in caplog.text
     assert "label tree           nDCG@5" in caplog.text
     assert "features: words and their parts" in caplog.text
@@ -92,20 +95,20 @@ def test_the_race_tells_its_time_and_its_table(caplog):
 
 def test_little_patience_gives_one_stage_and_says_so(caplog):
     caplog.set_level(logging.INFO, "longtail")
-    tagger = Tagger(estimator=LearnerOptions(patience=1.0, n_jobs=1)).fit(*compound_titles(1000))
+    tagger = Tagger(estimator=LearnerOptions(patience=1.0, n_jobs=1)).fit(*compound_titles())
     assert not isinstance(tagger.estimator_, TwoStage)
     assert "one stage: a second one would take about" in caplog.text
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path):
     for name in ("one", "other"):
-        Tagger(estimator=LearnerOptions(n_jobs=1)).fit(*compound_titles(1000)).save(tmp_path / name)
+        Tagger(estimator=LearnerOptions(n_jobs=1)).fit(*compound_titles()).save(tmp_path / name)
     assert load(tmp_path / "one").fingerprint_ == load(tmp_path / "other").fingerprint_
 
 
 def test_label_names_that_are_not_words_are_not_compared(caplog):
     caplog.set_level(logging.INFO, "longtail")
-    texts, labels = compound_titles(1000)
+    texts, labels = compound_titles()
     codes = {stem: f"Q{number}" for number, stem in enumerate(STEMS)}
     tagger = Tagger(estimator=LearnerOptions(n_jobs=1)).fit(texts, [[codes[each] for each in row] for row in labels])
     assert "label names are words" not in caplog.text

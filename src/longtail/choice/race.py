@@ -201,19 +201,24 @@ class _Track:
         self.standings: list[Standing] = []
         self.fitted: dict[Entrant, Estimator] = {}
         self.last_size = 0
+        self._scores: dict[Entrant, float] = {}
 
     def round(self, entered: list[Entrant], size: int) -> list[Entrant]:
         """Train everybody on a number of rows; return them best first."""
-        self.fitted.clear()
-        rows, scores = np.sort(self._order[:size]), {}
+        if size != self.last_size:
+            self.fitted.clear()
+        rows = np.sort(self._order[:size])
         with quietly(), progress.task(f"race on {size:,} rows", total=len(entered)) as advance:
             for entrant in entered:
-                X = self._matrices[entrant.features]
-                model = clone(entrant.estimator).fit(X[rows], self._Y[rows])
-                labels, _ = model.predict_topk(X[self._held], _K)
-                scores[entrant] = ndcg_at_k(self._Y[self._held], labels, _K)
-                self.standings.append(Standing(entrant.name, entrant.features, size, scores[entrant]))
-                self.fitted[entrant] = model
+                if entrant not in self.fitted:
+                    self._train(entrant, rows)
                 advance(1, entrant.name)
         self.last_size = size
-        return sorted(entered, key=lambda each: -scores[each])
+        return sorted(entered, key=lambda each: -self._scores[each])
+
+    def _train(self, entrant: Entrant, rows: Array) -> None:
+        X = self._matrices[entrant.features]
+        model = clone(entrant.estimator).fit(X[rows], self._Y[rows])
+        labels, _ = model.predict_topk(X[self._held], _K)
+        self.fitted[entrant], self._scores[entrant] = model, ndcg_at_k(self._Y[self._held], labels, _K)
+        self.standings.append(Standing(entrant.name, entrant.features, len(rows), self._scores[entrant]))
