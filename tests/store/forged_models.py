@@ -24,7 +24,7 @@ from longtail import (
 from longtail.cli.program import run
 from longtail.data import Corpus
 from longtail.ranking import TwoStage
-from longtail.store import inspect_model
+from longtail.store import State, inspect_model
 from longtail.text import JoinedFeatures, RowScaling
 
 TEXTS = ["red apples and pears", "green apples", "clear blue sky", "grey sky and rain", "rain on red roses", "pears"]
@@ -73,6 +73,21 @@ def _two_stages() -> Any:
     return model.fit(X, Y, sparse.csr_array(names))
 
 
+def _two_stages_with_vectors() -> Any:
+    X, Y = planted()
+    names = np.random.default_rng(1).normal(size=(Y.shape[1], X.shape[1]))
+    tree = LabelTree(leaf_size=3, branching=2, random_state=0)
+    return TwoStage([("tree", tree)], dense=6, rounds=3, random_state=0).fit(X, Y, names)
+
+
+def _sentence_features() -> Any:
+    """Features whose encoder is elsewhere; it is looked for only when a text comes."""
+    from longtail.neural import SentenceFeatures
+
+    facts = {"folder": "encoder", "fingerprint": "a" * 64, "width": 4, "max_tokens": 9, "precision": "float32"}
+    return SentenceFeatures.from_state(State("SentenceFeatures", facts=facts))
+
+
 def _joined() -> Any:
     return JoinedFeatures((TextFeatures(min_df=1).fit(TEXTS), TextFeatures(min_df=1, subwords=4).fit(TEXTS)))
 
@@ -97,6 +112,7 @@ def linear() -> dict[str, Callable[[], Any]]:
         ),
         "AggregatedClassifier": lambda: AggregatedClassifier(Ridge()).fit(*grouped()),
         "TwoStage": _two_stages,
+        "TwoStage with dense vectors": _two_stages_with_vectors,
         "JoinedFeatures": _joined,
         "TextFeatures": lambda: TextFeatures(min_df=1).fit(TEXTS),
         "RowScaling": lambda: RowScaling().fit(planted()[0]),
@@ -132,6 +148,7 @@ def networks() -> dict[str, Callable[[], Any]]:
         "DeepMIML": lambda: DeepMIML(hidden=6, concepts=2, epochs=1, random_state=0, n_jobs=1).fit(*grouped()),
         "plain DeepMIML": lambda: DeepMIML(hidden=6, tau=0.0, epochs=1, random_state=0, n_jobs=1).fit(*grouped()),
         "Tagger with a network": tagged(network("one-hot")),
+        "SentenceFeatures": _sentence_features,
     }
 
 
@@ -214,6 +231,9 @@ def questions(model: Any, directory: Path) -> Iterator[Callable[[], Any]]:
     yield lambda: repr(model)
     if isinstance(model, TextFeatures | JoinedFeatures):
         yield lambda: model.transform(TEXTS).data
+        yield lambda: "".join(model.feature_names_[:5])
+        return
+    if type(model).__name__ == "SentenceFeatures":  # whose module needs torch
         yield lambda: "".join(model.feature_names_[:5])
         return
     if isinstance(model, RowScaling):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ WORDS = [f"w{number}" for number in range(TOPICS * SYNONYMS)]
 def no_ridge() -> Iterator[None]:
     """Ridge, which enters the race if there are few labels, takes most of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longtail.choice.race._FEW_LABELS", 0)
+        patch.setattr(import_module("longtail.choice.race"), "_FEW_LABELS", 0)
         yield
 
 
@@ -105,14 +106,14 @@ def test_auto_says_why_there_is_no_encoder(
     monkeypatch.setattr("longtail.tagger.encoding.missing_encoder_packages", lambda: missing)
     corpus = Corpus.from_lists(["word " * 41] * texts, [["a"]] * texts)
     with caplog.at_level("INFO", "longtail"):
-        assert choose_encoder(corpus, LearnerOptions(encoder="auto"), limit) is None
+        assert choose_encoder(corpus, None, LearnerOptions(encoder="auto"), limit) is None
     assert "no sentence encoder: " in caplog.text
     assert reason in caplog.text
 
 
 def test_auto_takes_the_installed_encoder(folder: Path, monkeypatch: pytest.MonkeyPatch, synonyms: Corpus) -> None:
     monkeypatch.setenv("LONGTAIL_ENCODER", str(folder))
-    found = choose_encoder(synonyms, LearnerOptions(encoder="auto"), 1000.0)
+    found = choose_encoder(synonyms, None, LearnerOptions(encoder="auto"), 1000.0)
     assert found is not None
     assert found.folder == folder
 
@@ -125,8 +126,8 @@ def test_a_wrong_folder_is_refused_before_training(synonyms: Corpus, tmp_path: P
 def test_an_encoder_is_for_texts(folder: Path) -> None:
     corpus = Corpus(np.eye(2), ["a", "b"], features=np.eye(2))
     with pytest.raises(InvalidInput, match="encoder is for texts"):
-        choose_encoder(corpus, LearnerOptions(encoder=str(folder)), 10.0)
-    assert choose_encoder(corpus, LearnerOptions(encoder="auto"), 10.0) is None
+        choose_encoder(corpus, None, LearnerOptions(encoder=str(folder)), 10.0)
+    assert choose_encoder(corpus, None, LearnerOptions(encoder="auto"), 10.0) is None
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
     [(held, rest), *_] = folds(corpus.n_rows, options.random_state)
     rows = held, rest
     limit = _limit(_entrants(variants[0], corpus, options)[0], options)
-    encoder = choose_encoder(corpus, options, limit if options.patience is None else limit / 2)
+    encoder = choose_encoder(corpus, label_texts, options, limit if options.patience is None else limit / 2)
     if encoder is not None and options.patience is not None:
         limit -= encoder.seconds
     variant = _best_variant(variants, corpus, rows, options)

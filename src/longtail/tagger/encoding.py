@@ -47,12 +47,16 @@ class Encoded(NamedTuple):
     width: int
 
 
-def choose_encoder(corpus: Corpus, options: LearnerOptions, limit: float) -> Encoder | None:
+def choose_encoder(
+    corpus: Corpus, label_texts: Sequence[str] | None, options: LearnerOptions, limit: float
+) -> Encoder | None:
     """The encoder to try, or None; for "auto", the log says why there is none.
 
     Parameters
     ----------
     corpus : Corpus
+    label_texts : sequence of str or None
+        They are encoded too.
     options : LearnerOptions
     limit : float
         Processor seconds that "auto" may take.
@@ -63,15 +67,15 @@ def choose_encoder(corpus: Corpus, options: LearnerOptions, limit: float) -> Enc
         if corpus.texts is None:
             raise InvalidInput("encoder is for texts; the corpus has features", code="idle_parameter", name="encoder")
         check_encoder_folder(options.encoder)
-        return Encoder(Path(options.encoder), _seconds(options.encoder, corpus.texts))
-    found = _automatic(corpus, limit)
+        return Encoder(Path(options.encoder), _seconds(options.encoder, corpus.texts, label_texts))
+    found = _automatic(corpus, label_texts, limit)
     if isinstance(found, str):
         _log.info("no sentence encoder: %s", found)
         return None
     return found
 
 
-def _automatic(corpus: Corpus, limit: float) -> Encoder | str:
+def _automatic(corpus: Corpus, label_texts: Sequence[str] | None, limit: float) -> Encoder | str:
     """The installed encoder, or why not to use it."""
     texts = corpus.texts
     if texts is None:
@@ -87,16 +91,16 @@ def _automatic(corpus: Corpus, limit: float) -> Encoder | str:
         return f"the texts are long ({words:.0f} words on average) and many"
     if len(texts) * _BYTES_OF_A_ROW > available_memory() / 2:
         return "the vectors would take too much memory"
-    seconds = _seconds(folder, texts)
+    seconds = _seconds(folder, texts, label_texts)
     if seconds > limit:
         return f"encoding {len(texts):,} texts would take about {seconds:.0f} s on one core, and {limit:.0f} s are left"
     return Encoder(folder, seconds)
 
 
-def _seconds(folder: str | Path, texts: Sequence[str]) -> float:
+def _seconds(folder: str | Path, texts: Sequence[str], label_texts: Sequence[str] | None) -> float:
     from longtail.neural import encoding_seconds
 
-    return encoding_seconds(folder, texts)
+    return encoding_seconds(folder, texts) + encoding_seconds(folder, label_texts or ())
 
 
 def with_vectors(
@@ -125,8 +129,7 @@ def with_vectors(
     """
     from longtail.neural import SentenceFeatures
 
-    wall = f"about {encoder.seconds:.0f} s on one core"
-    _log.info("encoding %s texts with %s: %s", f"{len(texts):,}", encoder.folder, wall)
+    _log.info("encoding %s texts with %s: about %.0f s on one core", f"{len(texts):,}", encoder.folder, encoder.seconds)
     vectors = SentenceFeatures(encoder.folder, cache=options.encoder_cache, n_jobs=options.n_jobs).fit()
     rows = join_columns([X, vectors.transform(texts)])
     width = vectors.n_features_out_
