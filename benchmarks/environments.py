@@ -13,6 +13,7 @@ from longtail.errors import Unavailable
 REQUIREMENTS: dict[str, list[list[str]]] = {
     "pecos": [["numpy==1.26.*", "scipy==1.13.*", "scikit-learn==1.5.*"], ["--no-deps", "libpecos==1.2.8"]],
     "omikuji": [["numpy", "scipy", "omikuji==0.5.2"]],
+    "annif": [["annif==1.4.3", "omikuji==0.5.2"]],
     "napkinxc": [["numpy", "scipy", "napkinxc==0.7.2"]],
 }
 
