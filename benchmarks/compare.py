@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.data import DATA_SETS, Prepared, prepare
 from benchmarks.learners import LEARNERS
 from benchmarks.measure import ROOT, Conditions, Measurement, measure_rounds, with_warning
-from benchmarks.report import bars_section, figures_in_a_line, section_of
+from benchmarks.report import accuracy_section, bars_section, figures_in_a_line, section_of
 from benchmarks.samples import Sample
 from benchmarks.summary import summarise
 from longtail.errors import InvalidInput, Unavailable
@@ -56,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if rows:
             by_title[data.title] = rows
             results.put(section_of(data, rows))
+    results.put(accuracy_section(by_title))
     bars = bars_section(by_title)
     results.put(bars)
     print("\n\n".join(table.to_markdown() for table in bars.tables))

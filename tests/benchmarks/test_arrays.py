@@ -38,7 +38,7 @@ def test_a_corpus_is_prepared_once_and_the_same_for_all(
 ) -> None:
     benchmark_data("bibtex")  # type: ignore[operator]
     first = data.prepare("bibtex", tmp_path)
-    monkeypatch.setattr(data, "load_data_set", None)
+    monkeypatch.setattr(data, "load_sample", None)
     again = data.prepare("bibtex", tmp_path)
     assert again == first
     X = read_matrix(first.folder / "train_features")
