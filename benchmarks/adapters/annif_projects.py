@@ -7,12 +7,14 @@ has nothing to do. An ensemble has no training of its own: its sources are train
 from __future__ import annotations
 
 import json
+import sysconfig
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import annif.parallel  # type: ignore[import-not-found]
+import nltk  # type: ignore[import-not-found]
 import numpy as np
 from annif.corpus import Document, DocumentList, SubjectSet
 from annif.registry import AnnifRegistry
@@ -28,6 +30,7 @@ BACKENDS: dict[str, dict[str, Any]] = {
     "tfidf": {},
     "bonsai": {"backend": "omikuji", "cluster_balanced": False, "cluster_k": 100, "max_depth": 3},
 }
+TOKENIZERS = Path(sysconfig.get_paths()["purelib"]) / "llama_index/core/_static/nltk_cache"
 _URI = "http://labels.example/"
 
 
@@ -38,6 +41,7 @@ class Annif(Adapter):
         super().__init__(threads)
         self.projects = projects
         self.rows = {"mllm": mllm_rows}
+        nltk.data.path.append(str(TOKENIZERS))
 
     def version(self) -> str:
         return version("annif")

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.compare import sample_name
@@ -16,20 +17,21 @@ from benchmarks.ranking.forests import forests_rows, forests_table
 from benchmarks.ranking.hidden import measure_hidden
 from benchmarks.ranking.race import Outcome, candidates_table, race_table, train_candidates
 from benchmarks.ranking.sources import ablate, sources_table
-from benchmarks.samples import Sample, load_sample
+from benchmarks.samples import Sample, Split, load_sample
 from longtail.errors import Unavailable
 from longtail_papers.common import Cell, Results, Section, Table
 
 DATA = ("yso-sv-30k", "eurlex57k-10k", "python-api")
 HIDDEN_DATA = ("yso-sv",)
 PARTS = ("sources", "race", "forests", "hidden")
+_K = 5
 _TEXTS = {
     "sources": "Each learner alone, and two stages over some of the sources. Test rows, in percent.",
     "race": (
         "Every candidate was trained on all training rows and judged on the test rows. The race sees only the training "
         "rows. The announced time is that of the whole training on these threads."
     ),
-    "forests": "Medians of interleaved rounds.",
+    "forests": "Processor seconds; of prediction, the medians of interleaved rounds.",
     "hidden": (
         "A share of the labels was removed from the training rows. Their names stayed in the vocabulary, and the names "
         "of all labels compete. The other model learned from the same rows without these names."
@@ -69,41 +71,59 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+@dataclass
+class Collected:
+    """What was measured on the data sets so far."""
+
+    sources: list[Table] = field(default_factory=list)
+    candidates: list[Table] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    forests: list[tuple[Cell, ...]] = field(default_factory=list)
+
+    def sections(self) -> Iterator[Section]:
+        if self.sources:
+            yield Section("Sources", _TEXTS["sources"], self.sources)
+        if self.outcomes:
+            yield Section("Race", _TEXTS["race"], [race_table(self.outcomes), *self.candidates])
+        if self.forests:
+            yield Section("Forests", _TEXTS["forests"], [forests_table(self.forests)])
+
+
 def compare_parts(options: argparse.Namespace, results: Results) -> None:
     """The sources, the race and the forests on each data set; the results are written after each of them."""
-    outcomes: list[Outcome] = []
-    tables: dict[str, list[Table]] = {part: [] for part in PARTS}
-    forests: list[tuple[Cell, ...]] = []
+    collected = Collected()
     for name in options.data:
-        title = Sample.named(name).title
         try:
             split = load_sample(name)
         except Unavailable as missing:
-            results.put(Section(title, f"Not measured: {missing}"))
+            results.put(Section(Sample.named(name).title, f"Not measured: {missing}"))
             continue
-        if {"sources", "race"} & set(options.parts):
-            run = train_default(split.train, options.threads)
-        if "sources" in options.parts:
-            found = []
-            for line, figures in ablate(name, split, run, options.threads):
-                print(f"{title}: {line}: nDCG@5 {figures['nDCG@5']:.2f}", flush=True)
-                found.append((line, figures))
-            tables["sources"].append(show(sources_table(title, found)))
-        if "race" in options.parts:
-            candidates = list(train_candidates(name, split, run, options.threads, options.most_seconds))
-            tables["race"].append(show(candidates_table(title, candidates, run)))
-            rows = split.test.texts if run.tagger.takes_texts else split.test.features
-            default = run.judge(name, split, run.tagger.predict_topk(rows, 5)[0])
-            outcomes.append(Outcome(title, run, candidates, default))
-        if "forests" in options.parts:
-            forests += forests_rows(title, split, options.threads)
-    if outcomes:
-        tables["race"].insert(0, show(race_table(outcomes)))
-    if forests:
-        tables["forests"].append(show(forests_table(forests)))
-    for part, made in tables.items():
-        if made:
-            results.put(Section(part.capitalize(), _TEXTS[part], made))
+        measure_parts(name, split, options, collected)
+        for section in collected.sections():
+            results.put(section)
+    for section in collected.sections():
+        show(section.tables[0])
+
+
+def measure_parts(name: str, split: Split, options: argparse.Namespace, collected: Collected) -> None:
+    """Measure the chosen parts on one data set; the default is trained once for all of them."""
+    title = Sample.named(name).title
+    if {"sources", "race"} & set(options.parts):
+        run = train_default(split.train, options.threads)
+    if "sources" in options.parts:
+        found = []
+        for line, figures in ablate(name, split, run, options.threads):
+            print(f"{title}: {line}: nDCG@5 {figures['nDCG@5']:.2f}", flush=True)
+            found.append((line, figures))
+        collected.sources.append(show(sources_table(title, found)))
+    if "race" in options.parts:
+        candidates = list(train_candidates(name, split, run, options.threads, options.most_seconds))
+        collected.candidates.append(show(candidates_table(title, candidates, run)))
+        rows = split.test.texts if run.tagger.takes_texts else split.test.features
+        default = run.judge(name, split, run.tagger.predict_topk(rows, _K)[0])
+        collected.outcomes.append(Outcome(title, run, candidates, default))
+    if "forests" in options.parts:
+        collected.forests += forests_rows(title, split, options.threads)
 
 
 def show(table: Table) -> Table:

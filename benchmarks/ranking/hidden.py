@@ -1,7 +1,7 @@
 """Labels that are known only by name: some labels are hidden from the training rows, and their names stay.
 
-The second model learns from the same rows and does not know the names of the hidden labels. It tells what the names cost
-the other labels.
+The second model learns from the same rows and does not know the names of the hidden labels. It tells what the names
+cost the other labels.
 """
 
 from __future__ import annotations

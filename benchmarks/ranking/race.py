@@ -115,7 +115,7 @@ def race_table(outcomes: Sequence[Outcome]) -> Table:
     """One line for each corpus."""
     columns = (
         *(Column("data set"), Column("chosen"), Column("features"), Column("nDCG@5", ".2f")),
-        *(Column("best"), Column("features"), Column("nDCG@5 of the best", ".2f"), Column("behind", ".2f")),
+        *(Column("best"), Column("features of the best"), Column("nDCG@5 of the best", ".2f"), Column("behind", ".2f")),
         *(Column(f"at most {BAR:g} behind"), Column("nDCG@5 of the default", ".2f")),
         *(Column("announced s, at most", ".0f"), Column("measured s", ".0f"), Column("CPU s", ".0f")),
     )
