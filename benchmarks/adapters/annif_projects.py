@@ -20,22 +20,15 @@ from annif.corpus import Document, DocumentList, SubjectSet
 from annif.registry import AnnifRegistry
 from annif.vocab import VocabFileSKOS
 
+from benchmarks.adapters.annif_files import URI, projects_config, skos
 from benchmarks.adapters.base import Adapter
 from benchmarks.arrays import read_matrix, top_labels
 
-STEMMERS = {"sv": "swedish", "fi": "finnish", "en": "english"}
-# Settings of Bonsai in Annif's own documentation.
-BACKENDS: dict[str, dict[str, Any]] = {
-    "mllm": {},
-    "tfidf": {},
-    "bonsai": {"backend": "omikuji", "cluster_balanced": False, "cluster_k": 100, "max_depth": 3},
-}
 TOKENIZERS = Path(sysconfig.get_paths()["purelib"]) / "llama_index/core/_static/nltk_cache"
-_URI = "http://labels.example/"
 
 
 class Annif(Adapter):
-    """`projects` are keys of `BACKENDS`; `mllm` learns from the first `mllm_rows` rows only."""
+    """`projects` are keys of `annif_files.BACKENDS`; `mllm` learns from the first `mllm_rows` rows only."""
 
     def __init__(self, threads: int, projects: list[str], mllm_rows: int | None = None) -> None:
         super().__init__(threads)
@@ -61,7 +54,7 @@ class Annif(Adapter):
         vocabulary.write_text(skos(label_texts, language), encoding="utf-8")
         self.registry.get_vocab("labels").load_vocabulary(VocabFileSKOS(str(vocabulary)))
         subjects = self.model.subjects
-        subject_of = [subjects.by_uri(f"{_URI}{label}", warnings=False) for label in range(len(label_texts))]
+        subject_of = [subjects.by_uri(f"{URI}{label}", warnings=False) for label in range(len(label_texts))]
         documents = [
             Document(text, SubjectSet(subject_of[label] for label in Y.indices[start:stop].tolist()))
             for text, start, stop in zip(X, Y.indptr[:-1].tolist(), Y.indptr[1:].tolist(), strict=True)
@@ -88,7 +81,7 @@ class Annif(Adapter):
         self.model.initialize(parallel=True)
         subjects = self.model.subjects
         uris = [subject.uri if (subject := subjects[each]) else "" for each in range(len(subjects))]
-        self.columns = np.array([int(uri.removeprefix(_URI) or -1) for uri in uris] + [-1])
+        self.columns = np.array([int(uri.removeprefix(URI) or -1) for uri in uris] + [-1])
 
     def read_test(self, data: Path) -> Any:
         return json.loads((data / "test_texts.json").read_text(encoding="utf-8"))
@@ -108,30 +101,3 @@ class Annif(Adapter):
     def predict_one(self, single: Any, k: int) -> Any:
         [suggested] = self.model.suggest(single).filter(limit=k)
         return list(islice(suggested, k))
-
-
-def projects_config(names: list[str], language: str) -> str:
-    """The file of projects: one for each name, and the project ``all`` that averages them."""
-    shared = {"language": language, "vocab": "labels", "limit": 100}
-    analyzed = {**shared, "analyzer": f"snowball({STEMMERS[language]})"}
-    projects = {name: {"name": name, "backend": name, **analyzed, **BACKENDS[name]} for name in names}
-    projects["all"] = {"name": "all", **shared, "backend": "ensemble", "sources": ",".join(names)}
-    return "\n".join(
-        "\n".join([f"[{name}]", *(f"{key}={value}" for key, value in settings.items()), ""])
-        for name, settings in projects.items()
-    )
-
-
-def skos(label_texts: list[list[str]], language: str) -> str:
-    """A vocabulary in Turtle; labels without texts have their number as a name.
-
-    >>> print(skos([["apple", "apples"]], "en").splitlines()[-1])
-    <http://labels.example/0> a skos:Concept ; skos:prefLabel "apple"@en ; skos:altLabel "apples"@en .
-    """
-    lines = ["@prefix skos: <http://www.w3.org/2004/02/skos/core#> ."]
-    for label, texts in enumerate(label_texts):
-        preferred, *others = texts or [str(label)]
-        told = [f"skos:prefLabel {json.dumps(preferred, ensure_ascii=False)}@{language}"]
-        told += [f"skos:altLabel {json.dumps(other, ensure_ascii=False)}@{language}" for other in others]
-        lines.append(f"<{_URI}{label}> a skos:Concept ; {' ; '.join(told)} .")
-    return "\n".join(lines)

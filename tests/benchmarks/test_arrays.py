@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from benchmarks import arrays, data, growth, synthetic, timing
+from benchmarks import arrays, data, growth, samples, synthetic, timing
+from benchmarks.adapters import annif_files
 from benchmarks.arrays import read_matrix, top_labels, write_matrix
 
 
@@ -26,7 +27,9 @@ def test_top_labels_are_best_first_with_ties_to_the_lowest(rng: np.random.Genera
     assert np.array_equal(top_labels(sparse.csr_matrix(scores), 5), expected)
 
 
-@pytest.mark.parametrize("module", [arrays, growth, synthetic, timing], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [arrays, growth, samples, synthetic, timing, annif_files], ids=lambda module: module.__name__
+)
 def test_examples_in_docstrings_hold(module: object) -> None:
     failed, tried = doctest.testmod(module)  # type: ignore[arg-type]
     assert tried
