@@ -95,19 +95,20 @@ def ablate(name: str, split: Split, run: DefaultRun, threads: int) -> Iterator[t
     else:
         whole, shared = TwoStage(n_jobs=threads), {}
     learners = dict(whole._learners())
-    model = _switched(whole, shared, list(learners), tuple(OTHERS))
+    model = switched(whole, shared, list(learners), tuple(OTHERS))
     for source in model._fit_sources(rows.X, rows.Y, rows.readings or [], None):
         if isinstance(source, Learner):
             top = source.estimator.predict_topk(model._learned(rows.X_test), _K)[0]
             yield f"{source.name} alone", run.judge(name, split, top)
     for title, kept, others in lines(list(learners), rows.readings is not None):
-        model = _switched(whole, shared, kept, others).fit(rows.X, rows.Y, rows.readings)
+        model = switched(whole, shared, kept, others).fit(rows.X, rows.Y, rows.readings)
         yield title, run.judge(name, split, model.predict_topk(rows.X_test, _K)[0])
 
 
-def _switched(
+def switched(
     whole: TwoStage, shared: dict[tuple[int, int], tuple[Source, ...]], kept: Sequence[str], others: Sequence[str]
 ) -> Switched:
+    """A model with only these learners and other sources, which `ablate` shares between lines."""
     learners = [(name, estimator) for name, estimator in whole._learners() if name in kept]
     model = Switched(**{**whole.get_params(deep=False), "estimators": learners})
     model.whole, model.shared, model.kinds = whole, shared, tuple(OTHERS[name] for name in others)

@@ -63,7 +63,15 @@ def test_sources_are_switched_off_one_by_one(split: Split, two_stages: DefaultRu
     X = two_stages.tagger.features_.transform(split.test.texts)
     assert found["tree alone"] == two_stages.judge("yso-sv", split, alone.predict_topk(X, 5)[0])
     assert found["all"] == two_stages.judge("yso-sv", split, top)
-    assert found["all"] != found["learners only"]
+
+
+def test_a_line_has_only_its_own_sources(split: Split, two_stages: DefaultRun) -> None:
+    rows = sources.rows_of(two_stages, split)
+    whole = two_stages.tagger.estimator_
+    model = sources.switched(whole, {sources.key_of(rows.Y): whole.sources_}, ["forest"], ["names"])
+    model.fit(rows.X, rows.Y, rows.readings)
+    assert model.sources_ == (whole.sources_[1], whole.sources_[-1])
+    assert model.ranker_.n_features == sum(len(source.columns) for source in model.sources_)
 
 
 def test_what_the_training_said_is_read_from_its_log(two_stages: DefaultRun) -> None:
