@@ -127,7 +127,8 @@ def _draw_panel(axes: Any, panel: Panel) -> list[tuple[str, Any]]:
 
 def _write_names(axes: Any, lines: Sequence[Line]) -> None:
     """Write the name of each line beside its last point, where it covers no other name or point if possible."""
-    axes.margins(x=0.12, y=0.1)
+    axes.margins(x=0.15, y=0.1)
+    axes.autoscale_view()  # otherwise the limits change after the places are computed
     to_fractions = axes.transData + axes.transAxes.inverted()
     points = to_fractions.transform([(line.x[-1], line.y[-1]) for line in lines])
     taken = [_Box(x - 0.01, y - 0.015, x + 0.01, y + 0.015) for x, y in points]
@@ -138,14 +139,16 @@ def _write_names(axes: Any, lines: Sequence[Line]) -> None:
             for shift in (0, _LINE, -_LINE, 2 * _LINE, -2 * _LINE)
             for left in (x + 0.02, x - 0.02 - width)
         ]
-        free = [box for box in boxes if box.x0 > -0.05 and not any(map(box.overlaps, taken))]
+        free = [box for box in boxes if box.x0 > 0 and box.x1 < 1 and not any(map(box.overlaps, taken))]
         box = (free or boxes)[0]
         taken.append(box)
+        on_the_right = box.x0 > x
         axes.text(
-            box.x0,
+            box.x0 if on_the_right else box.x1,
             (box.y0 + box.y1) / 2,
             line.name,
             transform=axes.transAxes,
+            ha="left" if on_the_right else "right",
             va="center",
             fontsize=7,
             color=_COLOURS[line.style % len(_COLOURS)],
