@@ -31,8 +31,8 @@ class Hidden:
 
     Parameters
     ----------
-    n_labels, n_pairs : int
-        Number of hidden labels, and of test rows that have one of them, counted with repetition.
+    n_labels, n_pairs, n_named : int
+        Number of hidden labels, of pairs of a test row and a hidden label that it has, and of labels that compete.
     recall : float
         Share of these pairs that the model with names has among its first 10 labels.
     with_names, without_names : float
@@ -53,9 +53,9 @@ class Hidden:
             "Hidden labels",
             columns,
             [
-                ("hidden labels", self.n_labels, ""),
-                ("names that compete", self.n_named, ""),
-                ("test pairs with a hidden label", self.n_pairs, ""),
+                ("hidden labels", f"{self.n_labels:,}", ""),
+                ("names that compete", f"{self.n_named:,}", ""),
+                ("test pairs with a hidden label", f"{self.n_pairs:,}", ""),
                 (
                     f"recall at {PLACES} of hidden labels, in percent",
                     100 * self.recall,
