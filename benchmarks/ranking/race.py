@@ -69,7 +69,12 @@ def _train(name: str, split: Split, entrant: Entrant, X: Any, Y: Any, X_test: An
 
 
 def is_chosen(candidate: Candidate, run: DefaultRun) -> bool:
-    return candidate.learner == run.learner and candidate.features == (run.raced_features or WORDS)
+    return candidate.learner == run.learner and has_chosen_features(candidate, run)
+
+
+def has_chosen_features(candidate: Candidate, run: DefaultRun) -> bool:
+    """Whether it learned from the features that won; learners race only on these."""
+    return candidate.features == (run.raced_features or WORDS)
 
 
 def candidates_table(title: str, found: Sequence[Candidate], run: DefaultRun) -> Table:
@@ -81,7 +86,8 @@ def candidates_table(title: str, found: Sequence[Candidate], run: DefaultRun) ->
     rows: list[tuple[Cell, ...]] = []
     for each in sorted(found, key=lambda each: -(each.ndcg or 0)):
         notes = ["**chosen**"] if is_chosen(each, run) else []
-        notes += ["left out of the race"] if each.learner in run.left_out else []
+        if each.learner in run.left_out and has_chosen_features(each, run):
+            notes.append("left out of the race")
         notes += ["not trained: it would take too long"] if each.ndcg is None else []
         cells = each.features, each.learner, each.estimated_seconds, each.processor_seconds, each.ndcg
         rows.append((*cells, "; ".join(notes)))
