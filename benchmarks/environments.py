@@ -9,10 +9,12 @@ from pathlib import Path
 
 from longtail.errors import Unavailable
 
-# One list per call of pip. PECOS requires torch and transformers, but its linear models do not import them.
+# One list per call of pip. PECOS requires torch and transformers, but its linear models do not import them. Annif
+# downloads a tokenizer of NLTK on first use; llama-index-core carries its files, so that pip suffices.
 REQUIREMENTS: dict[str, list[list[str]]] = {
     "pecos": [["numpy==1.26.*", "scipy==1.13.*", "scikit-learn==1.5.*"], ["--no-deps", "libpecos==1.2.8"]],
     "omikuji": [["numpy", "scipy", "omikuji==0.5.2"]],
+    "annif": [["annif==1.4.3", "omikuji==0.5.2"], ["--no-deps", "llama-index-core==0.14.25"]],
     "napkinxc": [["numpy", "scipy", "napkinxc==0.7.2"]],
 }
 

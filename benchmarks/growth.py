@@ -31,7 +31,7 @@ from longtail_papers.common import Cell, Column, Results, Section, Table
 
 SIZES = (10_000, 30_000, 100_000, 300_000, FULL_LABELS)
 # omikuji reads only files, and files of this size are not written.
-GROWERS = tuple(learner for learner in LEARNERS if learner.environment != "omikuji")
+GROWERS = tuple(learner for learner in LEARNERS if learner.environment not in ("omikuji", "annif"))
 
 Grown = dict[int, dict[str, Any]]
 

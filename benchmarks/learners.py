@@ -12,6 +12,8 @@ from importlib.metadata import entry_points
 from typing import Any
 
 _LONGTAIL = "benchmarks.adapters.longtail_estimator:Estimator"
+_DEFAULT = "benchmarks.adapters.longtail_default:Default"
+_ANNIF = "benchmarks.adapters.annif_projects:Annif"
 _PECOS = "benchmarks.adapters.pecos_xlinear:XLinear"
 _OMIKUJI = "benchmarks.adapters.omikuji_trees:Omikuji"
 _NAPKINXC = "benchmarks.adapters.napkinxc_plt:LabelTree"
@@ -38,6 +40,10 @@ class Learner:
         Keyword arguments of the adapter.
     most_work : float
         It is skipped if labels times non-zeros of the training rows exceed this.
+    needs : str
+        It is skipped if the data set has no such fact: ``texts`` or ``label_texts``.
+    by_default : bool
+        Whether it runs unless ``--learners`` names others.
     """
 
     key: str
@@ -46,10 +52,12 @@ class Learner:
     environment: str = "longtail"
     settings: Mapping[str, Any] = field(default_factory=dict)
     most_work: float = float("inf")
+    needs: str = ""
+    by_default: bool = True
 
     @property
     def is_peer(self) -> bool:
-        return self.adapter != _LONGTAIL
+        return self.adapter not in (_LONGTAIL, _DEFAULT)
 
 
 def own_learners() -> tuple[Learner, ...]:
@@ -59,6 +67,8 @@ def own_learners() -> tuple[Learner, ...]:
 
 
 LEARNERS = (
+    Learner("default", "longtail train, defaults", _DEFAULT),
+    Learner("default-fast", "longtail train --fast", _DEFAULT, settings={"fast": True}),
     Learner("tree", "LabelTree, 1 tree", _LONGTAIL, settings={"name": "LabelTree", "n_trees": 1}),
     Learner("tree-3", "LabelTree, 3 trees", _LONGTAIL, settings={"name": "LabelTree", "n_trees": 3}),
     Learner("tree-beam", 'LabelTree, negatives="beam"', _LONGTAIL, settings={"name": "LabelTree", "negatives": "beam"}),
@@ -71,5 +81,17 @@ LEARNERS = (
     Learner("bonsai", "omikuji Bonsai, 3 trees", _OMIKUJI, "omikuji", _BONSAI),
     Learner("napkinxc", "napkinXC PLT", _NAPKINXC, "napkinxc"),
     Learner("scikit-learn", "scikit-learn OvR LinearSVC", _SCIKIT_LEARN, most_work=5e8),
+    Learner(
+        *("annif-mllm", "Annif mllm, at most 10,000 rows", _ANNIF, "annif"),
+        settings={"projects": ["mllm"], "mllm_rows": 10_000},
+        needs="label_texts",
+        by_default=False,
+    ),
+    Learner(
+        *("annif", "Annif ensemble of mllm and Bonsai", _ANNIF, "annif"),
+        settings={"projects": ["mllm", "bonsai"], "mllm_rows": 10_000},
+        needs="label_texts",
+        by_default=False,
+    ),
     *own_learners(),
 )

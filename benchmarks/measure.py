@@ -140,6 +140,9 @@ def measure_once(learner: Learner, data: Prepared, round_number: int, conditions
     if work > learner.most_work and not conditions.everything:
         reason = f"labels x non-zeros are {work:.0e}, more than {learner.most_work:.0e}; --everything runs it"
         return Measurement(data.name, learner.key, round_number, "skipped", reason)
+    if learner.needs and not data.facts.get(learner.needs):
+        reason = f"the data set has no {learner.needs.replace('_', ' ')}"
+        return Measurement(data.name, learner.key, round_number, "skipped", reason)
     try:
         python = interpreter(learner.environment, conditions.cache / "venvs")
     except Unavailable as missing:

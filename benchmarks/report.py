@@ -35,6 +35,8 @@ COST = (
 )
 QUALITY = tuple(Measure(f"{name}@{k}", f"{name}@{k}", 1, ".2f", high=True) for name in ("P", "nDCG", "PSP") for k in KS)
 RANGES = ("train_seconds", "rows_per_second")
+_TRAINING, _ACCURACY = "train_cpu_seconds", "nDCG@5"
+_PANELS = 3  # side by side
 COMPARED = (*COST, QUALITY[0])
 
 
@@ -128,8 +130,27 @@ def picture_of(data: Prepared, rows: Mapping[str, Row]) -> Picture:
     return Picture(f"compare-{data.name}.png", f"Accuracy against speed on {data.title}", [panels])
 
 
-def _point(row: Row, figure: str, style: int) -> Line:
-    x, y = row.figures[figure].median, row.figures["P@1"].median
+def accuracy_section(by_data_set: Mapping[str, Mapping[str, Row]]) -> Section:
+    """nDCG@5 against the processor time of training, one panel for each data set; ours filled, peers hollow."""
+    panels = []
+    for title, rows in by_data_set.items():
+        drawable = [row for row in rows.values() if all(name in row.figures for name in (_TRAINING, _ACCURACY))]
+        points = [
+            _point(row, _TRAINING, style, _ACCURACY)
+            for peers in (False, True)
+            for style, row in enumerate(row for row in drawable if row.learner.is_peer == peers)
+        ]
+        if points:
+            label = "training, processor seconds"
+            panels.append(Panel(title, label, "nDCG@5 (%)", points, log_x=True, named_points=True))
+    grid = [panels[start : start + _PANELS] for start in range(0, len(panels), _PANELS)]
+    picture = Picture("compare-accuracy.png", "Accuracy against the processor time of training", grid)
+    text = "Up and to the left is better. Filled marks are longtail, hollow ones its peers."
+    return Section("Accuracy against the cost of training", text, [], [picture] if panels else [])
+
+
+def _point(row: Row, figure: str, style: int, accuracy: str = "P@1") -> Line:
+    x, y = row.figures[figure].median, row.figures[accuracy].median
     return Line(row.learner.key, [x], [y], style, dash="dashed" if row.learner.is_peer else "solid")
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arrays import read_matrix
+
 
 class Adapter:
     """A family of learners; the `settings` in the table of learners are its keyword arguments."""
@@ -18,6 +20,10 @@ class Adapter:
 
     def version(self) -> str:
         raise NotImplementedError
+
+    def read_training(self, data: Path) -> tuple[Any, Any]:
+        """Read the training rows from the prepared files; not timed."""
+        return read_matrix(data / "train_features"), read_matrix(data / "train_labels")
 
     def prepare(self, X: Any, Y: Any, data: Path, folder: Path) -> tuple[Any, Any]:
         """Prepare the arguments of `train` and do everything else that is not timed.
@@ -38,6 +44,10 @@ class Adapter:
 
     def load(self, path: Path) -> None:
         raise NotImplementedError
+
+    def read_test(self, data: Path) -> Any:
+        """Read the test rows, as a matrix or a list; not timed."""
+        return read_matrix(data / "test_features")
 
     def predict(self, X: Any, k: int) -> Any:
         """The k best labels of every row, -1 if there are fewer."""

@@ -34,13 +34,16 @@ class Omikuji(Adapter):
     def version(self) -> str:
         return str(omikuji.__version__)
 
+    def read_training(self, data: Path) -> tuple[Any, Any]:
+        return None, None  # the arrays would count as its memory
+
     def prepare(self, X: Any, Y: Any, data: Path, folder: Path) -> tuple[Any, Any]:
         self.pool = ffi.gc(lib.init_omikuji_thread_pool(self.threads), lib.free_omikuji_thread_pool)
         read = lib.load_omikuji_data_set(ffi.new("char[]", str(data / "train.txt").encode()), self.pool)
         if read == ffi.NULL:
             raise RuntimeError(f"omikuji could not read {data / 'train.txt'}")
         self.data_set = ffi.gc(read, lib.free_omikuji_data_set)
-        return None, None  # the arrays would count as its memory
+        return None, None
 
     def train(self, X: Any, Y: Any) -> None:
         trained = lib.train_omikuji_model(self.data_set, self.hyper_param, self.pool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 Dash = Literal["solid", "dashed", "dotted"]
 
@@ -13,6 +13,7 @@ Dash = Literal["solid", "dashed", "dotted"]
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _MARKERS = "osD^vPX"
 _INK = "#333333"
+_CHARACTER, _LINE = 0.018, 0.05  # width and height of a small letter, in fractions of the axes
 _DASHES: dict[Dash, Any] = {"solid": "-", "dashed": (0, (4, 2)), "dotted": (0, (1, 2))}
 
 
@@ -34,7 +35,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes."""
+    """One pair of axes; with `named_points`, names stand beside the last points and not in the legend."""
 
     title: str
     x_label: str
@@ -43,6 +44,7 @@ class Panel:
     log_x: bool = False
     log_y: bool = False
     x_ticks: Sequence[float] = ()
+    named_points: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,16 +76,17 @@ def draw(picture: Picture, file: BinaryIO) -> None:
             for name, handle in _draw_panel(axes, panel):
                 if name:
                     handles.setdefault(name, handle)
-    figure.legend(
-        handles.values(),
-        handles.keys(),
-        loc="outside lower center",
-        ncols=min(len(handles), 1 + 2 * columns),
-        frameon=False,
-        fontsize=9,
-        labelcolor=_INK,
-        handlelength=3,
-    )
+    if handles:
+        figure.legend(
+            handles.values(),
+            handles.keys(),
+            loc="outside lower center",
+            ncols=min(len(handles), 1 + 2 * columns),
+            frameon=False,
+            fontsize=9,
+            labelcolor=_INK,
+            handlelength=3,
+        )
     figure.savefig(file, format="png", dpi=130)
 
 
@@ -116,7 +119,52 @@ def _draw_panel(axes: Any, panel: Panel) -> list[tuple[str, Any]]:
     axes.set_axisbelow(True)
     axes.tick_params(which="both", length=0, colors=_INK)
     axes.spines[["top", "right"]].set_visible(False)
+    if panel.named_points:
+        _write_names(axes, panel.lines)
+        return []
     return drawn
+
+
+def _write_names(axes: Any, lines: Sequence[Line]) -> None:
+    """Write the name of each line beside its last point, where it covers no other name or point if possible."""
+    axes.margins(x=0.15, y=0.1)
+    axes.autoscale_view()  # otherwise the limits change after the places are computed
+    to_fractions = axes.transData + axes.transAxes.inverted()
+    points = to_fractions.transform([(line.x[-1], line.y[-1]) for line in lines])
+    taken = [_Box(x - 0.01, y - 0.015, x + 0.01, y + 0.015) for x, y in points]
+    for line, (x, y) in zip(lines, points, strict=True):
+        width = _CHARACTER * len(line.name)
+        boxes = [
+            _Box(left, y + shift - _LINE / 2, left + width, y + shift + _LINE / 2)
+            for shift in (0, _LINE, -_LINE, 2 * _LINE, -2 * _LINE)
+            for left in (x + 0.02, x - 0.02 - width)
+        ]
+        free = [box for box in boxes if box.x0 > 0 and box.x1 < 1 and not any(map(box.overlaps, taken))]
+        box = (free or boxes)[0]
+        taken.append(box)
+        on_the_right = box.x0 > x
+        axes.text(
+            box.x0 if on_the_right else box.x1,
+            (box.y0 + box.y1) / 2,
+            line.name,
+            transform=axes.transAxes,
+            ha="left" if on_the_right else "right",
+            va="center",
+            fontsize=7,
+            color=_COLOURS[line.style % len(_COLOURS)],
+        )
+
+
+class _Box(NamedTuple):
+    """A rectangle in fractions of the axes."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+    def overlaps(self, other: _Box) -> bool:
+        return self.x0 < other.x1 and other.x0 < self.x1 and self.y0 < other.y1 and other.y0 < self.y1
 
 
 def _write_plainly(axis: Any) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from benchmarks import arrays, data, growth, synthetic, timing
+from benchmarks import arrays, data, growth, samples, synthetic, timing
+from benchmarks.adapters import annif_files
 from benchmarks.arrays import read_matrix, top_labels, write_matrix
 
 
@@ -26,7 +27,9 @@ def test_top_labels_are_best_first_with_ties_to_the_lowest(rng: np.random.Genera
     assert np.array_equal(top_labels(sparse.csr_matrix(scores), 5), expected)
 
 
-@pytest.mark.parametrize("module", [arrays, growth, synthetic, timing], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [arrays, growth, samples, synthetic, timing, annif_files], ids=lambda module: module.__name__
+)
 def test_examples_in_docstrings_hold(module: object) -> None:
     failed, tried = doctest.testmod(module)  # type: ignore[arg-type]
     assert tried
@@ -38,7 +41,7 @@ def test_a_corpus_is_prepared_once_and_the_same_for_all(
 ) -> None:
     benchmark_data("bibtex")  # type: ignore[operator]
     first = data.prepare("bibtex", tmp_path)
-    monkeypatch.setattr(data, "load_data_set", None)
+    monkeypatch.setattr(data, "load_sample", None)
     again = data.prepare("bibtex", tmp_path)
     assert again == first
     X = read_matrix(first.folder / "train_features")

@@ -55,6 +55,7 @@ def test_a_report_is_written_from_measurements_alone(
     assert verdicts["one tree: training time / PECOS"] == "holds"
     assert "delicious is not here" in (out / "compare.md").read_text()
     assert (out / "compare-bibtex.png").stat().st_size > 5_000
+    assert (out / "compare-accuracy.png").stat().st_size > 5_000
     assert "training time / PECOS" in capsys.readouterr().out
 
 

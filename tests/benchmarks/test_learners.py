@@ -46,6 +46,6 @@ def test_own_learners_get_the_number_of_threads_if_they_take_it() -> None:
 def test_the_environments_of_peers_need_no_longtail() -> None:
     code = (
         "import sys; sys.modules['longtail'] = None; sys.path.append(sys.argv[1]); "
-        "import benchmarks.child, benchmarks.adapters.base"
+        "import benchmarks.child, benchmarks.adapters.base, benchmarks.adapters.annif_files"
     )
     subprocess.run([sys.executable, "-I", "-c", code, str(ROOT)], check=True)

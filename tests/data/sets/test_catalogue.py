@@ -233,7 +233,7 @@ def test_a_folder_without_the_files_is_named(folders: Path) -> None:
 
 
 def test_every_data_set_is_listed_under_its_name_with_sensible_numbers() -> None:
-    assert len(CATALOGUE) == 15
+    assert len(CATALOGUE) == 17
     for name, known in CATALOGUE.items():
         assert known.name == name == name.lower()
         if known.n_labels is not None and known.labels_per_row is not None:
@@ -250,6 +250,14 @@ def test_published_statistics_are_those_of_the_files(name: str, request: pytest.
     for split, rows in (("train", known.train_rows), ("test", known.test_rows)):
         with gzip.open(folder / f"{split}.txt.gz", "rt", encoding="utf-8") as lines:
             assert lines.readline().split() == [str(rows), str(known.n_features), str(known.n_labels)]
+
+
+@pytest.mark.parametrize("name", ["eurlex57k", "yso-sv"])
+def test_published_statistics_are_those_of_the_texts(name: str, request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue("real_data")(name)
+    corpus, known = load_data_set(name, "test"), CATALOGUE[name]
+    assert corpus.n_rows == known.test_rows
+    assert known.labels_per_row == pytest.approx(corpus.labels.nnz / corpus.n_rows, abs=0.06)
 
 
 def test_a_data_set_in_the_repository_format_is_read(request: pytest.FixtureRequest) -> None:

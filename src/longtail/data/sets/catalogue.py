@@ -26,6 +26,7 @@ _IMAGE_KINDS = ("images-idx3", "labels-idx1")
 _IMAGE_FILES = tuple(f"{part}-{what}-ubyte.gz" for part in _IMAGE_PARTS.values() for what in _IMAGE_KINDS)
 _DIGITS = tuple("0123456789")
 _CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+_FINNA = "Finna.fi (metadata, CC0)"
 _SHARED = Path("/usr/share/datasets")  # where Debian's packages put data sets
 
 
@@ -97,6 +98,8 @@ CATALOGUE: dict[str, DataSet] = {
             classes=_CLOTHES,
             published="Zalando Research, and Debian's package dataset-fashion-mnist",
         ),
+        DataSet("yso-sv", "YSO, Swedish titles", 150_644, 16_838, None, 21_827, 4.06, published=_FINNA),
+        DataSet("yso-fi", "YSO, Finnish titles", 825_695, 93_209, None, 26_572, 2.21, published=_FINNA),
         DataSet("python-api", "Python API", None, None, None, None, None),
     )
 }

@@ -1,0 +1,1 @@
+"""What the parts of the default training contribute: ``python -m benchmarks.ranking``."""

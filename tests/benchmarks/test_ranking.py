@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import doctest
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.ranking import __main__ as program
+from benchmarks.ranking import hidden, sources
+from benchmarks.ranking.default import DefaultRun, messages_of, train_default
+from benchmarks.ranking.forests import forests_rows
+from benchmarks.ranking.race import WORDS, Candidate, Outcome, candidates_table, race_table, train_candidates
+from benchmarks.samples import Split, align
+from longtail import LabelTree, Tagger, TextFeatures
+from longtail.data import Corpus, LabelTexts
+from longtail.ranking import TwoStage
+from longtail.tagger.matching import label_readings
+
+THINGS = ("apple", "sky", "stone", "river", "forest", "engine", "music", "bread")
+
+
+def texts_about(n_rows: int, seed: int) -> Corpus:
+    rng = np.random.default_rng(seed)
+    labels = [[THINGS[label] for label in rng.permutation(len(THINGS))[:2]] for _ in range(n_rows)]
+    filler = ["the", "large", "old", "small", "green"]
+    texts = [f"{rng.choice(filler)} {first} {rng.choice(filler)} {second}s" for first, second in labels]
+    return Corpus.from_lists(texts, labels)
+
+
+@pytest.fixture(scope="module")
+def split() -> Split:
+    names = LabelTexts.from_mapping({name: name for name in (*THINGS, "sea")})
+    return align(texts_about(300, 0), texts_about(60, 1), names)
+
+
+@pytest.fixture(scope="module")
+def two_stages(split: Split) -> DefaultRun:
+    """A tagger of two stages, as the default makes of more rows."""
+    model = TwoStage([("tree", LabelTree()), ("forest", LabelTree(n_trees=2))], rounds=5)
+    features = TextFeatures(min_df=1)
+    X = features.fit_transform(split.train.texts)
+    readings = label_readings(features, list(split.train.label_names))
+    tagger = Tagger.from_fitted(features, model.fit(X, split.train.labels, readings), split.train)
+    tagger.reasons_ = ["learner: two stages over tree and forest, as nDCG@5 on held-out rows is 9.00"]
+    return DefaultRun(tagger, [], 1.0, 1.0)
+
+
+@pytest.mark.parametrize("module", [sources, hidden], ids=lambda module: module.__name__)
+def test_examples_in_docstrings_hold(module: object) -> None:
+    failed, tried = doctest.testmod(module)  # type: ignore[arg-type]
+    assert tried
+    assert not failed
+
+
+def test_sources_are_switched_off_one_by_one(split: Split, two_stages: DefaultRun) -> None:
+    found = dict(sources.ablate("yso-sv", split, two_stages, threads=1))
+    assert list(found)[:4] == ["tree alone", "forest alone", "learners only", "learners + neighbours"]
+    assert {"all", "all without names", "all, forest only"} <= found.keys()
+    top = two_stages.tagger.predict_topk(split.test.texts, 5)[0]
+    alone = two_stages.tagger.estimator_.sources_[0].estimator
+    X = two_stages.tagger.features_.transform(split.test.texts)
+    assert found["tree alone"] == two_stages.judge("yso-sv", split, alone.predict_topk(X, 5)[0])
+    assert found["all"] == two_stages.judge("yso-sv", split, top)
+
+
+def test_a_line_has_only_its_own_sources(split: Split, two_stages: DefaultRun) -> None:
+    rows = sources.rows_of(two_stages, split)
+    whole = two_stages.tagger.estimator_
+    model = sources.switched(whole, {sources.key_of(rows.Y): whole.sources_}, ["forest"], ["names"])
+    model.fit(rows.X, rows.Y, rows.readings)
+    assert model.sources_ == (whole.sources_[1], whole.sources_[-1])
+    assert model.ranker_.n_features == sum(len(source.columns) for source in model.sources_)
+
+
+def test_what_the_training_said_is_read_from_its_log(two_stages: DefaultRun) -> None:
+    messages = [
+        "features: words, by nDCG@5 of a label tree on held-out rows (words 3.0, words and their parts 2.0)",
+        "race: 3 learners on 9 held-out rows; all training should take at most about 12 s; left out, as they take "
+        "longer: one-vs-rest, one-vs-rest, C=0.3",
+    ]
+    run = DefaultRun(two_stages.tagger, messages, 1.0, 2.0)
+    assert (run.announced, run.raced_features) == (12, "words")
+    assert run.left_out == ["one-vs-rest", "one-vs-rest, C=0.3"]
+    assert run.learner == "tree"
+    assert DefaultRun(two_stages.tagger, [], 1.0, 2.0).announced is None
+
+
+def test_the_winner_of_a_race_without_a_second_stage_is_known() -> None:
+    tagger = Tagger()
+    tagger.reasons_ = ["learner: one-vs-rest, C=0.3, the best of 7 learners on held-out rows"]
+    assert DefaultRun(tagger, [], 1.0, 2.0).learner == "one-vs-rest, C=0.3"
+
+
+def test_messages_are_collected_only_while_asked_for() -> None:
+    with messages_of("longtail.told") as messages:
+        logging.getLogger("longtail.told").info("one %s", "line")
+    logging.getLogger("longtail.told").info("another")
+    assert messages == ["one line"]
+
+
+def test_every_candidate_is_trained_unless_it_takes_too_long(split: Split, two_stages: DefaultRun) -> None:
+    found = list(train_candidates("yso-sv", split, two_stages, threads=1, most=1e-3))
+    assert {each.ndcg is None for each in found if each.estimated_seconds > 1e-3} <= {True}
+    trained = [each for each in found if each.ndcg is not None]
+    assert trained
+    assert all(0 < (each.ndcg or 0) <= 100 for each in trained)
+
+
+def test_the_choice_is_compared_with_the_best_candidate(two_stages: DefaultRun) -> None:
+    found = [Candidate(WORDS, "tree", 1.0, 1.0, 50.0), Candidate(WORDS, "forest", 3.0, 3.0, 50.6)]
+    outcome = Outcome("here", two_stages, found, {"nDCG@5": 55.0})
+    [row] = race_table([outcome]).to_dict()["rows"]
+    assert (row["chosen"], row["best"], row["behind"]) == ("tree", "forest", pytest.approx(0.6))
+    assert row["at most 0.5 behind"] == "DOES NOT HOLD"
+    best, chosen = candidates_table("here", found, two_stages).to_dict()["rows"]
+    assert (best["note"], chosen["note"]) == ("", "**chosen**")
+
+
+def test_forests_are_compared_in_training_and_prediction(split: Split) -> None:
+    rows = forests_rows("here", split, threads=1, rounds=1)
+    assert [row[1] for row in rows] == ["training, CPU s", "top 5 of 60 rows, CPU s", "top 30 of 60 rows, CPU s"]
+
+
+def test_hidden_labels_lose_their_rows_and_keep_their_texts(split: Split) -> None:
+    gone = hidden.choose_hidden(split, share=0.25)
+    assert gone.sum() == 2
+    assert not gone[split.n_learnable :].any()
+    corpus = hidden.without_labels(split.train, gone)
+    assert corpus.label_counts[gone].tolist() == [0, 0]
+    assert (corpus.label_counts[~gone] == split.train.label_counts[~gone]).all()
+    assert all(corpus.label_texts[label] for label in np.flatnonzero(gone))  # type: ignore[index]
+    nameless = hidden.without_texts(corpus, gone)
+    assert not any(nameless.label_texts[label] for label in np.flatnonzero(gone))  # type: ignore[index]
+
+
+def test_both_models_of_hidden_labels_are_judged_on_the_others(split: Split) -> None:
+    found = hidden.measure_hidden(split, threads=1, share=0.25)
+    assert found.n_labels == 2
+    assert found.n_pairs > 0
+    assert 0 <= found.recall <= 1
+    assert found.with_names > 0
+    assert "loss" in found.table().to_markdown()
+
+
+def test_the_program_writes_tables(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "load_sample", lambda _: split)
+    program.main(["--data", "yso-sv-1k", "--parts", "forests", "hidden", "--threads", "1", "--out", str(tmp_path)])
+    written = (tmp_path / "ranking.md").read_text(encoding="utf-8")
+    assert "Three trees and one" in written
+    assert "recall at 10 of hidden labels" in written
+
+
+def test_the_default_reports_what_it_took(split: Split) -> None:
+    run = train_default(split.train, threads=1)
+    assert run.seconds > 0
+    assert run.learner
