@@ -21,9 +21,9 @@ from longtail.choice import LearnerOptions
 from longtail.data import Corpus
 
 _ANNOUNCED = re.compile(r"at most about (\d+) s")
-_FEATURES = re.compile(r"features: (.+), by nDCG")
+_FEATURES = re.compile(r"features: (.+) \(nDCG")
 _LEFT_OUT = re.compile(r"left out, as they take longer: (.+)")
-_LEARNER = re.compile(r"learner: (?:two stages over )?(.+?)(?: and .+)?, (?:as nDCG|the best of)")
+_LEARNER = re.compile(r"learner: (?:two stages over )?(.+?)(?: and .+)?, (?:as nDCG|the best on)")
 
 
 @dataclass(frozen=True)

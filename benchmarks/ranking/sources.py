@@ -31,7 +31,9 @@ class Switched(TwoStage):
     shared: dict[tuple[int, int], tuple[Source, ...]]
     kinds: tuple[type[Source], ...]
 
-    def _fit_sources(self, X: Any, Y: Any, Z: list[Any], fitted: list[Estimator] | None) -> tuple[Source, ...]:
+    def _fit_sources(
+        self, X: Any, Y: Any, Z: list[Any], fitted: list[Estimator] | None, known: tuple[Source, ...] = ()
+    ) -> tuple[Source, ...]:
         key = key_of(Y)
         if key not in self.shared:
             self.shared[key] = self.whole._fit_sources(X, Y, Z, None)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from longtail import LabelTree, Ridge
-from longtail.choice import Entrant, entrants, folds, race
+from longtail.choice import Entrant, entrants, folds, run_race
 from longtail.choice.cost import seconds_of
 from longtail.estimator.checks import planted
 
@@ -29,7 +29,7 @@ OTHER = entrant("other", Ridge(), "ridge")
 def run(data, entered, seconds=100.0, seed=0):
     X, Y = data
     [(held, rest), *_] = folds(X.shape[0], seed)
-    return race({"words": X}, Y, entered, held, rest, seconds, seed)
+    return run_race({"words": X}, Y, entered, held, rest, seconds, seed)
 
 
 def test_folds_are_disjoint_and_repeatable():

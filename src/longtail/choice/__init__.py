@@ -1,7 +1,7 @@
 """Which learner to train: by a race on held-out rows or, where that is not possible, by the size of the data."""
 
 from longtail.choice.options import LEARNERS, NETWORK, LearnerOptions, check_learner, learners_taking
-from longtail.choice.race import Entrant, Race, Standing, entrants, folds, quietly, race
+from longtail.choice.race import Entrant, Race, Standing, entrants, folds, quietly, run_race
 from longtail.choice.rules import Choice, choose_learner
 
 __all__ = [
@@ -18,5 +18,5 @@ __all__ = [
     "folds",
     "learners_taking",
     "quietly",
-    "race",
+    "run_race",
 ]

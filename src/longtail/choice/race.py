@@ -141,7 +141,7 @@ def entrants(X: Any, Y: Any, features: str, seed: int, n_jobs: int | None) -> li
     return sorted(fitting or entered[:1], key=lambda each: each.seconds)
 
 
-def race(
+def run_race(
     matrices: Mapping[str, Any],
     Y: Any,
     entered: Sequence[Entrant],

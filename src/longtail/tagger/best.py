@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from longtail.choice import Entrant, LearnerOptions, Race, entrants, folds, race
+from longtail.choice import Entrant, LearnerOptions, Race, entrants, folds, run_race
 from longtail.data import Corpus
 from longtail.estimator import Estimator
 from longtail.parallel import resolve_jobs
@@ -122,7 +122,7 @@ def _best_variant(variants: list[_Variant], corpus: Corpus, rows: tuple[Any, Any
     held, rest = rows
     sample = np.random.default_rng(options.random_state).permutation(rest)[: max(_SAMPLE, len(rest) // 8)]
     found = [
-        race({each.name: each.X}, corpus.labels, _entrants(each, corpus, options)[:1], held, sample, 0, 0)
+        run_race({each.name: each.X}, corpus.labels, _entrants(each, corpus, options)[:1], held, sample, 0, 0)
         for each in variants
     ]
     scores = [each.standings[-1].ndcg for each in found]
@@ -138,7 +138,7 @@ def _race(variant: _Variant, corpus: Corpus, rows: tuple[Any, Any], limit: float
     jobs = resolve_jobs(options.n_jobs)
     _log.info("trying %s on %s held-out rows", counted(len(entered), "learner"), f"{len(rows[0]):,}")
     _log.info("training should take at most about %.0f s with %s", max(1, limit / jobs), counted(jobs, "thread"))
-    found = race({variant.name: variant.X}, corpus.labels, entered, *rows, limit, options.random_state)
+    found = run_race({variant.name: variant.X}, corpus.labels, entered, *rows, limit, options.random_state)
     if found.left_out:
         _log.info("left out, as they take longer: %s", ", ".join(each.name for each in found.left_out))
     for each in sorted(found.standings, key=lambda each: (-each.n_rows, -each.ndcg)):

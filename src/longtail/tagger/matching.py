@@ -11,7 +11,6 @@ import numpy as np
 from scipy import sparse
 
 from longtail.data import Corpus
-from longtail.printable import counted
 from longtail.text import JoinedFeatures, TextFeatures, join_columns
 from longtail.validation import own
 
