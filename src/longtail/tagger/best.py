@@ -69,15 +69,19 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
     if _may_use_subwords(features, words, X):
         parted = clone(words).set_params(subwords=SUBWORDS)
         variants.append(_Variant(_SUBWORDS, parted, parted.fit_transform(corpus.texts or (), also=label_texts)))
-    [(held, rest), *_] = folds(corpus.n_rows, options.random_state)
-    rows = held, rest
+    parts = folds(corpus.n_rows, options.random_state)
+    rows = parts[0]
+    ranking = _SECONDS_TO_RANK + _SECONDS_OF_A_ROW * sum(len(held) for held, _ in parts) + _SECONDS_OF_AN_ENTRY * X.nnz
     limit = _limit(_entrants(variants[0], corpus, options)[0], options)
     encoder = choose_encoder(corpus, label_texts, options, limit if options.patience is None else limit / 2)
     if encoder is not None and options.patience is not None:
         limit -= encoder.seconds
     variant = _best_variant(variants, corpus, rows, options)
-    found = _race(variant, corpus, rows, limit, options)
-    if _affords_second_stage(held, X, limit, options):
+    two_stages = _affords_second_stage(ranking, limit, options)
+    # Ranking hardly uses more than one thread.
+    announced = limit / resolve_jobs(options.n_jobs) + (ranking if two_stages and options.patience is None else 0)
+    found = _race(variant, corpus, rows, limit, announced, options)
+    if two_stages:
         trained = _second_stage(variant, corpus, found, label_texts, encoder, options)
         if trained is not None:
             return trained
@@ -88,14 +92,13 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
     return Trained(variant.features, clone(best.estimator).fit(variant.X, corpus.labels), corpus, [reason])
 
 
-def _affords_second_stage(held: Any, X: Any, limit: float, options: LearnerOptions) -> bool:
+def _affords_second_stage(seconds: float, limit: float, options: LearnerOptions) -> bool:
     """Whether a second stage is wanted, and takes no more than half of the time that the user gave."""
     if options.fast or options.patience is None:
         return not options.fast
-    seconds = _SECONDS_TO_RANK + _SECONDS_OF_A_ROW * len(held) + _SECONDS_OF_AN_ENTRY * X.nnz
     if seconds <= limit / 2:
         return True
-    _log.info("one stage: a second one would take about %.0f s more", seconds / resolve_jobs(options.n_jobs))
+    _log.info("one stage: a second one would take about %.0f s more", seconds)
     return False
 
 
@@ -132,12 +135,19 @@ def _best_variant(variants: list[_Variant], corpus: Corpus, rows: tuple[Any, Any
     return best
 
 
-def _race(variant: _Variant, corpus: Corpus, rows: tuple[Any, Any], limit: float, options: LearnerOptions) -> Race:
+def _race(
+    variant: _Variant,
+    corpus: Corpus,
+    rows: tuple[Any, Any],
+    limit: float,
+    announced: float,
+    options: LearnerOptions,
+) -> Race:
     """The race of learners on the chosen features, told with its time and its table."""
     entered = _entrants(variant, corpus, options)
-    jobs = resolve_jobs(options.n_jobs)
+    jobs = counted(resolve_jobs(options.n_jobs), "thread")
     _log.info("trying %s on %s held-out rows", counted(len(entered), "learner"), f"{len(rows[0]):,}")
-    _log.info("training should take at most about %.0f s with %s", max(1, limit / jobs), counted(jobs, "thread"))
+    _log.info("training should take at most about %.0f s with %s", max(1, announced), jobs)
     found = run_race({variant.name: variant.X}, corpus.labels, entered, *rows, limit, options.random_state)
     if found.left_out:
         _log.info("left out, as they take longer: %s", ", ".join(each.name for each in found.left_out))

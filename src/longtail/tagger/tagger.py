@@ -68,10 +68,11 @@ class Tagger(BaseEstimator, Persistent):
     ----------
     features : TextFeatures, RowScaling, FeatureOptions or None
         How to make features. None and `FeatureOptions` make `TextFeatures` for texts and `RowScaling` for rows of
-        features.
+        features; whether to use parts of words is then decided on held-out rows.
     estimator : a learner, LearnerOptions or None
-        What to train, for example `LabelTree()`. None and `LearnerOptions` choose by the size of the data, see
-        `longtail.choice.choose_learner`.
+        What to train, for example `LabelTree()`. None and `LearnerOptions` without a learner or its parameters try
+        several on held-out rows and rank their proposals in a second stage; see ``docs/ranking.md``. With fewer than
+        1,000 rows, and for groups, they choose by the size of the data.
 
     Attributes
     ----------
