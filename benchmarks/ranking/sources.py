@@ -32,11 +32,17 @@ class Switched(TwoStage):
     kinds: tuple[type[Source], ...]
 
     def _fit_sources(
-        self, X: Any, Y: Any, Z: list[Any], fitted: list[Estimator] | None, known: tuple[Source, ...] = ()
+        self,
+        X: Any,
+        Y: Any,
+        Z: list[Any],
+        fitted: list[Estimator] | None,
+        known: tuple[Source, ...] = (),
+        max_df: float = 1.0,
     ) -> tuple[Source, ...]:
         key = key_of(Y)
         if key not in self.shared:
-            self.shared[key] = self.whole._fit_sources(X, Y, Z, None)
+            self.shared[key] = self.whole._fit_sources(X, Y, Z, None, max_df=max_df)
         names = {name for name, _ in self.estimators or ()}
         return tuple(
             source

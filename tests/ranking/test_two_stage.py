@@ -160,3 +160,33 @@ def test_label_features_of_another_shape_are_refused(data):
     (X, Y), _ = data
     with pytest.raises(InvalidInput, match="label_features has 7 rows for 40 labels"):
         small().fit(X, Y, NAMES[:7])
+
+
+def test_a_mask_does_not_change_the_score_of_a_label(data, model):
+    _, (X, _) = data
+    labels, scores = model.predict_topk(X, k=5)
+    for place in (0, 2):
+        only = np.unique(labels[:, place])
+        masked, masked_scores = model.predict_topk(X, k=len(only), allow=only)
+        for row in range(0, X.shape[0], 10):
+            [at] = np.flatnonzero(masked[row] == labels[row, place])
+            assert masked_scores[row, at] == scores[row, place]
+
+
+def test_with_very_few_rows_the_first_learner_decides():
+    X, Y = np.tile(np.eye(3), (4, 1)), np.tile(np.eye(3), (4, 1))
+    model = TwoStage([("tree", LabelTree())]).fit(X, Y)
+    assert model.predict_topk(np.eye(3), k=1)[0].ravel().tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("names", [[], ["one", "one"], ["two stages"]])
+def test_learners_need_names_of_their_own(data, names):
+    (X, Y), _ = data
+    with pytest.raises(InvalidInput, match="estimators has the names"):
+        TwoStage([(name, LabelTree()) for name in names]).fit(X, Y)
+
+
+def test_finish_needs_a_rehearsal(data):
+    (X, Y), _ = data
+    with pytest.raises(InvalidInput, match="rehearse first"):
+        small().finish(X, Y)

@@ -30,7 +30,6 @@ _ENOUGH_HELD_OUT = 1500  # with fewer, a second stage holds out several parts of
 _MOST_FOLDS = 4
 _SAMPLES = ((1 / 16, 100), (1 / 4, 3))  # share of the rows, and most learners, of each round before the last
 _FEWEST_ROWS = 2000  # of a sample
-_TWICE = 1.9  # finalists train on the rows that are not held out, then on all
 _FEW_LABELS = 300  # more are too many for exact ridge
 _K = 5
 
@@ -149,6 +148,7 @@ def run_race(
     rest: Array,
     seconds: float,
     seed: int,
+    trainings: float = 2,
 ) -> Race:
     """Run the race within a number of estimated processor seconds, which include training the finalists once more.
 
@@ -167,9 +167,11 @@ def run_race(
     seconds : float
     seed : int
         Random seed for the samples.
+    trainings : float
+        How often the finalists will be trained on about all rows, in this race and after it.
     """
     track = _Track(matrices, Y, held, rest[np.random.default_rng(seed).permutation(len(rest))])
-    ranked = [each for each in entered if each is entered[0] or _TWICE * each.seconds <= seconds]
+    ranked = [each for each in entered if each is entered[0] or trainings * each.seconds <= seconds]
     left_out = tuple(each for each in entered if each not in ranked)
     spent = 0.0
     for share, places in _SAMPLES:
@@ -179,7 +181,7 @@ def run_race(
             continue
         ranked = [*track.round(ranked[:places], size), *ranked[places:]]
         spent += cost
-    finalists = _finalists(ranked, seconds - spent)
+    finalists = _finalists(ranked, (seconds - spent) / trainings)
     best = track.round(finalists, len(rest))
     return Race(tuple((each, track.fitted[each]) for each in best), tuple(track.standings), left_out)
 
@@ -187,9 +189,9 @@ def run_race(
 def _finalists(ranked: list[Entrant], seconds: float) -> list[Entrant]:
     """The best affordable learner and, if the time allows, the best one of another family."""
     cheapest = min(ranked, key=lambda each: each.seconds)
-    first = next((each for each in ranked if _TWICE * each.seconds <= seconds), cheapest)
-    left = seconds - _TWICE * first.seconds
-    others = (each for each in ranked if each.family != first.family and _TWICE * each.seconds <= left)
+    first = next((each for each in ranked if each.seconds <= seconds), cheapest)
+    left = seconds - first.seconds
+    others = (each for each in ranked if each.family != first.family and each.seconds <= left)
     return [first, *list(others)[:1]]
 
 
@@ -213,6 +215,8 @@ class _Track:
                 if entrant not in self.fitted:
                     self._train(entrant, rows)
                 advance(1, entrant.name)
+        if size < len(self._order):
+            self.fitted.clear()  # these models are needed no more
         self.last_size = size
         return sorted(entered, key=lambda each: -self._scores[each])
 

@@ -2,6 +2,6 @@
 
 from longtail.ranking.boosting import BoostedTrees
 from longtail.ranking.index import SparseIndex
-from longtail.ranking.two_stage import TwoStage
+from longtail.ranking.two_stage import BOTH, TwoStage
 
-__all__ = ["BoostedTrees", "SparseIndex", "TwoStage"]
+__all__ = ["BOTH", "BoostedTrees", "SparseIndex", "TwoStage"]

@@ -128,9 +128,9 @@ class Neighbours(Source):
     n_candidates: int = 20
 
     @classmethod
-    def fit(cls, X: Any, Y: Any) -> Neighbours:
-        """Index the training rows."""
-        return cls(SparseIndex.build(X, max_df=_FREQUENT if X.shape[0] > 1000 else 1.0), RowLabels.of(Y))
+    def fit(cls, X: Any, Y: Any, max_df: float = 1.0) -> Neighbours:
+        """Index the training rows; features in more than the share `max_df` of them are left out."""
+        return cls(SparseIndex.build(X, max_df=max_df), RowLabels.of(Y))
 
     def find(self, X: Any, mask: Array | None, n_jobs: int | None) -> Found:
         neighbours, similarities = self.index.topk(X, NEIGHBOURS, n_jobs=n_jobs)
@@ -159,6 +159,13 @@ class Neighbours(Source):
         return cls(index, row_labels)
 
 
+def index_limit(X: Any) -> float:
+    """The share of rows from which a feature is too frequent to index; 1 if the other features say too little."""
+    frequent = np.bincount(X.indices, minlength=X.shape[1]) > _FREQUENT * X.shape[0]
+    rare_weight = np.square(X.data[~frequent[X.indices]], dtype=np.float64).sum()
+    return _FREQUENT if rare_weight >= 0.5 * np.square(X.data, dtype=np.float64).sum() else 1.0
+
+
 @dataclass(frozen=True)
 class Names(Source):
     """Labels whose texts (names, alternative names, descriptions) resemble the text of the row.
@@ -178,10 +185,10 @@ class Names(Source):
     readings: tuple[SparseRows, ...]
     index: SparseIndex
     n_candidates: int = 15
-    _shares: tuple[SparseRows, ...] = field(init=False, repr=False, compare=False)
+    _totals: tuple[Array, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_shares", tuple(_shares(reading) for reading in self.readings))
+        object.__setattr__(self, "_totals", tuple(_totals(reading) for reading in self.readings))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -202,9 +209,11 @@ class Names(Source):
     def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
         Q = SparseRows.of(X)
         present = SparseRows(Q.indptr, Q.indices, np.ones_like(Q.data), Q.n_columns)
-        columns = [self.readings[0].lengths()[pairs.labels].astype(np.float32)]
-        for reading, shares in zip(self.readings, self._shares, strict=True):
-            columns += [pairs.dots(Q, reading, n_jobs), pairs.dots(present, shares, n_jobs)]
+        starts = self.readings[0].indptr
+        columns = [(starts[pairs.labels + 1] - starts[pairs.labels]).astype(np.float32)]
+        for reading, totals in zip(self.readings, self._totals, strict=True):
+            shares = pairs.dots(present, reading, n_jobs) / totals[pairs.labels]
+            columns += [pairs.dots(Q, reading, n_jobs), shares]
         return columns
 
     def overlap(self, row: Any, label: int) -> tuple[Array, Array]:
@@ -233,12 +242,11 @@ class Names(Source):
         return cls(readings, index)
 
 
-def _shares(vectors: SparseRows) -> SparseRows:
-    """The same vectors, with entries that add up to 1 in each row."""
+def _totals(vectors: SparseRows) -> Array:
+    """The sum of the entries of each row, never 0."""
     rows = np.repeat(np.arange(vectors.n_rows), vectors.lengths())
     totals = np.bincount(rows, weights=vectors.data, minlength=vectors.n_rows)
-    data = (vectors.data / np.maximum(totals, 1e-12)[rows]).astype(np.float32)
-    return SparseRows(vectors.indptr, vectors.indices, data, vectors.n_columns)
+    return np.maximum(totals, 1e-12).astype(np.float32)
 
 
 @dataclass(frozen=True)

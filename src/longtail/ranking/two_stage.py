@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -29,7 +30,7 @@ from longtail.parameters import Constraint, Number, Threads
 from longtail.ranking.boosting import BoostedTrees
 from longtail.ranking.dense import Sentences
 from longtail.ranking.pairs import Pairs
-from longtail.ranking.sources import Found, Learner, Names, Neighbours, Source, Statistics
+from longtail.ranking.sources import Found, Learner, Names, Neighbours, Source, Statistics, index_limit
 from longtail.store import State, saved_params
 from longtail.trees import LabelTree, fit_sigmoid, is_true
 from longtail.validation import as_features, own
@@ -37,6 +38,8 @@ from longtail.validation import as_features, own
 _log = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 4096
+_PAIRS_PER_LEAF = 200  # with few pairs, a leaf may hold one of this many
+BOTH = "two stages"  # the key of both stages together in ``gains_``
 _HIDDEN = 0.04  # share of labels that are hidden from all sources but their texts, if there are labels without rows
 _MISSES = 1 / 3  # share of the wrong candidates that the ranker learns from
 _K = 5  # places that nDCG judges
@@ -135,6 +138,7 @@ class TwoStage(Estimator):
     calibration_: tuple[float, float]
     gains_: dict[str, float]
     _rehearsed: BoostedTrees | None
+    _hidden: Array
     _parts: list[_Rehearsed]
 
     def __init__(
@@ -197,18 +201,22 @@ class TwoStage(Estimator):
         X, Y = check_training(X, Y, type(self).__name__)
         Z = self._checked_label_features(label_features, X.shape[1], Y.shape[1])
         self._check_dense(X.shape[1])
+        names = [name for name, _ in self._learners()]
+        if not names or len({*names, BOTH}) <= len(names):
+            raise InvalidInput(f"estimators has the names {names}; expected one or more, all different, none {BOTH!r}")
         self.__dict__.pop("ranker_", None)
         plan = self._memory_plan(X, Y).check()
         _log.info("%s needs at most this memory: %s", plan.work, plan.describe())
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
-        hidden = _hidden_labels(Y, Z, seed)
+        hidden = self._hidden = _hidden_labels(Y, Z, seed) if like is None else like._hidden
+        max_df = index_limit(self._learned(X))
         parts = []
         self._parts = []
         for number, (held, rest) in enumerate(folds(X.shape[0], seed)):
             with quietly(), progress.stage(f"held-out rows, part {number + 1}"):
                 learners = fitted if fitted is not None and number == 0 else None
                 known = _Rehearsed((), ()) if like is None else like._parts[number]
-                sources = self._fit_sources(X[rest], _without(Y[rest], hidden), Z, learners, known.sources)
+                sources = self._fit_sources(X[rest], _without(Y[rest], hidden), Z, learners, known.sources, max_df)
                 views = self._views(X[held])
                 found = self._find(sources, views, None, known.found, hidden)
                 self._parts.append(_Rehearsed(sources, found))
@@ -224,10 +232,12 @@ class TwoStage(Estimator):
         Z = self._checked_label_features(label_features, X.shape[1], Y.shape[1])
         self._check_dense(X.shape[1])
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
-        with quietly(), progress.stage("all rows"):
-            self.sources_ = self._fit_sources(X, Y, Z, None)
+        if "_rehearsed" not in vars(self):
+            raise InvalidInput("finish needs rehearse first")
         ranker = self.__dict__.pop("_rehearsed")
         self.__dict__.pop("_parts", None)
+        with quietly(), progress.stage("all rows"):
+            self.sources_ = self._fit_sources(X, Y, Z, None, max_df=index_limit(self._learned(X)))
         if ranker is None:  # too few rows to hold any out
             ranker = BoostedTrees.fit(np.zeros((0, len(self._columns())), np.float32), np.zeros(0, dtype=bool))
         self.ranker_ = ranker
@@ -258,7 +268,13 @@ class TwoStage(Estimator):
             raise InvalidInput(f"dense is {self.dense}, but the rows have {n_features} features; others must be left")
 
     def _fit_sources(
-        self, X: Any, Y: Any, Z: list[Any], fitted: list[Estimator] | None, known: tuple[Source, ...] = ()
+        self,
+        X: Any,
+        Y: Any,
+        Z: list[Any],
+        fitted: list[Estimator] | None,
+        known: tuple[Source, ...] = (),
+        max_df: float = 1.0,
     ) -> tuple[Source, ...]:
         """Fit all sources but the `known` ones, which come first."""
         views = self._views(X)
@@ -267,7 +283,7 @@ class TwoStage(Estimator):
             named = self._learners()
             models = fitted or [clone(estimator).fit(views.learned, Y) for _, estimator in named]
             sources += [Learner(model, name) for (name, _), model in zip(named, models, strict=True)]
-            sources += [Neighbours.fit(views.learned, Y), Statistics.fit(views.learned, Y, self.n_jobs)]
+            sources += [Neighbours.fit(views.learned, Y, max_df), Statistics.fit(views.learned, Y, self.n_jobs)]
             sources += [Names.fit([self._views(each).sparse for each in Z])] if Z else []
         if self.dense:
             sources.append(Sentences.fit(views.dense, Y, self._views(Z[0]).dense if Z else None))
@@ -288,8 +304,14 @@ class TwoStage(Estimator):
         return n_sparse if self.learned is None else min(self.learned, n_sparse)
 
     def _candidates(self, sources: tuple[Source, ...], X: Any, mask: Array | None) -> Candidates:
+        """The candidates of rows; a mask limits which labels compete, but changes nothing that is said about them."""
         views = self._views(X)
-        return self._described(sources, views, self._find(sources, views, mask))
+        found = self._find(sources, views, None)
+        if mask is None:
+            return self._described(sources, views, found)
+        allowed = [replace(each, labels=np.where(mask[each.labels], each.labels, -1)) for each in found]
+        more = [each.labels for each in self._find(sources, views, mask)]
+        return self._described(sources, views, tuple(allowed), found[0], more)
 
     def _find(
         self,
@@ -307,12 +329,21 @@ class TwoStage(Estimator):
             found.append(source.find(getattr(views, source.sees), allowed, self.n_jobs))
         return tuple(found)
 
-    def _described(self, sources: tuple[Source, ...], views: _Views, found: tuple[Found, ...]) -> Candidates:
-        pairs = Pairs.join([each.labels for each in found], self.n_jobs)
+    def _described(
+        self,
+        sources: tuple[Source, ...],
+        views: _Views,
+        found: tuple[Found, ...],
+        first: Found | None = None,
+        more: Sequence[Array] = (),
+    ) -> Candidates:
+        """The pairs of the labels found, and of `more` labels, with what all sources say about them."""
+        first = found[0] if first is None else first
+        pairs = Pairs.join([*(each.labels for each in found), *more], self.n_jobs)
         columns = [
             column
             for source, each in zip(sources, found, strict=True)
-            for column in source.describe(getattr(views, source.sees), each, found[0], pairs, self.n_jobs)
+            for column in source.describe(getattr(views, source.sees), each, first, pairs, self.n_jobs)
         ]
         return Candidates(pairs, np.column_stack(columns).astype(np.float32, copy=False), found)
 
@@ -322,7 +353,8 @@ class TwoStage(Estimator):
         hits = [is_true(found.pairs.rows, found.pairs.labels, truth) for found, truth in parts]
         right = np.concatenate(hits)
         odd = np.concatenate([found.pairs.rows % 2 == 1 for found, _ in parts])
-        settings = {**_RANKER, "rounds": self.rounds, "leaves": self.leaves, "seed": seed}
+        min_pairs = int(np.clip(len(right) // _PAIRS_PER_LEAF, 5, _RANKER["min_pairs"]))
+        settings = {**_RANKER, "rounds": self.rounds, "leaves": self.leaves, "min_pairs": min_pairs, "seed": seed}
         # A share of the misses suffices; the calibration makes up for the others.
         kept = right | (np.random.default_rng(seed).random(len(right)) < _MISSES)
         raw = np.empty(len(right))
@@ -351,7 +383,7 @@ class TwoStage(Estimator):
             for number, (name, _) in enumerate(self._learners())
         }
         ranked = [found.pairs.best(scores, _K)[0] for (found, _), scores in zip(parts, raw, strict=True)]
-        return {**gains, "two stages": ndcg_at_k(truth, np.vstack(ranked), _K)}
+        return {**gains, BOTH: ndcg_at_k(truth, np.vstack(ranked), _K)}
 
     def _topk(self, X: Any, k: int, mask: Array | None) -> tuple[Array, Array]:
         labels = np.full((X.shape[0], k), -1, dtype=np.int64)
@@ -360,11 +392,13 @@ class TwoStage(Estimator):
             found = self._candidates(self.sources_, X[rows], mask)
             chances = self._chances(found)
             labels[rows], scores[rows] = found.pairs.best(chances, k)
-            if (labels[rows][:, -1] < 0).any():
+            if (np.diff(found.pairs.starts) < min(k, self.n_labels_ if mask is None else int(mask.sum()))).any():
                 self._fill(X[rows], found.pairs, chances, mask, labels[rows], scores[rows])
         return labels, scores
 
     def _chances(self, found: Candidates) -> Array:
+        if not self.ranker_.n_trees:  # too few rows to learn from: the first learner decides
+            return found.features[:, 0] ** 4
         slope, offset = self.calibration_
         raw = self.ranker_.raw(found.features, self.n_jobs)
         return np.asarray(expit(slope * raw + offset), dtype=np.float32)
@@ -376,15 +410,15 @@ class TwoStage(Estimator):
         np.minimum.at(lowest, pairs.rows, chances)
         first = self._first()
         places = min(self.n_labels_, labels.shape[1] + int(np.diff(pairs.starts).max(initial=0)))
-        more, more_scores = first.predict_topk(self._learned(X[short]), places, allow=mask)
-        for row, found, scores_of_row in zip(short.tolist(), more, np.clip(more_scores, 0, 1), strict=True):
+        more, _ = first.predict_topk(self._learned(X[short]), places, allow=mask)
+        for row, found in zip(short.tolist(), more, strict=True):
             known = pairs.labels[pairs.starts[row] : pairs.starts[row + 1]]
             new = np.flatnonzero((found >= 0) & ~np.isin(found, known))
             begin = int(np.argmax(labels[row] < 0))
             new = new[: labels.shape[1] - begin]
             places_of_row = slice(begin, begin + len(new))
             labels[row, places_of_row] = found[new]
-            scores[row, places_of_row] = lowest[row] * scores_of_row[new]
+            scores[row, places_of_row] = lowest[row] / (2 + np.arange(len(new)))
 
     def _first(self) -> Estimator:
         source = self.sources_[0]
@@ -416,7 +450,7 @@ class TwoStage(Estimator):
         words = self._words(row, label)
         found = self._candidates(self.sources_, row, None)
         [places] = np.nonzero(found.pairs.labels == label)
-        if not len(places):
+        if not len(places) or not self.ranker_.n_trees:
             return replace(words, score=float(self._scores(row)[0, label]))
         pair = found.features[places[0]]
         slope, offset = self.calibration_
@@ -504,8 +538,8 @@ class TwoStage(Estimator):
             if kind is Sentences and not model.dense:
                 raise ModelFormatError(f"{state.kind}: there are no dense features for the part 'source{number}'")
             sources.append(kind.from_state(part, widths[kind.sees], model.n_labels_))
-        if not isinstance(sources[0], Learner):
-            raise ModelFormatError(f"{state.kind}: the first source is not a learner")
+        if not isinstance(sources[0], Learner) or not any(isinstance(each, Statistics) for each in sources):
+            raise ModelFormatError(f"{state.kind}: the first source must be a learner, and one must be Statistics")
         ranker = BoostedTrees.from_state(state.part("ranker", "BoostedTrees"))
         if ranker.n_features != sum(len(source.columns) for source in sources):
             raise ModelFormatError(f"{state.kind}: the ranker has other columns than the sources")

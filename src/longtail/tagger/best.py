@@ -13,7 +13,7 @@ from longtail.data import Corpus
 from longtail.estimator import Estimator
 from longtail.parallel import resolve_jobs
 from longtail.printable import counted
-from longtail.ranking import TwoStage
+from longtail.ranking import BOTH, TwoStage
 from longtail.tagger.encoding import Encoder, choose_encoder, with_vectors
 from longtail.tagger.matching import SUBWORDS, label_readings, texts_of_labels, with_matcher
 from longtail.tagger.preparation import with_labels_that_occur
@@ -29,7 +29,6 @@ _SECONDS_TO_RANK, _SECONDS_OF_A_ROW, _SECONDS_OF_AN_ENTRY = 3.0, 2e-3, 5e-7
 _SAMPLE = 5000  # rows that decide on the features, at least
 _SHORT = 100  # features of a row up to which subwords are tried
 _WORDS, _SUBWORDS = "words", "words and their parts"
-_BOTH = "two stages"  # the name of their gain
 
 
 class Trained(NamedTuple):
@@ -60,11 +59,13 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
         With at least 1,000 rows.
     options : LearnerOptions
     """
-    corpus = with_labels_that_occur(corpus, keep_texts=not options.fast)
     words, X = fit_features(features, corpus)
     label_texts = None
     if isinstance(words, TextFeatures) and not options.fast:
+        corpus = with_labels_that_occur(corpus, keep_texts=True)
         label_texts = texts_of_labels(corpus, words)
+    if label_texts is None:
+        corpus = with_labels_that_occur(corpus)
     variants = [_Variant(_WORDS, words, X)]
     if _may_use_subwords(features, words, X):
         parted = clone(words).set_params(subwords=SUBWORDS)
@@ -72,15 +73,21 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
     parts = folds(corpus.n_rows, options.random_state)
     rows = parts[0]
     ranking = _SECONDS_TO_RANK + _SECONDS_OF_A_ROW * sum(len(held) for held, _ in parts) + _SECONDS_OF_AN_ENTRY * X.nnz
-    limit = _limit(_entrants(variants[0], corpus, options)[0], options)
-    encoder = choose_encoder(corpus, label_texts, options, limit if options.patience is None else limit / 2)
-    if encoder is not None and options.patience is not None:
-        limit -= encoder.seconds
-    variant = _best_variant(variants, corpus, rows, options)
+    limit = _limit(_tree(variants[0], corpus, options), options)
+    jobs = resolve_jobs(options.n_jobs)
     two_stages = _affords_second_stage(ranking, limit, options)
+    encoder = None
+    if two_stages:
+        encoder = choose_encoder(corpus, label_texts, options, limit if options.patience is None else limit / 2)
     # Ranking hardly uses more than one thread.
-    announced = limit / resolve_jobs(options.n_jobs) + (ranking if two_stages and options.patience is None else 0)
-    found = _race(variant, corpus, rows, limit, announced, options)
+    announced = limit / jobs
+    if two_stages and options.patience is None:
+        announced += ranking
+    elif two_stages:
+        limit = max(0.0, limit - jobs * ranking - (0.0 if encoder is None else encoder.seconds))
+    variant = _best_variant(variants, corpus, rows, options)
+    trainings = 1 + len(parts) if two_stages else 2
+    found = _race(variant, corpus, rows, limit, announced, trainings, options)
     if two_stages:
         trained = _second_stage(variant, corpus, found, label_texts, encoder, options)
         if trained is not None:
@@ -111,6 +118,12 @@ def _entrants(variant: _Variant, corpus: Corpus, options: LearnerOptions) -> lis
     return entrants(variant.X, corpus.labels, variant.name, options.random_state, options.n_jobs)
 
 
+def _tree(variant: _Variant, corpus: Corpus, options: LearnerOptions) -> Entrant:
+    """The single label tree, which all else is compared with."""
+    found = _entrants(variant, corpus, options)
+    return next((each for each in found if each.name == "label tree"), found[0])
+
+
 def _limit(tree: Entrant, options: LearnerOptions) -> float:
     """Processor seconds that the whole training may take."""
     if options.patience is not None:
@@ -125,7 +138,7 @@ def _best_variant(variants: list[_Variant], corpus: Corpus, rows: tuple[Any, Any
     held, rest = rows
     sample = np.random.default_rng(options.random_state).permutation(rest)[: max(_SAMPLE, len(rest) // 8)]
     found = [
-        run_race({each.name: each.X}, corpus.labels, _entrants(each, corpus, options)[:1], held, sample, 0, 0)
+        run_race({each.name: each.X}, corpus.labels, [_tree(each, corpus, options)], held, sample, 0, 0)
         for each in variants
     ]
     scores = [each.standings[-1].ndcg for each in found]
@@ -141,6 +154,7 @@ def _race(
     rows: tuple[Any, Any],
     limit: float,
     announced: float,
+    trainings: int,
     options: LearnerOptions,
 ) -> Race:
     """The race of learners on the chosen features, told with its time and its table."""
@@ -148,7 +162,7 @@ def _race(
     jobs = counted(resolve_jobs(options.n_jobs), "thread")
     _log.info("trying %s on %s held-out rows", counted(len(entered), "learner"), f"{len(rows[0]):,}")
     _log.info("training should take at most about %.0f s with %s", max(1, announced), jobs)
-    found = run_race({variant.name: variant.X}, corpus.labels, entered, *rows, limit, options.random_state)
+    found = run_race({variant.name: variant.X}, corpus.labels, entered, *rows, limit, options.random_state, trainings)
     if found.left_out:
         _log.info("left out, as they take longer: %s", ", ".join(each.name for each in found.left_out))
     for each in sorted(found.standings, key=lambda each: (-each.n_rows, -each.ndcg)):
@@ -166,7 +180,7 @@ class _Prepared(NamedTuple):
 
     @property
     def gain(self) -> float:
-        return self.model.gains_[_BOTH]
+        return self.model.gains_[BOTH]
 
 
 def _second_stage(
@@ -193,7 +207,7 @@ def _second_stage(
     best = _Prepared(features, X, readings, model)
     if encoder is not None:
         best = _try_vectors(best, corpus, label_texts, encoder, options)
-    alone = max(value for name, value in best.model.gains_.items() if name != _BOTH)
+    alone = max(value for name, value in best.model.gains_.items() if name != BOTH)
     told = f"nDCG@5 on held-out rows is {100 * best.gain:.2f} with a second stage and {100 * alone:.2f} without"
     if best.gain <= alone:
         _log.info("one stage: %s", told)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.data import Corpus
-from longtail.text import JoinedFeatures, TextFeatures, join_columns
+from longtail.text import JoinedFeatures, TextFeatures, join_columns, tokenize
 from longtail.validation import own
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,8 @@ def texts_of_labels(corpus: Corpus, words: TextFeatures) -> list[str] | None:
         Fitted to the texts of the corpus.
     """
     if corpus.label_texts is not None:
-        return [" \n ".join(texts) for texts in corpus.label_texts]
+        texts = [" \n ".join(texts) for texts in corpus.label_texts]
+        return texts if any(len(token) >= words.min_length for text in texts for token in tokenize(text)) else None
     names = [" ".join(_WORD.findall(name)) for name in corpus.label_names]
     share = float(np.mean(np.diff(words.transform(names).indptr) > 0))
     if share < _ENOUGH:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import chain
 from typing import Any, Self
 
@@ -44,7 +45,7 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):
         """The width of a row."""
         return sum(part.n_features_out_ for part in self.parts)
 
-    @property
+    @cached_property
     def feature_names_(self) -> tuple[str, ...]:
         """The features of all parts, in the order of the columns."""
         return tuple(chain.from_iterable(part.feature_names_ for part in self.parts))
@@ -57,6 +58,7 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):
     def fit(self, texts: Iterable[str], y: Any = None) -> Self:
         """Fit all parts again."""
         texts = list(texts)
+        self.__dict__.pop("feature_names_", None)
         for part in self.parts:
             part.fit(texts)
         return self
