@@ -76,9 +76,9 @@ def test_a_line_has_only_its_own_sources(split: Split, two_stages: DefaultRun) -
 
 def test_what_the_training_said_is_read_from_its_log(two_stages: DefaultRun) -> None:
     messages = [
-        "features: words, by nDCG@5 of a label tree on held-out rows (words 3.0, words and their parts 2.0)",
-        "race: 3 learners on 9 held-out rows; all training should take at most about 12 s; left out, as they take "
-        "longer: one-vs-rest, one-vs-rest, C=0.3",
+        "features: words (nDCG@5 of a label tree on held-out rows: words 3.0, words and their parts 2.0)",
+        "training should take at most about 12 s with 2 threads",
+        "left out, as they take longer: one-vs-rest, one-vs-rest, C=0.3",
     ]
     run = DefaultRun(two_stages.tagger, messages, 1.0, 2.0)
     assert (run.announced, run.raced_features) == (12, "words")
@@ -89,7 +89,7 @@ def test_what_the_training_said_is_read_from_its_log(two_stages: DefaultRun) -> 
 
 def test_the_winner_of_a_race_without_a_second_stage_is_known() -> None:
     tagger = Tagger()
-    tagger.reasons_ = ["learner: one-vs-rest, C=0.3, the best of 7 learners on held-out rows"]
+    tagger.reasons_ = ["learner: one-vs-rest, C=0.3, the best on held-out rows"]
     assert DefaultRun(tagger, [], 1.0, 2.0).learner == "one-vs-rest, C=0.3"
 
 
