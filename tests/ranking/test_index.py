@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from longtail.errors import InvalidInput, ModelFormatError, NotEnoughMemory
+from longtail.errors import InvalidInput, ModelFormatError
 from longtail.ranking import SparseIndex, index
 from longtail.store import State, read_model, write_model
 
@@ -134,7 +134,7 @@ def test_a_state_that_does_not_fit_together_is_refused(attack):
 def test_an_index_that_claims_more_items_than_memory_holds_is_refused(monkeypatch):
     monkeypatch.setattr("longtail.memory.available_memory", lambda: 10**9)
     state = SparseIndex.build(np.ones((3, 2))).to_state()
-    with pytest.raises(NotEnoughMemory):
+    with pytest.raises(ModelFormatError):
         SparseIndex.from_state(State("SparseIndex", facts={"n_items": 2**31 - 1}, arrays=state.arrays))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
-from longtail.errors import InvalidInput, ModelFormatError
+from longtail.errors import InvalidInput, ModelFormatError, NotEnoughMemory
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
 from longtail.parallel import map_blocks, resolve_jobs, split
@@ -141,7 +141,10 @@ class SparseIndex:
         if not len(starts) or starts[0] != 0 or starts[-1] != len(items) or (starts[1:] < starts[:-1]).any():
             raise ModelFormatError(f"{state.kind}: 'starts' does not divide the {len(items)} items")
         if n_items > len(items):  # which is only a claim then
-            MemoryPlan("searching an index", {"a sum for each item": 4 * n_items}).check()
+            try:
+                MemoryPlan("searching an index", {"a sum for each item": 4 * n_items}).check()
+            except NotEnoughMemory as error:
+                raise ModelFormatError(f"{state.kind}: {error}") from None
         return cls(n_items, starts, items, values)
 
 
