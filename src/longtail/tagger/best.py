@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 FEWEST_ROWS = 1000  # fewer rows are too few to tell learners apart
 _PATIENCE = 25  # times the estimated time of one label tree
-_LEAST_SECONDS = 20.0
+_LEAST_SECONDS = 40.0
 # Estimated processor time of a second stage: the ranker, the candidates of held-out rows, and indexing.
 _SECONDS_TO_RANK, _SECONDS_OF_A_ROW, _SECONDS_OF_AN_ENTRY = 3.0, 2e-3, 5e-7
 _SAMPLE = 5000  # rows that decide on the features, at least
