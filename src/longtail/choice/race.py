@@ -25,7 +25,7 @@ from longtail.ridge import RidgeCV
 from longtail.trees import LabelTree, OneVsRest
 
 _SHARE = 1 / 8
-_MOST_HELD_OUT = 8000  # more hardly change the choice, nor what a second stage learns from them
+_MOST_HELD_OUT = 8000  # more rows hardly change the choice or the second stage
 _ENOUGH_HELD_OUT = 1500  # with fewer, a second stage holds out several parts of the rows in turn
 _MOST_FOLDS = 4
 _SAMPLES = ((1 / 16, 100), (1 / 4, 3))  # share of the rows, and most learners, of each round before the last

@@ -194,7 +194,7 @@ class TwoStage(Estimator):
         X, Y, label_features, fitted
             As for `fit`.
         like : TwoStage or None
-            A model without dense vectors that has rehearsed and differs only in that. Its sources are used again.
+            The same model without dense vectors, after its rehearsal. Its sources are used again.
         """
         self._check_parameters()
         resolve_jobs(self.n_jobs)
@@ -446,7 +446,7 @@ class TwoStage(Estimator):
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
 
     def _explain(self, row: Any, label: int) -> Explanation:
-        """What each number moved the ranker's log-odds, and the words behind the first learner or the label's text."""
+        """How far each number moved the log-odds, and the words behind the first learner or the label's text."""
         words = self._words(row, label)
         found = self._candidates(self.sources_, row, None)
         [places] = np.nonzero(found.pairs.labels == label)
