@@ -170,11 +170,23 @@ constexpr size_t strip = lanes::width;
 constexpr size_t panel_columns = 4 * strip;
 constexpr size_t rows_at_once = 256;
 
-// Whether one of the scores of a strip is no number or not below `least`.
-inline bool any_at_least(const float *scores, float least) {
-    bool any = false;
-    for (size_t i = 0; i < strip; ++i) any |= !(scores[i] < least);
-    return any;
+// Turn linear scores into margins and list the children whose margin is no number or not below `least`.
+LONGTAIL_WIDE size_t list_children(const float *scales, const float *intercepts, size_t count, float least, float *scores,
+                                   uint8_t *listed) {
+    for (size_t i = 0; i < count; ++i) scores[i] = scores[i] * scales[i] + intercepts[i];
+    size_t found = 0;
+    for (size_t first = 0; first < count; first += strip) {
+        const size_t end = std::min(first + strip, count);
+        bool any = end < first + strip;
+        if (!any)
+            for (size_t i = first; i < first + strip; ++i) any |= !(scores[i] < least);
+        if (!any) continue;
+        for (size_t i = first; i < end; ++i) {
+            listed[found] = static_cast<uint8_t>(i);
+            found += !(scores[i] < least);
+        }
+    }
+    return found;
 }
 
 // Add the contributions of a row's features to each child. `table`, if given, has the place and number of the weights
@@ -540,40 +552,30 @@ class TreeSearch {
     template <typename Emit, typename Floor>
     void offer_children(const Tree &tree, const Visit &visit, size_t edge, size_t count, size_t labels, const bool *mask,
                         const std::vector<char> &open, float *scores, Best &next, Emit &emit, Floor &floor) const {
-        const float *scales = tree.scales.data() + edge, *intercepts = tree.intercepts.data() + edge;
         const int64_t *children = tree.children.data() + edge;
-        for (size_t i = 0; i < count; ++i) scores[i] = scores[i] * scales[i] + intercepts[i];
         const float to_labels = path_weight_ * visit.log_score, to_nodes = visit.log_score;
+        float label_floor = floor(visit.row), node_floor = next.floor(visit.row);
         // Labels below a node need its score to be good enough.
-        const auto floor_of_nodes = [&](float label_floor) {
-            return std::max(next.floor(visit.row), label_floor / path_weight_);
-        };
+        if (labels < count) node_floor = std::max(node_floor, label_floor / path_weight_);
         // Most children are far from good enough, which the margin shows without a logarithm.
-        float label_floor = floor(visit.row), node_floor = floor_of_nodes(label_floor);
-        const auto needed = [&] {
-            const float label = labels > 0 ? least_margin(to_labels, label_floor) : -nothing;
-            const float node = labels < count ? least_margin(to_nodes, node_floor) : -nothing;
-            return std::min(label, node);
-        };
-        float least = needed();
-        for (size_t i = 0; i < count; ++i) {
-            if (i % strip == 0)
-                while (i + strip <= count && !any_at_least(scores + i, least)) i += strip;
-            if (i == count) break;
-            if (scores[i] < least) continue;
-            const int64_t child = children[i];
+        const float least = std::min(labels > 0 ? least_margin(to_labels, label_floor) : -nothing,
+                                     labels < count ? least_margin(to_nodes, node_floor) : -nothing);
+        uint8_t listed[block_children];
+        const size_t found = list_children(tree.scales.data() + edge, tree.intercepts.data() + edge, count, least, scores, listed);
+        for (size_t i = 0; i < found; ++i) {
+            const int64_t child = children[listed[i]];
+            const float margin = scores[listed[i]], path = child < 0 ? to_labels : to_nodes;
+            if (path + at_most(margin) < (child < 0 ? label_floor : node_floor)) continue;
             if (mask && !(child < 0 ? mask[~child] : open[static_cast<size_t>(child)])) continue;
-            const float log_score = (child < 0 ? to_labels : to_nodes) + log_probability(scores[i]);
+            const float log_score = path + log_probability(margin);
             if (!(log_score > nothing)) continue;  // NaN, from damaged weights
-            if (child < 0)
+            if (child < 0) {
                 emit(visit.row, ~child, log_score);
-            else
+                label_floor = floor(visit.row);
+            } else {
                 next.offer(visit.row, {log_score, child});
-            const float new_label_floor = floor(visit.row), new_node_floor = floor_of_nodes(new_label_floor);
-            if (new_label_floor == label_floor && new_node_floor == node_floor) continue;
-            label_floor = new_label_floor;
-            node_floor = new_node_floor;
-            least = needed();
+                node_floor = std::max(node_floor, next.floor(visit.row));
+            }
         }
     }
 
