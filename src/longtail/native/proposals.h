@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <limits>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -22,20 +22,17 @@ class Proposals {
     Proposals(size_t rows, size_t places)
         : places_(places), held_(rows, 0), floors_(rows, nothing), all_(rows * 2 * places) {}
 
-    // Returns whether labels were dropped.
-    bool offer(size_t row, float rank, int64_t label) {
-        if (!(rank > nothing) || rank < floors_[row]) return false;
+    void offer(size_t row, float rank, int64_t label) {
+        if (!(rank > nothing) || rank < floors_[row]) return;
         all_[row * 2 * places_ + held_[row]++] = packed(rank, label);
-        if (held_[row] < 2 * places_) return false;
-        drop(row);
-        return true;
+        if (held_[row] == 2 * places_) drop(row);
     }
-    // Write the best labels of `row` to `best`, in any order.
-    void take(size_t row, std::vector<Scored> &best) {
+    // Call `take(rank, label)` for the best labels of `row`, in any order.
+    template <typename Take>
+    void take(size_t row, Take take) {
         if (held_[row] > places_) drop(row);
-        best.clear();
         const uint64_t *from = all_.data() + row * 2 * places_;
-        for (size_t i = 0; i < held_[row]; ++i) best.push_back({rank_of(from[i]), label_of(from[i])});
+        for (size_t i = 0; i < held_[row]; ++i) take(rank_of(from[i]), label_of(from[i]));
     }
     // The k-th best rank so far, or nothing.
     float kth(size_t row, size_t k) {
@@ -44,7 +41,6 @@ class Proposals {
         std::nth_element(from, from + k - 1, from + held_[row], std::greater<uint64_t>());
         return rank_of(from[k - 1]);
     }
-    size_t total() const { return std::accumulate(held_.begin(), held_.end(), size_t{0}); }
     float floor(size_t row) const { return floors_[row]; }
     void raise(size_t row, float floor) { floors_[row] = std::max(floors_[row], floor); }
     void restart(size_t row, float floor) {
@@ -91,82 +87,87 @@ class Proposals {
     std::vector<uint64_t> all_;
 };
 
-// What the trees of a forest contribute to the labels of rows, in sum. A tree contributes nothing to a label with a low
-// score in it: lower than the mean score of the label in the last place, or than a share of the k-th best mean score.
-// These are means over the trees before; the first tree compares with its own scores. If there is a place for every
-// label, all count.
+// What the trees of a forest contribute to the labels of rows. A tree contributes nothing to a label with a low score in
+// it: lower than all scores that the first tree proposes, or than a share of its k-th best score. If there is a place
+// for every label, all count.
 class Sums {
   public:
-    static constexpr float least_share = 0.2f;
+    static constexpr float least_share = 0.1f;
 
-    Sums(size_t rows, size_t n_trees, size_t n_labels, size_t k, size_t places)
-        : n_trees_(n_trees), n_labels_(n_labels), k_(k), places_(places), bounds_(rows + 1, 0), needed_(rows, 0.0f) {}
+    Sums(size_t rows, size_t n_labels, size_t k, size_t places)
+        : n_labels_(n_labels), k_(k), places_(places), needed_(rows, 0.0f) {}
 
     // Add what the next tree proposes; `score(rank, label)` is its score without the factor of the label.
     template <typename Score>
     void add(Proposals &proposed, const float *factors, Score score) {
-        thread_local std::vector<float> sum_of;  // of every label; 0 between rows
-        if (sum_of.size() < n_labels_) sum_of.resize(n_labels_, 0.0f);
-        const auto weighted = [factors](const Scored &each) { return factors ? each.score * factors[each.id] : each.score; };
-        std::vector<Scored> sums(sums_.size() + proposed.total()), found;
+        const bool compare = places_ < n_labels_, first = trees_.empty();
+        Contributions &own = trees_.emplace_back();
+        own.bounds.reserve(needed_.size() + 1);
+        own.bounds.push_back(0);
         std::vector<float> values;
-        const auto needed = [&](const Scored *each, const Scored *end, size_t n_trees) {
-            values.clear();
-            for (; each != end; ++each) values.push_back(weighted(*each));
-            const float last = kth_largest(values, places_);  // the next call finds the values sorted in part
-            return std::max(last, least_share * kth_largest(values, k_)) / static_cast<float>(n_trees);
+        const auto weighted = [factors](const Contribution &each) {
+            return factors ? each.score * factors[each.label] : each.score;
         };
-        const bool first = added_ == 0, compare = places_ < n_labels_;
-        ++added_;
-        size_t end = 0;
         for (size_t row = 0; row < needed_.size(); ++row) {
-            proposed.take(row, found);
-            for (Scored &each : found) each.score = score(each.score, each.id);
-            if (compare && first) needed_[row] = needed(found.data(), found.data() + found.size(), 1);
-            const size_t start = end;
-            for (size_t i = bounds_[row]; i < bounds_[row + 1]; ++i) {
-                sum_of[static_cast<size_t>(sums_[i].id)] = sums_[i].score;
-                sums[end++] = sums_[i];
+            const auto start = static_cast<std::ptrdiff_t>(own.all.size());
+            proposed.take(row, [&](float rank, int64_t label) {
+                own.all.push_back({score(rank, label), static_cast<uint32_t>(label)});
+            });
+            if (first && compare) {
+                values.clear();
+                std::transform(own.all.begin() + start, own.all.end(), std::back_inserter(values), weighted);
+                needed_[row] = needed(values);
             }
-            for (const Scored &each : found) {
-                if (weighted(each) < needed_[row]) continue;
-                float &sum = sum_of[static_cast<size_t>(each.id)];
-                if (sum == 0.0f) sums[end++] = each;
-                sum += each.score;
-            }
-            for (size_t i = start; i < end; ++i)
-                sums[i].score = std::exchange(sum_of[static_cast<size_t>(sums[i].id)], 0.0f);
-            if (compare && added_ < n_trees_) needed_[row] = needed(sums.data() + start, sums.data() + end, added_);
-            bounds_[row] = start;
+            const auto low = [&](const Contribution &each) { return weighted(each) < needed_[row]; };
+            own.all.erase(std::remove_if(own.all.begin() + start, own.all.end(), low), own.all.end());
+            own.bounds.push_back(own.all.size());
         }
-        bounds_.back() = end;
-        sums_ = std::move(sums);
     }
 
     // The score that a label of `row` needs in the next tree to count.
     float needed(size_t row) const { return needed_[row]; }
 
     void offer_means(const float *factors, Best &best) const {
-        const float share = 1.0f / static_cast<float>(n_trees_);
-        for (size_t row = 0; row < needed_.size(); ++row)
-            for (size_t i = bounds_[row]; i < bounds_[row + 1]; ++i) {
-                const auto [sum, label] = sums_[i];
-                best.offer(row, {std::min(1.0f, sum * share) * (factors ? factors[label] : 1.0f), label});
+        thread_local std::vector<float> sums;  // of every label; 0 between rows
+        if (sums.size() < n_labels_) sums.resize(n_labels_, 0.0f);
+        const float share = 1.0f / static_cast<float>(trees_.size());
+        std::vector<uint32_t> labels;
+        for (size_t row = 0; row < needed_.size(); ++row) {
+            labels.clear();
+            for (const Contributions &tree : trees_)
+                for (size_t i = tree.bounds[row]; i < tree.bounds[row + 1]; ++i) {
+                    float &sum = sums[tree.all[i].label];
+                    if (sum == 0.0f) labels.push_back(tree.all[i].label);
+                    sum += tree.all[i].score;
+                }
+            for (const uint32_t label : labels) {
+                const float mean = std::min(1.0f, std::exchange(sums[label], 0.0f) * share);
+                best.offer(row, {factors ? mean * factors[label] : mean, int64_t{label}});
             }
+        }
     }
 
   private:
-    // The k-th largest value, or 0 if there are fewer; changes their order.
-    static float kth_largest(std::vector<float> &values, size_t k) {
-        if (values.size() < k) return 0.0f;
-        const auto kth = values.begin() + static_cast<std::ptrdiff_t>(k - 1);
-        std::nth_element(values.begin(), kth, values.end(), std::greater<float>());
-        return *kth;
+    struct Contribution {
+        float score;
+        uint32_t label;
+    };
+    struct Contributions {
+        std::vector<Contribution> all;
+        std::vector<size_t> bounds;  // of each row
+    };
+
+    // The score that a label needs beside these scores of the first tree; changes their order.
+    float needed(std::vector<float> &scores) const {
+        const float last = scores.size() < places_ ? 0.0f : *std::min_element(scores.begin(), scores.end());
+        if (scores.size() < k_) return last;
+        const auto kth = scores.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
+        std::nth_element(scores.begin(), kth, scores.end(), std::greater<float>());
+        return std::max(last, least_share * *kth);
     }
 
-    size_t n_trees_, n_labels_, k_, places_, added_ = 0;
-    std::vector<Scored> sums_;
-    std::vector<size_t> bounds_;  // of the sums of each row
+    size_t n_labels_, k_, places_;
+    std::vector<Contributions> trees_;
     std::vector<float> needed_;
 };
 

@@ -670,11 +670,11 @@ class TreeSearch {
         }
     }
 
-    // Search tree after tree and offer the mean scores. The trees before show which scores are too low to count.
+    // Search tree after tree and offer the mean scores. The first tree shows which scores are too low to count.
     void search_forest(const Rows &rows, size_t beam, const bool *mask, const float *factors, size_t k, Best &best) const {
         const size_t places = std::min(n_labels_, std::max(few_proposed, 4 * k));
         Proposals proposed(rows.count, places);
-        Sums sums(rows.count, trees_.size(), n_labels_, k, places);
+        Sums sums(rows.count, n_labels_, k, places);
         for (const Tree &tree : trees_) {
             const bool first = &tree == &trees_.front();
             // With factors, a label that ranks lower in a calibrated tree does not always score lower.
@@ -686,7 +686,7 @@ class TreeSearch {
             };
             const auto propose = [&](uint32_t row, int64_t label, float log_score) {
                 const float rank = factors ? log_score + std::log(factors[label]) : log_score;
-                if (proposed.offer(row, rank, label)) raise(row);
+                proposed.offer(row, rank, label);
             };
             search(tree, rows, beam, mask, propose, [&](size_t row) { return proposed.floor(row); }, raise, !first);
             sums.add(proposed, factors, [&](float rank, int64_t label) {

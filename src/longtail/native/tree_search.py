@@ -13,7 +13,7 @@ from longtail.parallel import check_stop
 _BLOCK_CHILDREN = 256
 _LARGEST_SHIFT = 16
 _FEW_PROPOSED = 32  # minimum number of labels that each of several trees proposes
-_LEAST_SHARE = np.float32(0.2)  # of the k-th best mean score; a tree contributes nothing to labels that score less
+_LEAST_SHARE = np.float32(0.1)  # of the first tree's k-th best score; a tree contributes nothing to labels that score less
 _APART = np.float32(0.01)  # separates classifiers that all have margins above 1
 
 
@@ -48,7 +48,7 @@ def _best(labels: Array, logs: Array, label_factors: Array | None, count: int) -
 
 
 def _needed(scores: Array, k: int, places: int) -> Any:
-    """The score that a label needs in a tree to count, beside these scores: the one in the last place, or a share."""
+    """The score that a label needs to count beside the first tree's scores: the one in the last place, or a share."""
     ordered = -np.sort(-scores)
     last, kth = (ordered[place - 1] if len(ordered) >= place else np.float32(0) for place in (places, k))
     return max(last, _LEAST_SHARE * kth)
@@ -198,9 +198,8 @@ class TreeSearch:
     ) -> tuple[Array, Array, Array]:
         """Labels found, their ranks and their scores; with `k`, each of several trees only counts for its best labels.
 
-        A tree does not count for a label with a low score in it: lower than the mean score in the last place, or than
-        a share of the k-th best mean score. These are means over the trees before; the first tree compares with its
-        own scores. If there is a place for every label, all trees count.
+        A tree does not count for a label with a low score in it: lower than the first tree's score in the last place,
+        or than a share of its k-th best score. If there is a place for every label, all trees count.
         """
         per_tree = [self._search(tree, features, values, beam, allowed) for tree in range(len(self._trees))]
         if len(per_tree) == 1:
@@ -209,15 +208,14 @@ class TreeSearch:
             return found, logs + np.log(factors), self._probability(0, logs) * factors
         places = self._n_labels if k is None else min(self._n_labels, max(_FEW_PROPOSED, 4 * k))
         every_factor = np.ones(self._n_labels, dtype=np.float32) if label_factors is None else label_factors
-        sums = np.zeros(self._n_labels, dtype=np.float32)
+        sums, needed = np.zeros(self._n_labels, dtype=np.float32), np.float32(0)
         for tree, (labels, logs) in enumerate(per_tree):
             labels, logs = _best(labels, logs, label_factors, places)
             scores = self._probability(tree, logs)
             if k is not None and places < self._n_labels:
-                weighted, before = scores * every_factor[labels], np.flatnonzero(sums)
-                beside = weighted if tree == 0 else sums[before] * every_factor[before]
-                counts = weighted >= _needed(beside, k, places) / np.float32(max(1, tree))
-                labels, scores = labels[counts], scores[counts]
+                weighted = scores * every_factor[labels]
+                needed = _needed(weighted, k, places) if tree == 0 else needed
+                labels, scores = labels[weighted >= needed], scores[weighted >= needed]
             sums[labels] += scores
         found = np.flatnonzero(sums)
         mean = np.minimum(1, sums[found] / np.float32(len(per_tree))) * every_factor[found]
