@@ -120,7 +120,8 @@ def test_the_choice_is_compared_with_the_best_candidate(two_stages: DefaultRun) 
 
 def test_forests_are_compared_in_training_and_prediction(split: Split) -> None:
     rows = forests_rows("here", split, threads=1, rounds=1)
-    assert [row[1] for row in rows] == ["training, CPU s", "top 5 of 60 rows, CPU s", "top 30 of 60 rows, CPU s"]
+    measured = ["training, CPU s", "top 5 of 60 rows, CPU s", "top 30 of 60 rows, CPU s"]
+    assert [row[1:3] for row in rows] == [(shape, what) for shape in ("default", "wide") for what in measured]
 
 
 def test_hidden_labels_lose_their_rows_and_keep_their_texts(split: Split) -> None:
