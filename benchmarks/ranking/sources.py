@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from benchmarks.ranking.default import DefaultRun
 from benchmarks.samples import Split
 from longtail.estimator import Estimator
 from longtail.ranking import TwoStage
+from longtail.ranking.candidates import Recipe
 from longtail.ranking.sources import Learner, Names, Neighbours, Source, Statistics
 from longtail.tagger.matching import label_readings, texts_of_labels
 from longtail.text import JoinedFeatures, TextFeatures, inputs_of
@@ -31,23 +33,28 @@ class Switched(TwoStage):
     shared: dict[tuple[int, int], tuple[Source, ...]]
     kinds: tuple[type[Source], ...]
 
-    def _fit_sources(
-        self,
-        X: Any,
-        Y: Any,
-        Z: list[Any],
-        fitted: list[Estimator] | None,
-        known: tuple[Source, ...] = (),
-        max_df: float = 1.0,
+    def _recipe(self, X: Any) -> Recipe:
+        names = {name for name, _ in self.estimators or ()}
+        return _Shared(**vars(self.whole._recipe(X)), shared=self.shared, names=names, kinds=self.kinds)
+
+
+@dataclass(frozen=True)
+class _Shared(Recipe):
+    shared: dict[tuple[int, int], tuple[Source, ...]]
+    names: set[str]
+    kinds: tuple[type[Source], ...]
+
+    def fit(
+        self, X: Any, Y: Any, Z: list[Any], fitted: list[Estimator] | None = None, known: tuple[Source, ...] = ()
     ) -> tuple[Source, ...]:
         key = key_of(Y)
         if key not in self.shared:
-            self.shared[key] = self.whole._fit_sources(X, Y, Z, None, max_df=max_df)
-        names = {name for name, _ in self.estimators or ()}
+            self.shared[key] = super().fit(X, Y, Z)
+        object.__setattr__(self, "learners", [each for each in self.learners if each[0] in self.names])
         return tuple(
             source
             for source in self.shared[key]
-            if isinstance(source, self.kinds) or (isinstance(source, Learner) and source.name in names)
+            if isinstance(source, self.kinds) or (isinstance(source, Learner) and source.name in self.names)
         )
 
 
@@ -104,7 +111,7 @@ def ablate(name: str, split: Split, run: DefaultRun, threads: int) -> Iterator[t
         whole, shared = TwoStage(n_jobs=threads), {}
     learners = dict(whole._learners())
     model = switched(whole, shared, list(learners), tuple(OTHERS))
-    for source in model._fit_sources(rows.X, rows.Y, rows.readings or [], None):
+    for source in model._recipe(rows.X).fit(rows.X, rows.Y, rows.readings or []):
         if isinstance(source, Learner):
             top = source.estimator.predict_topk(model._learned(rows.X_test), _K)[0]
             yield f"{source.name} alone", run.judge(name, split, top)

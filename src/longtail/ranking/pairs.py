@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
@@ -165,3 +166,9 @@ class Pairs:
         labels[self.rows[kept], place[kept]] = self.labels[order[kept]]
         best[self.rows[kept], place[kept]] = scores[order[kept]]
         return labels, best
+
+    def matrix(self, given: Array, n_labels: int) -> Any:
+        """A 0/1 matrix of rows and labels with the pairs in the mask `given`."""
+        ends = np.concatenate([[0], np.cumsum(given)])[self.starts]
+        ones = np.ones(int(given.sum()), dtype=np.int8)
+        return sparse.csr_array((ones, self.labels[given], ends), shape=(len(ends) - 1, n_labels))
