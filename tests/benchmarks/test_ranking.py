@@ -68,8 +68,7 @@ def test_sources_are_switched_off_one_by_one(split: Split, two_stages: DefaultRu
 def test_a_line_has_only_its_own_sources(split: Split, two_stages: DefaultRun) -> None:
     rows = sources.rows_of(two_stages, split)
     whole = two_stages.tagger.estimator_
-    model = sources.switched(whole, {sources.key_of(rows.Y): whole.sources_}, ["forest"], ["names"])
-    model.fit(rows.X, rows.Y, rows.readings)
+    model = sources.Ablation(rows, whole).model(["forest"], ("names",))
     assert model.sources_ == (whole.sources_[1], whole.sources_[-1])
     assert model.ranker_.n_features == sum(len(source.columns) for source in model.sources_)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,6 +17,10 @@ from longtail.ranking.dense import Sentences
 from longtail.ranking.pairs import Pairs
 from longtail.ranking.sources import Found, Learner, Names, Neighbours, Source, Statistics
 from longtail.store import State
+from longtail.trees import LabelTree
+
+# The sources beside the learners, in the order of the ranker's columns.
+OTHERS: dict[str, Any] = {"neighbours": Neighbours, "statistics": Statistics, "names": Names, "sentences": Sentences}
 
 
 class Views(NamedTuple):
@@ -54,6 +58,26 @@ def _leading(X: Any, n_features: int) -> Any:
     return X if n_features == X.shape[1] else sparse.csr_array(X[:, :n_features])
 
 
+def take_part(others: Collection[str], layout: Layout, with_texts: bool) -> list[str]:
+    """Those of the sources beside the learners that have something to look at, in the order of `OTHERS`."""
+    possible = {"names": with_texts, "sentences": layout.dense > 0}
+    return [name for name in OTHERS if name in others and possible.get(name, True)]
+
+
+def key_of(source: Source) -> str:
+    """Tells a source from the others of a model: the name of a learner, else its kind."""
+    return f"learner {source.name}" if isinstance(source, Learner) else source.kind
+
+
+def default_learners(random_state: int | None, n_jobs: int | None) -> list[tuple[str, Estimator]]:
+    """Two kinds of label trees that make different mistakes."""
+    own: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
+    return [
+        ("label tree", LabelTree(negatives="beam", C=0.3, prune=0.05, leaf_size=200, branching=128, **own)),
+        ("forest", LabelTree(n_trees=3, C=0.5, **own)),
+    ]
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How to fit the sources.
@@ -62,6 +86,8 @@ class Recipe:
     ----------
     learners : list of (name, Estimator)
         Not fitted.
+    others : collection of str
+        The sources beside the learners: keys of `OTHERS`.
     layout : Layout
     max_df : float
         See `Neighbours.fit`.
@@ -69,36 +95,42 @@ class Recipe:
     """
 
     learners: list[tuple[str, Estimator]]
+    others: Collection[str]
     layout: Layout
     max_df: float
     n_jobs: int | None
 
-    def fit(
-        self, X: Any, Y: Any, Z: list[Any], fitted: list[Estimator] | None = None, known: tuple[Source, ...] = ()
-    ) -> tuple[Source, ...]:
-        """Fit all sources but the `known` ones, which come first, and the learners that are `fitted`."""
+    def fit(self, X: Any, Y: Any, Z: list[Any], known: Iterable[Source] = ()) -> tuple[Source, ...]:
+        """Fit all sources but those of the same key that are `known`, which are used again."""
         views = self.layout.views(X)
-        sources = list(known)
-        if not known:
-            models = fitted or [clone(estimator).fit(views.learned, Y) for _, estimator in self.learners]
-            sources += [Learner(model, name) for (name, _), model in zip(self.learners, models, strict=True)]
-            sources += [Neighbours.fit(views.learned, Y, self.max_df), Statistics.fit(views.learned, Y, self.n_jobs)]
-            sources += [Names.fit([self.layout.views(each).sparse for each in Z])] if Z else []
-        if self.layout.dense:
-            sources.append(Sentences.fit(views.dense, Y, self.layout.views(Z[0]).dense if Z else None))
-        return tuple(sources)
+        Z_views = [self.layout.views(each) for each in Z]
+        again = {key_of(source): source for source in known}
+        fits: dict[str, Callable[[], Source]] = {
+            "neighbours": lambda: Neighbours.fit(views.learned, Y, self.max_df),
+            "statistics": lambda: Statistics.fit(views.learned, Y, self.n_jobs),
+            "names": lambda: Names.fit([each.sparse for each in Z_views]),
+            "sentences": lambda: Sentences.fit(views.dense, Y, Z_views[0].dense if Z else None),
+        }
+        learners = [
+            again.get(f"learner {name}") or Learner(clone(estimator).fit(views.learned, Y), name)
+            for name, estimator in self.learners
+        ]
+        others = take_part(self.others, self.layout, bool(Z))
+        return *learners, *(again.get(OTHERS[name].kind) or fits[name]() for name in others)
 
 
-def load_sources(state: State, layout: Layout, n_labels: int) -> tuple[Source, ...]:
-    """The fitted sources of a saved model, or `ModelFormatError`."""
-    kinds = {kind.kind: kind for kind in (Learner, Neighbours, Statistics, Names, Sentences)}
-    sources = []
+def load_sources(state: State, layout: Layout, others: Collection[str], n_labels: int) -> tuple[Source, ...]:
+    """The fitted sources of a saved model with these parameters, or `ModelFormatError`."""
+    kinds = {kind.kind: kind for kind in (Learner, *OTHERS.values())}
+    sources: list[Source] = []
     for number in range(state.size("n_sources", least=1, most=32)):
         part = state.part(f"source{number}", *kinds)
         kind = kinds[part.kind]
-        if kind is Sentences and not layout.dense:
-            raise ModelFormatError(f"{state.kind}: there are no dense features for the part 'source{number}'")
         sources.append(kind.from_state(part, getattr(layout, kind.sees), n_labels))
+    found = [source.kind for source in sources if not isinstance(source, Learner)]
+    expected = [OTHERS[name].kind for name in take_part(others, layout, Names.kind in found)]
+    if not isinstance(sources[0], Learner) or found != expected:
+        raise ModelFormatError(f"{state.kind}: after a learner, the sources are {found}; expected {expected}")
     return tuple(sources)
 
 
@@ -126,15 +158,16 @@ def find(
     views: Views,
     mask: Array | None,
     n_jobs: int | None,
-    known: tuple[Found, ...] = (),
+    known: Mapping[str, Found] | None = None,
     hidden: Array | None = None,
 ) -> tuple[Found, ...]:
-    """What each source finds; `known` is what the first ones found, and `hidden` labels are not for learners."""
-    found = list(known)
-    for source in sources[len(known) :]:
+    """What each source finds; `known` is what some found, by their keys, and `hidden` labels are not for learners."""
+    found = []
+    for source in sources:
         # The other sources were fitted without the hidden labels.
         allowed = ~hidden if hidden is not None and isinstance(source, Learner) else mask
-        found.append(source.find(getattr(views, source.sees), allowed, n_jobs))
+        before = (known or {}).get(key_of(source))
+        found.append(before or source.find(getattr(views, source.sees), allowed, n_jobs))
     return tuple(found)
 
 

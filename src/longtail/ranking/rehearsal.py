@@ -17,8 +17,8 @@ from longtail.choice import folds, quietly
 from longtail.estimator import Estimator, column_counts
 from longtail.metrics import ndcg_at_k
 from longtail.ranking.boosting import BoostedTrees
-from longtail.ranking.candidates import Candidates, Recipe, describe, find
-from longtail.ranking.sources import Found, Source
+from longtail.ranking.candidates import Candidates, Recipe, describe, find, key_of, take_part
+from longtail.ranking.sources import Found, Learner, Source
 from longtail.trees import fit_sigmoid, is_true
 from longtail.validation import own
 
@@ -35,6 +35,9 @@ class Part(NamedTuple):
 
     sources: tuple[Source, ...]
     found: tuple[Found, ...]
+
+    def by_key(self) -> dict[str, Found]:
+        return {key_of(source): found for source, found in zip(*self, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -83,15 +86,17 @@ def rehearse(
     fitted, like
         As for `TwoStage.rehearse`.
     """
-    hidden = _hidden_labels(Y, Z, settings["seed"]) if like is None else like.hidden
+    with_texts = {"names", "sentences"} & set(take_part(recipe.others, recipe.layout, bool(Z)))
+    hidden = _hidden_labels(Y, Z if with_texts else [], settings["seed"]) if like is None else like.hidden
+    learners = [] if fitted is None else list(zip(recipe.learners, fitted, strict=True))
     parts, judged = [], []
     for number, (held, rest) in enumerate(folds(X.shape[0], settings["seed"])):
         with quietly(), progress.stage(f"held-out rows, part {number + 1}"):
-            learners = fitted if number == 0 else None
-            known = Part((), ()) if like is None else like.parts[number]
-            sources = recipe.fit(X[rest], _without(Y[rest], hidden), Z, learners, known.sources)
+            known = [Learner(model, name) for (name, _), model in learners] if number == 0 else []
+            before = Part((), ()) if like is None else like.parts[number]
+            sources = recipe.fit(X[rest], _without(Y[rest], hidden), Z, [*known, *before.sources])
             views = recipe.layout.views(X[held])
-            found = find(sources, views, None, recipe.n_jobs, known.found, hidden)
+            found = find(sources, views, None, recipe.n_jobs, before.by_key(), hidden)
             parts.append(Part(sources, found))
             judged.append((describe(sources, views, found, recipe.n_jobs), Y[held]))
     if not parts:

@@ -8,10 +8,11 @@ import numpy as np
 from scipy.special import expit
 
 from longtail.arrays import Array
-from longtail.estimator import Evidence
+from longtail.estimator import Evidence, Explanation
 from longtail.ranking.boosting import BoostedTrees
-from longtail.ranking.candidates import Candidates
+from longtail.ranking.candidates import Candidates, Views
 from longtail.ranking.pairs import Pairs
+from longtail.ranking.sources import Learner, Names, Source, Statistics
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,19 @@ class Scorer:
         numbers = zip(columns, pair.tolist(), moved[:-1].tolist(), strict=True)
         average = Evidence("an average candidate", None, float(moved[-1] + self.offset))
         return average, *(Evidence(name, float(value), float(moves)) for name, value, moves in numbers)
+
+
+def words_behind(sources: tuple[Source, ...], views: Views, label: int) -> Explanation:
+    """The words behind the first learner's score of a row; for a label without training rows, those of its text."""
+    learner, *others = sources
+    assert isinstance(learner, Learner)
+    by_kind = {source.kind: source for source in others}
+    names, statistics = by_kind.get(Names.kind), by_kind.get(Statistics.kind)
+    # Only the statistics know which labels have rows.
+    if not (isinstance(names, Names) and isinstance(statistics, Statistics)) or statistics.counts[label]:
+        return learner.estimator.explain(views.learned, label)
+    features, contributions = names.overlap(views.sparse, label)
+    return Explanation(label, 0.0, float(contributions.sum()), features, contributions, 0.0)
 
 
 def fill_places(labels: Array, scores: Array, rows: Array, more: Array, pairs: Pairs, lowest: Array) -> None:

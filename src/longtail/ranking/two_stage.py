@@ -22,14 +22,22 @@ from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Explanation, check_training
 from longtail.memory import MemoryPlan
 from longtail.parallel import resolve_jobs, split
-from longtail.parameters import Constraint, Number, Threads
+from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.ranking.boosting import BoostedTrees
-from longtail.ranking.candidates import Candidates, Layout, Recipe, candidates_of, load_sources
+from longtail.ranking.candidates import (
+    OTHERS,
+    Candidates,
+    Layout,
+    Recipe,
+    Views,
+    candidates_of,
+    default_learners,
+    load_sources,
+)
 from longtail.ranking.rehearsal import BOTH, Rehearsal, rehearse
-from longtail.ranking.scoring import Scorer, fill_places
-from longtail.ranking.sources import Learner, Names, Source, Statistics, index_limit
+from longtail.ranking.scoring import Scorer, fill_places, words_behind
+from longtail.ranking.sources import Learner, Source, index_limit
 from longtail.store import State, saved_params
-from longtail.trees import LabelTree
 from longtail.validation import as_features
 
 _log = logging.getLogger(__name__)
@@ -57,6 +65,9 @@ class TwoStage(Estimator):
         Number of features at the end of each row that are a dense vector of the row, such as a sentence vector. They
         serve only to find rows and label texts with similar vectors, by their cosine. None and 0 mean that there are
         none.
+    sources : list of str
+        Which sources beside the learners take part: "neighbours" (similar training rows), "statistics" (what the
+        training rows tell about a label; it proposes none), "names" (label texts) and "sentences" (dense vectors).
     rounds, leaves : int
         Number of boosted trees, and the maximum number of leaves of each.
     random_state : int or None
@@ -95,6 +106,7 @@ class TwoStage(Estimator):
     _parameters: ClassVar[dict[str, Constraint]] = {
         "learned": Number(low=1, high=2**31, whole=True, optional=True),
         "dense": Number(low=0, high=2**16, whole=True, optional=True),
+        "sources": Sequence(Choice(tuple(OTHERS)), empty=True),
         "rounds": Number(low=1, high=1000, whole=True),
         "leaves": Number(low=2, high=32, whole=True),
         "random_state": Number(low=0, high=2**31, whole=True, optional=True),
@@ -113,6 +125,7 @@ class TwoStage(Estimator):
         *,
         learned: int | None = None,
         dense: int | None = None,
+        sources: tuple[str, ...] = tuple(OTHERS),
         rounds: int = 80,
         leaves: int = 15,
         random_state: int | None = 0,
@@ -121,6 +134,7 @@ class TwoStage(Estimator):
         self.estimators = estimators
         self.learned = learned
         self.dense = dense
+        self.sources = sources
         self.rounds = rounds
         self.leaves = leaves
         self.random_state = random_state
@@ -160,7 +174,8 @@ class TwoStage(Estimator):
         X, Y, label_features, fitted
             As for `fit`.
         like : TwoStage or None
-            The same model without dense vectors, after its rehearsal. Its sources are used again.
+            A model that has rehearsed with the same rows and label texts, but other sources. The sources that both
+            have, and what they found, are used again. A learner is the same if its name is.
         """
         self._check_parameters()
         resolve_jobs(self.n_jobs)
@@ -178,15 +193,23 @@ class TwoStage(Estimator):
         self.gains_, self.calibration_ = self._rehearsal.gains, self._rehearsal.calibration
         return self
 
-    def finish(self, X: Any, Y: Any, label_features: Any = None) -> Self:
-        """Train all sources on all rows, after `rehearse` with the same arguments."""
+    def finish(self, X: Any, Y: Any, label_features: Any = None, *, like: TwoStage | None = None) -> Self:
+        """Train all sources on all rows, after `rehearse` with the same arguments.
+
+        Parameters
+        ----------
+        X, Y, label_features
+            As for `rehearse`.
+        like : TwoStage or None
+            A model that is fitted to the same rows. The sources that both have are used again.
+        """
         X, Y, Z = self._checked(X, Y, label_features)
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         if "_rehearsal" not in vars(self):
             raise InvalidInput("finish needs rehearse first")
         ranker = self.__dict__.pop("_rehearsal").ranker
         with quietly(), progress.stage("all rows"):
-            self.sources_ = self._recipe(X).fit(X, Y, Z)
+            self.sources_ = self._recipe(X).fit(X, Y, Z, () if like is None else like.sources_)
         if ranker is None:  # too few rows to hold any out
             ranker = BoostedTrees.fit(np.zeros((0, len(self._columns())), np.float32), np.zeros(0, dtype=bool))
         self.ranker_ = ranker
@@ -209,27 +232,23 @@ class TwoStage(Estimator):
         return X, Y, Z
 
     def _learners(self) -> list[tuple[str, Estimator]]:
-        if self.estimators is not None:
-            return list(self.estimators)
-        wide: dict[str, Any] = {"leaf_size": 200, "branching": 128}
-        seed: dict[str, Any] = {"random_state": self.random_state, "n_jobs": self.n_jobs}
-        return [
-            ("label tree", LabelTree(negatives="beam", C=0.3, prune=0.05, **wide, **seed)),
-            ("forest", LabelTree(n_trees=3, C=0.5, **seed)),
-        ]
+        return default_learners(self.random_state, self.n_jobs) if self.estimators is None else list(self.estimators)
 
     def _recipe(self, X: Any) -> Recipe:
         layout = self._layout(X.shape[1])
-        return Recipe(self._learners(), layout, index_limit(layout.learned_by(X)), self.n_jobs)
+        return Recipe(self._learners(), self.sources, layout, index_limit(layout.learned_by(X)), self.n_jobs)
 
     def _layout(self, n_features: int) -> Layout:
         return Layout.of(n_features, self.learned, self.dense)
+
+    def _views(self, X: Any) -> Views:
+        return self._layout(X.shape[1]).views(X)
 
     def _learned(self, X: Any) -> Any:
         return self._layout(X.shape[1]).learned_by(X)
 
     def _candidates(self, X: Any, mask: Array | None = None) -> Candidates:
-        return candidates_of(self.sources_, self._layout(X.shape[1]).views(X), mask, self.n_jobs)
+        return candidates_of(self.sources_, self._views(X), mask, self.n_jobs)
 
     def _columns(self) -> list[str]:
         """What the ranker knows about a pair, in words."""
@@ -278,7 +297,7 @@ class TwoStage(Estimator):
 
     def _explain(self, row: Any, label: int) -> Explanation:
         """How far each number moved the log-odds, and the words behind the first learner or the label's text."""
-        words = self._words(row, label)
+        words = words_behind(self.sources_, self._views(row), label)
         found = self._candidates(row)
         [places] = np.nonzero(found.pairs.labels == label)
         if not len(places) or not self.ranker_.n_trees:
@@ -286,15 +305,6 @@ class TwoStage(Estimator):
         evidence = self._scorer().evidence(found.features[places[0]], self._columns())
         chances = self._scorer().chances(found, self.n_jobs)
         return replace(words, score=float(chances[places[0]]), evidence=evidence)
-
-    def _words(self, row: Any, label: int) -> Explanation:
-        """The words behind the first learner's score; for a label without training rows, those of its text."""
-        names = next((source for source in self.sources_ if isinstance(source, Names)), None)
-        statistics = next(source for source in self.sources_ if isinstance(source, Statistics))
-        if names is None or statistics.counts[label]:
-            return self._first().explain(self._learned(row), label)
-        features, contributions = names.overlap(row, label)
-        return Explanation(label, 0.0, float(contributions.sum()), features, contributions, 0.0)
 
     @property
     def explains(self) -> bool:
@@ -353,9 +363,7 @@ class TwoStage(Estimator):
         layout = model._layout(model.n_features_in_)
         if layout.sparse < (1 if layout.dense else 0):
             raise ModelFormatError(f"{state.kind}: {model.dense} dense features of {model.n_features_in_}")
-        sources = load_sources(state, layout, model.n_labels_)
-        if not isinstance(sources[0], Learner) or not any(isinstance(each, Statistics) for each in sources):
-            raise ModelFormatError(f"{state.kind}: the first source must be a learner, and one must be Statistics")
+        sources = load_sources(state, layout, model.sources, model.n_labels_)
         ranker = BoostedTrees.from_state(state.part("ranker", "BoostedTrees"))
         if ranker.n_features != sum(len(source.columns) for source in sources):
             raise ModelFormatError(f"{state.kind}: the ranker has other columns than the sources")
