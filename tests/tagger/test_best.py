@@ -57,6 +57,19 @@ def test_the_reason_has_the_figures(trained):
     assert "nDCG@5 on held-out rows" in reason
 
 
+def test_the_race_is_handed_out_without_models(trained, tmp_path):
+    race = trained.race_
+    assert race.features == "words and their parts"
+    assert {each.features for each in race.feature_standings} == {"words", "words and their parts"}
+    last = max(each.n_rows for each in race.standings)
+    finalists = [each for each in race.standings if each.n_rows == last and each.name in race.finalists]
+    assert max(finalists, key=lambda each: each.ndcg).name == race.finalists[0]
+    assert set(race.finalists) == {source.name for source in trained.estimator_.sources_ if source.kind == "Learner"}
+    assert race.seconds >= 40
+    trained.save(tmp_path / "model")
+    assert load(tmp_path / "model").race_ is None
+
+
 def test_a_label_known_only_by_its_text_is_found_and_explained():
     texts, labels = compound_titles()
     names = {stem: stem for stem in STEMS} | {"trädgård": ["trädgård", "odling"]}
@@ -75,6 +88,7 @@ def test_fast_trains_one_stage_and_drops_labels_without_rows():
     names = {stem: stem for stem in STEMS} | {"trädgård": "trädgård"}
     tagger = Tagger(estimator=LearnerOptions(fast=True, n_jobs=1)).fit(texts, labels, label_texts=names)
     assert not isinstance(tagger.estimator_, TwoStage)
+    assert tagger.race_.finalists[0] in tagger.reasons_[0]
     assert "trädgård" not in tagger.label_names_
 
 
@@ -82,6 +96,7 @@ def test_a_learner_by_name_skips_the_race(caplog):
     caplog.set_level(logging.INFO, "longtail")
     tagger = Tagger(estimator=LearnerOptions("tree", n_jobs=1)).fit(*compound_titles())
     assert isinstance(tagger.estimator_, LabelTree)
+    assert tagger.race_ is None
     assert "held-out rows" not in caplog.text
 
 

@@ -29,7 +29,7 @@ from longtail.store import (
     put_learner_together,
     put_together,
 )
-from longtail.tagger.best import FEWEST_ROWS, train_best
+from longtail.tagger.best import FEWEST_ROWS, RaceSummary, train_best
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
 from longtail.tagger.learners import check_estimator_parameter, learner_for, races
 from longtail.tagger.preparation import hold_out, with_labels_that_occur
@@ -86,6 +86,8 @@ class Tagger(BaseEstimator, Persistent):
         Number of training rows.
     reasons_ : list of str
         Why this learner was chosen; empty if it was given. Not saved.
+    race_ : RaceSummary or None
+        What was tried on held-out rows, with its table; None without a race. Not saved.
     holdout_report_ : Report or None
         The metrics on the held-out rows, None if none were held out. Not saved.
 
@@ -109,6 +111,7 @@ class Tagger(BaseEstimator, Persistent):
     label_counts_: Array
     n_rows_: int
     reasons_: list[str]
+    race_: RaceSummary | None = None
     holdout_report_: Report | None
 
     def __init__(self, features: Any = None, estimator: Any = None) -> None:
@@ -221,14 +224,16 @@ class Tagger(BaseEstimator, Persistent):
         """A tagger made of features and an estimator that are fitted to `corpus` already."""
         return cls(features, estimator)._adopt(features, estimator, corpus, [])
 
-    def _adopt(self, features: Any, estimator: Any, corpus: Corpus, reasons: list[str]) -> Self:
+    def _adopt(
+        self, features: Any, estimator: Any, corpus: Corpus, reasons: list[str], race: RaceSummary | None = None
+    ) -> Self:
         for made_before in ("_position", "fingerprint_"):
             self.__dict__.pop(made_before, None)
         self.features_, self.estimator_ = features, estimator
         self.label_names_ = tuple(corpus.label_names)
         self.label_counts_ = corpus.label_counts
         self.n_rows_ = corpus.n_rows
-        self.reasons_ = reasons
+        self.reasons_, self.race_ = reasons, race
         self.holdout_report_ = None
         return self
 
