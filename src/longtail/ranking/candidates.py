@@ -13,14 +13,22 @@ from sklearn.base import clone
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
 from longtail.estimator import Estimator
-from longtail.ranking.dense import Sentences
+from longtail.ranking.dense import Sentences, unit_rows
 from longtail.ranking.pairs import Pairs
-from longtail.ranking.sources import Found, Learner, Names, Neighbours, Source, Statistics
+from longtail.ranking.sources import Found, Joined, Learner, Names, Neighbours, Source, Statistics
 from longtail.store import State
+from longtail.text import join_columns
 from longtail.trees import LabelTree
 
 # The sources beside the learners, in the order of the ranker's columns.
-OTHERS: dict[str, Any] = {"neighbours": Neighbours, "statistics": Statistics, "names": Names, "sentences": Sentences}
+OTHERS: dict[str, Any] = {
+    "neighbours": Neighbours,
+    "statistics": Statistics,
+    "names": Names,
+    "sentences": Sentences,
+    "joined": Joined,
+}
+_JOINED = "a label tree on words and vectors"
 
 
 class Views(NamedTuple):
@@ -29,11 +37,15 @@ class Views(NamedTuple):
     learned: Any
     sparse: Any
     dense: Any
+    joined: Any
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How many features each part has: the first ones are `learned`, all but the last ones `sparse`."""
+    """How many features each part has: the first ones are `learned`, all but the last ones `sparse`.
+
+    The `joined` ones are those that are learned and, as rows of length 1, the dense ones.
+    """
 
     learned: int
     sparse: int
@@ -44,10 +56,16 @@ class Layout:
         n_sparse = n_features - (dense or 0)
         return cls(n_sparse if learned is None else min(learned, n_sparse), n_sparse, dense or 0)
 
+    @property
+    def joined(self) -> int:
+        return self.learned + self.dense
+
     def views(self, X: Any) -> Views:
-        return Views(
-            self.learned_by(X), _leading(X, self.sparse), X[:, self.sparse :].toarray() if self.dense else None
-        )
+        learned, leading = self.learned_by(X), _leading(X, self.sparse)
+        if not self.dense:
+            return Views(learned, leading, None, None)
+        dense = X[:, self.sparse :].toarray()
+        return Views(learned, leading, dense, join_columns([learned, sparse.csr_array(unit_rows(dense))]))
 
     def learned_by(self, X: Any) -> Any:
         """The features that learners see."""
@@ -60,13 +78,13 @@ def _leading(X: Any, n_features: int) -> Any:
 
 def take_part(others: Collection[str], layout: Layout, with_texts: bool) -> list[str]:
     """Those of the sources beside the learners that have something to look at, in the order of `OTHERS`."""
-    possible = {"names": with_texts, "sentences": layout.dense > 0}
+    possible = {"names": with_texts, "sentences": layout.dense > 0, "joined": layout.dense > 0}
     return [name for name in OTHERS if name in others and possible.get(name, True)]
 
 
 def key_of(source: Source) -> str:
     """Tells a source from the others of a model: the name of a learner, else its kind."""
-    return f"learner {source.name}" if isinstance(source, Learner) else source.kind
+    return f"learner {source.name}" if isinstance(source, Learner) and source.kind == Learner.kind else source.kind
 
 
 def default_learners(random_state: int | None, n_jobs: int | None) -> list[tuple[str, Estimator]]:
@@ -91,13 +109,14 @@ class Recipe:
     layout : Layout
     max_df : float
         See `Neighbours.fit`.
-    n_jobs : int or None
+    random_state, n_jobs : int or None
     """
 
     learners: list[tuple[str, Estimator]]
     others: Collection[str]
     layout: Layout
     max_df: float
+    random_state: int | None
     n_jobs: int | None
 
     def fit(self, X: Any, Y: Any, Z: list[Any], known: Iterable[Source] = ()) -> tuple[Source, ...]:
@@ -110,6 +129,7 @@ class Recipe:
             "statistics": lambda: Statistics.fit(views.learned, Y, self.n_jobs),
             "names": lambda: Names.fit([each.sparse for each in Z_views]),
             "sentences": lambda: Sentences.fit(views.dense, Y, Z_views[0].dense if Z else None),
+            "joined": lambda: Joined(self.joined().fit(views.joined, Y), _JOINED),
         }
         learners = [
             again.get(f"learner {name}") or Learner(clone(estimator).fit(views.learned, Y), name)
@@ -118,18 +138,23 @@ class Recipe:
         others = take_part(self.others, self.layout, bool(Z))
         return *learners, *(again.get(OTHERS[name].kind) or fits[name]() for name in others)
 
+    def joined(self) -> Estimator:
+        """The learner that sees words and dense vectors together; not fitted."""
+        [(_, tree), _] = default_learners(self.random_state, self.n_jobs)
+        return tree
+
 
 def load_sources(state: State, layout: Layout, others: Collection[str], n_labels: int) -> tuple[Source, ...]:
     """The fitted sources of a saved model with these parameters, or `ModelFormatError`."""
-    kinds = {kind.kind: kind for kind in (Learner, *OTHERS.values())}
+    kinds: dict[str, Any] = {kind.kind: kind for kind in (Learner, *OTHERS.values())}
     sources: list[Source] = []
     for number in range(state.size("n_sources", least=1, most=32)):
         part = state.part(f"source{number}", *kinds)
         kind = kinds[part.kind]
         sources.append(kind.from_state(part, getattr(layout, kind.sees), n_labels))
-    found = [source.kind for source in sources if not isinstance(source, Learner)]
+    found = [source.kind for source in sources if source.kind != Learner.kind]
     expected = [OTHERS[name].kind for name in take_part(others, layout, Names.kind in found)]
-    if not isinstance(sources[0], Learner) or found != expected:
+    if sources[0].kind != Learner.kind or found != expected:
         raise ModelFormatError(f"{state.kind}: after a learner, the sources are {found}; expected {expected}")
     return tuple(sources)
 

@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 4096
 # Larger trees and steps overfit a few thousand rows.
-_RANKER: dict[str, Any] = {"learning_rate": 0.08, "l2": 10.0}
+_RANKER: dict[str, Any] = {"learning_rate": 0.05, "l2": 10.0}
 
 
 class TwoStage(Estimator):
@@ -126,7 +126,7 @@ class TwoStage(Estimator):
         learned: int | None = None,
         dense: int | None = None,
         sources: tuple[str, ...] = tuple(OTHERS),
-        rounds: int = 80,
+        rounds: int = 160,
         leaves: int = 15,
         random_state: int | None = 0,
         n_jobs: int | None = None,
@@ -236,7 +236,9 @@ class TwoStage(Estimator):
 
     def _recipe(self, X: Any) -> Recipe:
         layout = self._layout(X.shape[1])
-        return Recipe(self._learners(), self.sources, layout, index_limit(layout.learned_by(X)), self.n_jobs)
+        return Recipe(
+            self._learners(), self.sources, layout, index_limit(layout.learned_by(X)), self.random_state, self.n_jobs
+        )
 
     def _layout(self, n_features: int) -> Layout:
         return Layout.of(n_features, self.learned, self.dense)
@@ -326,7 +328,7 @@ class TwoStage(Estimator):
         return f"two stages, {len(self.sources_)} sources ({inner})"
 
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
-        vectors = 4 * (self.dense or 0) * (2 * X.shape[0] + 4 * Y.shape[1])
+        vectors = 4 * (self.dense or 0) * (4 * X.shape[0] + 5 * Y.shape[1])
         X = self._learned(X)
         plans = [estimator._memory_plan(X, Y).total for _, estimator in self._learners()]
         rows = max((len(held) for held, _ in folds(X.shape[0], 0)), default=0)
