@@ -26,7 +26,7 @@ BOTH = "two stages"  # the key of both stages together in the gains
 _PAIRS_PER_LEAF = 200  # with few pairs, a leaf may hold one of this many
 _MOST_PAIRS_PER_LEAF = 200
 _HIDDEN = 0.04  # share of labels that are hidden from all sources but their texts, if there are labels without rows
-_MISSES = 1 / 3  # share of the wrong candidates that the ranker learns from
+_RARE = 3  # rows up to which a label is rare, whatever the others have
 _K = 5  # places that nDCG judges
 
 
@@ -114,16 +114,13 @@ def _learn(
     right = np.concatenate(hits)
     odd = np.concatenate([found.pairs.rows % 2 == 1 for found, _ in parts])
     settings = {**settings, "min_pairs": int(np.clip(len(right) // _PAIRS_PER_LEAF, 5, _MOST_PAIRS_PER_LEAF))}
-    # A share of the misses suffices; the calibration makes up for the others.
-    kept = right | (np.random.default_rng(settings["seed"]).random(len(right)) < _MISSES)
     raw = np.empty(len(right))
     with progress.task("learning to rank", total=3) as advance:
         for held in (odd, ~odd):
-            learned = kept & ~held
-            half = BoostedTrees.fit(features[learned], right[learned], **settings)
+            half = BoostedTrees.fit(features[~held], right[~held], **settings)
             raw[held] = half.raw(features[held], n_jobs)
             advance(1)
-        ranker = BoostedTrees.fit(features[kept], right[kept], **settings)
+        ranker = BoostedTrees.fit(features, right, **settings)
         advance(1)
     ends = np.cumsum([len(each) for each in hits])
     return ranker, fit_sigmoid(raw, right), _gains(parts, learners, np.split(raw, ends[:-1]))
@@ -143,13 +140,15 @@ def _gains(parts: list[tuple[Candidates, Any]], learners: list[str], raw: list[A
 def _hidden_labels(Y: Any, Z: list[Any], seed: int) -> Array:
     """Labels that only their texts can find while the ranker learns, so that it learns to trust texts of new labels.
 
-    None are hidden unless there are labels with a text and without rows.
+    None are hidden unless there are labels with a text and without rows. Only rare labels are hidden: they are most
+    like labels without rows, and hiding a frequent one would teach the ranker to distrust the learners.
     """
     hidden = np.zeros(Y.shape[1], dtype=bool)
-    has_rows = column_counts(Y) > 0
-    if Z and (~has_rows & (np.diff(Z[0].indptr) > 0)).any():
-        known = np.flatnonzero(has_rows)
-        hidden[np.random.default_rng(seed).permutation(known)[: max(1, int(_HIDDEN * len(known)))]] = True
+    counts = column_counts(Y)
+    if Z and ((counts == 0) & (np.diff(Z[0].indptr) > 0)).any():
+        known = counts[counts > 0]
+        rare = np.flatnonzero((counts > 0) & (counts <= max(_RARE, np.median(known))))
+        hidden[np.random.default_rng(seed).permutation(rare)[: max(1, int(_HIDDEN * len(known)))]] = True
     return hidden
 
 
