@@ -307,9 +307,9 @@ class Tagger(BaseEstimator, Persistent):
             self._path_step(step, after, label)
             for step, after in zip(found.steps, [*found.steps, None][1:], strict=True)
         )
-        name = self.label_names_[label]
+        name, count = self.label_names_[label], int(self.label_counts_[label])
         reasons = self._reasons(found)
-        return TagExplanation(name, found.score, found.margin, reasons, found.intercept, steps, found.evidence)
+        return TagExplanation(name, found.score, found.margin, reasons, found.intercept, steps, found.evidence, count)
 
     def _reasons(self, part: Explanation | Step) -> tuple[Reason, ...]:
         names = self.features_.feature_names_ if self.takes_texts else None
