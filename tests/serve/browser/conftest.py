@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from longtail import Corpus, Tagger, TextFeatures
-from longtail.ranking import TwoStage
 from longtail.ridge import Ridge
 from longtail.trees import LabelTree, OneVsRest
 from tests.serve.browser.stage import SLOW_MACHINE, UNTRAINED, Service, Visit, examples
+from tests.tagger.two_stages import two_stages
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -52,18 +52,8 @@ def taggers() -> dict[str, Tagger]:
         "tree": Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=3, random_state=0)).fit(texts, labels),
         "flat": Tagger(TextFeatures(min_df=1), OneVsRest()).fit(texts, labels),
         "rows": Tagger(None, Ridge()).fit_corpus(rows),
-        "stages": two_stages(known),
+        "stages": two_stages(known, UNTRAINED),
     }
-
-
-def two_stages(known: Corpus) -> Tagger:
-    """A model of two stages with a label that has a text and no rows."""
-    corpus = known.with_label_texts({**{name: name for name in known.label_names}, **UNTRAINED})
-    texts = [" ".join(each) for each in corpus.label_texts or ()]
-    features = TextFeatures(min_df=1)
-    X = features.fit_transform(corpus.texts, also=texts)
-    learners = [("tree", LabelTree(leaf_size=3, random_state=0)), ("flat", OneVsRest())]
-    return Tagger.from_fitted(features, TwoStage(learners).fit(X, corpus.labels, features.transform(texts)), corpus)
 
 
 @pytest.fixture(scope="package")
