@@ -124,3 +124,10 @@ def test_patience_is_a_time(patience):
 def test_patience_and_fast_go_with_auto_only():
     with pytest.raises(InvalidInput, match="goes with learner auto only"):
         LearnerOptions("tree", fast=True).candidates()
+
+
+@pytest.mark.parametrize(("options", "name"), [({"fast": True}, "fast"), ({"patience": 3.0}, "patience")])
+def test_options_of_the_race_do_not_go_with_those_of_a_learner(options, name):
+    with pytest.raises(InvalidInput, match=f"{name} is for the race of learners; it does not go with alpha") as caught:
+        LearnerOptions(alpha=0.0, **options).candidates()
+    assert (caught.value.code, caught.value.name) == ("conflicting_parameters", name)

@@ -167,8 +167,12 @@ class Tagger(BaseEstimator, Persistent):
     def _fit_rows(self, corpus: Corpus) -> Self:
         if races(self.estimator, corpus):
             return self._adopt(*train_best(self.features, corpus, self.estimator or LearnerOptions()))
-        if isinstance(self.estimator, LearnerOptions) and self.estimator.encoder is not None:
-            _log.info("no sentence encoder: it needs at least %s rows, to measure whether it helps", f"{FEWEST_ROWS:,}")
+        if isinstance(self.estimator, LearnerOptions):
+            for name in self.estimator.for_race():
+                _log.info("%s has no effect: learners race only with at least %s rows", name, f"{FEWEST_ROWS:,}")
+            if self.estimator.encoder is not None:
+                needs = f"it needs at least {FEWEST_ROWS:,} rows, to measure whether it helps"
+                _log.info("no sentence encoder: %s", needs)
         corpus = with_labels_that_occur(corpus)
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
