@@ -20,6 +20,7 @@ from longtail.estimator import Estimator, Explanation, Step
 from longtail.files import PathName
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.printable import counted
+from longtail.ranking import TwoStage
 from longtail.store import (
     FEATURES,
     Persistent,
@@ -91,6 +92,9 @@ class Tagger(BaseEstimator, Persistent):
 
     Notes
     -----
+    The parameters of a loaded model are its fitted parts, so `fit` trains the same kind of model again. A loaded model of
+    two stages has the defaults instead: `fit` chooses anew.
+
     Decisions on the way (dropped labels, the chosen learner, held-out rows) are logged to ``longtail`` at level INFO.
 
     Examples
@@ -430,8 +434,12 @@ class Tagger(BaseEstimator, Persistent):
     def from_state(cls, state: State) -> Self:
         """Rebuild the fitted tagger, or raise `ModelFormatError`."""
         estimator = put_learner_together(state.part("estimator"))
-        model = cls(put_together(state.part("features", *FEATURES)), estimator)
-        model.features_, model.estimator_ = model.features, model.estimator
+        features = put_together(state.part("features", *FEATURES))
+        model = cls(features, estimator)
+        if state.part("estimator").kind == TwoStage.__name__:
+            # Its learners and its features of texts were chosen for the old rows: `fit` chooses anew.
+            model = cls(None if features.takes_texts else features)
+        model.features_, model.estimator_ = features, estimator
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
         model.n_rows_ = state.size("n_rows", least=1, most=2**53)
