@@ -20,6 +20,7 @@ from longtail.estimator import Estimator, Explanation, Step
 from longtail.files import PathName
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.printable import counted
+from longtail.ranking import TwoStage
 from longtail.store import (
     FEATURES,
     Persistent,
@@ -93,6 +94,9 @@ class Tagger(BaseEstimator, Persistent):
 
     Notes
     -----
+    The parameters of a loaded model are its fitted parts, so `fit` trains the same kind of model again. A loaded model of
+    two stages has the defaults instead: `fit` chooses anew.
+
     Decisions on the way (dropped labels, the chosen learner, held-out rows) are logged to ``longtail`` at level INFO.
 
     Examples
@@ -170,8 +174,12 @@ class Tagger(BaseEstimator, Persistent):
     def _fit_rows(self, corpus: Corpus) -> Self:
         if races(self.estimator, corpus):
             return self._adopt(*train_best(self.features, corpus, self.estimator or LearnerOptions()))
-        if isinstance(self.estimator, LearnerOptions) and self.estimator.encoder is not None:
-            _log.info("no sentence encoder: it needs at least %s rows, to measure whether it helps", f"{FEWEST_ROWS:,}")
+        if isinstance(self.estimator, LearnerOptions):
+            for name in self.estimator.for_race():
+                _log.info("%s has no effect: learners race only with at least %s rows", name, f"{FEWEST_ROWS:,}")
+            if self.estimator.encoder is not None:
+                needs = f"it needs at least {FEWEST_ROWS:,} rows, to measure whether it helps"
+                _log.info("no sentence encoder: %s", needs)
         corpus = with_labels_that_occur(corpus)
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
@@ -312,9 +320,9 @@ class Tagger(BaseEstimator, Persistent):
             self._path_step(step, after, label)
             for step, after in zip(found.steps, [*found.steps, None][1:], strict=True)
         )
-        name = self.label_names_[label]
+        name, count = self.label_names_[label], int(self.label_counts_[label])
         reasons = self._reasons(found)
-        return TagExplanation(name, found.score, found.margin, reasons, found.intercept, steps, found.evidence)
+        return TagExplanation(name, found.score, found.margin, reasons, found.intercept, steps, found.evidence, count)
 
     def _reasons(self, part: Explanation | Step) -> tuple[Reason, ...]:
         names = self.features_.feature_names_ if self.takes_texts else None
@@ -431,8 +439,12 @@ class Tagger(BaseEstimator, Persistent):
     def from_state(cls, state: State) -> Self:
         """Rebuild the fitted tagger, or raise `ModelFormatError`."""
         estimator = put_learner_together(state.part("estimator"))
-        model = cls(put_together(state.part("features", *FEATURES)), estimator)
-        model.features_, model.estimator_ = model.features, model.estimator
+        features = put_together(state.part("features", *FEATURES))
+        model = cls(features, estimator)
+        if state.part("estimator").kind == TwoStage.__name__:
+            # Its learners and its features of texts were chosen for the old rows: `fit` chooses anew.
+            model = cls(None if features.takes_texts else features)
+        model.features_, model.estimator_ = features, estimator
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
         model.n_rows_ = state.size("n_rows", least=1, most=2**53)
