@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -122,6 +123,42 @@ def test_an_interrupted_train_leaves_nothing_behind(jobs: int, tmp_path: Path) -
         finally:
             process.kill()
     assert [path.name for path in tmp_path.iterdir()] == ["rows.txt"]
+
+
+@posix
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("begins", "ends"),
+    [("training should take at most", "  label tree "), ("TwoStage needs at most", "nDCG@5 on held-out rows is")],
+    ids=["race", "rehearsal"],
+)
+def test_an_interrupted_default_training_leaves_nothing_behind(begins: str, ends: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = []
+    for labels in rng.integers(1500, size=(8000, 2)).tolist():
+        words = [f"topic{label}x{word}" for label in labels for word in rng.integers(8, size=3)]
+        words += [f"word{word}" for word in rng.integers(3000, size=8)]
+        lines.append(json.dumps({"text": " ".join(words), "labels": [f"label{label}" for label in labels]}))
+    (tmp_path / "texts.jsonl").write_text("\n".join(lines), encoding="ascii")
+    arguments = ["train", "texts.jsonl", "--out", "model"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "longtail", *arguments], stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as process:
+        try:
+            assert process.stderr is not None
+            told = ""
+            while not told.startswith(begins):
+                told = process.stderr.readline()
+                assert told, "the program ended by itself"
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(SOON) == 130
+            after = process.stderr.read()
+            assert after.splitlines()[-1] == "interrupted"
+            assert ends not in after
+        finally:
+            process.kill()
+    assert [path.name for path in tmp_path.iterdir()] == ["texts.jsonl"]
 
 
 def stops(work: Callable[[], Any]) -> bool:

@@ -1,12 +1,8 @@
-"""Trains the default on a corpus, with what it said and the time it took."""
+"""Trains the default on a corpus, with the time it took."""
 
 from __future__ import annotations
 
-import logging
-import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +15,7 @@ from longtail import Tagger
 from longtail.arrays import Array
 from longtail.choice import LearnerOptions
 from longtail.data import Corpus
-
-_ANNOUNCED = re.compile(r"at most about (\d+) s")
-_FEATURES = re.compile(r"features: (.+) \(nDCG")
-_LEFT_OUT = re.compile(r"left out, as they take longer: (.+)")
-_LEARNER = re.compile(r"learner: (?:two stages over )?(.+?)(?: and .+)?, (?:as nDCG|the best on)")
+from longtail.tagger import RaceSummary
 
 
 @dataclass(frozen=True)
@@ -33,39 +25,23 @@ class DefaultRun:
     Parameters
     ----------
     tagger : Tagger
-    messages : list of str
-        The log of the training.
     seconds, processor_seconds : float
         What the training took.
     """
 
     tagger: Tagger
-    messages: list[str]
     seconds: float
     processor_seconds: float
 
     @property
-    def announced(self) -> float | None:
-        """The seconds that the training was expected to take at most; None if there was no race."""
-        return next((float(found[1]) for each in self.messages if (found := _ANNOUNCED.search(each))), None)
-
-    @property
-    def raced_features(self) -> str | None:
-        """The features that won; None if there was only one kind."""
-        return next((found[1] for each in self.messages if (found := _FEATURES.match(each))), None)
-
-    @property
-    def left_out(self) -> list[str]:
-        """Learners that would have taken too long for the race."""
-        found = next((found[1] for each in self.messages if (found := _LEFT_OUT.search(each))), "")
-        # Names such as "one-vs-rest, C=0.3" contain the separator.
-        return re.split(r", (?!C=)", found) if found else []
+    def race(self) -> RaceSummary | None:
+        """The race; None if there was none."""
+        return self.tagger.race_
 
     @property
     def learner(self) -> str:
-        """The learner that won the race."""
-        found = _LEARNER.match(" ".join(self.tagger.reasons_))
-        return found[1] if found else type(self.tagger.estimator_).__name__
+        """The learner that won the race, or else the one that was chosen."""
+        return type(self.tagger.estimator_).__name__ if self.race is None else self.race.finalists[0]
 
     def judge(self, name: str, split: Split, top: Array) -> dict[str, float]:
         """The metrics of labels, as the tagger numbers them, for the test rows."""
@@ -81,24 +57,6 @@ def columns_of(tagger: Tagger, corpus: Corpus) -> Array:
 def train_default(corpus: Corpus, threads: int, **options: Any) -> DefaultRun:
     """Train as ``longtail train`` does by default; `options` are those of `LearnerOptions`."""
     tagger = Tagger(estimator=LearnerOptions(n_jobs=threads, **options))
-    with messages_of("longtail") as messages:
-        started, worked = time.perf_counter(), processor_seconds()
-        tagger.fit_corpus(corpus)
-        return DefaultRun(tagger, messages, time.perf_counter() - started, processor_seconds() - worked)
-
-
-@contextmanager
-def messages_of(logger: str) -> Iterator[list[str]]:
-    """Collect what is logged at level INFO."""
-    messages: list[str] = []
-    handler = logging.Handler(logging.INFO)
-    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
-    log = logging.getLogger(logger)
-    before = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield messages
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(before)
+    started, worked = time.perf_counter(), processor_seconds()
+    tagger.fit_corpus(corpus)
+    return DefaultRun(tagger, time.perf_counter() - started, processor_seconds() - worked)

@@ -48,7 +48,7 @@ def train_candidates(name: str, split: Split, run: DefaultRun, threads: int, mos
     corpus = split.train.with_label_names(split.train.label_names[: split.n_learnable])
     first, X = fit_features(None, corpus)
     variants: dict[str, tuple[Any, Any]] = {WORDS: (first, X)}
-    if isinstance(first, TextFeatures) and run.raced_features is not None:
+    if isinstance(first, TextFeatures) and run.race is not None and run.race.feature_standings:
         parted = clone(first).set_params(subwords=SUBWORDS)
         variants[SUBWORD_FEATURES] = parted, parted.fit_transform(corpus.texts or ())
     for features, (fitted, X) in variants.items():
@@ -74,7 +74,11 @@ def is_chosen(candidate: Candidate, run: DefaultRun) -> bool:
 
 def has_chosen_features(candidate: Candidate, run: DefaultRun) -> bool:
     """Whether it learned from the features that won; learners race only on these."""
-    return candidate.features == (run.raced_features or WORDS)
+    return candidate.features == chosen_features(run)
+
+
+def chosen_features(run: DefaultRun) -> str:
+    return WORDS if run.race is None else run.race.features
 
 
 def candidates_table(title: str, found: Sequence[Candidate], run: DefaultRun) -> Table:
@@ -86,7 +90,7 @@ def candidates_table(title: str, found: Sequence[Candidate], run: DefaultRun) ->
     rows: list[tuple[Cell, ...]] = []
     for each in sorted(found, key=lambda each: -(each.ndcg or 0)):
         notes = ["**chosen**"] if is_chosen(each, run) else []
-        if each.learner in run.left_out and has_chosen_features(each, run):
+        if run.race is not None and each.learner in run.race.left_out and has_chosen_features(each, run):
             notes.append("left out of the race")
         notes += ["not trained: it would take too long"] if each.ndcg is None else []
         cells = each.features, each.learner, each.estimated_seconds, each.processor_seconds, each.ndcg
@@ -109,11 +113,11 @@ class Outcome:
         best = max(trained, key=lambda each: each.ndcg or 0)
         behind = None if chosen is None else (best.ndcg or 0) - (chosen.ndcg or 0)
         return (
-            *(self.title, self.run.learner, self.run.raced_features or WORDS, chosen.ndcg if chosen else None),
+            *(self.title, self.run.learner, chosen_features(self.run), chosen.ndcg if chosen else None),
             *(best.learner, best.features, best.ndcg, behind),
             "not measured" if behind is None else verdict(behind <= BAR),
             self.default["nDCG@5"],
-            *(self.run.announced, self.run.seconds, self.run.processor_seconds),
+            *(self.run.race and self.run.race.seconds, self.run.seconds, self.run.processor_seconds),
         )
 
 

@@ -6,7 +6,6 @@ Nothing is chosen by these figures: they are measured on the test rows, at the e
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,46 +13,13 @@ from benchmarks.ranking.default import DefaultRun
 from benchmarks.samples import Split
 from longtail.estimator import Estimator
 from longtail.ranking import TwoStage
-from longtail.ranking.sources import Learner, Names, Neighbours, Source, Statistics
+from longtail.ranking.sources import Learner
 from longtail.tagger.matching import label_readings, texts_of_labels
 from longtail.text import JoinedFeatures, TextFeatures, inputs_of
 from longtail_papers.common import Cell, Column, Table
 
 SHOWN = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1")
-OTHERS = {"neighbours": Neighbours, "statistics": Statistics, "names": Names}
 _K = 5
-
-
-class Switched(TwoStage):
-    """Two stages of which only some sources are switched on; all lines share the sources, which are fitted once."""
-
-    whole: TwoStage
-    shared: dict[tuple[int, int], tuple[Source, ...]]
-    kinds: tuple[type[Source], ...]
-
-    def _fit_sources(
-        self,
-        X: Any,
-        Y: Any,
-        Z: list[Any],
-        fitted: list[Estimator] | None,
-        known: tuple[Source, ...] = (),
-        max_df: float = 1.0,
-    ) -> tuple[Source, ...]:
-        key = key_of(Y)
-        if key not in self.shared:
-            self.shared[key] = self.whole._fit_sources(X, Y, Z, None, max_df=max_df)
-        names = {name for name, _ in self.estimators or ()}
-        return tuple(
-            source
-            for source in self.shared[key]
-            if isinstance(source, self.kinds) or (isinstance(source, Learner) and source.name in names)
-        )
-
-
-def key_of(Y: Any) -> tuple[int, int]:
-    """A key of the rows that sources are fitted to."""
-    return Y.shape[0], zlib.crc32(Y.indices.tobytes())
 
 
 class Rows(NamedTuple):
@@ -77,13 +43,12 @@ def rows_of(run: DefaultRun, split: Split) -> Rows:
     return Rows(X, corpus.labels, readings, X_test)
 
 
-def lines(learners: Sequence[str], with_names: bool) -> Iterator[tuple[str, Sequence[str], tuple[str, ...]]]:
+def lines(learners: Sequence[str], others: tuple[str, ...]) -> Iterator[tuple[str, Sequence[str], tuple[str, ...]]]:
     """The title, the learners and the other sources of each line.
 
-    >>> [title for title, *_ in lines(["tree", "forest"], with_names=False)][:3]
+    >>> [title for title, *_ in lines(["tree", "forest"], ("neighbours", "statistics"))][:3]
     ['learners only', 'learners + neighbours', 'learners + statistics']
     """
-    others = tuple(name for name in OTHERS if with_names or name != "names")
     yield "learners only", learners, ()
     for name in others:
         yield f"learners + {name}", learners, (name,)
@@ -94,33 +59,39 @@ def lines(learners: Sequence[str], with_names: bool) -> Iterator[tuple[str, Sequ
     yield "all", learners, others
 
 
+class Ablation:
+    """Models with some of the sources; what they share is fitted once."""
+
+    def __init__(self, rows: Rows, trained: TwoStage) -> None:
+        self.rows, self.trained = rows, trained
+        self.learners = [(each.name, each.estimator) for each in trained.sources_ if isinstance(each, Learner)]
+        self._rehearsed = self._model(self.learners, trained.sources).rehearse(rows.X, rows.Y, rows.readings)
+
+    def model(self, learners: Sequence[str], others: tuple[str, ...]) -> TwoStage:
+        """A fitted model with only these learners and other sources."""
+        rows = self.rows
+        model = self._model([each for each in self.learners if each[0] in learners], others)
+        model.rehearse(rows.X, rows.Y, rows.readings, like=self._rehearsed)
+        return model.finish(rows.X, rows.Y, rows.readings, like=self.trained)
+
+    def _model(self, learners: list[tuple[str, Estimator]], others: tuple[str, ...]) -> TwoStage:
+        return TwoStage(**{**self.trained.get_params(deep=False), "estimators": learners, "sources": others})
+
+
 def ablate(name: str, split: Split, run: DefaultRun, threads: int) -> Iterator[tuple[str, dict[str, float]]]:
     """The metrics of each learner alone, and of two stages with different sources."""
     rows = rows_of(run, split)
     trained = run.tagger.estimator_
-    if isinstance(trained, TwoStage):
-        whole, shared = trained, {key_of(rows.Y): trained.sources_}
-    else:
-        whole, shared = TwoStage(n_jobs=threads), {}
-    learners = dict(whole._learners())
-    model = switched(whole, shared, list(learners), tuple(OTHERS))
-    for source in model._fit_sources(rows.X, rows.Y, rows.readings or [], None):
-        if isinstance(source, Learner):
-            top = source.estimator.predict_topk(model._learned(rows.X_test), _K)[0]
-            yield f"{source.name} alone", run.judge(name, split, top)
-    for title, kept, others in lines(list(learners), rows.readings is not None):
-        model = switched(whole, shared, kept, others).fit(rows.X, rows.Y, rows.readings)
-        yield title, run.judge(name, split, model.predict_topk(rows.X_test, _K)[0])
-
-
-def switched(
-    whole: TwoStage, shared: dict[tuple[int, int], tuple[Source, ...]], kept: Sequence[str], others: Sequence[str]
-) -> Switched:
-    """A model with only these learners and other sources, which `ablate` shares between lines."""
-    learners = [(name, estimator) for name, estimator in whole._learners() if name in kept]
-    model = Switched(**{**whole.get_params(deep=False), "estimators": learners})
-    model.whole, model.shared, model.kinds = whole, shared, tuple(OTHERS[name] for name in others)
-    return model
+    if not isinstance(trained, TwoStage):
+        trained = TwoStage(n_jobs=threads).fit(rows.X, rows.Y, rows.readings)
+    ablation = Ablation(rows, trained)
+    for title, learner in ablation.learners:
+        top = learner.predict_topk(rows.X_test[:, : learner.n_features_in_], _K)[0]
+        yield f"{title} alone", run.judge(name, split, top)
+    others = tuple(each.kind.lower() for each in trained.sources_ if not isinstance(each, Learner))
+    for title, kept, some in lines([learner for learner, _ in ablation.learners], others):
+        top = ablation.model(kept, some).predict_topk(rows.X_test, _K)[0]
+        yield title, run.judge(name, split, top)
 
 
 def sources_table(title: str, found: Sequence[tuple[str, dict[str, float]]]) -> Table:

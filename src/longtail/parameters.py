@@ -93,16 +93,17 @@ class Choice:
 
 @dataclass(frozen=True)
 class Sequence:
-    """A non-empty list of values that each satisfy a constraint; `length` fixes its length."""
+    """A list of values that each satisfy a constraint; `length` fixes its length, and only `empty` allows none."""
 
     of: Constraint
     length: int | None = None
     optional: bool = False
+    empty: bool = False
 
     def accepts(self, value: Any) -> bool:
         if value is None:
             return self.optional
-        if isinstance(value, str | bytes) or not hasattr(value, "__len__") or len(value) == 0:
+        if isinstance(value, str | bytes) or not hasattr(value, "__len__") or (len(value) == 0 and not self.empty):
             return False
         return (self.length is None or len(value) == self.length) and all(self.of.accepts(item) for item in value)
 
@@ -113,7 +114,7 @@ class Sequence:
     def bad_values(self) -> list[Any]:
         length = self.length or 1
         wrong: list[Any] = [[bad] * length for bad in self.of.bad_values()]
-        return [*wrong, [], "ab", 3, *([] if self.optional else [None])]
+        return [*wrong, *([] if self.empty else [[]]), "ab", 3, *([] if self.optional else [None])]
 
 
 def check_parameters(estimator: Any, table: Mapping[str, Constraint]) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import doctest
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +8,14 @@ import pytest
 
 from benchmarks.ranking import __main__ as program
 from benchmarks.ranking import hidden, sources
-from benchmarks.ranking.default import DefaultRun, messages_of, train_default
+from benchmarks.ranking.default import DefaultRun, train_default
 from benchmarks.ranking.forests import forests_rows
 from benchmarks.ranking.race import WORDS, Candidate, Outcome, candidates_table, race_table, train_candidates
 from benchmarks.samples import Split, align
 from longtail import LabelTree, Tagger, TextFeatures
 from longtail.data import Corpus, LabelTexts
 from longtail.ranking import TwoStage
+from longtail.tagger import RaceSummary
 from longtail.tagger.matching import label_readings
 
 THINGS = ("apple", "sky", "stone", "river", "forest", "engine", "music", "bread")
@@ -43,8 +43,8 @@ def two_stages(split: Split) -> DefaultRun:
     X = features.fit_transform(split.train.texts)
     readings = label_readings(features, list(split.train.label_names))
     tagger = Tagger.from_fitted(features, model.fit(X, split.train.labels, readings), split.train)
-    tagger.reasons_ = ["learner: two stages over tree and forest, as nDCG@5 on held-out rows is 9.00"]
-    return DefaultRun(tagger, [], 1.0, 1.0)
+    tagger.race_ = RaceSummary(WORDS, (), (), ("tree", "forest"), ("one-vs-rest",), seconds=12)
+    return DefaultRun(tagger, 1.0, 1.0)
 
 
 @pytest.mark.parametrize("module", [sources, hidden], ids=lambda module: module.__name__)
@@ -68,36 +68,15 @@ def test_sources_are_switched_off_one_by_one(split: Split, two_stages: DefaultRu
 def test_a_line_has_only_its_own_sources(split: Split, two_stages: DefaultRun) -> None:
     rows = sources.rows_of(two_stages, split)
     whole = two_stages.tagger.estimator_
-    model = sources.switched(whole, {sources.key_of(rows.Y): whole.sources_}, ["forest"], ["names"])
-    model.fit(rows.X, rows.Y, rows.readings)
+    model = sources.Ablation(rows, whole).model(["forest"], ("names",))
     assert model.sources_ == (whole.sources_[1], whole.sources_[-1])
     assert model.ranker_.n_features == sum(len(source.columns) for source in model.sources_)
 
 
-def test_what_the_training_said_is_read_from_its_log(two_stages: DefaultRun) -> None:
-    messages = [
-        "features: words (nDCG@5 of a label tree on held-out rows: words 3.0, words and their parts 2.0)",
-        "training should take at most about 12 s with 2 threads",
-        "left out, as they take longer: one-vs-rest, one-vs-rest, C=0.3",
-    ]
-    run = DefaultRun(two_stages.tagger, messages, 1.0, 2.0)
-    assert (run.announced, run.raced_features) == (12, "words")
-    assert run.left_out == ["one-vs-rest", "one-vs-rest, C=0.3"]
-    assert run.learner == "tree"
-    assert DefaultRun(two_stages.tagger, [], 1.0, 2.0).announced is None
-
-
-def test_the_winner_of_a_race_without_a_second_stage_is_known() -> None:
-    tagger = Tagger()
-    tagger.reasons_ = ["learner: one-vs-rest, C=0.3, the best on held-out rows"]
-    assert DefaultRun(tagger, [], 1.0, 2.0).learner == "one-vs-rest, C=0.3"
-
-
-def test_messages_are_collected_only_while_asked_for() -> None:
-    with messages_of("longtail.told") as messages:
-        logging.getLogger("longtail.told").info("one %s", "line")
-    logging.getLogger("longtail.told").info("another")
-    assert messages == ["one line"]
+def test_the_winner_of_the_race_is_known(two_stages: DefaultRun) -> None:
+    assert two_stages.learner == "tree"
+    without = Tagger.from_fitted(two_stages.tagger.features_, LabelTree(), texts_about(9, 0))
+    assert DefaultRun(without, 1.0, 2.0).learner == "LabelTree"
 
 
 def test_every_candidate_is_trained_unless_it_takes_too_long(split: Split, two_stages: DefaultRun) -> None:
@@ -110,12 +89,14 @@ def test_every_candidate_is_trained_unless_it_takes_too_long(split: Split, two_s
 
 def test_the_choice_is_compared_with_the_best_candidate(two_stages: DefaultRun) -> None:
     found = [Candidate(WORDS, "tree", 1.0, 1.0, 50.0), Candidate(WORDS, "forest", 3.0, 3.0, 50.6)]
+    dear = Candidate(WORDS, "one-vs-rest", 9.0, 9.0, 40.0)
     outcome = Outcome("here", two_stages, found, {"nDCG@5": 55.0})
     [row] = race_table([outcome]).to_dict()["rows"]
     assert (row["chosen"], row["best"], row["behind"]) == ("tree", "forest", pytest.approx(0.6))
     assert row["at most 0.5 behind"] == "DOES NOT HOLD"
-    best, chosen = candidates_table("here", found, two_stages).to_dict()["rows"]
-    assert (best["note"], chosen["note"]) == ("", "**chosen**")
+    assert row["announced s, at most"] == 12
+    best, chosen, last = candidates_table("here", [*found, dear], two_stages).to_dict()["rows"]
+    assert (best["note"], chosen["note"], last["note"]) == ("", "**chosen**", "left out of the race")
 
 
 def test_forests_are_compared_in_training_and_prediction(split: Split) -> None:

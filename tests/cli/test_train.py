@@ -247,6 +247,30 @@ def test_few_rows_are_trained_without_an_encoder(longtail: Callable) -> None:
     assert "no sentence encoder: it needs at least 1,000 rows" in result.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--trees", "3", "--fast"], "--fast is for the race of learners; it does not go with --trees"),
+        (["--C", "2", "--patience", "9"], "--patience is for the race of learners; it does not go with --C"),
+        (["--learner", "tree", "--patience", "9"], "--patience goes with --learner auto only"),
+    ],
+)
+def test_options_of_the_race_beside_a_learner_are_refused(
+    longtail: Callable, arguments: list[str], message: str
+) -> None:
+    result = longtail("train", "notes.jsonl", "--out", "model", *arguments)
+    assert result.code != 0
+    assert message in result.err
+    assert not Path("model").exists()
+
+
+def test_options_of_the_race_have_no_effect_on_few_rows_and_that_is_told(longtail: Callable) -> None:
+    result = longtail("train", "notes.jsonl", "--out", "model", "--fast", "--patience", "9")
+    assert result.code == 0
+    for name in ("fast", "patience"):
+        assert f"{name} has no effect: learners race only with at least 1,000 rows" in result.err
+
+
 @pytest.mark.parametrize("value", ["-1", "few", "nan", "inf"])
 def test_prune_is_a_magnitude_or_a_count(longtail: Callable, value: str) -> None:
     result = longtail("train", "notes.jsonl", "--out", "model", "--prune", value)

@@ -13,7 +13,7 @@ from longtail import LabelTree, load
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import check_estimator
 from longtail.ranking import TwoStage
-from longtail.ranking.dense import Sentences, nearest, unit_rows
+from longtail.ranking.dense import PENALTIES, Sentences, nearest, ridge_weights, unit_rows
 from longtail.ranking.pairs import Pairs
 from longtail.store import State, put_together
 
@@ -113,15 +113,32 @@ def test_pairs_are_compared_with_centroids_and_texts(source: Sentences, vectors:
     rows, labels = pairs.rows, pairs.labels
     np.testing.assert_allclose(columns[3], cosines(vectors, means)[rows, labels], atol=1e-6)
     np.testing.assert_allclose(columns[4], np.linalg.norm(means, axis=1)[labels], atol=1e-6)
-    np.testing.assert_allclose(columns[5], cosines(vectors, texts)[rows, labels], atol=1e-6)
+    scores = unit_rows(vectors) @ source.weights.T
+    np.testing.assert_allclose(columns[5], scores[rows, labels], atol=1e-6)
+    np.testing.assert_allclose(columns[6], np.repeat(np.maximum.reduceat(columns[5], [0, 2]), 2))
+    np.testing.assert_allclose(columns[7], cosines(vectors, texts)[rows, labels], atol=1e-6)
     assert len(columns) == len(source.columns)
+
+
+def test_ridge_weights_are_those_of_the_penalty_that_cross_validation_prefers(vectors: Any, truth: Any) -> None:
+    X = unit_rows(vectors).astype(np.float64)
+    Y = truth.toarray().astype(np.float64)
+    Y[:, :5] = X[:, :5] > 0.3  # so that there is something to learn
+    solutions, scores = [], []
+    for alpha in PENALTIES * np.linalg.eigvalsh(X.T @ X).mean():
+        inverse = np.linalg.inv(X.T @ X + alpha * np.eye(WIDTH))
+        solutions.append(Y.T @ X @ inverse)
+        scores.append(np.square(Y - X @ solutions[-1].T).sum() / (len(X) + 1 - np.trace(X @ inverse @ X.T)) ** 2)
+    found = ridge_weights(X.astype(np.float32), (Y.T @ X).astype(np.float32), int(Y.sum()))
+    assert 0 < np.argmin(scores) < len(scores) - 1
+    np.testing.assert_allclose(found, solutions[np.argmin(scores)], atol=1e-5)
 
 
 def test_labels_without_rows_are_found_by_their_texts(vectors: Any, truth: Any, texts: Any) -> None:
     without = truth.toarray()
     without[:, 9] = False
     source = Sentences.fit(vectors, sparse.csr_array(without).astype(np.float32), texts)
-    assert source.find(texts[[9]], None, 1).labels[0, 20] == 9
+    assert source.find(texts[[9]], None, 1).labels[0, 40] == 9
     assert source.spreads[9] == 0
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import logit
 
 from longtail import LabelTree, load
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import check_estimator
 from longtail.ranking import TwoStage
+from longtail.store import put_together
 
 N_LABELS, N_WORDS = 40, 60
 
@@ -58,6 +61,45 @@ def test_two_stages_keep_the_contract_of_estimators():
 
 def test_two_stages_keep_the_contract_where_learners_see_only_some_features():
     check_estimator(TwoStage([("tree", LabelTree())], rounds=5, learned=20))
+
+
+@pytest.mark.parametrize("sources", [(), ("neighbours",), ("statistics", "names")])
+def test_two_stages_keep_the_contract_without_some_sources(sources):
+    check_estimator(TwoStage([("tree", LabelTree())], rounds=5, sources=sources))
+
+
+def test_only_the_sources_asked_for_take_part(data):
+    (X, Y), (X_test, _) = data
+    model = small(sources=("names", "neighbours")).fit(X, Y, NAMES)
+    assert [source.kind for source in model.sources_] == ["Learner", "Neighbours", "Names"]
+    assert model.explain(X_test[[0]], 35).label == 35
+    assert (small(sources=()).fit(X, Y, NAMES).predict_topk(X_test, k=10)[0] < 30).all()
+
+
+def test_sources_of_a_similar_model_are_used_again(data):
+    (X, Y), _ = data
+    whole = small().rehearse(X, Y, NAMES)
+    fitted = small().rehearse(X, Y, NAMES, like=whole).finish(X, Y, NAMES)
+    some = small(sources=["names"]).rehearse(X, Y, NAMES, like=whole).finish(X, Y, NAMES, like=fitted)
+    assert some.sources_[0] is fitted.sources_[0]
+    assert some.sources_[1] is fitted.sources_[3]
+    alone = small(sources=["names"]).fit(X, Y, NAMES)
+    assert some.gains_ == alone.gains_
+    np.testing.assert_array_equal(some.predict_topk(X)[1], alone.predict_topk(X)[1])
+
+
+def test_a_file_must_have_the_sources_that_its_parameters_name(data):
+    (X, Y), _ = data
+    for sources in ((), ("neighbours",), ("names",), ("neighbours", "statistics", "names")):
+        state = small(sources=sources).fit(X, Y, NAMES).to_state()
+        put_together(state)
+        for other in ((), ("neighbours",), ("names",), ("statistics", "names"), ("neighbours", "statistics")):
+            if other not in (sources, (*sources, "names")):
+                with pytest.raises(ModelFormatError, match="the sources are"):
+                    put_together(replace(state, params={**state.params, "sources": list(other)}))
+        for other in (["learners"], [["names"]], "names", 3, None):
+            with pytest.raises(ModelFormatError):
+                put_together(replace(state, params={**state.params, "sources": other}))
 
 
 def test_labels_without_training_rows_are_found_by_their_texts(data, model):

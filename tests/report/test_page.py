@@ -13,8 +13,11 @@ import pytest
 from longtail import LabelTree, Ridge, Tagger, TextFeatures
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
+from longtail.estimator import Evidence
 from longtail.report import Heading, ReportOptions, gather, is_report, make_report, render
-from longtail.report.examples import WRONG
+from longtail.report.examples import WRONG, strongest_evidence
+from longtail.tagger import TagExplanation
+from tests.tagger.two_stages import two_stages
 
 HOSTILE = "<script>alert('x')</script>"
 QUOTES = "\"><img src=x onerror=alert(1)> & ' \x00\x1b[31m \ud800 \u202egnihton"
@@ -300,6 +303,36 @@ def test_wrong_labels_come_with_words_that_speak_for_them(tagger: Tagger) -> Non
     [example] = gather(tagger, rows, ReportOptions(ks=(2,), examples=10)).examples
     assert example.kind == WRONG
     assert not any(each.right for each in example.given)
-    words = {reason.feature for each in example.given for reason in each.reasons}
+    words = {reason.feature for each in example.given for reason in each.why.reasons}
     assert words & {"rain", "grey", "sky"}
-    assert all(reason.contribution > 0 for each in example.given for reason in each.reasons)
+    assert all(reason.contribution > 0 for each in example.given for reason in each.why.reasons)
+
+
+def test_wrong_labels_of_two_stages_come_with_the_evidence_of_the_second() -> None:
+    tagger = two_stages(Corpus.from_lists(TEXTS[:5] * 12, LABELS[:5] * 12), {"astronomy": "telescope planet"})
+    others = ["fruit", "grey", "weather", HOSTILE]
+    rows = Corpus.from_lists(["rain and grey sky", "a telescope and a planet"], [["fruit"], others])
+    facts = gather(tagger, rows, ReportOptions(ks=(5,), examples=10))
+    given = {facts.label_names[each.label]: each.why for example in facts.examples for each in example.given}
+    found = tagger.explain(rows.texts[0], "weather")
+    best = max(found.evidence[1:], key=lambda each: each.contribution)
+    assert given["weather"].evidence[0] == (best.name, pytest.approx(best.contribution))
+    page = Checker(render(facts, HEADING)).text
+    assert f"because of {best.name} {best.contribution:+.2f}" in page
+    assert "; words: " in page
+    assert "no training row has this label, but words of its name or description occur in the text: " in page
+
+
+def test_the_readings_of_a_label_text_count_together() -> None:
+    evidence = (
+        Evidence("an average candidate", None, 9.0),
+        Evidence("share of the label's text that occurs", 1.0, 0.25),
+        Evidence("share of the label's text, reading 2 that occurs", 1.0, 0.5),
+        Evidence("frequency of the label", 2.0, 0.5),
+        Evidence("rank in tree", 0.0, -3.0),
+    )
+    found = TagExplanation("fruit", 0.5, 0.0, (), 0.0, evidence=evidence)
+    assert strongest_evidence(found) == (
+        ("share of the label's text that occurs", 0.75),
+        ("frequency of the label", 0.5),
+    )

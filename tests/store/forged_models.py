@@ -73,6 +73,12 @@ def _two_stages() -> Any:
     return model.fit(X, Y, sparse.csr_array(names))
 
 
+def _two_stages_of_learners_and_texts() -> Any:
+    X, Y = planted()
+    tree = LabelTree(leaf_size=3, branching=2, random_state=0)
+    return TwoStage([("tree", tree)], sources=("names",), rounds=3, random_state=0).fit(X, Y, np.eye(9, 20))
+
+
 def _two_stages_with_vectors() -> Any:
     X, Y = planted()
     names = np.random.default_rng(1).normal(size=(Y.shape[1], X.shape[1]))
@@ -112,6 +118,7 @@ def linear() -> dict[str, Callable[[], Any]]:
         ),
         "AggregatedClassifier": lambda: AggregatedClassifier(Ridge()).fit(*grouped()),
         "TwoStage": _two_stages,
+        "TwoStage without statistics": _two_stages_of_learners_and_texts,
         "TwoStage with dense vectors": _two_stages_with_vectors,
         "JoinedFeatures": _joined,
         "TextFeatures": lambda: TextFeatures(min_df=1).fit(TEXTS),

@@ -12,6 +12,7 @@ from longtail.choice import LearnerOptions
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.ranking import TwoStage
+from longtail.text import RowScaling
 
 SYLLABLES = ["ku", "sko", "mu", "hi", "bar", "na", "spr", "po", "te", "fi", "han", "bra", "lek", "tro", "gle", "vis"]
 STEMS = sorted({"".join(np.random.default_rng(seed).choice(SYLLABLES, 3)) for seed in range(400)})
@@ -57,6 +58,19 @@ def test_the_reason_has_the_figures(trained):
     assert "nDCG@5 on held-out rows" in reason
 
 
+def test_the_race_is_handed_out_without_models(trained, tmp_path):
+    race = trained.race_
+    assert race.features == "words and their parts"
+    assert {each.features for each in race.feature_standings} == {"words", "words and their parts"}
+    last = max(each.n_rows for each in race.standings)
+    finalists = [each for each in race.standings if each.n_rows == last and each.name in race.finalists]
+    assert max(finalists, key=lambda each: each.ndcg).name == race.finalists[0]
+    assert set(race.finalists) == {source.name for source in trained.estimator_.sources_ if source.kind == "Learner"}
+    assert race.seconds >= 40
+    trained.save(tmp_path / "model")
+    assert load(tmp_path / "model").race_ is None
+
+
 def test_a_label_known_only_by_its_text_is_found_and_explained():
     texts, labels = compound_titles()
     names = {stem: stem for stem in STEMS} | {"trädgård": ["trädgård", "odling"]}
@@ -75,6 +89,7 @@ def test_fast_trains_one_stage_and_drops_labels_without_rows():
     names = {stem: stem for stem in STEMS} | {"trädgård": "trädgård"}
     tagger = Tagger(estimator=LearnerOptions(fast=True, n_jobs=1)).fit(texts, labels, label_texts=names)
     assert not isinstance(tagger.estimator_, TwoStage)
+    assert tagger.race_.finalists[0] in tagger.reasons_[0]
     assert "trädgård" not in tagger.label_names_
 
 
@@ -82,6 +97,7 @@ def test_a_learner_by_name_skips_the_race(caplog):
     caplog.set_level(logging.INFO, "longtail")
     tagger = Tagger(estimator=LearnerOptions("tree", n_jobs=1)).fit(*compound_titles())
     assert isinstance(tagger.estimator_, LabelTree)
+    assert tagger.race_ is None
     assert "held-out rows" not in caplog.text
 
 
@@ -106,6 +122,28 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path):
     assert load(tmp_path / "one").fingerprint_ == load(tmp_path / "other").fingerprint_
 
 
+def test_a_loaded_model_of_two_stages_chooses_anew_when_it_is_fitted_again(trained, tmp_path):
+    trained.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    other = compound_titles(1200, seed=1)
+    loaded.fit(*other).save(tmp_path / "again")
+    fresh = Tagger().fit(*other)
+    fresh.save(tmp_path / "fresh")
+    assert isinstance(fresh.estimator_, TwoStage)
+    assert loaded.reasons_ == fresh.reasons_
+    assert load(tmp_path / "again").fingerprint_ == load(tmp_path / "fresh").fingerprint_
+
+
+def test_a_loaded_model_of_two_stages_keeps_how_rows_of_features_are_scaled(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 6))
+    corpus = Corpus(label_names=("a", "b"), labels=(X[:, :2] > 0.4).astype(int), features=X)
+    Tagger(RowScaling(log=True), TwoStage()).fit_corpus(corpus).save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.estimator is None
+    assert loaded.fit_corpus(corpus).features_.log
+
+
 def test_label_names_that_are_not_words_are_not_compared(caplog):
     caplog.set_level(logging.INFO, "longtail")
     texts, labels = compound_titles()
@@ -124,3 +162,10 @@ def test_patience_is_a_time(patience):
 def test_patience_and_fast_go_with_auto_only():
     with pytest.raises(InvalidInput, match="goes with learner auto only"):
         LearnerOptions("tree", fast=True).candidates()
+
+
+@pytest.mark.parametrize(("options", "name"), [({"fast": True}, "fast"), ({"patience": 3.0}, "patience")])
+def test_options_of_the_race_do_not_go_with_those_of_a_learner(options, name):
+    with pytest.raises(InvalidInput, match=f"{name} is for the race of learners; it does not go with alpha") as caught:
+        LearnerOptions(alpha=0.0, **options).candidates()
+    assert (caught.value.code, caught.value.name) == ("conflicting_parameters", name)

@@ -37,7 +37,7 @@ class LearnerOptions:
     missing : {"error", "root", "drop"} or None
         What to do with labels that are not in the taxonomy; None means error.
     fast : bool
-        Train one stage only.
+        Train one stage only. Like `patience`, it excludes parameters of learners and has no effect below 1,000 rows.
     patience : float or None
         Seconds that training may take when learners race; None is about 25 times as long as one label tree takes.
     encoder : str or None
@@ -111,12 +111,7 @@ class LearnerOptions:
         if self.missing is not None and self.taxonomy is None:
             message = f"{spell('missing')} needs {spell('taxonomy')}"
             raise InvalidInput(message, code="conflicting_parameters", name="missing")
-        if self.learner != "auto" and (self.fast or self.patience is not None):
-            name = "fast" if self.fast else "patience"
-            message = f"{spell(name)} goes with {spell('learner')} auto only"
-            raise InvalidInput(message, code="conflicting_parameters", name=name)
-        if self.patience is not None and not self.patience > 0:
-            raise InvalidInput(f"{spell('patience')} is {self.patience!r}; expected a number of seconds above 0")
+        self._check_race(spell)
         self._check_encoder(spell)
         if self.density is not None and self.prune is not None:
             message = f"{spell('density')} and {spell('prune')} exclude each other"
@@ -136,6 +131,21 @@ class LearnerOptions:
                 why = f"{name} is given" if len(fitting) == 1 else why
             left = fitting
         return left, why
+
+    def for_race(self) -> list[str]:
+        """The names of those of `fast` and `patience` that are set; they matter only if learners race."""
+        return ["fast"] * self.fast + ["patience"] * (self.patience is not None)
+
+    def _check_race(self, spell: Callable[[str], str]) -> None:
+        for name in self.for_race():
+            if self.learner != "auto":
+                message = f"{spell(name)} goes with {spell('learner')} auto only"
+                raise InvalidInput(message, code="conflicting_parameters", name=name)
+            for rival in self.given():
+                message = f"{spell(name)} is for the race of learners; it does not go with {spell(rival)}"
+                raise InvalidInput(message, code="conflicting_parameters", name=name)
+        if self.patience is not None and not self.patience > 0:
+            raise InvalidInput(f"{spell('patience')} is {self.patience!r}; expected a number of seconds above 0")
 
     def _check_encoder(self, spell: Callable[[str], str]) -> None:
         if self.encoder_cache is not None and self.encoder is None:

@@ -129,6 +129,7 @@ def entrants(X: Any, Y: Any, features: str, seed: int, n_jobs: int | None) -> li
         ("label tree", LabelTree(C=0.5, **own), "forest"),
         ("3 label trees", LabelTree(n_trees=3, C=0.5, **own), "forest"),
         ("3 wide label trees", LabelTree(n_trees=3, C=0.5, **wide, **own), "forest"),
+        ("wide label tree, C=1", LabelTree(**wide, **own), "forest"),
         ("beam tree, C=0.3", LabelTree(negatives="beam", C=0.3, prune=0.05, **mid, **own), "hard negatives"),
         ("beam tree, C=1", LabelTree(negatives="beam", **mid, **own), "hard negatives"),
         ("one-vs-rest", OneVsRest(**own), "hard negatives"),

@@ -2,6 +2,7 @@
 
 from longtail.ranking.boosting import BoostedTrees
 from longtail.ranking.index import SparseIndex
-from longtail.ranking.two_stage import BOTH, TwoStage
+from longtail.ranking.rehearsal import BOTH
+from longtail.ranking.two_stage import TwoStage
 
 __all__ = ["BOTH", "BoostedTrees", "SparseIndex", "TwoStage"]

@@ -22,6 +22,7 @@ _QUERIES = 128
 _TILE = 16  # smaller blocks are filled up with zeros to a multiple of it, which BLAS computes like a full block
 _VECTORS = 2048
 _PAIR_ROWS = 64
+PENALTIES = 10.0 ** np.arange(-3, 2.1, 0.5)  # relative to the mean eigenvalue of X'X
 _MOST_SINGLE = 2**26  # more components of training rows are stored in half precision
 
 
@@ -39,6 +40,8 @@ class Sentences(Source):
         The mean of the vectors of each label's rows, scaled to length 1; zeros without rows.
     spreads : float32 array of n_labels
         The length of the mean before it was scaled: 1 if the rows are all alike.
+    weights : float32 array of shape (n_labels, width)
+        Ridge regression: the product with a row's vector estimates whether the row has the label.
     texts : float32 array of shape (n_labels, width) or None
         The vectors of label texts; zeros for labels without a text.
     """
@@ -50,6 +53,7 @@ class Sentences(Source):
     row_labels: RowLabels
     centroids: Array
     spreads: Array
+    weights: Array
     texts: Array | None
     n_candidates: int = 20
     n_texts: int = 10
@@ -62,6 +66,8 @@ class Sentences(Source):
             "similarity of the nearest vector",
             "similarity with the vectors of the label's rows",
             "similarity of the vectors of the label's rows with each other",
+            "score by ridge regression on vectors",
+            "best score by ridge regression on vectors",
         )
         return names if self.texts is None else (*names, "similarity with the vector of the label's text")
 
@@ -77,14 +83,15 @@ class Sentences(Source):
         texts : float array of shape (n_labels, width) or None
         """
         rows = unit_rows(X)
-        means = np.asarray(Y.T.tocsr() @ rows, dtype=np.float32)
-        means /= np.maximum(column_counts(Y), 1).astype(np.float32)[:, None]
+        sums = np.asarray(Y.T.tocsr() @ rows, dtype=np.float32)
+        means = sums / np.maximum(column_counts(Y), 1).astype(np.float32)[:, None]
         spreads = np.sqrt(np.einsum("ij,ij->i", means, means, dtype=np.float64)).astype(np.float32)
         return cls(
             rows if rows.size <= _MOST_SINGLE else rows.astype(np.float16),
             RowLabels.of(Y),
             unit_rows(means),
             spreads,
+            ridge_weights(rows, sums, Y.nnz),
             None if texts is None else unit_rows(texts),
         )
 
@@ -92,30 +99,35 @@ class Sentences(Source):
         Q = unit_rows(X)
         neighbours, similarities = nearest(Q, self.rows, NEIGHBOURS, None, n_jobs)
         similarities = _cosines(similarities)
-        labels, votes = self.row_labels.most_voted(neighbours, similarities, self.n_candidates, mask, n_jobs)
-        if self.texts is not None:
-            by_text = nearest(Q, self.texts, self.n_texts, mask, n_jobs)
-            labels, votes = (np.hstack(both) for both in zip((labels, votes), by_text, strict=True))
-        return Found(labels, votes, neighbours, similarities)
+        found = [
+            self.row_labels.most_voted(neighbours, similarities, self.n_candidates, mask, n_jobs),
+            nearest(Q, self.weights, self.n_candidates, mask, n_jobs),
+        ]
+        found += [] if self.texts is None else [nearest(Q, self.texts, self.n_texts, mask, n_jobs)]
+        labels, scores = (np.hstack(each) for each in zip(*found, strict=True))
+        return Found(labels, scores, neighbours, similarities)
 
     def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
         assert found.neighbours is not None
         assert found.similarities is not None
         Q = unit_rows(X)
+        scores = _pair_products(pairs, Q, self.weights, n_jobs)
         columns = [
             self.row_labels.votes(pairs, found.neighbours, found.similarities, count, n_jobs)
             for count in (NEIGHBOURS, NEAREST)
         ]
         columns += [
             pairs.of_rows(found.similarities[:, 0]),
-            _pair_cosines(pairs, Q, self.centroids, n_jobs),
+            _pair_products(pairs, Q, self.centroids, n_jobs),
             self.spreads[pairs.labels],
+            scores,
+            pairs.of_rows(pairs.largest(scores)),
         ]
-        return columns if self.texts is None else [*columns, _pair_cosines(pairs, Q, self.texts, n_jobs)]
+        return columns if self.texts is None else [*columns, _pair_products(pairs, Q, self.texts, n_jobs)]
 
     def to_state(self) -> State:
         arrays = {"rows": self.rows, **self.row_labels.to_arrays()}
-        arrays |= {"centroids": self.centroids, "spreads": self.spreads}
+        arrays |= {"centroids": self.centroids, "spreads": self.spreads, "weights": self.weights}
         if self.texts is not None:
             arrays["texts"] = self.texts
         return State(self.kind, arrays=arrays)
@@ -137,6 +149,7 @@ class Sentences(Source):
             RowLabels.from_state(state, len(rows), n_labels),
             state.array("centroids", np.float32, shape),
             spreads,
+            state.array("weights", np.float32, shape),
             state.array("texts", np.float32, shape) if "texts" in state.arrays else None,
         )
 
@@ -153,6 +166,33 @@ def unit_rows(X: Array) -> Array:
     scaled = X / np.where(largest > 0, largest, 1)
     lengths = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
     return np.asarray(scaled / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+@blas_threads(1)  # more threads may round differently
+def ridge_weights(X: Array, sums: Array, n_ones: int) -> Array:
+    """The weights W that minimise |X W' - Y|^2 + a |W|^2, with the a that generalised cross-validation prefers.
+
+    One eigendecomposition serves every a: with X'X = Q diag(v) Q' and S = Y'X Q, the squared error on the rows is
+    |Y|^2 - sum_i |S_i|^2 (v_i + 2a) / (v_i + a)^2, and tr(H) is sum_i v_i / (v_i + a).
+
+    Parameters
+    ----------
+    X : float32 array of shape (n_rows, width)
+    sums : float32 array of shape (n_labels, width)
+        Y'X: the sum of the rows of each label.
+    n_ones : int
+        |Y|^2.
+    """
+    values, Q = np.linalg.eigh((X.T @ X).astype(np.float64))
+    values = np.maximum(values, 0)
+    turned = sums @ Q.astype(np.float32)
+    squares = np.einsum("ij,ij->j", turned, turned, dtype=np.float64)
+    alphas = max(float(values.mean()), 1e-12) * PENALTIES
+    shifted = values + alphas[:, None]
+    errors = n_ones - ((values + 2 * alphas[:, None]) / shifted**2) @ squares
+    free = len(X) + 1 - (values / shifted).sum(axis=1)  # the 1 keeps it above 0 with few rows
+    best = shifted[np.argmin(errors / free**2)].astype(np.float32)
+    return np.asarray((turned / best) @ Q.T.astype(np.float32), dtype=np.float32)
 
 
 def nearest(Q: Array, vectors: Array, k: int, mask: Array | None, n_jobs: int | None) -> tuple[Array, Array]:
@@ -190,7 +230,7 @@ def nearest(Q: Array, vectors: Array, k: int, mask: Array | None, n_jobs: int | 
     return numbers, products
 
 
-def _pair_cosines(pairs: Pairs, Q: Array, vectors: Array, n_jobs: int | None) -> Array:
+def _pair_products(pairs: Pairs, Q: Array, vectors: Array, n_jobs: int | None) -> Array:
     """The product of each row of `Q` with the vectors of its candidate labels."""
     out = np.empty(len(pairs), dtype=np.float32)
     row_of_pair = pairs.rows

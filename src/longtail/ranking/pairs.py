@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
@@ -131,6 +132,14 @@ class Pairs:
         """A number of each row, repeated for its pairs."""
         return np.asarray(values, dtype=np.float32)[self.rows]
 
+    def largest(self, values: Array) -> Array:
+        """The largest of the pairs' values in each row; 0 in a row without pairs."""
+        found = np.zeros(len(self.starts) - 1, dtype=np.float32)
+        filled = np.diff(self.starts) > 0
+        if len(values):
+            found[filled] = np.maximum.reduceat(values, self.starts[:-1][filled])
+        return found
+
     def dots(self, Q: SparseRows, vectors: SparseRows, n_jobs: int | None = None) -> Array:
         """The product of each row of `Q` with the vectors of its candidate labels."""
         out = np.empty(len(self), dtype=np.float32)
@@ -165,3 +174,9 @@ class Pairs:
         labels[self.rows[kept], place[kept]] = self.labels[order[kept]]
         best[self.rows[kept], place[kept]] = scores[order[kept]]
         return labels, best
+
+    def matrix(self, given: Array, n_labels: int) -> Any:
+        """A 0/1 matrix of rows and labels with the pairs in the mask `given`."""
+        ends = np.concatenate([[0], np.cumsum(given)])[self.starts]
+        ones = np.ones(int(given.sum()), dtype=np.int8)
+        return sparse.csr_array((ones, self.labels[given], ends), shape=(len(ends) - 1, n_labels))

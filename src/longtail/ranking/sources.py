@@ -50,7 +50,7 @@ class Source(ABC):
     """A source of candidate labels."""
 
     kind: ClassVar[str]
-    sees: ClassVar[str] = "learned"  # which part of the features: "learned", "sparse" (all but dense) or "dense"
+    sees: ClassVar[str] = "learned"  # which part of the features, see `longtail.ranking.candidates.Views`
 
     @property
     @abstractmethod
@@ -106,6 +106,14 @@ class Learner(Source):
         if estimator.n_features_in_ != n_features or estimator.n_labels_ != n_labels:
             raise ModelFormatError(f"{state.kind}: the estimator has other features or labels than the model")
         return cls(estimator, state.fact("name", str), state.size("n_candidates", least=1, most=10_000))
+
+
+@dataclass(frozen=True)
+class Joined(Learner):
+    """The best labels of a learner that sees words and dense vectors together."""
+
+    kind = "Joined"
+    sees = "joined"
 
 
 @dataclass(frozen=True)

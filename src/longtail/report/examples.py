@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,23 +12,32 @@ from longtail.arrays import Array
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.metrics import Judgement
-from longtail.tagger import Reason, Tagger
+from longtail.tagger import Reason, TagExplanation, Tagger
 
 RIGHT, PARTLY, WRONG = "right", "partly right", "wrong"
 _TRUE_NAMED = 12
 _FEATURES_NAMED = 12
 _EXPLAINED = 3
 _REASONS = 5
+_EVIDENCE = 3
 _TEXT_READ = 4000
 
 
+class Why(NamedTuple):
+    """What counts for a predicted label: words and, for models of two stages, evidence of the second stage."""
+
+    reasons: tuple[Reason, ...] = ()
+    evidence: tuple[Reason, ...] = ()
+    has_rows: bool = True
+
+
 class Given(NamedTuple):
-    """A predicted label and, if it is wrong, the words that count for it."""
+    """A predicted label and, if it is wrong, what counts for it."""
 
     label: int
     score: float
     right: bool
-    reasons: tuple[Reason, ...] = ()
+    why: Why = Why()
 
 
 @dataclass(frozen=True)
@@ -105,29 +115,41 @@ def _example(
     for label, score, hit in zip(top.tolist(), scores[row].tolist(), hits.tolist(), strict=True):
         if label < 0:
             break
-        reasons: tuple[Reason, ...] = ()
+        why = Why()
         if not hit and explained < _EXPLAINED:
-            reasons, explained = _reasons(tagger, corpus, row, label), explained + 1
-        given.append(Given(label, score, hit, reasons))
+            why, explained = _why(tagger, corpus, row, label), explained + 1
+        given.append(Given(label, score, hit, why))
     name = f"row {row + 1}" if corpus.row_names is None else corpus.row_names[row]
     text = _features(X[[row]]) if corpus.texts is None else corpus.texts[row][:_TEXT_READ]
     return Example(kind, name, text, tuple(true[:_TRUE_NAMED].tolist()), len(true), tuple(given))
 
 
-def _reasons(tagger: Tagger, corpus: Corpus, row: int, label: int) -> tuple[Reason, ...]:
+def _why(tagger: Tagger, corpus: Corpus, row: int, label: int) -> Why:
     rows: Any = corpus.texts if tagger.takes_texts else corpus.features
     try:
         found = tagger.explain(rows[row] if tagger.takes_texts else rows[[row]], tagger.label_names_[label])
     except InvalidInput as error:
         if error.code != "cannot_explain":
             raise
-        return ()
+        return Why()
     kind = "" if tagger.takes_texts else "feature "
-    return tuple(
+    words = tuple(
         Reason(kind + reason.readable, reason.contribution)
         for reason in found.reasons[:_REASONS]
         if reason.contribution > 0
     )
+    return Why(words, strongest_evidence(found), has_rows=found.count != 0 or bool(found.steps))
+
+
+def strongest_evidence(found: TagExplanation) -> tuple[Reason, ...]:
+    """The evidence of a second stage that counts most for a label; the readings of its text count together."""
+    sums: dict[str, float] = {}
+    for each in found.evidence:
+        if each.value is not None:
+            name = re.sub(r", reading \d+", "", each.name)
+            sums[name] = sums.get(name, 0.0) + each.contribution
+    ranked = sorted((Reason(*item) for item in sums.items()), key=lambda each: -each.contribution)
+    return tuple(each for each in ranked[:_EVIDENCE] if each.contribution > 0)
 
 
 def _features(x: Any) -> str:

@@ -12,9 +12,9 @@ from longtail.data import Corpus
 from longtail.printable import counted
 from longtail.report import text
 from longtail.report.charts import band_chart, legend, metric_bar, reliability_diagram
-from longtail.report.examples import Example, Given
+from longtail.report.examples import Example, Given, Why
 from longtail.report.facts import Facts, ReportOptions, WorstLabel, gather
-from longtail.report.markup import Markup, element, join, name, shortened
+from longtail.report.markup import Markup, element, escape, join, name, shortened
 from longtail.report.style import STYLE
 from longtail.tagger import Tagger
 from longtail.version import __version__
@@ -338,16 +338,19 @@ def _given(facts: Facts, given: Sequence[Given]) -> Markup:
             element("span", text.score(each.score), class_="score"),
             element("span", "✓ " if each.right else "✗ ", class_="hit" if each.right else "miss"),
             name(facts.label_names[each.label]),
-            _why(each) if each.reasons else None,
+            _why(each.why),
         )
         for each in given
     ]
     return element("ul", *lines, class_="tags given") if lines else element("p", "none", class_="note")
 
 
-def _why(given: Given) -> Markup:
-    reasons = (join(name(feature, 40), f" {contribution:+.2f}") for feature, contribution in given.reasons)
-    return element("span", "because of ", _listed(reasons), class_="why")
+def _why(why: Why) -> Markup | None:
+    evidence = _listed(escape(f"{what} {contribution:+.2f}") for what, contribution in why.evidence)
+    words = _listed(join(name(what, 40), f" {contribution:+.2f}") for what, contribution in why.reasons)
+    parts = [join("because of ", evidence)] if evidence else []
+    parts += [join(text.before_words(why), words)] if words else []
+    return element("span", _listed(parts, "; "), class_="why") if parts else None
 
 
 def _colophon(options: ReportOptions, heading: Heading) -> Markup:
@@ -395,8 +398,8 @@ def _note(sentence: str) -> Markup:
     return element("p", sentence, class_="note")
 
 
-def _listed(items: Iterable[Markup]) -> Markup:
-    return join(*(join(", " if number else "", item) for number, item in enumerate(items)))
+def _listed(items: Iterable[Markup], separator: str = ", ") -> Markup:
+    return join(*(join(separator if number else "", item) for number, item in enumerate(items)))
 
 
 def _duration(seconds: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from longtail.metrics import GroupReport
 from longtail.printable import counted
-from longtail.report.examples import PARTLY, RIGHT, WRONG
+from longtail.report.examples import PARTLY, RIGHT, WRONG, Why
 from longtail.report.facts import Facts, WorstLabel
 from longtail.report.markup import shortened
 
@@ -232,6 +232,13 @@ def about_examples(facts: Facts) -> str:
         f"Of {rows}, {_are(right)} right (the true labels come first), {_are(partly)} partly right, and {_are(wrong)} "
         f"wrong (no true label in {first_places(facts.k)}).{shown}"
     )
+
+
+def before_words(why: Why) -> str:
+    """What the words that count for a label are; for a label without training rows, those of its own text."""
+    if not why.has_rows:
+        return "no training row has this label, but words of its name or description occur in the text: "
+    return "words: " if why.evidence else "because of "
 
 
 def _are(count: int) -> str:

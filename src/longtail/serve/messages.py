@@ -108,6 +108,14 @@ class TreeStep(BaseModel):
     reasons: list[ScoreReason]
 
 
+class ScoreEvidence(BaseModel):
+    """A number that the second stage of a model looked at, and how far it moved the log-odds of the score."""
+
+    name: str = Field(examples=["votes of the 30 nearest rows"])
+    value: float | None = Field(description="null for the average candidate, where the moves start.", examples=[0.8])
+    contribution: float = Field(examples=[1.2])
+
+
 class LabelExplanation(BaseModel):
     """Why a label has its score: all contributions and the intercept add up to the margin."""
 
@@ -117,6 +125,10 @@ class LabelExplanation(BaseModel):
     intercept: float = Field(examples=[-0.2])
     reasons: list[ScoreReason] = Field(description="The largest contributions, the largest first.")
     steps: list[TreeStep] = Field(description="The path in a label tree; empty for ridge.")
+    evidence: list[ScoreEvidence] = Field(
+        description="For models of two stages; the contributions add up to the log-odds of the score."
+    )
+    count: int | None = Field(description="Number of training rows of the label.", examples=[42])
     segments: list[TextSegment]
 
 

@@ -1,5 +1,6 @@
 """`Tagger`: texts and label names in, label names and scores out."""
 
+from longtail.tagger.best import RaceSummary
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
 from longtail.tagger.preparation import hold_out
 from longtail.tagger.tagger import Aligned, Tagger
@@ -8,6 +9,7 @@ __all__ = [
     "Aligned",
     "LabelCount",
     "PathStep",
+    "RaceSummary",
     "Reason",
     "Tag",
     "TagExplanation",

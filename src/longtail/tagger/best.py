@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
-from longtail.choice import Entrant, LearnerOptions, Race, entrants, folds, run_race
+from longtail.choice import Entrant, LearnerOptions, Race, Standing, entrants, folds, run_race
 from longtail.data import Corpus
 from longtail.estimator import Estimator
 from longtail.parallel import resolve_jobs
@@ -31,13 +32,40 @@ _SHORT = 100  # features of a row up to which subwords are tried
 _WORDS, _SUBWORDS = "words", "words and their parts"
 
 
+@dataclass(frozen=True)
+class RaceSummary:
+    """What was tried on held-out rows; it keeps no fitted models.
+
+    Parameters
+    ----------
+    features : str
+        The features that won, and that the learners raced on.
+    feature_standings : tuple of Standing
+        A label tree on each kind of features; empty if there was only one kind.
+    standings : tuple of Standing
+        All rounds of the learners, in the order they were run: nDCG@5 on the held-out rows.
+    finalists, left_out : tuple of str
+        The learners of the last round, best first, and those that would have taken too long.
+    seconds : float
+        The time that the whole training was expected to take at most.
+    """
+
+    features: str
+    feature_standings: tuple[Standing, ...]
+    standings: tuple[Standing, ...]
+    finalists: tuple[str, ...]
+    left_out: tuple[str, ...]
+    seconds: float
+
+
 class Trained(NamedTuple):
-    """Fitted features and a fitted estimator, the corpus with the labels that the estimator knows, and the reasons."""
+    """Fitted features and a fitted estimator, the corpus with the labels that it knows, the reasons and the race."""
 
     features: Any
     estimator: Estimator
     corpus: Corpus
     reasons: list[str]
+    race: RaceSummary
 
 
 class _Variant(NamedTuple):
@@ -85,18 +113,27 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
         announced += ranking
     elif two_stages:
         limit = max(0.0, limit - jobs * ranking - (0.0 if encoder is None else encoder.seconds))
-    variant = _best_variant(variants, corpus, rows, options)
+    variant, on_features = _best_variant(variants, corpus, rows, options)
+    announced = max(1.0, announced)
     trainings = 1 + len(parts) if two_stages else 2
     found = _race(variant, corpus, rows, limit, announced, trainings, options)
+    race = RaceSummary(
+        variant.name,
+        on_features,
+        found.standings,
+        tuple(entrant.name for entrant, _ in found.finalists),
+        tuple(entrant.name for entrant in found.left_out),
+        announced,
+    )
     if two_stages:
-        trained = _second_stage(variant, corpus, found, label_texts, encoder, options)
+        trained = _second_stage(variant, corpus, found, race, label_texts, encoder, options)
         if trained is not None:
             return trained
     best = found.finalists[0][0]
     reason = f"learner: {best.name}, the best on held-out rows"
     _log.info(reason)
     corpus = with_labels_that_occur(corpus)
-    return Trained(variant.features, clone(best.estimator).fit(variant.X, corpus.labels), corpus, [reason])
+    return Trained(variant.features, clone(best.estimator).fit(variant.X, corpus.labels), corpus, [reason], race)
 
 
 def _affords_second_stage(seconds: float, limit: float, options: LearnerOptions) -> bool:
@@ -131,21 +168,23 @@ def _limit(tree: Entrant, options: LearnerOptions) -> float:
     return max(_LEAST_SECONDS, _PATIENCE * tree.seconds)
 
 
-def _best_variant(variants: list[_Variant], corpus: Corpus, rows: tuple[Any, Any], options: LearnerOptions) -> _Variant:
-    """The features with which a single tree is best after training on a sample."""
+def _best_variant(
+    variants: list[_Variant], corpus: Corpus, rows: tuple[Any, Any], options: LearnerOptions
+) -> tuple[_Variant, tuple[Standing, ...]]:
+    """The features with which a single tree is best after training on a sample, and how good it is on each kind."""
     if len(variants) == 1:
-        return variants[0]
+        return variants[0], ()
     held, rest = rows
     sample = np.random.default_rng(options.random_state).permutation(rest)[: max(_SAMPLE, len(rest) // 8)]
     found = [
         run_race({each.name: each.X}, corpus.labels, [_tree(each, corpus, options)], held, sample, 0, 0)
         for each in variants
     ]
-    scores = [each.standings[-1].ndcg for each in found]
-    best = variants[int(np.argmax(scores))]
-    told = ", ".join(f"{each.name} {100 * score:.1f}" for each, score in zip(variants, scores, strict=True))
+    standings = tuple(each.standings[-1] for each in found)
+    best = variants[int(np.argmax([each.ndcg for each in standings]))]
+    told = ", ".join(f"{each.features} {100 * each.ndcg:.1f}" for each in standings)
     _log.info("features: %s (nDCG@5 of a label tree on held-out rows: %s)", best.name, told)
-    return best
+    return best, standings
 
 
 def _race(
@@ -161,7 +200,7 @@ def _race(
     entered = _entrants(variant, corpus, options)
     jobs = counted(resolve_jobs(options.n_jobs), "thread")
     _log.info("trying %s on %s held-out rows", counted(len(entered), "learner"), f"{len(rows[0]):,}")
-    _log.info("training should take at most about %.0f s with %s", max(1, announced), jobs)
+    _log.info("training should take at most about %.0f s with %s", announced, jobs)
     found = run_race({variant.name: variant.X}, corpus.labels, entered, *rows, limit, options.random_state, trainings)
     if found.left_out:
         _log.info("left out, as they take longer: %s", ", ".join(each.name for each in found.left_out))
@@ -187,6 +226,7 @@ def _second_stage(
     variant: _Variant,
     corpus: Corpus,
     found: Race,
+    race: RaceSummary,
     label_texts: list[str] | None,
     encoder: Encoder | None,
     options: LearnerOptions,
@@ -212,10 +252,9 @@ def _second_stage(
     if best.gain <= alone:
         _log.info("one stage: %s", told)
         return None
-    names = " and ".join(entrant.name for entrant, _ in found.finalists)
-    reason = f"learner: two stages over {names}, as {told}"
+    reason = f"learner: two stages over {' and '.join(race.finalists)}, as {told}"
     _log.info(reason)
-    return Trained(best.features, best.model.finish(best.X, corpus.labels, best.readings), corpus, [reason])
+    return Trained(best.features, best.model.finish(best.X, corpus.labels, best.readings), corpus, [reason], race)
 
 
 def _try_vectors(

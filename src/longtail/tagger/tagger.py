@@ -20,6 +20,7 @@ from longtail.estimator import Estimator, Explanation, Step
 from longtail.files import PathName
 from longtail.metrics import Report, evaluate, inverse_propensity
 from longtail.printable import counted
+from longtail.ranking import TwoStage
 from longtail.store import (
     FEATURES,
     Persistent,
@@ -29,7 +30,7 @@ from longtail.store import (
     put_learner_together,
     put_together,
 )
-from longtail.tagger.best import FEWEST_ROWS, train_best
+from longtail.tagger.best import FEWEST_ROWS, RaceSummary, train_best
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
 from longtail.tagger.learners import check_estimator_parameter, learner_for, races
 from longtail.tagger.preparation import hold_out, with_labels_that_occur
@@ -86,11 +87,16 @@ class Tagger(BaseEstimator, Persistent):
         Number of training rows.
     reasons_ : list of str
         Why this learner was chosen; empty if it was given. Not saved.
+    race_ : RaceSummary or None
+        What was tried on held-out rows, with its table; None without a race. Not saved.
     holdout_report_ : Report or None
         The metrics on the held-out rows, None if none were held out. Not saved.
 
     Notes
     -----
+    The parameters of a loaded model are its fitted parts, so `fit` trains the same kind of model again. A loaded model of
+    two stages has the defaults instead: `fit` chooses anew.
+
     Decisions on the way (dropped labels, the chosen learner, held-out rows) are logged to ``longtail`` at level INFO.
 
     Examples
@@ -109,6 +115,7 @@ class Tagger(BaseEstimator, Persistent):
     label_counts_: Array
     n_rows_: int
     reasons_: list[str]
+    race_: RaceSummary | None = None
     holdout_report_: Report | None
 
     def __init__(self, features: Any = None, estimator: Any = None) -> None:
@@ -167,8 +174,12 @@ class Tagger(BaseEstimator, Persistent):
     def _fit_rows(self, corpus: Corpus) -> Self:
         if races(self.estimator, corpus):
             return self._adopt(*train_best(self.features, corpus, self.estimator or LearnerOptions()))
-        if isinstance(self.estimator, LearnerOptions) and self.estimator.encoder is not None:
-            _log.info("no sentence encoder: it needs at least %s rows, to measure whether it helps", f"{FEWEST_ROWS:,}")
+        if isinstance(self.estimator, LearnerOptions):
+            for name in self.estimator.for_race():
+                _log.info("%s has no effect: learners race only with at least %s rows", name, f"{FEWEST_ROWS:,}")
+            if self.estimator.encoder is not None:
+                needs = f"it needs at least {FEWEST_ROWS:,} rows, to measure whether it helps"
+                _log.info("no sentence encoder: %s", needs)
         corpus = with_labels_that_occur(corpus)
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
@@ -221,14 +232,16 @@ class Tagger(BaseEstimator, Persistent):
         """A tagger made of features and an estimator that are fitted to `corpus` already."""
         return cls(features, estimator)._adopt(features, estimator, corpus, [])
 
-    def _adopt(self, features: Any, estimator: Any, corpus: Corpus, reasons: list[str]) -> Self:
+    def _adopt(
+        self, features: Any, estimator: Any, corpus: Corpus, reasons: list[str], race: RaceSummary | None = None
+    ) -> Self:
         for made_before in ("_position", "fingerprint_"):
             self.__dict__.pop(made_before, None)
         self.features_, self.estimator_ = features, estimator
         self.label_names_ = tuple(corpus.label_names)
         self.label_counts_ = corpus.label_counts
         self.n_rows_ = corpus.n_rows
-        self.reasons_ = reasons
+        self.reasons_, self.race_ = reasons, race
         self.holdout_report_ = None
         return self
 
@@ -307,9 +320,9 @@ class Tagger(BaseEstimator, Persistent):
             self._path_step(step, after, label)
             for step, after in zip(found.steps, [*found.steps, None][1:], strict=True)
         )
-        name = self.label_names_[label]
+        name, count = self.label_names_[label], int(self.label_counts_[label])
         reasons = self._reasons(found)
-        return TagExplanation(name, found.score, found.margin, reasons, found.intercept, steps, found.evidence)
+        return TagExplanation(name, found.score, found.margin, reasons, found.intercept, steps, found.evidence, count)
 
     def _reasons(self, part: Explanation | Step) -> tuple[Reason, ...]:
         names = self.features_.feature_names_ if self.takes_texts else None
@@ -426,8 +439,12 @@ class Tagger(BaseEstimator, Persistent):
     def from_state(cls, state: State) -> Self:
         """Rebuild the fitted tagger, or raise `ModelFormatError`."""
         estimator = put_learner_together(state.part("estimator"))
-        model = cls(put_together(state.part("features", *FEATURES)), estimator)
-        model.features_, model.estimator_ = model.features, model.estimator
+        features = put_together(state.part("features", *FEATURES))
+        model = cls(features, estimator)
+        if state.part("estimator").kind == TwoStage.__name__:
+            # Its learners and its features of texts were chosen for the old rows: `fit` chooses anew.
+            model = cls(None if features.takes_texts else features)
+        model.features_, model.estimator_ = features, estimator
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
         model.n_rows_ = state.size("n_rows", least=1, most=2**53)

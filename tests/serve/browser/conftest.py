@@ -13,7 +13,8 @@ import pytest
 from longtail import Corpus, Tagger, TextFeatures
 from longtail.ridge import Ridge
 from longtail.trees import LabelTree, OneVsRest
-from tests.serve.browser.stage import SLOW_MACHINE, Service, Visit, examples
+from tests.serve.browser.stage import SLOW_MACHINE, UNTRAINED, Service, Visit, examples
+from tests.tagger.two_stages import two_stages
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -51,6 +52,7 @@ def taggers() -> dict[str, Tagger]:
         "tree": Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=3, random_state=0)).fit(texts, labels),
         "flat": Tagger(TextFeatures(min_df=1), OneVsRest()).fit(texts, labels),
         "rows": Tagger(None, Ridge()).fit_corpus(rows),
+        "stages": two_stages(known, UNTRAINED),
     }
 
 

@@ -27,6 +27,7 @@ SUBJECTS = {
     RIGHT_TO_LEFT: "violin melody orchestra harmony concert rhythm",
     LONG: "endless lengthy prolonged verbose protracted interminable",
 }
+UNTRAINED = {"astronomy": "telescope planet"}
 SLOW_MACHINE = 20_000
 
 

@@ -72,8 +72,9 @@ CONTRASTS = """() => {
 }"""
 
 
-def fill(page: Any) -> None:
+def fill(page: Any, model: str = "tree") -> None:
     """Bring up every part of the page: tags, a denied label, an explanation and the card."""
+    page.get_by_role("combobox", name="Model").select_option(model)
     page.locator("#text").fill(TEXT)
     expect(page.locator(".tag .name").first).to_have_text("cooking")
     page.get_by_role("button", name="Exclude: weather").click()
@@ -87,13 +88,16 @@ def ground(page: Any) -> str:
     return str(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
 
 
+@pytest.mark.parametrize("model", ["tree", "stages"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(visit: Any, service: Any, screenshots: Path, scheme: str) -> None:
+def test_text_can_be_read_in_light_and_dark(
+    visit: Any, service: Any, screenshots: Path, scheme: str, model: str
+) -> None:
     page = visit(service, color_scheme=scheme).page
     page.locator("#text").fill(TEXT)
     expect(page.locator(".tag")).to_have_count(5)
     page.screenshot(path=screenshots / f"{scheme}.png")
-    fill(page)
+    fill(page, model)
     contrasts = page.evaluate(CONTRASTS)
     assert len(contrasts) > 60
     assert min(contrasts) >= [4.5, ""]
@@ -214,11 +218,12 @@ def test_the_labels_found_cover_neither_their_field_nor_its_name(visit: Any, ser
         assert box["y"] + box["height"] <= found["y"]
 
 
-def test_an_explanation_looks_like_one(visit: Any, service: Any, screenshots: Path) -> None:
+@pytest.mark.parametrize("model", ["tree", "stages"])
+def test_an_explanation_looks_like_one(visit: Any, service: Any, screenshots: Path, model: str) -> None:
     page = visit(service, color_scheme="light").page
-    fill(page)
+    fill(page, model)
     page.locator("summary").click()
-    page.screenshot(path=screenshots / "explanation.png", full_page=True)
+    page.screenshot(path=screenshots / f"explanation-{model}.png", full_page=True)
     lines = page.locator(".marked mark").evaluate_all(
         "marks => marks.map(mark => [mark.className, getComputedStyle(mark).textDecorationStyle])"
     )

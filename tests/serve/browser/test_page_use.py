@@ -132,6 +132,46 @@ def test_explaining_marks_the_words_that_count(visit: Any, service: Any, taggers
     expect(page.locator("#explanation")).to_contain_text("Sum along the path: ")
 
 
+def test_two_stages_show_what_decided_the_score(visit: Any, service: Any, taggers: dict[str, Tagger]) -> None:
+    page = visit(service).page
+    page.get_by_role("combobox", name="Model").select_option("stages")
+    write(page, TEXT)
+    page.get_by_role("button", name="weather").first.click()
+    section = page.locator("#explanation section", has=page.get_by_role("heading", name="What decided the score"))
+    expect(section).to_be_visible()
+    found = taggers["stages"].explain(TEXT, "weather")
+    strongest = max(found.evidence[1:], key=lambda each: abs(each.contribution))
+    first = section.locator("tr").first
+    expect(first.locator("th")).to_contain_text(strongest.name)
+    expect(first.locator(".number")).to_have_text(f"+{strongest.contribution:.2f}")
+    assert strongest.contribution > 0
+    assert section.locator("th").last.inner_text() == "start: an average candidate"
+    added = [float(number.replace("−", "-")) for number in section.locator(".number").all_inner_texts()]
+    total = sum(each.contribution for each in found.evidence)
+    assert abs(sum(added) - total) < 0.05
+    expect(section).to_contain_text(f", the log-odds of the score of {found.score:.2f}.")
+    expect(page.get_by_role("heading", name="Contribution of each word in the first learner")).to_be_visible()
+
+
+def test_a_label_without_training_texts_shows_the_words_of_its_name(visit: Any, service: Any) -> None:
+    page = visit(service).page
+    page.get_by_role("combobox", name="Model").select_option("stages")
+    write(page, f"{TEXT} A planet in the telescope.")
+    field = page.get_by_role("combobox", name="Find a label")
+    field.fill("astro")
+    expect(page.locator("#found bdi")).to_have_text(["astronomy"])
+    field.press("ArrowDown")
+    field.press("Enter")
+    words = page.locator("#explanation section", has=page.get_by_role("heading", name="Words of the label in the text"))
+    expect(words.locator("p")).to_have_text(
+        "No training text has this label. Words of its name or description occur in the text."
+    )
+    assert set(words.locator("th").all_inner_texts()) == {"planet", "telescope"}
+    expect(page.locator(".marked mark.for")).to_have_text(["planet", "telescope"])
+    page.locator("#text").fill(TEXT)
+    expect(words).to_contain_text("No word of its name or description occurs in the text.")
+
+
 def test_marks_follow_the_text_and_escape_closes_them(visit: Any, service: Any) -> None:
     page = visit(service).page
     write(page, "a goal in the rain")
@@ -267,7 +307,7 @@ def test_tags_are_copied_as_text_and_as_json(visit: Any, service: Any, taggers: 
 def test_several_models_are_chosen_from(visit: Any, service: Any, taggers: dict[str, Tagger]) -> None:
     page = visit(service).page
     choice = page.get_by_role("combobox", name="Model")
-    expect(choice.locator("option")).to_have_text(["tree", "flat", "rows"])
+    expect(choice.locator("option")).to_have_text(["tree", "flat", "rows", "stages"])
     write(page, TEXT)
     expect_tags(page, best(taggers["tree"], TEXT, 5))
     page.get_by_role("button", name="Exclude: cooking").click()

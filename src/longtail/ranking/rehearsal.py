@@ -1,0 +1,161 @@
+"""The rehearsal: sources that did not see some held-out rows propose labels for them, and boosted trees learn to rank.
+
+It also calibrates the scores of the trees and measures whether they rank better than each learner alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from longtail import progress
+from longtail.arrays import Array
+from longtail.choice import folds, quietly
+from longtail.estimator import Estimator, column_counts
+from longtail.metrics import ndcg_at_k
+from longtail.ranking.boosting import BoostedTrees
+from longtail.ranking.candidates import Candidates, Recipe, describe, find, key_of, take_part
+from longtail.ranking.sources import Found, Learner, Source
+from longtail.trees import fit_sigmoid, is_true
+from longtail.validation import own
+
+BOTH = "two stages"  # the key of both stages together in the gains
+_PAIRS_PER_LEAF = 200  # with few pairs, a leaf may hold one of this many
+_MOST_PAIRS_PER_LEAF = 200
+_HIDDEN = 0.04  # share of labels that are hidden from all sources but their texts, if there are labels without rows
+_RARE = 3  # rows up to which a label is rare, whatever the others have
+_K = 5  # places that nDCG judges
+
+
+class Part(NamedTuple):
+    """Sources that did not see some held-out rows, and what they found for them."""
+
+    sources: tuple[Source, ...]
+    found: tuple[Found, ...]
+
+    def by_key(self) -> dict[str, Found]:
+        return {key_of(source): found for source, found in zip(*self, strict=True)}
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What held-out rows taught.
+
+    Parameters
+    ----------
+    hidden : bool array of n_labels
+        Labels that only their texts could find.
+    parts : tuple of Part
+        One for each part of the rows that was held out.
+    ranker : BoostedTrees or None
+        None if there were too few rows to hold any out.
+    calibration : pair of float
+        Slope and offset of the sigmoid that turns a raw score of the ranker into a probability.
+    gains : dict of str to float
+        nDCG@5 of each learner alone and, with the key `BOTH`, of both stages together.
+    """
+
+    hidden: Array
+    parts: tuple[Part, ...]
+    ranker: BoostedTrees | None
+    calibration: tuple[float, float]
+    gains: dict[str, float]
+
+
+def rehearse(
+    recipe: Recipe,
+    X: Any,
+    Y: Any,
+    Z: list[Any],
+    settings: dict[str, Any],
+    fitted: list[Estimator] | None = None,
+    like: Rehearsal | None = None,
+) -> Rehearsal:
+    """Fit the sources without the held-out rows, and learn from what they find for these.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    X, Y, Z
+        Checked rows, their labels, and the readings of the label texts.
+    settings : dict
+        Parameters of `BoostedTrees.fit`; the seed is also that of the held-out rows.
+    fitted, like
+        As for `TwoStage.rehearse`.
+    """
+    with_texts = {"names", "sentences"} & set(take_part(recipe.others, recipe.layout, bool(Z)))
+    hidden = _hidden_labels(Y, Z if with_texts else [], settings["seed"]) if like is None else like.hidden
+    learners = [] if fitted is None else list(zip(recipe.learners, fitted, strict=True))
+    parts, judged = [], []
+    for number, (held, rest) in enumerate(folds(X.shape[0], settings["seed"])):
+        with quietly(), progress.stage(f"held-out rows, part {number + 1}"):
+            known = [Learner(model, name) for (name, _), model in learners] if number == 0 else []
+            before = Part((), ()) if like is None else like.parts[number]
+            sources = recipe.fit(X[rest], _without(Y[rest], hidden), Z, [*known, *before.sources])
+            views = recipe.layout.views(X[held])
+            found = find(sources, views, None, recipe.n_jobs, before.by_key(), hidden)
+            parts.append(Part(sources, found))
+            judged.append((describe(sources, views, found, recipe.n_jobs), Y[held]))
+    if not parts:
+        return Rehearsal(hidden, (), None, (1.0, 0.0), {})
+    names = [name for name, _ in recipe.learners]
+    return Rehearsal(hidden, tuple(parts), *_learn(judged, names, settings, recipe.n_jobs))
+
+
+def _learn(
+    parts: list[tuple[Candidates, Any]], learners: list[str], settings: dict[str, Any], n_jobs: int | None
+) -> tuple[BoostedTrees, tuple[float, float], dict[str, float]]:
+    """The ranker, the calibration and the gains, from the candidates of held-out rows and their true labels."""
+    features = np.concatenate([found.features for found, _ in parts])
+    hits = [is_true(found.pairs.rows, found.pairs.labels, truth) for found, truth in parts]
+    right = np.concatenate(hits)
+    odd = np.concatenate([found.pairs.rows % 2 == 1 for found, _ in parts])
+    settings = {**settings, "min_pairs": int(np.clip(len(right) // _PAIRS_PER_LEAF, 5, _MOST_PAIRS_PER_LEAF))}
+    raw = np.empty(len(right))
+    with progress.task("learning to rank", total=3) as advance:
+        for held in (odd, ~odd):
+            half = BoostedTrees.fit(features[~held], right[~held], **settings)
+            raw[held] = half.raw(features[held], n_jobs)
+            advance(1)
+        ranker = BoostedTrees.fit(features, right, **settings)
+        advance(1)
+    ends = np.cumsum([len(each) for each in hits])
+    return ranker, fit_sigmoid(raw, right), _gains(parts, learners, np.split(raw, ends[:-1]))
+
+
+def _gains(parts: list[tuple[Candidates, Any]], learners: list[str], raw: list[Array]) -> dict[str, float]:
+    """nDCG@5 on held-out rows; rankers are judged on rows that they did not learn from."""
+    truth = sparse.vstack([labels for _, labels in parts], format="csr")
+    gains = {
+        name: ndcg_at_k(truth, np.vstack([found.found[number].labels[:, :_K] for found, _ in parts]), _K)
+        for number, name in enumerate(learners)
+    }
+    ranked = [found.pairs.best(scores, _K)[0] for (found, _), scores in zip(parts, raw, strict=True)]
+    return {**gains, BOTH: ndcg_at_k(truth, np.vstack(ranked), _K)}
+
+
+def _hidden_labels(Y: Any, Z: list[Any], seed: int) -> Array:
+    """Labels that only their texts can find while the ranker learns, so that it learns to trust texts of new labels.
+
+    None are hidden unless there are labels with a text and without rows. Only rare labels are hidden: they are most
+    like labels without rows, and hiding a frequent one would teach the ranker to distrust the learners.
+    """
+    hidden = np.zeros(Y.shape[1], dtype=bool)
+    counts = column_counts(Y)
+    if Z and ((counts == 0) & (np.diff(Z[0].indptr) > 0)).any():
+        known = counts[counts > 0]
+        rare = np.flatnonzero((counts > 0) & (counts <= max(_RARE, np.median(known))))
+        hidden[np.random.default_rng(seed).permutation(rare)[: max(1, int(_HIDDEN * len(known)))]] = True
+    return hidden
+
+
+def _without(Y: Any, hidden: Array) -> Any:
+    """The label matrix without the entries of some labels."""
+    if not hidden.any():
+        return Y
+    kept = ~hidden[Y.indices]
+    ends = np.concatenate([[0], np.cumsum(kept)])[Y.indptr].astype(Y.indptr.dtype)
+    return own(sparse.csr_array((Y.data[kept], Y.indices[kept], ends), shape=Y.shape))
