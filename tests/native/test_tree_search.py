@@ -144,7 +144,7 @@ def test_any_search_gives_what_its_twin_gives(hierarchy, beam, k, n_rows, seed, 
 
 
 @settings(max_examples=25)
-@given(hierarchies(), st.integers(1, 6), st.integers(1, 4), st.integers(0, 10**6), st.booleans())
+@given(hierarchies(max_labels=16), st.integers(1, 6), st.integers(1, 4), st.integers(0, 10**6), st.booleans())
 def test_trees_are_averaged_as_the_twin_does(hierarchy, beam, n_trees, seed, logistic):
     rng = np.random.default_rng(seed)
     trees = [random_tree(rng, hierarchy, 8) for _ in range(n_trees)]
@@ -198,11 +198,11 @@ def test_what_a_forest_leaves_out_is_small_beside_the_scores_it_gives(kernels, n
     full = everything(search, rows, 120)
     means = np.take_along_axis(full, labels, axis=1)
     assert (scores <= means * (1 + 1e-5)).all()
-    # All trees but one can leave out a label. Its score in them is below a tenth of the first tree's k-th best score, or
-    # below the score in the last of 32 places of the first tree or of their own.
+    # All trees but one can leave out a label. Its score in them is below 30 % of the first tree's k-th best score,
+    # or below the score in the last of 16 places of the first tree or of their own.
     best = [np.sort(everything(searcher(kernels, [tree]), rows, 120), axis=1)[:, ::-1] for tree in trees]
-    last = np.max([each[:, [31]] for each in best], axis=0)
-    most = (n_trees - 1) / n_trees * np.maximum(0.1 * best[0][:, [k - 1]], last)
+    last = np.max([each[:, [15]] for each in best], axis=0)
+    most = (n_trees - 1) / n_trees * np.maximum(0.3 * best[0][:, [k - 1]], last)
     assert (means - scores <= most + 1e-6).all()
     assert (scores < means * (1 - 1e-3)).any()
 
@@ -210,7 +210,7 @@ def test_what_a_forest_leaves_out_is_small_beside_the_scores_it_gives(kernels, n
 def test_a_forest_with_a_place_for_every_label_leaves_out_none(kernels, rng):
     trees, rows = forest(rng, 120, 3), random_rows(rng, 10)
     search = searcher(kernels, trees)
-    check_topk(topk(search, rows, 30), everything(search, rows, 120), 30)
+    check_topk(topk(search, rows, 40), everything(search, rows, 120), 40)
 
 
 @given(st.integers(1, 8), st.integers(1, 6), st.integers(1, 70), st.integers(0, 10**6))

@@ -92,7 +92,7 @@ class Proposals {
 // for every label, all count.
 class Sums {
   public:
-    static constexpr float least_share = 0.1f;
+    static constexpr float least_share = 0.3f;
 
     Sums(size_t rows, size_t n_labels, size_t k, size_t places)
         : n_labels_(n_labels), k_(k), places_(places), needed_(rows, 0.0f) {}

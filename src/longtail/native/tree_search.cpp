@@ -31,7 +31,9 @@ namespace {
 constexpr size_t block_children = 256;
 constexpr uint8_t dense_block = 0x80;  // flag stored with the shift of a block
 // Minimum number of labels that each of several trees proposes; it contributes nothing to other labels.
-constexpr size_t few_proposed = 32;
+constexpr size_t few_proposed = 16;
+// Minimum k of the k-th best score that scores in other trees are compared with.
+constexpr size_t few_compared = 3;
 constexpr float rounding = 1e-3f;  // safety distance of log scores
 constexpr float smallest_log = -80.0f;  // the exponential of less may be 0
 constexpr size_t few_rows = 32;
@@ -672,9 +674,9 @@ class TreeSearch {
 
     // Search tree after tree and offer the mean scores. The first tree shows which scores are too low to count.
     void search_forest(const Rows &rows, size_t beam, const bool *mask, const float *factors, size_t k, Best &best) const {
-        const size_t places = std::min(n_labels_, std::max(few_proposed, 4 * k));
+        const size_t places = std::min(n_labels_, std::max(few_proposed, 3 * k)), compared = std::max(few_compared, k);
         Proposals proposed(rows.count, places);
-        Sums sums(rows.count, n_labels_, k, places);
+        Sums sums(rows.count, n_labels_, compared, places);
         for (const Tree &tree : trees_) {
             const bool first = &tree == &trees_.front();
             // With factors, a label that ranks lower in a calibrated tree does not always score lower.
@@ -682,7 +684,7 @@ class TreeSearch {
             for (size_t row = 0; row < rows.count; ++row)
                 proposed.restart(row, bounded && !first ? tree.least_log_score(sums.needed(row)) : nothing);
             const auto raise = [&](size_t row) {
-                if (bounded && first) proposed.raise(row, tree.least_beside(proposed.kth(row, k)));
+                if (bounded && first) proposed.raise(row, tree.least_beside(proposed.kth(row, compared)));
             };
             const auto propose = [&](uint32_t row, int64_t label, float log_score) {
                 const float rank = factors ? log_score + std::log(factors[label]) : log_score;

@@ -12,8 +12,9 @@ from longtail.parallel import check_stop
 
 _BLOCK_CHILDREN = 256
 _LARGEST_SHIFT = 16
-_FEW_PROPOSED = 32  # minimum number of labels that each of several trees proposes
-_LEAST_SHARE = np.float32(0.1)  # of the first tree's k-th best score; a tree contributes nothing to labels that score less
+_FEW_PROPOSED = 16  # minimum number of labels that each of several trees proposes
+_FEW_COMPARED = 3  # minimum k of the k-th best score that scores in other trees are compared with
+_LEAST_SHARE = np.float32(0.3)  # of the first tree's k-th best score; a tree does not count for labels that score less
 _APART = np.float32(0.01)  # separates classifiers that all have margins above 1
 
 
@@ -206,7 +207,7 @@ class TreeSearch:
             found, logs = per_tree[0]
             factors = np.float32(1) if label_factors is None else label_factors[found]
             return found, logs + np.log(factors), self._probability(0, logs) * factors
-        places = self._n_labels if k is None else min(self._n_labels, max(_FEW_PROPOSED, 4 * k))
+        places = self._n_labels if k is None else min(self._n_labels, max(_FEW_PROPOSED, 3 * k))
         every_factor = np.ones(self._n_labels, dtype=np.float32) if label_factors is None else label_factors
         sums, needed = np.zeros(self._n_labels, dtype=np.float32), np.float32(0)
         for tree, (labels, logs) in enumerate(per_tree):
@@ -214,7 +215,7 @@ class TreeSearch:
             scores = self._probability(tree, logs)
             if k is not None and places < self._n_labels:
                 weighted = scores * every_factor[labels]
-                needed = _needed(weighted, k, places) if tree == 0 else needed
+                needed = _needed(weighted, max(_FEW_COMPARED, k), places) if tree == 0 else needed
                 labels, scores = labels[weighted >= needed], scores[weighted >= needed]
             sums[labels] += scores
         found = np.flatnonzero(sums)
