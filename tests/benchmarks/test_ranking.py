@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.ranking import __main__ as program
-from benchmarks.ranking import hidden, sources
+from benchmarks.ranking import hidden, left_out, sources
 from benchmarks.ranking.default import DefaultRun, train_default
 from benchmarks.ranking.forests import forests_rows
 from benchmarks.ranking.race import WORDS, Candidate, Outcome, candidates_table, race_table, train_candidates
@@ -103,6 +103,22 @@ def test_forests_are_compared_in_training_and_prediction(split: Split) -> None:
     rows = forests_rows("here", split, threads=1, rounds=1)
     measured = ["training, CPU s", "top 5 of 60 rows, CPU s", "top 30 of 60 rows, CPU s"]
     assert [row[1:3] for row in rows] == [(shape, what) for shape in ("default", "wide") for what in measured]
+
+
+def test_what_forests_leave_out_is_judged_against_the_mean_of_all_scores(rng: np.random.Generator) -> None:
+    X, Y = rng.random((80, 12)), rng.random((80, 60)) < 0.05
+    model = LabelTree(n_trees=3, leaf_size=10, branching=4, random_state=0, n_jobs=1).fit(X, Y)
+    every = left_out.by_all_scores(model, X, 5)
+    np.testing.assert_array_equal(every, np.argsort(-model.decision_function(X), axis=1)[:, :5])
+    assert (every != model.predict_topk(X, 5)[0]).any()
+
+
+def test_what_forests_leave_out_has_a_line_for_each_shape_and_number_of_labels(split: Split) -> None:
+    lines = left_out.left_out_table("here", split.train, threads=1, folds=2, places=(1, 5)).rows
+    assert [line[:2] for line in lines] == [("default", 1), ("default", 5), ("wide", 1), ("wide", 5)]
+    # A forest leaves out nothing if there are so few labels. A ranking of one label has no P@3.
+    assert lines[0][2:] == (0, None, None, None)
+    assert lines[1][2:] == (0, 0, 0, 0)
 
 
 def test_hidden_labels_lose_their_rows_and_keep_their_texts(split: Split) -> None:
