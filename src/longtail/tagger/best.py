@@ -134,7 +134,8 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
     reason = f"learner: {race.winner}, the best on held-out rows"
     _log.info(reason)
     corpus = with_labels_that_occur(corpus)
-    return Trained(variant.features, clone(found.winner.estimator).fit(variant.X, corpus.labels), corpus, [reason], race)
+    estimator = clone(found.winner.estimator).fit(variant.X, corpus.labels)
+    return Trained(variant.features, estimator, corpus, [reason], race)
 
 
 def _affords_second_stage(seconds: float, limit: float, options: LearnerOptions) -> bool:
