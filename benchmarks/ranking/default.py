@@ -41,7 +41,7 @@ class DefaultRun:
     @property
     def learner(self) -> str:
         """The learner that won the race, or else the one that was chosen."""
-        return type(self.tagger.estimator_).__name__ if self.race is None else self.race.finalists[0]
+        return type(self.tagger.estimator_).__name__ if self.race is None else self.race.winner
 
     def judge(self, name: str, split: Split, top: Array) -> dict[str, float]:
         """The metrics of labels, as the tagger numbers them, for the test rows."""

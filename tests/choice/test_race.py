@@ -17,13 +17,13 @@ def data():
     return planted(np.random.default_rng(0), n_rows=400, n_features=40, n_labels=15)
 
 
-def entrant(name, estimator, family="forest", seconds=1.0):
-    return Entrant(name, estimator, "words", family, seconds)
+def entrant(name, estimator, seconds=1.0):
+    return Entrant(name, estimator, "words", seconds)
 
 
 GOOD = entrant("good", LabelTree(C=1.0, leaf_size=5))
 BAD = entrant("bad", LabelTree(C=1e-6, leaf_size=5))
-OTHER = entrant("other", Ridge(), "ridge")
+OTHER = entrant("other", Ridge())
 
 
 def run(data, entered, seconds=100.0, seed=0):
@@ -50,43 +50,41 @@ def test_a_single_row_cannot_be_held_out():
 
 def test_the_better_learner_wins(data):
     found = run(data, [BAD, GOOD])
-    assert found.finalists[0][0] is GOOD
+    assert found.winner is GOOD
     scores = {each.name: each.ndcg for each in found.standings}
     assert scores["good"] > scores["bad"]
 
 
-def test_finalists_are_of_two_families_and_trained_on_the_rows_that_are_not_held_out(data):
+def test_the_winner_is_trained_on_the_rows_that_are_not_held_out(data):
     found = run(data, [BAD, GOOD, OTHER])
-    assert {each.family for each, _ in found.finalists} == {"forest", "ridge"}
     X, Y = data
     [(_, rest), *_] = folds(X.shape[0], 0)
-    for each, model in found.finalists:
-        again = type(model)(**each.estimator.get_params()).fit(X[rest], Y[rest])
-        np.testing.assert_array_equal(model.predict_topk(X)[0], again.predict_topk(X)[0])
+    again = type(found.fitted)(**found.winner.estimator.get_params()).fit(X[rest], Y[rest])
+    np.testing.assert_array_equal(found.fitted.predict_topk(X)[0], again.predict_topk(X)[0])
 
 
 def test_learners_that_take_too_long_are_left_out(data):
     dear = entrant("dear", LabelTree(), seconds=90.0)
     found = run(data, [GOOD, dear], seconds=100.0)
     assert [each.name for each in found.left_out] == ["dear"]
-    assert [each.name for each, _ in found.finalists] == ["good"]
+    assert found.winner.name == "good"
 
 
 def test_the_cheapest_takes_part_whatever_it_costs(data):
     found = run(data, [GOOD, OTHER], seconds=0.0)
-    assert [each.name for each, _ in found.finalists] == ["good"]
+    assert found.winner.name == "good"
 
 
-def test_a_finalist_must_fit_into_the_time_that_is_left(data):
+def test_the_winner_must_fit_into_the_time_that_is_left(data):
     dear = entrant("dear", LabelTree(leaf_size=5), seconds=40.0)
     found = run(data, [OTHER, dear], seconds=50.0)
-    assert [each.name for each, _ in found.finalists] == ["other"]
+    assert found.winner.name == "other"
 
 
 def test_the_same_seed_gives_the_same_race(data):
     one, other = (run(data, [BAD, GOOD, OTHER], seed=1) for _ in range(2))
     assert one.standings == other.standings
-    assert [each for each, _ in one.finalists] == [each for each, _ in other.finalists]
+    assert one.winner == other.winner
 
 
 def test_more_rows_labels_and_trees_are_estimated_to_take_longer(data):

@@ -320,3 +320,23 @@ def test_whatever_nodes_are_accepted_can_be_walked(found):
         return
     for pair in np.array([[0, 1, 0], [1, 0, 1]], dtype=np.float32):
         assert forest.raw(pair[None])[0] == walk(forest, pair)
+
+
+def test_the_mean_of_rankers_has_the_mean_score_and_explains_it():
+    rng = np.random.default_rng(0)
+    features = rng.random((400, 3), dtype=np.float32)
+    hits = features[:, 0] + features[:, 1] > 1
+    one = BoostedTrees.fit(features[::2], hits[::2], rounds=7, min_pairs=5)
+    other = BoostedTrees.fit(features[1::2], hits[1::2], rounds=5, min_pairs=5)
+    mean = BoostedTrees.mean([one, other])
+    assert mean.n_trees == 12
+    np.testing.assert_allclose(mean.raw(features), (one.raw(features) + other.raw(features)) / 2, rtol=1e-12)
+    np.testing.assert_allclose(mean.contributions(features[0]).sum(), mean.raw(features[:1])[0], rtol=1e-9)
+
+
+def test_rankers_of_other_features_have_no_mean():
+    one = BoostedTrees.fit(np.ones((4, 2), np.float32), np.ones(4, bool))
+    other = BoostedTrees.fit(np.ones((4, 3), np.float32), np.ones(4, bool))
+    for rankers in ([], [one, other]):
+        with pytest.raises(InvalidInput, match="same number of features"):
+            BoostedTrees.mean(rankers)

@@ -163,7 +163,7 @@ def test_an_explanation_has_plain_values(corpus):
     found = tagger.explain("red sky", "weather")
     assert isinstance(found, TagExplanation)
     told = found.to_dict()
-    assert set(told) == {"label", "score", "margin", "intercept", "reasons", "steps", "evidence", "count"}
+    assert set(told) == {"label", "score", "margin", "intercept", "reasons", "steps", "evidence", "n_rows"}
     assert [step["tree"] for step in told["steps"]] == [1, 1]
     assert set(told["steps"][0]) == {
         "tree", "name", "n_labels", "frequent", "probability", "margin", "intercept", "reasons",

@@ -92,7 +92,7 @@ def test_an_explanation_has_the_same_keys_for_a_label_and_a_step():
     texts, labels = ["red apples", "green apples", "blue sky", "grey sky"], [["a"], ["b"], ["c"], ["d"]]
     tagger = Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=2, random_state=0)).fit(texts, labels)
     found = tagger.explain("red apples", "a").to_dict()
-    assert set(found) == {"label", "score", "margin", "intercept", "reasons", "steps", "evidence", "count"}
+    assert set(found) == {"label", "score", "margin", "intercept", "reasons", "steps", "evidence", "n_rows"}
     step = {"tree", "name", "n_labels", "frequent", "probability", "margin", "intercept", "reasons"}
     assert all(set(each) == step for each in found["steps"])
     assert set(found["reasons"][0]) == set(found["steps"][0]["reasons"][0]) == {"feature", "contribution"}

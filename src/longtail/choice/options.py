@@ -39,7 +39,7 @@ class LearnerOptions:
     fast : bool
         Train one stage only. Like `patience`, it excludes parameters of learners and has no effect below 1,000 rows.
     patience : float or None
-        Seconds that training may take when learners race; None is about 25 times as long as one label tree takes.
+        Seconds that training may take when learners race; None is about 12 times as long as one label tree takes.
     encoder : str or None
         The folder of a pretrained sentence encoder, whose vectors of texts the second stage may use. "auto" uses the
         one that is installed, if the texts are short or few and encoding them does not take too long. None uses none.

@@ -28,8 +28,8 @@ _SHARE = 1 / 8
 _MOST_HELD_OUT = 8000  # more rows hardly change the choice or the second stage
 _ENOUGH_HELD_OUT = 1500  # with fewer, a second stage holds out several parts of the rows in turn
 _MOST_FOLDS = 4
-_SAMPLES = ((1 / 16, 100), (1 / 4, 3))  # share of the rows, and most learners, of each round before the last
-_FEWEST_ROWS = 2000  # of a sample
+# Share of the rows, fewest rows, and most learners of each round before the last.
+_ROUNDS = ((1 / 32, 2000, 100), (1 / 8, 5000, 3))
 _FEW_LABELS = 300  # more are too many for exact ridge
 _K = 5
 
@@ -78,8 +78,6 @@ class Entrant:
         Not fitted.
     features : str
         Which of the feature matrices it learns from.
-    family : str
-        Learners of different families make different mistakes, so they complement each other in a second stage.
     seconds : float
         Estimated processor seconds of training on all rows.
     """
@@ -87,7 +85,6 @@ class Entrant:
     name: str
     estimator: Estimator
     features: str
-    family: str
     seconds: float
 
 
@@ -107,15 +104,17 @@ class Race:
 
     Parameters
     ----------
-    finalists : tuple of (Entrant, Estimator)
-        One or two, best first, each with a model that was fitted to all rows that are not held out.
+    winner : Entrant
+    fitted : Estimator
+        The winner, fitted to all rows that are not held out.
     standings : tuple of Standing
         All rounds, in the order they were run.
     left_out : tuple of Entrant
         Learners that would have taken too long.
     """
 
-    finalists: tuple[tuple[Entrant, Estimator], ...]
+    winner: Entrant
+    fitted: Estimator
     standings: tuple[Standing, ...]
     left_out: tuple[Entrant, ...]
 
@@ -125,18 +124,18 @@ def entrants(X: Any, Y: Any, features: str, seed: int, n_jobs: int | None) -> li
     own: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
     mid: dict[str, Any] = {"leaf_size": 200, "branching": 128}
     wide: dict[str, Any] = {"leaf_size": 400, "branching": 256}
-    found: list[tuple[str, Estimator, str]] = [
-        ("label tree", LabelTree(C=0.5, **own), "forest"),
-        ("3 label trees", LabelTree(n_trees=3, C=0.5, **own), "forest"),
-        ("3 wide label trees", LabelTree(n_trees=3, C=0.5, **wide, **own), "forest"),
-        ("wide label tree, C=1", LabelTree(**wide, **own), "forest"),
-        ("beam tree, C=0.3", LabelTree(negatives="beam", C=0.3, prune=0.05, **mid, **own), "hard negatives"),
-        ("beam tree, C=1", LabelTree(negatives="beam", **mid, **own), "hard negatives"),
-        ("one-vs-rest", OneVsRest(**own), "hard negatives"),
-    ]
+    found: dict[str, Estimator] = {
+        "label tree": LabelTree(C=0.5, **own),
+        "3 label trees": LabelTree(n_trees=3, C=0.5, **own),
+        "3 wide label trees": LabelTree(n_trees=3, C=0.5, **wide, **own),
+        "wide label tree, C=1": LabelTree(**wide, **own),
+        "beam tree, C=0.3": LabelTree(negatives="beam", C=0.3, prune=0.05, **mid, **own),
+        "beam tree, C=1": LabelTree(negatives="beam", **mid, **own),
+        "one-vs-rest": OneVsRest(**own),
+    }
     if Y.shape[1] <= _FEW_LABELS:
-        found.append(("ridge", RidgeCV(**own), "ridge"))
-    entered = [Entrant(name, model, features, family, seconds_of(model, X, Y)) for name, model, family in found]
+        found["ridge"] = RidgeCV(**own)
+    entered = [Entrant(name, model, features, seconds_of(model, X, Y)) for name, model in found.items()]
     fitting = [each for each in entered if each.estimator.memory_plan(X, Y).total <= available_memory() / 2]
     return sorted(fitting or entered[:1], key=lambda each: each.seconds)
 
@@ -151,10 +150,10 @@ def run_race(
     seed: int,
     trainings: float = 2,
 ) -> Race:
-    """Run the race within a number of estimated processor seconds, which include training the finalists once more.
+    """Run the race within a number of estimated processor seconds, which include training the winner once more.
 
-    Two rounds on samples rank the learners. The best one that is affordable, and a learner of another family to
-    complement it, then train on all rows that are not held out.
+    Two rounds on samples rank the learners. The best one that is affordable then trains on all rows that are not held
+    out.
 
     Parameters
     ----------
@@ -169,31 +168,23 @@ def run_race(
     seed : int
         Random seed for the samples.
     trainings : float
-        How often the finalists will be trained on about all rows, in this race and after it.
+        How often the winner will be trained on about all rows, in this race and after it.
     """
     track = _Track(matrices, Y, held, rest[np.random.default_rng(seed).permutation(len(rest))])
     ranked = [each for each in entered if each is entered[0] or trainings * each.seconds <= seconds]
     left_out = tuple(each for each in entered if each not in ranked)
     spent = 0.0
-    for share, places in _SAMPLES:
-        size = min(len(rest), max(_FEWEST_ROWS, int(share * len(rest))))
+    for share, fewest, places in _ROUNDS:
+        size = min(len(rest), max(fewest, int(share * len(rest))))
         cost = sum(each.seconds for each in ranked[:places]) * size / len(rest)
         if len(ranked) == 1 or size == track.last_size or spent + cost > seconds / 2:
             continue
         ranked = [*track.round(ranked[:places], size), *ranked[places:]]
         spent += cost
-    finalists = _finalists(ranked, (seconds - spent) / trainings)
-    best = track.round(finalists, len(rest))
-    return Race(tuple((each, track.fitted[each]) for each in best), tuple(track.standings), left_out)
-
-
-def _finalists(ranked: list[Entrant], seconds: float) -> list[Entrant]:
-    """The best affordable learner and, if the time allows, the best one of another family."""
     cheapest = min(ranked, key=lambda each: each.seconds)
-    first = next((each for each in ranked if each.seconds <= seconds), cheapest)
-    left = seconds - first.seconds
-    others = (each for each in ranked if each.family != first.family and each.seconds <= left)
-    return [first, *list(others)[:1]]
+    winner = next((each for each in ranked if trainings * each.seconds <= seconds - spent), cheapest)
+    track.round([winner], len(rest))
+    return Race(winner, track.fitted[winner], tuple(track.standings), left_out)
 
 
 class _Track:

@@ -53,7 +53,7 @@ class LearnerFlags:
     patience: float | None = option(
         type=_POSITIVE,
         metavar="SECONDS",
-        help="With auto: how long training may take.  [default: about 25 times as long as one label tree]",
+        help="With auto: how long training may take.  [default: about 12 times as long as one label tree]",
     )
     encoder: str | None = option(
         metavar="DIR|auto",

@@ -39,6 +39,19 @@ inline void forget(const Siblings &s, size_t row, Wanted &wanted) {
     }
 }
 
+// Ask for the weights that the scores of a row need, ahead of their use: rows come in random order.
+template <size_t N>
+inline void fetch(const Siblings &s, size_t row) {
+#if defined(__GNUC__)
+    constexpr size_t line = 64 / sizeof(float);
+    const Entry *entry = s.first[row], *end = entry + s.length[row];
+    for (; entry != end; ++entry) {
+        const float *w = s.weights + static_cast<size_t>(entry->feature) * N * lanes::width;
+        for (size_t at = 0; at < N * lanes::width; at += line) __builtin_prefetch(w + at);
+    }
+#endif
+}
+
 template <size_t N>
 inline void scores_of(const Siblings &s, size_t row, Lanes *scores) {
     constexpr size_t width = N * lanes::width;
@@ -129,6 +142,7 @@ void visit(const Siblings &s, Strip strip, const uint32_t *order, float negligib
     Lanes primal[N] = {}, dual_terms[N] = {};
     for (size_t t = strip.start; t < strip.stop; ++t) {
         const size_t row = changing ? order[t] : t;
+        if (t + 1 < strip.stop) fetch<N>(s, changing ? order[t + 1] : t + 1);
         Lanes scores[N];
         scores_of<N>(s, row, scores);
         want(s, row, wanted);

@@ -177,7 +177,10 @@ Outcome descend(const Siblings &s, size_t n_features, bool logistic, double tole
             stop.count(steps);
         }
     };
-    const bool cold = std::all_of(s.duals, s.duals + s.rows * s.width, [](float dual) { return dual == 0; });
+    const auto zero = [](float dual) { return dual == 0; };
+    const bool cold = std::all_of(s.duals, s.duals + s.rows * s.width, zero);
+    // Rows that were added come last. With some, the gap is large.
+    const bool same_rows = s.rows > 0 && !std::all_of(s.duals + (s.rows - 1) * s.width, s.duals + s.rows * s.width, zero);
     if (!cold) for_each_strip([&](Strip rows) { variant->replay(s, rows); });
     std::vector<uint32_t> order(s.rows);
     for (size_t i = 0; i < s.rows; ++i) order[i] = static_cast<uint32_t>(i);
@@ -200,7 +203,7 @@ Outcome descend(const Siblings &s, size_t n_features, bool logistic, double tole
         out.gap = out.primal - dual + square / 2;
     };
     for (; out.sweeps < max_sweeps; ++out.sweeps) {
-        if (out.sweeps > 0 ? out.gap <= worth_a_look * tolerance * out.primal : !cold) {
+        if (out.sweeps > 0 ? out.gap <= worth_a_look * tolerance * out.primal : same_rows) {
             sums = {};
             for_each_strip([&](Strip rows) { variant->judge(s, rows, logistic, sums); });
             update_gap();

@@ -144,7 +144,8 @@ def train_siblings(
     threshold, top : float and int
         Keep weights whose magnitude is above `threshold`, and at most `top` of each sibling unless `top` is 0.
     duals : float32 array or None
-        Initial dual variables, updated in place: for each block of `block_widths`, rows x width.
+        Initial dual variables, updated in place: for each block of `block_widths`, rows x width. Rows that are new
+        since an earlier training have zeros and come last.
 
     Returns
     -------
@@ -218,6 +219,8 @@ def _descend(
     if not cold:
         for row in range(len(squares)):
             problem.add(row, duals[row] * problem.signs[row], bias)
+    # Rows that were added come last. With some, the gap is large.
+    same_rows = len(duals) > 0 and bool(duals[-1].any())
     order = list(range(len(squares)))
     shuffler = _Shuffler(seed)
     gap = primal = 0.0
@@ -242,7 +245,7 @@ def _descend(
         return value - terms + square / 2, value
 
     while sweeps < max_sweeps:
-        if gap <= _WORTH_A_LOOK * tolerance * primal if sweeps > 0 else not cold:
+        if gap <= _WORTH_A_LOOK * tolerance * primal if sweeps > 0 else same_rows:
             gap, primal = visit(list(range(len(squares))), changing=False)
             if gap <= tolerance * primal:
                 break

@@ -136,6 +136,18 @@ class BoostedTrees:
             model.fit(features, hits)
         return cls(features.shape[1], *_as_arrays(model))
 
+    @classmethod
+    def mean(cls, rankers: list[BoostedTrees]) -> BoostedTrees:
+        """One ranker whose raw score is the mean of those of several with the same features."""
+        if len({each.n_features for each in rankers}) != 1:
+            raise InvalidInput("the mean of rankers needs at least one, all with the same number of features")
+        parts = ("features", "thresholds", "values", "counts")
+        features, thresholds, values, counts = (
+            np.concatenate([getattr(each, name) for each in rankers]) for name in parts
+        )
+        baseline = float(np.mean([each.baseline for each in rankers]))
+        return cls(rankers[0].n_features, baseline, features, thresholds, values / len(rankers), counts)
+
     @property
     def n_trees(self) -> int:
         return len(self._paths.first_splits) - 1

@@ -45,6 +45,11 @@ class Found:
     neighbours: Array | None = None
     similarities: Array | None = None
 
+    def ranks(self, pairs: Pairs) -> Array:
+        """The place of each pair, counted from 0; twice the number of places for labels that were not found."""
+        places = np.arange(self.labels.shape[1], dtype=np.float32)
+        return pairs.column(self.labels, np.broadcast_to(places, self.labels.shape), 2 * len(places))
+
 
 class Source(ABC):
     """A source of candidate labels."""
@@ -87,12 +92,11 @@ class Learner(Source):
         return Found(*self.estimator.predict_topk(X, self.n_candidates, allow=mask))
 
     def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
-        ranks = np.broadcast_to(np.arange(found.labels.shape[1], dtype=np.float32), found.labels.shape)
         # The fourth root spreads the small scores of trees.
         scores = np.sqrt(np.sqrt(np.maximum(found.scores, 0)))
         return [
             pairs.column(found.labels, scores, 0),
-            pairs.column(found.labels, ranks, 2 * self.n_candidates),
+            found.ranks(pairs),
             pairs.of_rows(scores[:, 0]),
         ]
 
@@ -200,7 +204,7 @@ class Names(Source):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        names = ["length of the label's text"]
+        names = ["length of the label's text", "rank by similarity with the label's text"]
         for number in range(1, len(self.readings) + 1):
             told = "the label's text" if number == 1 else f"the label's text, reading {number}"
             names += [f"similarity with {told}", f"share of {told} that occurs"]
@@ -218,7 +222,7 @@ class Names(Source):
         Q = SparseRows.of(X)
         present = SparseRows(Q.indptr, Q.indices, np.ones_like(Q.data), Q.n_columns)
         starts = self.readings[0].indptr
-        columns = [(starts[pairs.labels + 1] - starts[pairs.labels]).astype(np.float32)]
+        columns = [(starts[pairs.labels + 1] - starts[pairs.labels]).astype(np.float32), found.ranks(pairs)]
         for reading, totals in zip(self.readings, self._totals, strict=True):
             shares = pairs.dots(present, reading, n_jobs) / totals[pairs.labels]
             columns += [pairs.dots(Q, reading, n_jobs), shares]

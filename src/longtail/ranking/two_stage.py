@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 4096
 # Larger trees and steps overfit a few thousand rows.
-_RANKER: dict[str, Any] = {"learning_rate": 0.05, "l2": 10.0}
+_RANKER: dict[str, Any] = {"learning_rate": 0.1, "l2": 10.0}
 
 
 class TwoStage(Estimator):
@@ -69,7 +69,7 @@ class TwoStage(Estimator):
         Which sources beside the learners take part: "neighbours" (similar training rows), "statistics" (what the
         training rows tell about a label; it proposes none), "names" (label texts) and "sentences" (dense vectors).
     rounds, leaves : int
-        Number of boosted trees, and the maximum number of leaves of each.
+        Number of boosted trees of each of the two rankers that are averaged, and the maximum number of leaves of each.
     random_state : int or None
         Random seed for held-out rows.
     n_jobs : int or None
@@ -107,7 +107,7 @@ class TwoStage(Estimator):
         "learned": Number(low=1, high=2**31, whole=True, optional=True),
         "dense": Number(low=0, high=2**16, whole=True, optional=True),
         "sources": Sequence(Choice(tuple(OTHERS)), empty=True),
-        "rounds": Number(low=1, high=1000, whole=True),
+        "rounds": Number(low=1, high=500, whole=True),
         "leaves": Number(low=2, high=32, whole=True),
         "random_state": Number(low=0, high=2**31, whole=True, optional=True),
         "n_jobs": Threads(),
@@ -126,7 +126,7 @@ class TwoStage(Estimator):
         learned: int | None = None,
         dense: int | None = None,
         sources: tuple[str, ...] = tuple(OTHERS),
-        rounds: int = 160,
+        rounds: int = 80,
         leaves: int = 15,
         random_state: int | None = 0,
         n_jobs: int | None = None,

@@ -138,7 +138,7 @@ def _why(tagger: Tagger, corpus: Corpus, row: int, label: int) -> Why:
         for reason in found.reasons[:_REASONS]
         if reason.contribution > 0
     )
-    return Why(words, strongest_evidence(found), has_rows=found.count != 0 or bool(found.steps))
+    return Why(words, strongest_evidence(found), has_rows=found.n_rows != 0 or bool(found.steps))
 
 
 def strongest_evidence(found: TagExplanation) -> tuple[Reason, ...]:

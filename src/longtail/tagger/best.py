@@ -23,10 +23,10 @@ from longtail.text import FeatureOptions, TextFeatures, fit_features
 _log = logging.getLogger(__name__)
 
 FEWEST_ROWS = 1000  # fewer rows are too few to tell learners apart
-_PATIENCE = 25  # times the estimated time of one label tree
-_LEAST_SECONDS = 40.0
+_PATIENCE = 12  # times the estimated time of one label tree
+_LEAST_SECONDS = 30.0
 # Estimated processor time of a second stage: the ranker, the candidates of held-out rows, and indexing.
-_SECONDS_TO_RANK, _SECONDS_OF_A_ROW, _SECONDS_OF_AN_ENTRY = 3.0, 2e-3, 5e-7
+_SECONDS_TO_RANK, _SECONDS_OF_A_ROW, _SECONDS_OF_AN_ENTRY = 1.0, 6e-4, 5e-7
 _SAMPLE = 5000  # rows that decide on the features, at least
 _SHORT = 100  # features of a row up to which subwords are tried
 _WORDS, _SUBWORDS = "words", "words and their parts"
@@ -44,8 +44,10 @@ class RaceSummary:
         A label tree on each kind of features; empty if there was only one kind.
     standings : tuple of Standing
         All rounds of the learners, in the order they were run: nDCG@5 on the held-out rows.
-    finalists, left_out : tuple of str
-        The learners of the last round, best first, and those that would have taken too long.
+    winner : str
+        The learner that won.
+    left_out : tuple of str
+        Learners that would have taken too long.
     seconds : float
         The time that the whole training was expected to take at most.
     """
@@ -53,7 +55,7 @@ class RaceSummary:
     features: str
     feature_standings: tuple[Standing, ...]
     standings: tuple[Standing, ...]
-    finalists: tuple[str, ...]
+    winner: str
     left_out: tuple[str, ...]
     seconds: float
 
@@ -121,7 +123,7 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
         variant.name,
         on_features,
         found.standings,
-        tuple(entrant.name for entrant, _ in found.finalists),
+        found.winner.name,
         tuple(entrant.name for entrant in found.left_out),
         announced,
     )
@@ -129,11 +131,11 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
         trained = _second_stage(variant, corpus, found, race, label_texts, encoder, options)
         if trained is not None:
             return trained
-    best = found.finalists[0][0]
-    reason = f"learner: {best.name}, the best on held-out rows"
+    reason = f"learner: {race.winner}, the best on held-out rows"
     _log.info(reason)
     corpus = with_labels_that_occur(corpus)
-    return Trained(variant.features, clone(best.estimator).fit(variant.X, corpus.labels), corpus, [reason], race)
+    estimator = clone(found.winner.estimator).fit(variant.X, corpus.labels)
+    return Trained(variant.features, estimator, corpus, [reason], race)
 
 
 def _affords_second_stage(seconds: float, limit: float, options: LearnerOptions) -> bool:
@@ -238,12 +240,12 @@ def _second_stage(
             features, X = with_matcher(features, X, corpus, label_texts)
         readings = label_readings(features, label_texts)
     model = TwoStage(
-        [(entrant.name, entrant.estimator) for entrant, _ in found.finalists],
+        [(found.winner.name, found.winner.estimator)],
         learned=variant.X.shape[1],
         random_state=options.random_state,
         n_jobs=options.n_jobs,
     )
-    model.rehearse(X, corpus.labels, readings, [fitted for _, fitted in found.finalists])
+    model.rehearse(X, corpus.labels, readings, [found.fitted])
     best = _Prepared(features, X, readings, model)
     if encoder is not None:
         best = _try_vectors(best, corpus, label_texts, encoder, options)
@@ -252,7 +254,7 @@ def _second_stage(
     if best.gain <= alone:
         _log.info("one stage: %s", told)
         return None
-    reason = f"learner: two stages over {' and '.join(race.finalists)}, as {told}"
+    reason = f"learner: two stages over {race.winner}, as {told}"
     _log.info(reason)
     return Trained(best.features, best.model.finish(best.X, corpus.labels, best.readings), corpus, [reason], race)
 

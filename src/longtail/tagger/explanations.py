@@ -89,7 +89,7 @@ class TagExplanation(NamedTuple):
         For two stages: what the ranker looked at, and how far each number moved the log-odds of the score. They add up
         to the log-odds. Margin, reasons and steps then explain the first learner or, for a label without training
         rows, its resemblance to the label's text.
-    count : int or None
+    n_rows : int or None
         Number of training rows of the label; None if it is not known.
     """
 
@@ -100,7 +100,7 @@ class TagExplanation(NamedTuple):
     intercept: float
     steps: tuple[PathStep, ...] = ()
     evidence: tuple[Evidence, ...] = ()
-    count: int | None = None
+    n_rows: int | None = None
 
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
         """The explanation as plain values for JSON, the same in the shell and over HTTP.

@@ -94,8 +94,8 @@ class Tagger(BaseEstimator, Persistent):
 
     Notes
     -----
-    The parameters of a loaded model are its fitted parts, so `fit` trains the same kind of model again. A loaded model of
-    two stages has the defaults instead: `fit` chooses anew.
+    The parameters of a loaded model are its fitted parts, so `fit` trains the same kind of model again. A loaded model
+    of two stages has the defaults instead: `fit` chooses anew.
 
     Decisions on the way (dropped labels, the chosen learner, held-out rows) are logged to ``longtail`` at level INFO.
 

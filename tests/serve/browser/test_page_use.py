@@ -146,7 +146,7 @@ def test_two_stages_show_what_decided_the_score(visit: Any, service: Any, tagger
     expect(first.locator(".number")).to_have_text(f"+{strongest.contribution:.2f}")
     assert strongest.contribution > 0
     assert section.locator("th").last.inner_text() == "start: an average candidate"
-    added = [float(number.replace("−", "-")) for number in section.locator(".number").all_inner_texts()]
+    added = [float(number.replace("\N{MINUS SIGN}", "-")) for number in section.locator(".number").all_inner_texts()]
     total = sum(each.contribution for each in found.evidence)
     assert abs(sum(added) - total) < 0.05
     expect(section).to_contain_text(f", the log-odds of the score of {found.score:.2f}.")

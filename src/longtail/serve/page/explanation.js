@@ -69,8 +69,8 @@ function inWords({ name, value }) {
 }
 
 function reasonsOf(found) {
-  const { reasons, evidence = [], intercept, margin, score, steps = [], count } = found;
-  if (count === 0 && !steps.length) return sharedOf(found);
+  const { reasons, evidence = [], intercept, margin, score, steps = [], n_rows: known } = found;
+  if (known === 0 && !steps.length) return sharedOf(found);
   const shown = reasons.slice(0, MOST_WORDS);
   const rest = margin - intercept - sum(shown);
   const rows = shown.map(({ feature, contribution }) => ({ what: named(feature), contribution }));
