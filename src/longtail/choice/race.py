@@ -122,15 +122,15 @@ class Race:
 def entrants(X: Any, Y: Any, features: str, seed: int, n_jobs: int | None) -> list[Entrant]:
     """The learners that are worth trying on these features, cheapest first."""
     own: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
-    mid: dict[str, Any] = {"leaf_size": 200, "branching": 128}
+    beam: dict[str, Any] = {"negatives": "beam", "leaf_size": 200, "branching": 128, "prune": 0.05}
     wide: dict[str, Any] = {"leaf_size": 400, "branching": 256}
     found: dict[str, Estimator] = {
         "label tree": LabelTree(C=0.5, **own),
         "3 label trees": LabelTree(n_trees=3, C=0.5, **own),
         "3 wide label trees": LabelTree(n_trees=3, C=0.5, **wide, **own),
         "wide label tree, C=1": LabelTree(**wide, **own),
-        "beam tree, C=0.3": LabelTree(negatives="beam", C=0.3, prune=0.05, **mid, **own),
-        "beam tree, C=1": LabelTree(negatives="beam", **mid, **own),
+        "beam tree, C=0.3": LabelTree(C=0.3, **beam, **own),
+        "beam tree, C=1": LabelTree(**beam, **own),
         "one-vs-rest": OneVsRest(**own),
     }
     if Y.shape[1] <= _FEW_LABELS:

@@ -67,7 +67,8 @@ class TwoStage(Estimator):
         none.
     sources : list of str
         Which sources beside the learners take part: "neighbours" (similar training rows), "statistics" (what the
-        training rows tell about a label; it proposes none), "names" (label texts) and "sentences" (dense vectors).
+        training rows tell about a label; it proposes none), "names" (label texts), "sentences" (dense
+        vectors) and "joined" (a label tree on the learned features and the dense vectors together).
     rounds, leaves : int
         Number of boosted trees of each of the two rankers that are averaged, and the maximum number of leaves of each.
     random_state : int or None
@@ -329,6 +330,8 @@ class TwoStage(Estimator):
 
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         vectors = 4 * (self.dense or 0) * (4 * X.shape[0] + 5 * Y.shape[1])
+        # The rows that it learns from, and a copy without those that are held out.
+        joined = 16 * X.nnz + self._recipe(X).joined()._memory_plan(X, Y).total
         X = self._learned(X)
         plans = [estimator._memory_plan(X, Y).total for _, estimator in self._learners()]
         rows = max((len(held) for held, _ in folds(X.shape[0], 0)), default=0)
@@ -337,6 +340,7 @@ class TwoStage(Estimator):
             "index of the training rows": 12 * X.nnz + 4 * Y.nnz,
             "centroids and co-occurrences": 8 * min(X.nnz * 4, 200 * Y.shape[1]) + 16 * Y.nnz,
             "dense vectors": vectors,
+            "learner on words and vectors": joined if self.dense and "joined" in self.sources else 0,
             "candidates": 100 * 4 * 30 * rows,
         }
         return MemoryPlan(type(self).__name__, parts, "Use one stage (--fast), or fewer features.")
