@@ -64,7 +64,7 @@ class Ablation:
 
     def __init__(self, rows: Rows, trained: TwoStage) -> None:
         self.rows, self.trained = rows, trained
-        self.learners = [(each.name, each.estimator) for each in trained.sources_ if isinstance(each, Learner)]
+        self.learners = [(each.name, each.estimator) for each in trained.sources_ if each.kind == Learner.kind]
         self._rehearsed = self._model(self.learners, trained.sources).rehearse(rows.X, rows.Y, rows.readings)
 
     def model(self, learners: Sequence[str], others: tuple[str, ...]) -> TwoStage:
@@ -88,7 +88,7 @@ def ablate(name: str, split: Split, run: DefaultRun, threads: int) -> Iterator[t
     for title, learner in ablation.learners:
         top = learner.predict_topk(rows.X_test[:, : learner.n_features_in_], _K)[0]
         yield f"{title} alone", run.judge(name, split, top)
-    others = tuple(each.kind.lower() for each in trained.sources_ if not isinstance(each, Learner))
+    others = tuple(each.kind.lower() for each in trained.sources_ if each.kind != Learner.kind)
     for title, kept, some in lines([learner for learner, _ in ablation.learners], others):
         top = ablation.model(kept, some).predict_topk(rows.X_test, _K)[0]
         yield title, run.judge(name, split, top)

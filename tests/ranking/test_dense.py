@@ -97,9 +97,9 @@ def test_votes_are_those_of_brute_force(source: Sentences, vectors: Any, truth: 
             for neighbour in near[row]:
                 votes[row, truth[[neighbour]].indices] += max(0, exact[row, neighbour]) ** 2
         np.testing.assert_allclose(column.reshape(votes.shape), votes, atol=1e-5)
-    best = found.labels[:, :20]
+    best = found.labels[:, 20:40]  # after those of ridge regression
     voted = columns[0].reshape(-1, N_LABELS)
-    np.testing.assert_allclose(np.where(best >= 0, np.take_along_axis(voted, best, 1), -np.inf), found.scores[:, :20])
+    np.testing.assert_allclose(np.where(best >= 0, np.take_along_axis(voted, best, 1), -np.inf), found.scores[:, 20:40])
     np.testing.assert_allclose(columns[2].reshape(voted.shape)[:, 0], np.maximum(exact.max(axis=1), 0), atol=1e-6)
 
 
@@ -115,7 +115,7 @@ def test_pairs_are_compared_with_centroids_and_texts(source: Sentences, vectors:
     np.testing.assert_allclose(columns[4], np.linalg.norm(means, axis=1)[labels], atol=1e-6)
     scores = unit_rows(vectors) @ source.weights.T
     np.testing.assert_allclose(columns[5], scores[rows, labels], atol=1e-6)
-    np.testing.assert_allclose(columns[6], np.repeat(np.maximum.reduceat(columns[5], [0, 2]), 2))
+    np.testing.assert_allclose(columns[6], np.maximum(scores.max(axis=1), 0)[rows], atol=1e-6)
     np.testing.assert_allclose(columns[7], cosines(vectors, texts)[rows, labels], atol=1e-6)
     assert len(columns) == len(source.columns)
 
@@ -128,7 +128,7 @@ def test_ridge_weights_are_those_of_the_penalty_that_cross_validation_prefers(ve
     for alpha in PENALTIES * np.linalg.eigvalsh(X.T @ X).mean():
         inverse = np.linalg.inv(X.T @ X + alpha * np.eye(WIDTH))
         solutions.append(Y.T @ X @ inverse)
-        scores.append(np.square(Y - X @ solutions[-1].T).sum() / (len(X) + 1 - np.trace(X @ inverse @ X.T)) ** 2)
+        scores.append(np.square(Y - X @ solutions[-1].T).sum() / (len(X) - np.trace(X @ inverse @ X.T)) ** 2)
     found = ridge_weights(X.astype(np.float32), (Y.T @ X).astype(np.float32), int(Y.sum()))
     assert 0 < np.argmin(scores) < len(scores) - 1
     np.testing.assert_allclose(found, solutions[np.argmin(scores)], atol=1e-5)
@@ -188,6 +188,16 @@ def test_a_saved_model_answers_with_the_same_bytes(rows: tuple[Any, Any, Any], t
     for mine, loaded in zip(model.predict_topk(X, 5), again.predict_topk(X, 5), strict=True):
         assert mine.tobytes() == loaded.tobytes()
     assert "similarity with the vector of the label's text" in {each.name for each in again.explain(X[[0]], 1).evidence}
+
+
+def test_a_mask_does_not_change_the_score_of_a_label(rows: tuple[Any, Any, Any]) -> None:
+    X, Y, Z = rows
+    model = TwoStage([("tree", LabelTree())], rounds=10, dense=6).fit(X, Y, Z)
+    labels, scores = model.predict_topk(X[:40], 12)
+    masked, masked_scores = model.predict_topk(X[:40], 3, allow=[1, 4, 7])
+    for row in range(40):
+        whole = dict(zip(labels[row].tolist(), scores[row].tolist(), strict=True))
+        assert [whole[label] for label in masked[row].tolist()] == masked_scores[row].tolist()
 
 
 def forged(state: State, **arrays: Any) -> State:

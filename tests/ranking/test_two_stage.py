@@ -215,6 +215,10 @@ def test_a_mask_does_not_change_the_score_of_a_label(data, model):
             assert masked_scores[row, at] == scores[row, place]
 
 
+def test_rows_without_labels_are_no_trouble():
+    TwoStage([("tree", LabelTree())]).fit(np.eye(8), np.zeros((8, 3)), np.eye(3, 8))
+
+
 def test_with_very_few_rows_the_first_learner_decides():
     X, Y = np.tile(np.eye(3), (4, 1)), np.tile(np.eye(3), (4, 1))
     model = TwoStage([("tree", LabelTree())]).fit(X, Y)

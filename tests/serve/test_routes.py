@@ -15,6 +15,7 @@ from longtail import Ridge, Tagger, TextFeatures
 from longtail.errors import InvalidInput
 from longtail.serve import Limits, create_app
 from longtail.serve.guard import POLICY
+from longtail.serve.messages import LabelExplanation
 from longtail.store import read_model, write_model
 
 SMALL = Limits(
@@ -166,6 +167,7 @@ def test_an_explanation_adds_up_and_its_segments_are_the_text(client: TestClient
     expected = tagger.explain(text, "fruit")
     assert (first["label"], second["label"]) == ("fruit", "fruit/pear")
     assert first["score"] == expected.score
+    assert set(first) == set(LabelExplanation.model_fields)
     assert "".join(piece["text"] for piece in first["segments"]) == text
     added = sum(piece["contribution"] for piece in first["segments"])
     assert added + first["intercept"] == pytest.approx(first["margin"])

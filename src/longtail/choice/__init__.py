@@ -1,5 +1,6 @@
 """Which learner to train: by a race on held-out rows or, where that is not possible, by the size of the data."""
 
+from longtail.choice.cost import seconds_of
 from longtail.choice.options import LEARNERS, NETWORK, LearnerOptions, check_learner, learners_taking
 from longtail.choice.race import Entrant, Race, Standing, entrants, folds, quietly, run_race
 from longtail.choice.rules import Choice, choose_learner
@@ -19,4 +20,5 @@ __all__ = [
     "learners_taking",
     "quietly",
     "run_race",
+    "seconds_of",
 ]

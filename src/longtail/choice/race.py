@@ -1,7 +1,7 @@
 """The race: learners are trained on growing samples and judged on held-out rows; losers drop out early.
 
 What enters, how many rows each round has and who stays are decided by the shape of the data, the seed and the measured
-nDCG, never by the clock. The same data and seed therefore choose the same learner on every machine.
+nDCG, never by the clock. The same data and seed therefore choose the same learner on every machine with enough memory.
 """
 
 from __future__ import annotations
@@ -171,7 +171,8 @@ def run_race(
         How often the winner will be trained on about all rows, in this race and after it.
     """
     track = _Track(matrices, Y, held, rest[np.random.default_rng(seed).permutation(len(rest))])
-    ranked = [each for each in entered if each is entered[0] or trainings * each.seconds <= seconds]
+    each_time = trainings + sum(share for share, _, _ in _ROUNDS)
+    ranked = [each for each in entered if each is entered[0] or each_time * each.seconds <= seconds]
     left_out = tuple(each for each in entered if each not in ranked)
     spent = 0.0
     for share, fewest, places in _ROUNDS:

@@ -179,7 +179,7 @@ Outcome descend(const Siblings &s, size_t n_features, bool logistic, double tole
     };
     const auto zero = [](float dual) { return dual == 0; };
     const bool cold = std::all_of(s.duals, s.duals + s.rows * s.width, zero);
-    // Rows that were added come last. With some, the gap is large.
+    // Rows that were added come last, without duals. With some, the gap is large.
     const bool same_rows = s.rows > 0 && !std::all_of(s.duals + (s.rows - 1) * s.width, s.duals + s.rows * s.width, zero);
     if (!cold) for_each_strip([&](Strip rows) { variant->replay(s, rows); });
     std::vector<uint32_t> order(s.rows);

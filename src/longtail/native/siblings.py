@@ -219,7 +219,7 @@ def _descend(
     if not cold:
         for row in range(len(squares)):
             problem.add(row, duals[row] * problem.signs[row], bias)
-    # Rows that were added come last. With some, the gap is large.
+    # Rows that were added come last, without duals. With some, the gap is large.
     same_rows = len(duals) > 0 and bool(duals[-1].any())
     order = list(range(len(squares)))
     shuffler = _Shuffler(seed)

@@ -96,6 +96,12 @@ def default_learners(random_state: int | None, n_jobs: int | None) -> list[tuple
     ]
 
 
+def joined_learner(random_state: int | None, n_jobs: int | None) -> Estimator:
+    """The learner that sees words and dense vectors together."""
+    [(_, tree), _] = default_learners(random_state, n_jobs)
+    return tree
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How to fit the sources.
@@ -129,7 +135,7 @@ class Recipe:
             "statistics": lambda: Statistics.fit(views.learned, Y, self.n_jobs),
             "names": lambda: Names.fit([each.sparse for each in Z_views]),
             "sentences": lambda: Sentences.fit(views.dense, Y, Z_views[0].dense if Z else None),
-            "joined": lambda: Joined(self.joined().fit(views.joined, Y), _JOINED),
+            "joined": lambda: Joined(joined_learner(self.random_state, self.n_jobs).fit(views.joined, Y), _JOINED),
         }
         learners = [
             again.get(f"learner {name}") or Learner(clone(estimator).fit(views.learned, Y), name)
@@ -137,11 +143,6 @@ class Recipe:
         ]
         others = take_part(self.others, self.layout, bool(Z))
         return *learners, *(again.get(OTHERS[name].kind) or fits[name]() for name in others)
-
-    def joined(self) -> Estimator:
-        """The learner that sees words and dense vectors together; not fitted."""
-        [(_, tree), _] = default_learners(self.random_state, self.n_jobs)
-        return tree
 
 
 def load_sources(state: State, layout: Layout, others: Collection[str], n_labels: int) -> tuple[Source, ...]:

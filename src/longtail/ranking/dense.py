@@ -28,7 +28,7 @@ _MOST_SINGLE = 2**26  # more components of training rows are stored in half prec
 
 @dataclass(frozen=True)
 class Sentences(Source):
-    """Labels of the training rows with the nearest dense vectors, and labels whose texts have the nearest vectors.
+    """Labels by dense vectors: of the nearest training rows, by ridge regression, and with the nearest label texts.
 
     Parameters
     ----------
@@ -100,8 +100,8 @@ class Sentences(Source):
         neighbours, similarities = nearest(Q, self.rows, NEIGHBOURS, None, n_jobs)
         similarities = _cosines(similarities)
         found = [
-            self.row_labels.most_voted(neighbours, similarities, self.n_candidates, mask, n_jobs),
             nearest(Q, self.weights, self.n_candidates, mask, n_jobs),
+            self.row_labels.most_voted(neighbours, similarities, self.n_candidates, mask, n_jobs),
         ]
         found += [] if self.texts is None else [nearest(Q, self.texts, self.n_texts, mask, n_jobs)]
         labels, scores = (np.hstack(each) for each in zip(*found, strict=True))
@@ -111,7 +111,6 @@ class Sentences(Source):
         assert found.neighbours is not None
         assert found.similarities is not None
         Q = unit_rows(X)
-        scores = _pair_products(pairs, Q, self.weights, n_jobs)
         columns = [
             self.row_labels.votes(pairs, found.neighbours, found.similarities, count, n_jobs)
             for count in (NEIGHBOURS, NEAREST)
@@ -120,8 +119,8 @@ class Sentences(Source):
             pairs.of_rows(found.similarities[:, 0]),
             _pair_products(pairs, Q, self.centroids, n_jobs),
             self.spreads[pairs.labels],
-            scores,
-            pairs.of_rows(pairs.largest(scores)),
+            _pair_products(pairs, Q, self.weights, n_jobs),
+            pairs.of_rows(_cosines(found.scores[:, 0].copy())),
         ]
         return columns if self.texts is None else [*columns, _pair_products(pairs, Q, self.texts, n_jobs)]
 
@@ -190,7 +189,7 @@ def ridge_weights(X: Array, sums: Array, n_ones: int) -> Array:
     alphas = max(float(values.mean()), 1e-12) * PENALTIES
     shifted = values + alphas[:, None]
     errors = n_ones - ((values + 2 * alphas[:, None]) / shifted**2) @ squares
-    free = len(X) + 1 - (values / shifted).sum(axis=1)  # the 1 keeps it above 0 with few rows
+    free = np.maximum(len(X) - (values / shifted).sum(axis=1), 1e-9)
     best = shifted[np.argmin(errors / free**2)].astype(np.float32)
     return np.asarray((turned / best) @ Q.T.astype(np.float32), dtype=np.float32)
 

@@ -132,14 +132,6 @@ class Pairs:
         """A number of each row, repeated for its pairs."""
         return np.asarray(values, dtype=np.float32)[self.rows]
 
-    def largest(self, values: Array) -> Array:
-        """The largest of the pairs' values in each row; 0 in a row without pairs."""
-        found = np.zeros(len(self.starts) - 1, dtype=np.float32)
-        filled = np.diff(self.starts) > 0
-        if len(values):
-            found[filled] = np.maximum.reduceat(values, self.starts[:-1][filled])
-        return found
-
     def dots(self, Q: SparseRows, vectors: SparseRows, n_jobs: int | None = None) -> Array:
         """The product of each row of `Q` with the vectors of its candidate labels."""
         out = np.empty(len(self), dtype=np.float32)

@@ -147,7 +147,7 @@ def _hidden_labels(Y: Any, Z: list[Any], seed: int) -> Array:
     """
     hidden = np.zeros(Y.shape[1], dtype=bool)
     counts = column_counts(Y)
-    if Z and ((counts == 0) & (np.diff(Z[0].indptr) > 0)).any():
+    if Z and counts.any() and ((counts == 0) & (np.diff(Z[0].indptr) > 0)).any():
         known = counts[counts > 0]
         rare = np.flatnonzero((counts > 0) & (counts <= max(_RARE, np.median(known))))
         hidden[np.random.default_rng(seed).permutation(rare)[: max(1, int(_HIDDEN * len(known)))]] = True

@@ -32,6 +32,7 @@ from longtail.ranking.candidates import (
     Views,
     candidates_of,
     default_learners,
+    joined_learner,
     load_sources,
 )
 from longtail.ranking.rehearsal import BOTH, Rehearsal, rehearse
@@ -57,22 +58,23 @@ class TwoStage(Estimator):
     Parameters
     ----------
     estimators : list of (name, Estimator) or None
-        The learners among the sources. The first also fills the places beyond the candidates.
+        Learners that propose labels; None uses two kinds of label trees. If there are fewer candidates than places,
+        further labels of the first learner follow.
     learned : int or None
-        Number of leading features that the learners and the search for similar rows use; the others serve only to
-        compare rows with label texts. None uses all but the dense ones.
+        Number of leading features that the learners, the similar rows and the statistics use; the others serve only
+        to compare rows with label texts. None uses all but the dense ones.
     dense : int or None
-        Number of features at the end of each row that are a dense vector of the row, such as a sentence vector. They
-        serve only to find rows and label texts with similar vectors, by their cosine. None and 0 mean that there are
-        none.
+        Width of the dense vector, such as a sentence vector, at the end of each row. It is compared with those of
+        other rows and label texts, by their cosine. Ridge regression and the source "joined" learn from it. None and
+        0 mean that there is none.
     sources : list of str
-        Which sources beside the learners take part: "neighbours" (similar training rows), "statistics" (what the
-        training rows tell about a label; it proposes none), "names" (label texts), "sentences" (dense
+        The sources besides the learners: "neighbours" (similar training rows), "statistics" (facts about each label
+        from the training rows; it proposes no labels), "names" (label texts), "sentences" (dense
         vectors) and "joined" (a label tree on the learned features and the dense vectors together).
     rounds, leaves : int
-        Number of boosted trees of each of the two rankers that are averaged, and the maximum number of leaves of each.
+        Number of boosted trees in each of the two rankers that are averaged, and maximum number of leaves of a tree.
     random_state : int or None
-        Random seed for held-out rows.
+        Random seed for held-out rows, the ranker and the default learners; None gives another model each time.
     n_jobs : int or None
         Number of threads; None uses every core. The model does not depend on it.
 
@@ -83,7 +85,8 @@ class TwoStage(Estimator):
     calibration_ : pair of float
         Slope and offset of the sigmoid that turns a raw score of the ranker into a probability.
     gains_ : dict of str to float
-        nDCG@5 on held-out rows of each learner alone and of both stages together; empty in a loaded model.
+        nDCG@5 on held-out rows of each learner alone and of both stages together; empty in a loaded model, and
+        if there were too few rows to hold any out.
 
     Examples
     --------
@@ -205,9 +208,9 @@ class TwoStage(Estimator):
             A model that is fitted to the same rows. The sources that both have are used again.
         """
         X, Y, Z = self._checked(X, Y, label_features)
-        self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         if "_rehearsal" not in vars(self):
             raise InvalidInput("finish needs rehearse first")
+        self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         ranker = self.__dict__.pop("_rehearsal").ranker
         with quietly(), progress.stage("all rows"):
             self.sources_ = self._recipe(X).fit(X, Y, Z, () if like is None else like.sources_)
@@ -330,8 +333,10 @@ class TwoStage(Estimator):
 
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         vectors = 4 * (self.dense or 0) * (4 * X.shape[0] + 5 * Y.shape[1])
-        # The rows that it learns from, and a copy without those that are held out.
-        joined = 16 * X.nnz + self._recipe(X).joined()._memory_plan(X, Y).total
+        joined = 0
+        if self.dense and "joined" in self.sources:
+            # The rows that it learns from, and a copy without those that are held out.
+            joined = 16 * X.nnz + joined_learner(self.random_state, self.n_jobs)._memory_plan(X, Y).total
         X = self._learned(X)
         plans = [estimator._memory_plan(X, Y).total for _, estimator in self._learners()]
         rows = max((len(held) for held, _ in folds(X.shape[0], 0)), default=0)
@@ -340,7 +345,7 @@ class TwoStage(Estimator):
             "index of the training rows": 12 * X.nnz + 4 * Y.nnz,
             "centroids and co-occurrences": 8 * min(X.nnz * 4, 200 * Y.shape[1]) + 16 * Y.nnz,
             "dense vectors": vectors,
-            "learner on words and vectors": joined if self.dense and "joined" in self.sources else 0,
+            "learner on words and vectors": joined,
             "candidates": 100 * 4 * 30 * rows,
         }
         return MemoryPlan(type(self).__name__, parts, "Use one stage (--fast), or fewer features.")

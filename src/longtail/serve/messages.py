@@ -128,7 +128,7 @@ class LabelExplanation(BaseModel):
     evidence: list[ScoreEvidence] = Field(
         description="For models of two stages; the contributions add up to the log-odds of the score."
     )
-    count: int | None = Field(description="Number of training rows of the label.", examples=[42])
+    n_rows: int | None = Field(description="Number of training rows of the label.", examples=[42])
     segments: list[TextSegment]
 
 

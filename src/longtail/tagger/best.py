@@ -1,4 +1,4 @@
-"""The default training: features and learners race on held-out rows, and a second stage ranks what the best propose."""
+"""The default training: features and learners race on held-out rows, and a second stage ranks labels again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from longtail.choice import Entrant, LearnerOptions, Race, Standing, entrants, folds, run_race
+from longtail.choice import Entrant, LearnerOptions, Race, Standing, entrants, folds, run_race, seconds_of
 from longtail.data import Corpus
+from longtail.errors import NotEnoughMemory
 from longtail.estimator import Estimator
 from longtail.parallel import resolve_jobs
 from longtail.printable import counted
-from longtail.ranking import BOTH, TwoStage
-from longtail.tagger.encoding import Encoder, choose_encoder, with_vectors
+from longtail.ranking import BOTH, TwoStage, joined_learner
+from longtail.tagger.encoding import WIDTH, Encoder, choose_encoder, with_vectors
 from longtail.tagger.matching import SUBWORDS, label_readings, texts_of_labels, with_matcher
 from longtail.tagger.preparation import with_labels_that_occur
 from longtail.text import FeatureOptions, TextFeatures, fit_features
@@ -24,9 +25,10 @@ _log = logging.getLogger(__name__)
 
 FEWEST_ROWS = 1000  # fewer rows are too few to tell learners apart
 _PATIENCE = 12  # times the estimated time of one label tree
-_LEAST_SECONDS = 30.0
+_LEAST_SECONDS = 40.0
 # Estimated processor time of a second stage: the ranker, the candidates of held-out rows, and indexing.
 _SECONDS_TO_RANK, _SECONDS_OF_A_ROW, _SECONDS_OF_AN_ENTRY = 1.0, 6e-4, 5e-7
+_MOST_ENCODING = 600.0  # processor seconds that an encoder may take unless the user sets a limit
 _SAMPLE = 5000  # rows that decide on the features, at least
 _SHORT = 100  # features of a row up to which subwords are tried
 _WORDS, _SUBWORDS = "words", "words and their parts"
@@ -39,17 +41,17 @@ class RaceSummary:
     Parameters
     ----------
     features : str
-        The features that won, and that the learners raced on.
+        The features that won; the learners raced on these.
     feature_standings : tuple of Standing
-        A label tree on each kind of features; empty if there was only one kind.
+        The result of a label tree on each kind of features; empty if there was only one kind.
     standings : tuple of Standing
-        All rounds of the learners, in the order they were run: nDCG@5 on the held-out rows.
+        One for each learner and round, in the order of training, with its nDCG@5 on the held-out rows.
     winner : str
         The learner that won.
     left_out : tuple of str
         Learners that would have taken too long.
     seconds : float
-        The time that the whole training was expected to take at most.
+        The time that the whole training was expected to take at most, by the clock on the wall.
     """
 
     features: str
@@ -102,22 +104,22 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
         variants.append(_Variant(_SUBWORDS, parted, parted.fit_transform(corpus.texts or (), also=label_texts)))
     parts = folds(corpus.n_rows, options.random_state)
     rows = parts[0]
+    variant, on_features = _best_variant(variants, corpus, rows, options)
     ranking = _SECONDS_TO_RANK + _SECONDS_OF_A_ROW * sum(len(held) for held, _ in parts) + _SECONDS_OF_AN_ENTRY * X.nnz
-    limit = _limit(_tree(variants[0], corpus, options), options)
-    jobs = resolve_jobs(options.n_jobs)
-    two_stages = _affords_second_stage(ranking, limit, options)
+    two_stages = _affords_second_stage(ranking, options)
+    trainings = 1 + len(parts) if two_stages else 2
+    limit, jobs = _limit(_tree(variant, corpus, options), options), resolve_jobs(options.n_jobs)
+    announced = limit / jobs
     encoder = None
     if two_stages:
-        encoder = choose_encoder(corpus, label_texts, options, limit if options.patience is None else limit / 2)
-    # Ranking hardly uses more than one thread.
-    announced = limit / jobs
-    if two_stages and options.patience is None:
-        announced += ranking
-    elif two_stages:
-        limit = max(0.0, limit - jobs * ranking - (0.0 if encoder is None else encoder.seconds))
-    variant, on_features = _best_variant(variants, corpus, rows, options)
+        encoder = _encoder(variant, corpus, label_texts, trainings, limit, options)
+        # Ranking hardly uses more than one thread.
+        besides = ranking + (0.0 if encoder is None else encoder.seconds / jobs)
+        if options.patience is None:
+            announced += besides
+        else:
+            limit = max(0.0, limit - jobs * besides)
     announced = max(1.0, announced)
-    trainings = 1 + len(parts) if two_stages else 2
     found = _race(variant, corpus, rows, limit, announced, trainings, options)
     race = RaceSummary(
         variant.name,
@@ -138,14 +140,32 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
     return Trained(variant.features, estimator, corpus, [reason], race)
 
 
-def _affords_second_stage(seconds: float, limit: float, options: LearnerOptions) -> bool:
+def _affords_second_stage(seconds: float, options: LearnerOptions) -> bool:
     """Whether a second stage is wanted, and takes no more than half of the time that the user gave."""
     if options.fast or options.patience is None:
         return not options.fast
-    if seconds <= limit / 2:
+    if seconds <= options.patience / 2:
         return True
     _log.info("one stage: a second one would take about %.0f s more", seconds)
     return False
+
+
+def _encoder(
+    variant: _Variant,
+    corpus: Corpus,
+    label_texts: list[str] | None,
+    trainings: int,
+    limit: float,
+    options: LearnerOptions,
+) -> Encoder | None:
+    """The encoder to try, if any; its seconds include those of learning from its vectors."""
+    if options.encoder is None:
+        return None
+    learner = joined_learner(options.random_state, options.n_jobs)
+    learning = trainings * seconds_of(learner, variant.X, corpus.labels, width=WIDTH)
+    most = _MOST_ENCODING if options.patience is None else limit / 2
+    found = choose_encoder(corpus, label_texts, options, most - learning)
+    return None if found is None else found._replace(seconds=found.seconds + learning)
 
 
 def _may_use_subwords(features: Any, words: Any, X: Any) -> bool:
@@ -245,8 +265,8 @@ def _second_stage(
         random_state=options.random_state,
         n_jobs=options.n_jobs,
     )
-    model.rehearse(X, corpus.labels, readings, [found.fitted])
-    best = _Prepared(features, X, readings, model)
+    best = _Prepared(features, X, readings, model.rehearse(X, corpus.labels, readings, [found.fitted]))
+    del model  # what it learned while rehearsing takes memory, and vectors may replace it
     if encoder is not None:
         best = _try_vectors(best, corpus, label_texts, encoder, options)
     alone = max(value for name, value in best.model.gains_.items() if name != BOTH)
@@ -267,7 +287,11 @@ def _try_vectors(
         plain.features, plain.X, plain.readings, corpus.texts or (), label_texts, encoder, options
     )
     model = TwoStage(**{**plain.model.get_params(deep=False), "dense": width})
-    model.rehearse(X, corpus.labels, readings, like=plain.model)
+    try:
+        model.rehearse(X, corpus.labels, readings, like=plain.model)
+    except NotEnoughMemory as error:
+        _log.info("sentence vectors: not used, as %s", error)
+        return plain
     found = _Prepared(features, X, readings, model)
     told = f"{100 * found.gain:.2f} with them and {100 * plain.gain:.2f} without"
     better = found.gain > plain.gain

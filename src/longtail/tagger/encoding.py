@@ -28,7 +28,8 @@ _log = logging.getLogger(__name__)
 _SHORT_WORDS = 40  # the words of longer texts suffice, and encoding takes long
 _FEW_ROWS = 20_000
 _SAMPLE = 1000
-_BYTES_OF_A_ROW = 16 * 384  # indices and values of a vector, twice
+WIDTH = 384  # of the vectors of a small encoder, for estimates
+_BYTES_OF_A_ROW = 16 * WIDTH  # indices and values of a vector, twice
 
 
 class Encoder(NamedTuple):
