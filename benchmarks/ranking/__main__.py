@@ -17,13 +17,15 @@ from benchmarks.ranking.forests import forests_rows, forests_table
 from benchmarks.ranking.hidden import measure_hidden
 from benchmarks.ranking.race import Outcome, candidates_table, race_table, train_candidates
 from benchmarks.ranking.sources import ablate, sources_table
+from benchmarks.ranking.vectors import vectors_rows, vectors_table
 from benchmarks.samples import Sample, Split, load_sample
 from longtail.errors import Unavailable
 from longtail_papers.common import Cell, Results, Section, Table
 
 DATA = ("yso-sv-30k", "eurlex57k-10k", "python-api")
 HIDDEN_DATA = ("yso-sv",)
-PARTS = ("sources", "race", "forests", "hidden")
+VECTORS_DATA = ("eurlex57k-15-words-10k", "eurlex57k-15-words", "python-api")
+PARTS = ("sources", "race", "forests", "hidden", "vectors")
 _K = 5
 _TEXTS = {
     "sources": "Each learner alone, and two stages over some of the sources. Test rows, in percent.",
@@ -36,6 +38,7 @@ _TEXTS = {
         "A share of the labels was removed from the training rows. Their names stayed in the vocabulary, and the names "
         "of all labels compete. The other model learned from the same rows without these names."
     ),
+    "vectors": "Test rows, in percent. Encoding is measured on one batch of test texts, in processor time.",
 }
 
 
@@ -54,8 +57,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
             continue
         show(found)
         results.put(Section(f"Hidden labels: {Sample.named(name).title}", _TEXTS["hidden"], [found]))
+    if "vectors" in options.parts:
+        compare_vectors(options, results)
     for path in results.finish():
         print(path)
+
+
+def compare_vectors(options: argparse.Namespace, results: Results) -> None:
+    """The default with and without an encoder; the table is written after each data set."""
+    rows: list[tuple[Cell, ...]] = []
+    for name in options.vectors_data:
+        try:
+            rows += vectors_rows(name, Sample.named(name).title, load_sample(name), options.threads)
+        except Unavailable as missing:
+            results.put(Section(f"Sentence vectors: {Sample.named(name).title}", f"Not measured: {missing}"))
+            continue
+        results.put(Section("Sentence vectors", _TEXTS["vectors"], [show(vectors_table(rows))]))
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -63,6 +80,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--data", nargs="+", type=sample_name, default=list(DATA), help=f"default: {' '.join(DATA)}")
     parser.add_argument("--hidden-data", nargs="+", type=sample_name, default=list(HIDDEN_DATA), help="with vocabulary")
+    parser.add_argument("--vectors-data", nargs="+", type=sample_name, default=list(VECTORS_DATA), help="with texts")
     parser.add_argument("--threads", type=int, default=2)
     told = "expected processor seconds beyond which a candidate of the race is not trained"
     parser.add_argument("--most-seconds", type=float, default=600, help=told)

@@ -275,7 +275,7 @@ def test_options_of_the_race_have_no_effect_on_few_rows_and_that_is_told(longtai
 def test_prune_is_a_magnitude_or_a_count(longtail: Callable, value: str) -> None:
     result = longtail("train", "notes.jsonl", "--out", "model", "--prune", value)
     assert result.code == 2
-    assert "expected the smallest weight to keep, such as 0.1, or a number of weights, such as 200" in result.err
+    assert "expected a limit such as 0.1, up to which weights are dropped, or a number of weights to keep" in result.err
 
 
 def test_a_taxonomy_is_the_tree(longtail: Callable) -> None:

@@ -13,7 +13,7 @@ _TREE = 2.1e-8
 _ONE_VS_REST = 8e-10
 _RIDGE = 1e-10  # per multiply-add of a dense solver
 _FEATURES_OF_A_ROW = 40  # the cost of a row besides its features
-_BEAM = 3  # times the cost of a tree without
+_BEAM = 2  # trainings, the second one with more rows in each leaf
 
 
 def seconds_of(estimator: Estimator, X: Any, Y: Any, width: int = 0) -> float:
@@ -21,11 +21,12 @@ def seconds_of(estimator: Estimator, X: Any, Y: Any, width: int = 0) -> float:
     shape = Shape.of(X, Y)
     row_work = shape.non_zeros + (_FEATURES_OF_A_ROW + width) * shape.n_rows
     if isinstance(estimator, LabelTree):
-        labels = shape.label_non_zeros / max(1, shape.n_rows)
-        classifiers = min(estimator.branching + estimator.leaf_size * labels, shape.n_labels)
+        leaves, times = shape.label_non_zeros / max(1, shape.n_rows), 1
+        if estimator.negatives == "beam":
+            leaves, times = leaves + estimator.beam, _BEAM
+        classifiers = min(estimator.branching + estimator.leaf_size * leaves, shape.n_labels)
         # Classifiers of a node share the work of reading a row.
-        seconds = _TREE * row_work * classifiers**0.5 * estimator.n_trees
-        return seconds * (_BEAM if estimator.negatives == "beam" else 1)
+        return _TREE * row_work * classifiers**0.5 * estimator.n_trees * times
     if isinstance(estimator, OneVsRest):
         return _ONE_VS_REST * row_work * shape.n_labels
     if isinstance(estimator, RidgeCV):

@@ -37,12 +37,14 @@ class LearnerOptions:
     missing : {"error", "root", "drop"} or None
         What to do with labels that are not in the taxonomy; None means error.
     fast : bool
-        Train one stage only. Like `patience`, it excludes parameters of learners and has no effect below 1,000 rows.
+        Train one stage only. `fast`, `patience` and `encoder` cannot be combined with parameters of learners, and have
+        no effect with fewer than 1,000 rows.
     patience : float or None
-        Seconds that training may take when learners race; None is about 12 times as long as one label tree takes.
+        Seconds that training may take when learners race, roughly. None is 12 times what one label tree takes, plus
+        the second stage.
     encoder : str or None
-        The folder of a pretrained sentence encoder, whose vectors of texts the second stage may use. "auto" uses the
-        one that is installed, if the texts are short or few and encoding them does not take too long. None uses none.
+        The folder of a pretrained sentence encoder. The second stage uses its vectors if they help. "auto" uses the
+        installed encoder if the texts are short or few, and encoding fits into time and memory. None uses none.
     encoder_cache : str or None
         A folder where the vectors of texts are kept, so that no text is encoded twice.
 

@@ -29,7 +29,7 @@ _MOST_HELD_OUT = 8000  # more rows hardly change the choice or the second stage
 _ENOUGH_HELD_OUT = 1500  # with fewer, a second stage holds out several parts of the rows in turn
 _MOST_FOLDS = 4
 # Share of the rows, fewest rows, and most learners of each round before the last.
-_ROUNDS = ((1 / 32, 2000, 100), (1 / 8, 5000, 3))
+_ROUNDS = ((1 / 32, 2000, 100), (1 / 8, 4000, 3))
 _FEW_LABELS = 300  # more are too many for exact ridge
 _K = 5
 

@@ -32,7 +32,7 @@ def _pruning(value: str) -> int | float:
         found = -1
     if not 0 <= found < float("inf"):
         raise click.BadParameter(
-            "expected the smallest weight to keep, such as 0.1, or a number of weights, such as 200"
+            "expected a limit such as 0.1, up to which weights are dropped, or a number of weights to keep, such as 200"
         )
     return found
 
@@ -47,23 +47,25 @@ class LearnerFlags:
         type=click.Choice(LEARNERS),
         default="auto",
         show_default=True,
-        help="What to train; auto tries several on held-out rows.",
+        help="What to train; auto tries several learners on held-out rows and keeps the best.",
     )
-    fast: bool = option(is_flag=True, default=False, help="With auto: train one stage only, which is faster.")
+    fast: bool = option(
+        is_flag=True, default=False, help="With auto: skip the second stage, which ranks the best labels again."
+    )
     patience: float | None = option(
         type=_POSITIVE,
         metavar="SECONDS",
-        help="With auto: how long training may take.  [default: about 12 times as long as one label tree]",
+        help="With auto: longest training time, roughly.  [default: 12 times one label tree, plus the second stage]",
     )
     encoder: str | None = option(
         metavar="DIR|auto",
-        help="With auto: compare texts also by the vectors of a pretrained sentence encoder, if that helps.",
+        help="With auto: also compare texts by sentence vectors, if that helps. 'auto' is the installed encoder.",
     )
     encoder_cache: str | None = option(metavar="DIR", help="Keep the vectors of texts in DIR for the next training.")
     prune: float | None = option(
         parse=_pruning,
         metavar="W",
-        help="Drop weights below W or, for a whole W, keep the W largest of each classifier; not for networks.",
+        help="Drop weights up to W, or keep the W largest of each classifier if W is whole; not for networks.",
     )
     weighting: str | None = option(
         type=click.Choice(["none", "loss", "target", "score"]),

@@ -24,8 +24,8 @@ from longtail.text import FeatureOptions, TextFeatures, fit_features
 _log = logging.getLogger(__name__)
 
 FEWEST_ROWS = 1000  # fewer rows are too few to tell learners apart
-_PATIENCE = 12  # times the estimated time of one label tree
-_LEAST_SECONDS = 40.0
+_PATIENCE = 12.5  # times the estimated time of one label tree
+_LEAST_SECONDS = 50.0
 # Estimated processor time of a second stage: the ranker, the candidates of held-out rows, and indexing.
 _SECONDS_TO_RANK, _SECONDS_OF_A_ROW, _SECONDS_OF_AN_ENTRY = 1.0, 6e-4, 5e-7
 _MOST_ENCODING = 600.0  # processor seconds that an encoder may take unless the user sets a limit
