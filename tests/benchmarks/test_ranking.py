@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.ranking import __main__ as program
-from benchmarks.ranking import hidden, left_out, sources
+from benchmarks.ranking import hidden, left_out, sources, vectors
 from benchmarks.ranking.default import DefaultRun, train_default
 from benchmarks.ranking.forests import forests_rows
 from benchmarks.ranking.race import WORDS, Candidate, Outcome, candidates_table, race_table, train_candidates
@@ -154,3 +154,26 @@ def test_the_default_reports_what_it_took(split: Split) -> None:
     run = train_default(split.train, threads=1)
     assert run.seconds > 0
     assert run.learner
+
+
+def test_the_default_is_measured_without_and_with_an_encoder(
+    split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("transformers")
+    from tests.neural.tiny import write_tiny_encoder
+
+    folder = write_tiny_encoder(tmp_path, THINGS)
+    monkeypatch.setattr(vectors, "find_installed_encoder", lambda: folder)
+    rows = vectors.vectors_rows("python-api", "Things", split, threads=1)
+    assert [row[0] for row in rows] == ["Things", "Things"]
+    assert rows[0][-1] is None
+    assert isinstance(rows[1][-1], float)
+    assert rows[1][-1] > 0
+    assert "Things" in vectors.vectors_table(rows).to_markdown()
+
+
+def test_without_an_encoder_the_program_says_so(split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "load_sample", lambda name: split)
+    monkeypatch.setattr(vectors, "find_installed_encoder", lambda: None)
+    program.main(["--parts", "vectors", "--vectors-data", "python-api", "--out", str(tmp_path)])
+    assert "no sentence encoder is installed" in (tmp_path / "ranking.md").read_text()
