@@ -176,7 +176,9 @@ def run_race(
     left_out = tuple(each for each in entered if each not in ranked)
     spent = 0.0
     for share, fewest, places in _ROUNDS:
-        size = min(len(rest), max(fewest, int(share * len(rest))))
+        size = max(fewest, int(share * len(rest)))
+        if 2 * size > len(rest):
+            size = len(rest)  # little is saved, and what is learned from all rows is used again
         cost = sum(each.seconds for each in ranked[:places]) * size / len(rest)
         if len(ranked) == 1 or size == track.last_size or spent + cost > seconds / 2:
             continue
