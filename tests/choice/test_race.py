@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -29,7 +31,7 @@ OTHER = entrant("other", Ridge())
 def run(data, entered, seconds=100.0, seed=0):
     X, Y = data
     [(held, rest), *_] = folds(X.shape[0], seed)
-    return run_race({"words": X}, Y, entered, held, rest, seconds, seed)
+    return run_race(X, Y, entered, held, rest, seconds, seed)
 
 
 def test_folds_are_disjoint_and_repeatable():
@@ -79,6 +81,12 @@ def test_the_winner_must_fit_into_the_time_that_is_left(data):
     dear = entrant("dear", LabelTree(leaf_size=5), seconds=40.0)
     found = run(data, [OTHER, dear], seconds=50.0)
     assert found.winner.name == "other"
+
+
+def test_a_training_on_all_rows_is_charged_once(data):
+    # Both were trained on all rows while racing: one training of the dear one is left, and 30 s are.
+    cheap, dear = replace(BAD, seconds=1.0), replace(GOOD, seconds=20.0)
+    assert run(data, [cheap, dear], seconds=60.0).winner == dear
 
 
 def test_the_same_seed_gives_the_same_race(data):

@@ -229,8 +229,8 @@ def test_options_of_networks_are_theirs(longtail: Callable, arguments: list[str]
     ("arguments", "message"),
     [
         (["--encoder", "nowhere"], "nowhere: there is no such folder"),
-        (["--encoder", "auto", "--alpha", "1"], "--encoder is for two stages; it does not go with --alpha"),
-        (["--encoder", "auto", "--learner", "tree"], "--encoder is for two stages; it does not go with --learner"),
+        (["--encoder", "auto", "--alpha", "1"], "--encoder is for the race of learners; it does not go with --alpha"),
+        (["--encoder", "auto", "--learner", "tree"], "--encoder goes with --learner auto only"),
         (["--encoder-cache", "vectors"], "--encoder-cache needs --encoder"),
     ],
 )
@@ -244,7 +244,7 @@ def test_an_encoder_that_cannot_be_used_is_refused(longtail: Callable, arguments
 def test_few_rows_are_trained_without_an_encoder(longtail: Callable) -> None:
     result = longtail("train", "notes.jsonl", "--out", "model", "--encoder", "auto")
     assert result.code == 0
-    assert "no sentence encoder: it needs at least 1,000 rows" in result.err
+    assert "encoder has no effect: learners race only with at least 1,000 rows" in result.err
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.ranking import SparseIndex, index
+from longtail.ranking import SparseIndex, pairs
 from longtail.store import State, read_model, write_model
 
 
@@ -49,8 +49,8 @@ def test_the_result_does_not_depend_on_threads_and_blocks(rng, monkeypatch):
     searched = SparseIndex.build(X)
     items, scores = searched.topk(Q, 7, n_jobs=1)
     for size, n_jobs in ((1, 3), (17, 2), (300, 1), (64, None)):
-        monkeypatch.setattr(index, "_FEWEST_ROWS", size)
-        monkeypatch.setattr(index, "_MOST_ROWS", size)
+        monkeypatch.setattr(pairs, "_FEWEST_ROWS", size)
+        monkeypatch.setattr(pairs, "_MOST_ROWS", size)
         again = searched.topk(Q, 7, n_jobs=n_jobs)
         assert again[0].tobytes() == items.tobytes()
         assert again[1].tobytes() == scores.tobytes()

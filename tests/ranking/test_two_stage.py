@@ -116,9 +116,23 @@ def test_labels_without_training_rows_are_found_by_their_texts(data, model):
     assert (without < 30).all()
 
 
-def test_the_gains_compare_both_stages_with_each_learner_alone(model):
-    assert set(model.gains_) == {"tree", "two stages"}
-    assert 0.5 < model.gains_["tree"] < model.gains_["two stages"] <= 1
+def test_the_gains_compare_both_stages_with_each_learner_alone(data):
+    (X, Y), _ = data
+    gains = small().rehearse(X[:60], Y[:60, :30], NAMES[:30]).gains_
+    assert set(gains) == {"tree", "two stages"}
+    assert 0.5 < gains["tree"] < gains["two stages"] <= 1
+
+
+def test_labels_that_are_hidden_from_learners_do_not_count_against_them(data):
+    (X, Y), _ = data
+    closed, opened = (small().rehearse(X, Y[:, :n], NAMES[:n]) for n in (30, N_LABELS))
+    assert opened.gains_["tree"] == pytest.approx(closed.gains_["tree"], abs=0.02)
+
+
+def test_the_labels_of_held_out_rows_are_not_given_away_by_their_texts():
+    # Each row has a label of its own, whose text it contains. In the model, such a label would have no rows.
+    X = sparse.csr_array(sparse.eye_array(200, dtype=np.float32))
+    assert small().rehearse(X, X, X).gains_["two stages"] == 0
 
 
 def test_the_evidence_adds_up_to_the_log_odds_of_the_score(data, model):

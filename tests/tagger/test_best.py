@@ -55,7 +55,7 @@ def test_the_default_is_better_than_words_alone(trained):
 def test_the_reason_has_the_figures(trained):
     [reason] = trained.reasons_
     assert reason.startswith("learner: two stages over ")
-    assert "nDCG@5 on held-out rows" in reason
+    assert "nDCG@5 on all held-out rows" in reason
 
 
 def test_the_race_is_handed_out_without_models(trained, tmp_path):

@@ -10,8 +10,10 @@ from typing import Any
 from longtail.errors import InvalidInput
 from longtail.estimator import Estimator
 from longtail.labels import LabelHierarchy
+from longtail.parameters import Number
 
 NETWORK = "network"
+_SEED = Number(low=0, high=2**31, whole=True)
 _LINEAR = ("tree", "one-vs-rest", "ridge")
 LEARNERS = ("auto", *_LINEAR, NETWORK)
 _WEIGHTINGS = {"loss": (*_LINEAR, NETWORK), "target": ("ridge",), "score": ("tree", "one-vs-rest")}
@@ -40,8 +42,8 @@ class LearnerOptions:
         Train one stage only. `fast`, `patience` and `encoder` cannot be combined with parameters of learners, and have
         no effect with fewer than 1,000 rows.
     patience : float or None
-        Seconds that training may take when learners race, roughly. None is 12 times what one label tree takes, plus
-        the second stage.
+        Seconds that training may take when learners race, by an estimate. None is about 12 times as long as one label
+        tree takes, at least 50 seconds of processor time, plus the second stage.
     encoder : str or None
         The folder of a pretrained sentence encoder. The second stage uses its vectors if they help. "auto" uses the
         installed encoder if the texts are short or few, and encoding fits into time and memory. None uses none.
@@ -135,8 +137,9 @@ class LearnerOptions:
         return left, why
 
     def for_race(self) -> list[str]:
-        """The names of those of `fast` and `patience` that are set; they matter only if learners race."""
-        return ["fast"] * self.fast + ["patience"] * (self.patience is not None)
+        """The names of those of `fast`, `patience` and `encoder` that are set; they matter only if learners race."""
+        given = {"fast": self.fast, "patience": self.patience is not None, "encoder": self.encoder is not None}
+        return [name for name, is_given in given.items() if is_given]
 
     def _check_race(self, spell: Callable[[str], str]) -> None:
         for name in self.for_race():
@@ -146,16 +149,17 @@ class LearnerOptions:
             for rival in self.given():
                 message = f"{spell(name)} is for the race of learners; it does not go with {spell(rival)}"
                 raise InvalidInput(message, code="conflicting_parameters", name=name)
-        if self.patience is not None and not self.patience > 0:
+        if self.patience is not None and not Number(above=0).accepts(self.patience):
             raise InvalidInput(f"{spell('patience')} is {self.patience!r}; expected a number of seconds above 0")
+        if not _SEED.accepts(self.random_state):
+            raise InvalidInput(f"{spell('random_state')} is {self.random_state!r}; expected {_SEED.describe()}")
 
     def _check_encoder(self, spell: Callable[[str], str]) -> None:
         if self.encoder_cache is not None and self.encoder is None:
             message = f"{spell('encoder_cache')} needs {spell('encoder')}"
             raise InvalidInput(message, code="conflicting_parameters", name="encoder_cache")
-        rivals = ["learner"] * (self.learner != "auto") + ["fast"] * self.fast + list(self.given())
-        if self.encoder is not None and rivals:
-            message = f"{spell('encoder')} is for two stages; it does not go with {spell(rivals[0])}"
+        if self.encoder is not None and self.fast:
+            message = f"{spell('encoder')} is for two stages; it does not go with {spell('fast')}"
             raise InvalidInput(message, code="conflicting_parameters", name="encoder")
 
 

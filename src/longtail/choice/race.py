@@ -1,13 +1,14 @@
 """The race: learners are trained on growing samples and judged on held-out rows; losers drop out early.
 
 What enters, how many rows each round has and who stays are decided by the shape of the data, the seed and the measured
-nDCG, never by the clock. The same data and seed therefore choose the same learner on every machine with enough memory.
+nDCG, never by the clock. The same data, seed and limit therefore choose the same learner on every machine with enough
+memory.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,7 @@ def quietly() -> Iterator[None]:
     loggers = [logging.getLogger(f"longtail.{name}") for name in ("trees", "ridge")]
     before = [each.level for each in loggers]
     for each in loggers:
-        each.setLevel(logging.WARNING)
+        each.setLevel(max(each.level, logging.WARNING))
     try:
         yield
     finally:
@@ -77,7 +78,7 @@ class Entrant:
     estimator : Estimator
         Not fitted.
     features : str
-        Which of the feature matrices it learns from.
+        What it learns from, in words.
     seconds : float
         Estimated processor seconds of training on all rows.
     """
@@ -141,7 +142,7 @@ def entrants(X: Any, Y: Any, features: str, seed: int, n_jobs: int | None) -> li
 
 
 def run_race(
-    matrices: Mapping[str, Any],
+    X: Any,
     Y: Any,
     entered: Sequence[Entrant],
     held: Array,
@@ -157,9 +158,8 @@ def run_race(
 
     Parameters
     ----------
-    matrices : mapping of str to csr_array
-        The feature matrices of all rows, by name.
-    Y : csr_array
+    X, Y : csr_array
+        The features and labels of all rows.
     entered : sequence of Entrant
         Cheapest first; the cheapest takes part whatever it costs.
     held, rest : int arrays
@@ -170,7 +170,7 @@ def run_race(
     trainings : float
         How often the winner will be trained on about all rows, in this race and after it.
     """
-    track = _Track(matrices, Y, held, rest[np.random.default_rng(seed).permutation(len(rest))])
+    track = _Track(X, Y, held, rest[np.random.default_rng(seed).permutation(len(rest))])
     each_time = trainings + sum(share for share, _, _ in _ROUNDS)
     ranked = [each for each in entered if each is entered[0] or each_time * each.seconds <= seconds]
     left_out = tuple(each for each in entered if each not in ranked)
@@ -185,7 +185,9 @@ def run_race(
         ranked = [*track.round(ranked[:places], size), *ranked[places:]]
         spent += cost
     cheapest = min(ranked, key=lambda each: each.seconds)
-    winner = next((each for each in ranked if trainings * each.seconds <= seconds - spent), cheapest)
+    # Of those trained on all rows already, one training is in the seconds spent.
+    left = {each: trainings - (each in track.fitted) for each in ranked}
+    winner = next((each for each in ranked if left[each] * each.seconds <= seconds - spent), cheapest)
     track.round([winner], len(rest))
     return Race(winner, track.fitted[winner], tuple(track.standings), left_out)
 
@@ -193,8 +195,8 @@ def run_race(
 class _Track:
     """Trains learners on the first rows of an order, and judges them on the held-out rows."""
 
-    def __init__(self, matrices: Mapping[str, Any], Y: Any, held: Array, order: Array) -> None:
-        self._matrices, self._Y, self._held, self._order = matrices, Y, held, order
+    def __init__(self, X: Any, Y: Any, held: Array, order: Array) -> None:
+        self._X, self._Y, self._held, self._order = X, Y, held, order
         self.standings: list[Standing] = []
         self.fitted: dict[Entrant, Estimator] = {}
         self.last_size = 0
@@ -216,8 +218,7 @@ class _Track:
         return sorted(entered, key=lambda each: -self._scores[each])
 
     def _train(self, entrant: Entrant, rows: Array) -> None:
-        X = self._matrices[entrant.features]
-        model = clone(entrant.estimator).fit(X[rows], self._Y[rows])
-        labels, _ = model.predict_topk(X[self._held], _K)
+        model = clone(entrant.estimator).fit(self._X[rows], self._Y[rows])
+        labels, _ = model.predict_topk(self._X[self._held], _K)
         self.fitted[entrant], self._scores[entrant] = model, ndcg_at_k(self._Y[self._held], labels, _K)
         self.standings.append(Standing(entrant.name, entrant.features, len(rows), self._scores[entrant]))

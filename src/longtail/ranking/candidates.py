@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -31,15 +32,6 @@ OTHERS: dict[str, Any] = {
 _JOINED = "a label tree on words and vectors"
 
 
-class Views(NamedTuple):
-    """The parts of rows of features that sources see, see `Source.sees`."""
-
-    learned: Any
-    sparse: Any
-    dense: Any
-    joined: Any
-
-
 @dataclass(frozen=True)
 class Layout:
     """How many features each part has: the first ones are `learned`, all but the last ones `sparse`.
@@ -61,15 +53,30 @@ class Layout:
         return self.learned + self.dense
 
     def views(self, X: Any) -> Views:
-        learned, leading = self.learned_by(X), _leading(X, self.sparse)
-        if not self.dense:
-            return Views(learned, leading, None, None)
-        dense = X[:, self.sparse :].toarray()
-        return Views(learned, leading, dense, join_columns([learned, sparse.csr_array(unit_rows(dense))]))
+        return Views(self, X)
 
-    def learned_by(self, X: Any) -> Any:
-        """The features that learners see."""
-        return _leading(X, self.learned)
+
+class Views:
+    """The parts of rows of features that sources see, see `Source.sees`; each is made when it is needed first."""
+
+    def __init__(self, layout: Layout, X: Any) -> None:
+        self._layout, self._X = layout, X
+
+    @cached_property
+    def learned(self) -> Any:
+        return _leading(self._X, self._layout.learned)
+
+    @cached_property
+    def sparse(self) -> Any:
+        return _leading(self._X, self._layout.sparse)
+
+    @cached_property
+    def dense(self) -> Any:
+        return self._X[:, self._layout.sparse :].toarray()
+
+    @cached_property
+    def joined(self) -> Any:
+        return join_columns([self.learned, sparse.csr_array(unit_rows(self.dense))])
 
 
 def _leading(X: Any, n_features: int) -> Any:
@@ -191,7 +198,7 @@ def find(
     found = []
     for source in sources:
         # The other sources were fitted without the hidden labels.
-        allowed = ~hidden if hidden is not None and isinstance(source, Learner) else mask
+        allowed = ~hidden if hidden is not None and hidden.any() and isinstance(source, Learner) else mask
         before = (known or {}).get(key_of(source))
         found.append(before or source.find(getattr(views, source.sees), allowed, n_jobs))
     return tuple(found)

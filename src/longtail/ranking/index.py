@@ -12,12 +12,10 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError, NotEnoughMemory
 from longtail.memory import MemoryPlan
 from longtail.native import kernels
-from longtail.parallel import map_blocks, resolve_jobs, split
+from longtail.parallel import map_blocks
+from longtail.ranking.pairs import row_blocks
 from longtail.store import State
 from longtail.validation import as_features, check_k
-
-_FEWEST_ROWS = 64  # fewer are not worth a thread
-_MOST_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class SparseIndex:
         def part(block: slice) -> None:
             search.topk(indptr, indices, Q.data, block.start, block.stop, allowed, items, scores)
 
-        for _ in map_blocks(part, _row_blocks(n_rows, n_jobs), n_jobs, blas=False):
+        for _ in map_blocks(part, row_blocks(n_rows, n_jobs), n_jobs, blas=False):
             pass
         return items, scores
 
@@ -146,9 +144,3 @@ class SparseIndex:
             except NotEnoughMemory as error:
                 raise ModelFormatError(f"{state.kind}: {error}") from None
         return cls(n_items, starts, items, values)
-
-
-def _row_blocks(n_rows: int, n_jobs: int | None) -> list[slice]:
-    if n_rows <= _FEWEST_ROWS:
-        return [slice(0, n_rows)]
-    return split(n_rows, min(_MOST_ROWS, max(_FEWEST_ROWS, -(-n_rows // resolve_jobs(n_jobs)))))

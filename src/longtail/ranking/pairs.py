@@ -15,14 +15,14 @@ from longtail.native import kernels
 from longtail.parallel import map_blocks, resolve_jobs, split
 from longtail.store import State
 
-_FEWEST_ROWS = 64  # fewer are not worth a thread
+_FEWEST_ROWS, _MOST_ROWS = 64, 1024  # fewer are not worth a thread
 
 
 def row_blocks(n_rows: int, n_jobs: int | None) -> list[slice]:
     """Blocks of rows for the threads."""
     if n_rows <= _FEWEST_ROWS:
         return [slice(0, n_rows)]
-    return split(n_rows, max(_FEWEST_ROWS, -(-n_rows // resolve_jobs(n_jobs))))
+    return split(n_rows, int(np.clip(-(-n_rows // resolve_jobs(n_jobs)), _FEWEST_ROWS, _MOST_ROWS)))
 
 
 @dataclass(frozen=True)

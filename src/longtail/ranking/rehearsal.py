@@ -46,8 +46,6 @@ class Rehearsal:
 
     Parameters
     ----------
-    hidden : bool array of n_labels
-        Labels that only their texts could find.
     parts : tuple of Part
         One for each part of the rows that was held out.
     ranker : BoostedTrees or None
@@ -58,7 +56,6 @@ class Rehearsal:
         nDCG@5 of each learner alone and, with the key `BOTH`, of both stages together.
     """
 
-    hidden: Array
     parts: tuple[Part, ...]
     ranker: BoostedTrees | None
     calibration: tuple[float, float]
@@ -87,26 +84,34 @@ def rehearse(
         As for `TwoStage.rehearse`.
     """
     with_texts = {"names", "sentences"} & set(take_part(recipe.others, recipe.layout, bool(Z)))
-    hidden = _hidden_labels(Y, Z if with_texts else [], settings["seed"]) if like is None else like.hidden
+    is_open = bool(Z) and bool(with_texts) and _has_new_labels(Y, Z)
+    hidden = _hidden_labels(Y, settings["seed"]) if is_open else np.zeros(Y.shape[1], dtype=bool)
     learners = [] if fitted is None else list(zip(recipe.learners, fitted, strict=True))
     parts, judged = [], []
     for number, (held, rest) in enumerate(folds(X.shape[0], settings["seed"])):
         with quietly(), progress.stage(f"held-out rows, part {number + 1}"):
             known = [Learner(model, name) for (name, _), model in learners] if number == 0 else []
             before = Part((), ()) if like is None else like.parts[number]
-            sources = recipe.fit(X[rest], _without(Y[rest], hidden), Z, [*known, *before.sources])
+            learned = _without(Y[rest], hidden)
+            sources = recipe.fit(X[rest], learned, Z, [*known, *before.sources])
             views = recipe.layout.views(X[held])
-            found = find(sources, views, None, recipe.n_jobs, before.by_key(), hidden)
+            # If all labels have rows, those that a label without rows here belongs to are known: the held-out ones.
+            allowed = None if is_open else column_counts(learned) > 0
+            found = find(sources, views, allowed, recipe.n_jobs, before.by_key(), hidden)
             parts.append(Part(sources, found))
             judged.append((describe(sources, views, found, recipe.n_jobs), Y[held]))
     if not parts:
-        return Rehearsal(hidden, (), None, (1.0, 0.0), {})
+        return Rehearsal((), None, (1.0, 0.0), {})
     names = [name for name, _ in recipe.learners]
-    return Rehearsal(hidden, tuple(parts), *_learn(judged, names, settings, recipe.n_jobs))
+    return Rehearsal(tuple(parts), *_learn(judged, hidden, names, settings, recipe.n_jobs))
 
 
 def _learn(
-    parts: list[tuple[Candidates, Any]], learners: list[str], settings: dict[str, Any], n_jobs: int | None
+    parts: list[tuple[Candidates, Any]],
+    hidden: Array,
+    learners: list[str],
+    settings: dict[str, Any],
+    n_jobs: int | None,
 ) -> tuple[BoostedTrees, tuple[float, float], dict[str, float]]:
     """The ranker, the calibration and the gains, from the candidates of held-out rows and their true labels.
 
@@ -125,32 +130,43 @@ def _learn(
             raw[held] = halves[-1].raw(features[held], n_jobs)
             advance(1)
     ends = np.cumsum([len(each) for each in hits])
-    return BoostedTrees.mean(halves), fit_sigmoid(raw, right), _gains(parts, learners, np.split(raw, ends[:-1]))
+    gains = _gains(parts, hidden, learners, np.split(raw, ends[:-1]))
+    return BoostedTrees.mean(halves), fit_sigmoid(raw, right), gains
 
 
-def _gains(parts: list[tuple[Candidates, Any]], learners: list[str], raw: list[Array]) -> dict[str, float]:
-    """nDCG@5 on held-out rows; rankers are judged on rows that they did not learn from."""
+def _gains(
+    parts: list[tuple[Candidates, Any]], hidden: Array, learners: list[str], raw: list[Array]
+) -> dict[str, float]:
+    """nDCG@5 on held-out rows without hidden labels; rankers are judged on rows that they did not learn from."""
     truth = sparse.vstack([labels for _, labels in parts], format="csr")
+    fair = truth @ hidden.astype(np.float32) == 0  # learners could not find the others' labels
+
+    def judge(ranked: list[Array]) -> float:
+        return ndcg_at_k(truth[fair], np.vstack(ranked)[fair], _K)
+
     gains = {
-        name: ndcg_at_k(truth, np.vstack([found.found[number].labels[:, :_K] for found, _ in parts]), _K)
-        for number, name in enumerate(learners)
+        name: judge([found.found[number].labels[:, :_K] for found, _ in parts]) for number, name in enumerate(learners)
     }
     ranked = [found.pairs.best(scores, _K)[0] for (found, _), scores in zip(parts, raw, strict=True)]
-    return {**gains, BOTH: ndcg_at_k(truth, np.vstack(ranked), _K)}
+    return {**gains, BOTH: judge(ranked)}
 
 
-def _hidden_labels(Y: Any, Z: list[Any], seed: int) -> Array:
+def _has_new_labels(Y: Any, Z: list[Any]) -> bool:
+    """Whether there are labels with a text and without rows."""
+    return bool(((column_counts(Y) == 0) & (np.diff(Z[0].indptr) > 0)).any())
+
+
+def _hidden_labels(Y: Any, seed: int) -> Array:
     """Labels that only their texts can find while the ranker learns, so that it learns to trust texts of new labels.
 
-    None are hidden unless there are labels with a text and without rows. Only rare labels are hidden: they are most
-    like labels without rows, and hiding a frequent one would teach the ranker to distrust the learners.
+    Only rare labels are hidden: they are most like labels without rows, and hiding a frequent one would teach the
+    ranker to distrust the learners.
     """
-    hidden = np.zeros(Y.shape[1], dtype=bool)
     counts = column_counts(Y)
-    if Z and counts.any() and ((counts == 0) & (np.diff(Z[0].indptr) > 0)).any():
-        known = counts[counts > 0]
-        rare = np.flatnonzero((counts > 0) & (counts <= max(_RARE, np.median(known))))
-        hidden[np.random.default_rng(seed).permutation(rare)[: max(1, int(_HIDDEN * len(known)))]] = True
+    known = counts[counts > 0]
+    rare = np.flatnonzero((counts > 0) & (counts <= max(_RARE, np.median(known)))) if len(known) else []
+    hidden = np.zeros(Y.shape[1], dtype=bool)
+    hidden[np.random.default_rng(seed).permutation(rare)[: int(_HIDDEN * len(known))].astype(np.int64)] = True
     return hidden
 
 

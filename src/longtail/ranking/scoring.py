@@ -26,7 +26,7 @@ class Scorer:
     def chances(self, found: Candidates, n_jobs: int | None) -> Array:
         """The probability that each candidate is right."""
         if not self.ranker.n_trees:  # too few rows to learn from: the first learner decides
-            return found.features[:, 0] ** 4
+            return np.minimum(found.features[:, 0], 1)
         raw = self.ranker.raw(found.features, n_jobs)
         return np.asarray(expit(self.slope * raw + self.offset), dtype=np.float32)
 

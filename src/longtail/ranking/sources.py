@@ -23,6 +23,7 @@ from longtail.store import State, part_state, put_learner_together
 
 _FREQUENT = 0.05  # words in more rows than this do not tell rows apart and take most of the time
 _TERMS = 200  # entries of a label's centroid
+_READINGS = "the label's text", "the words of the label's text", "the beginnings of these words"
 _TOGETHER = 5  # best labels of a row that the others should go with
 _MOST_CO_OCCURRENCES = 10**8
 
@@ -46,8 +47,8 @@ class Found:
     similarities: Array | None = None
 
     def ranks(self, pairs: Pairs) -> Array:
-        """The place of each pair, counted from 0; twice the number of places for labels that were not found."""
-        places = np.arange(self.labels.shape[1], dtype=np.float32)
+        """The place of each pair, counted from 1; twice the number of places for labels that were not found."""
+        places = np.arange(1, self.labels.shape[1] + 1, dtype=np.float32)
         return pairs.column(self.labels, np.broadcast_to(places, self.labels.shape), 2 * len(places))
 
 
@@ -92,13 +93,8 @@ class Learner(Source):
         return Found(*self.estimator.predict_topk(X, self.n_candidates, allow=mask))
 
     def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
-        # The fourth root spreads the small scores of trees.
-        scores = np.sqrt(np.sqrt(np.maximum(found.scores, 0)))
-        return [
-            pairs.column(found.labels, scores, 0),
-            found.ranks(pairs),
-            pairs.of_rows(scores[:, 0]),
-        ]
+        scores = np.maximum(found.scores, 0)
+        return [pairs.column(found.labels, scores, 0), found.ranks(pairs), pairs.of_rows(scores[:, 0])]
 
     def to_state(self) -> State:
         facts = {"name": self.name, "n_candidates": self.n_candidates}
@@ -205,9 +201,9 @@ class Names(Source):
     @property
     def columns(self) -> tuple[str, ...]:
         names = ["length of the label's text", "rank by similarity with the label's text"]
-        for number in range(1, len(self.readings) + 1):
-            told = "the label's text" if number == 1 else f"the label's text, reading {number}"
-            names += [f"similarity with {told}", f"share of {told} that occurs"]
+        for number in range(len(self.readings)):
+            told = _READINGS[number] if number < len(_READINGS) else f"reading {number + 1} of the label's text"
+            names += [f"similarity with {told}", f"occurring share of {told}"]
         return tuple(names)
 
     @classmethod
@@ -282,7 +278,7 @@ class Statistics(Source):
     columns = (
         "similarity with the label's rows",
         "similarity of the label's rows with each other",
-        "frequency of the label",
+        "number of the label's rows",
         "how often the label comes with the best labels",
     )
 
@@ -310,7 +306,7 @@ class Statistics(Source):
         return [
             pairs.dots(SparseRows.of(X), self.centroids, n_jobs),
             self.spreads[pairs.labels],
-            np.log1p(self.counts[pairs.labels]).astype(np.float32),
+            self.counts[pairs.labels].astype(np.float32),
             pairs.dots(self._best_labels(first), self.together, n_jobs),
         ]
 
@@ -347,14 +343,20 @@ class Statistics(Source):
         )
 
 
+def count_together(Y: Any) -> int:
+    """The number of pairs of labels of the same row, or 0 if there are too many to count how often each occurs."""
+    pairs = int(np.square(np.diff(Y.indptr).astype(np.int64)).sum())
+    return pairs if pairs <= _MOST_CO_OCCURRENCES else 0
+
+
 def _together(Y: Any, counts: Array) -> SparseRows:
     """How often labels come together, without the label itself."""
     n_labels = Y.shape[1]
-    if float(np.square(np.diff(Y.indptr).astype(np.float64)).sum()) > _MOST_CO_OCCURRENCES:
+    if not count_together(Y):
         return SparseRows(np.zeros(n_labels + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), n_labels)
     found = sparse.csr_array(Y.T @ Y)
-    rows = np.repeat(np.arange(n_labels), np.diff(found.indptr))
-    found.data = np.where(rows == found.indices, 0, found.data / np.maximum(counts, 1)[found.indices])
+    found.data /= np.maximum(counts, 1).astype(np.float32)[found.indices]
+    found.data[np.repeat(np.arange(n_labels, dtype=np.int32), np.diff(found.indptr)) == found.indices] = 0
     found.eliminate_zeros()
     found.sort_indices()
     return SparseRows.of(found)

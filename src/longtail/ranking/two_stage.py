@@ -37,7 +37,7 @@ from longtail.ranking.candidates import (
 )
 from longtail.ranking.rehearsal import BOTH, Rehearsal, rehearse
 from longtail.ranking.scoring import Scorer, fill_places, words_behind
-from longtail.ranking.sources import Learner, Source, index_limit
+from longtail.ranking.sources import Learner, Source, count_together, index_limit
 from longtail.store import State, saved_params
 from longtail.validation import as_features
 
@@ -185,6 +185,8 @@ class TwoStage(Estimator):
         resolve_jobs(self.n_jobs)
         X, Y, Z = self._checked(X, Y, label_features)
         names = [name for name, _ in self._learners()]
+        if fitted is not None and self.random_state is None:
+            raise InvalidInput("fitted learners saw the rows that a random_state leaves; random_state is None")
         if not names or len({*names, BOTH}) <= len(names):
             raise InvalidInput(f"estimators has the names {names}; expected one or more, all different, none {BOTH!r}")
         self.__dict__.pop("ranker_", None)
@@ -241,7 +243,7 @@ class TwoStage(Estimator):
     def _recipe(self, X: Any) -> Recipe:
         layout = self._layout(X.shape[1])
         return Recipe(
-            self._learners(), self.sources, layout, index_limit(layout.learned_by(X)), self.random_state, self.n_jobs
+            self._learners(), self.sources, layout, index_limit(layout.views(X).learned), self.random_state, self.n_jobs
         )
 
     def _layout(self, n_features: int) -> Layout:
@@ -251,7 +253,7 @@ class TwoStage(Estimator):
         return self._layout(X.shape[1]).views(X)
 
     def _learned(self, X: Any) -> Any:
-        return self._layout(X.shape[1]).learned_by(X)
+        return self._views(X).learned
 
     def _candidates(self, X: Any, mask: Array | None = None) -> Candidates:
         return candidates_of(self.sources_, self._views(X), mask, self.n_jobs)
@@ -343,7 +345,8 @@ class TwoStage(Estimator):
         parts = {
             "learners": sum(plans),
             "index of the training rows": 12 * X.nnz + 4 * Y.nnz,
-            "centroids and co-occurrences": 8 * min(X.nnz * 4, 200 * Y.shape[1]) + 16 * Y.nnz,
+            "centroids": 8 * min(X.nnz * 4, 200 * Y.shape[1]),
+            "co-occurrences": 36 * count_together(Y),
             "dense vectors": vectors,
             "learner on words and vectors": joined,
             "candidates": 100 * 4 * 30 * rows,

@@ -18,7 +18,7 @@ from longtail.printable import counted
 from longtail.ranking import BOTH, TwoStage, joined_learner
 from longtail.tagger.encoding import WIDTH, Encoder, choose_encoder, with_vectors
 from longtail.tagger.matching import SUBWORDS, label_readings, texts_of_labels, with_matcher
-from longtail.tagger.preparation import with_labels_that_occur
+from longtail.tagger.preparation import tell_idle_texts, with_labels_that_occur
 from longtail.text import FeatureOptions, TextFeatures, fit_features
 
 _log = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ _LEAST_SECONDS = 50.0
 _SECONDS_TO_RANK, _SECONDS_OF_A_ROW, _SECONDS_OF_AN_ENTRY = 1.0, 6e-4, 5e-7
 _MOST_ENCODING = 600.0  # processor seconds that an encoder may take unless the user sets a limit
 _SAMPLE = 5000  # rows that decide on the features, at least
+_WORTH = 1.01  # vectors make the model larger and slower, so they must raise nDCG@5 by this factor
 _SHORT = 100  # features of a row up to which subwords are tried
 _WORDS, _SUBWORDS = "words", "words and their parts"
 
@@ -97,6 +98,7 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
         corpus = with_labels_that_occur(corpus, keep_texts=True)
         label_texts = texts_of_labels(corpus, words)
     if label_texts is None:
+        tell_idle_texts(corpus)
         corpus = with_labels_that_occur(corpus)
     variants = [_Variant(_WORDS, words, X)]
     if _may_use_subwords(features, words, X):
@@ -108,18 +110,16 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
     ranking = _SECONDS_TO_RANK + _SECONDS_OF_A_ROW * sum(len(held) for held, _ in parts) + _SECONDS_OF_AN_ENTRY * X.nnz
     two_stages = _affords_second_stage(ranking, options)
     trainings = 1 + len(parts) if two_stages else 2
-    limit, jobs = _limit(_tree(variant, corpus, options), options), resolve_jobs(options.n_jobs)
-    announced = limit / jobs
-    encoder = None
+    tree, jobs = _tree(variant, corpus, options), resolve_jobs(options.n_jobs)
+    limit = _limit(tree, options)
+    encoder, besides = None, 0.0
     if two_stages:
         encoder = _encoder(variant, corpus, label_texts, trainings, limit, options)
         # Ranking hardly uses more than one thread.
         besides = ranking + (0.0 if encoder is None else encoder.seconds / jobs)
-        if options.patience is None:
-            announced += besides
-        else:
+        if options.patience is not None:
             limit = max(0.0, limit - jobs * besides)
-    announced = max(1.0, announced)
+    announced = max(1.0, besides + max(limit, trainings * tree.seconds) / jobs)
     found = _race(variant, corpus, rows, limit, announced, trainings, options)
     race = RaceSummary(
         variant.name,
@@ -164,7 +164,7 @@ def _encoder(
     learner = joined_learner(options.random_state, options.n_jobs)
     learning = trainings * seconds_of(learner, variant.X, corpus.labels, width=WIDTH)
     most = _MOST_ENCODING if options.patience is None else limit / 2
-    found = choose_encoder(corpus, label_texts, options, most - learning)
+    found = choose_encoder(corpus, label_texts, options, max(0.0, most - learning))
     return None if found is None else found._replace(seconds=found.seconds + learning)
 
 
@@ -198,10 +198,7 @@ def _best_variant(
         return variants[0], ()
     held, rest = rows
     sample = np.random.default_rng(options.random_state).permutation(rest)[: max(_SAMPLE, len(rest) // 8)]
-    found = [
-        run_race({each.name: each.X}, corpus.labels, [_tree(each, corpus, options)], held, sample, 0, 0)
-        for each in variants
-    ]
+    found = [run_race(each.X, corpus.labels, [_tree(each, corpus, options)], held, sample, 0, 0) for each in variants]
     standings = tuple(each.standings[-1] for each in found)
     best = variants[int(np.argmax([each.ndcg for each in standings]))]
     told = ", ".join(f"{each.features} {100 * each.ndcg:.1f}" for each in standings)
@@ -223,7 +220,7 @@ def _race(
     jobs = counted(resolve_jobs(options.n_jobs), "thread")
     _log.info("trying %s on %s held-out rows", counted(len(entered), "learner"), f"{len(rows[0]):,}")
     _log.info("training should take at most about %.0f s with %s", announced, jobs)
-    found = run_race({variant.name: variant.X}, corpus.labels, entered, *rows, limit, options.random_state, trainings)
+    found = run_race(variant.X, corpus.labels, entered, *rows, limit, options.random_state, trainings)
     if found.left_out:
         _log.info("left out, as they take longer: %s", ", ".join(each.name for each in found.left_out))
     for each in sorted(found.standings, key=lambda each: (-each.n_rows, -each.ndcg)):
@@ -265,12 +262,17 @@ def _second_stage(
         random_state=options.random_state,
         n_jobs=options.n_jobs,
     )
-    best = _Prepared(features, X, readings, model.rehearse(X, corpus.labels, readings, [found.fitted]))
+    try:
+        model.rehearse(X, corpus.labels, readings, [found.fitted])
+    except NotEnoughMemory as error:
+        _log.info("one stage, as %s", error)
+        return None
+    best = _Prepared(features, X, readings, model)
     del model  # what it learned while rehearsing takes memory, and vectors may replace it
     if encoder is not None:
         best = _try_vectors(best, corpus, label_texts, encoder, options)
     alone = max(value for name, value in best.model.gains_.items() if name != BOTH)
-    told = f"nDCG@5 on held-out rows is {100 * best.gain:.2f} with a second stage and {100 * alone:.2f} without"
+    told = f"nDCG@5 on all held-out rows is {100 * best.gain:.2f} with a second stage and {100 * alone:.2f} without"
     if best.gain <= alone:
         _log.info("one stage: %s", told)
         return None
@@ -294,6 +296,6 @@ def _try_vectors(
         return plain
     found = _Prepared(features, X, readings, model)
     told = f"{100 * found.gain:.2f} with them and {100 * plain.gain:.2f} without"
-    better = found.gain > plain.gain
+    better = found.gain >= _WORTH * plain.gain
     _log.info("sentence vectors: %s, as nDCG@5 on held-out rows is %s", "used" if better else "not used", told)
     return found if better else plain

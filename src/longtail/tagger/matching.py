@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 SUBWORDS = 5  # characters of a subword; shorter ones match by chance, longer ones miss other endings of a word
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_ENOUGH = 0.5  # share of labels whose names must be words that occur in texts
+_ENOUGH = 0.1  # share of labels whose names must have words of the texts; the second stage learns what they are worth
 
 
 def texts_of_labels(corpus: Corpus, words: TextFeatures) -> list[str] | None:
@@ -35,9 +35,11 @@ def texts_of_labels(corpus: Corpus, words: TextFeatures) -> list[str] | None:
         return texts if any(len(token) >= words.min_length for text in texts for token in tokenize(text)) else None
     names = [" ".join(_WORD.findall(name)) for name in corpus.label_names]
     share = float(np.mean(np.diff(words.transform(names).indptr) > 0))
+    told = f"{100 * share:.0f} % of the label names have words of the texts"
     if share < _ENOUGH:
+        _log.info("%s: names are not compared with texts; label texts would help", told)
         return None
-    _log.info("label names are words (%.0f %% of them occur in texts): they are compared with the texts", 100 * share)
+    _log.info("%s: names are compared with texts", told)
     return list(corpus.label_names)
 
 
@@ -47,7 +49,7 @@ def label_readings(features: TextFeatures | JoinedFeatures, texts: Sequence[str]
     names = features.feature_names_
     first = np.array([name[:1] for name in names])
     whole, beginning = ~np.isin(first, ("<", "~")), first == "<"
-    return [Z, *(_keep_columns(Z, kept) for kept in (whole, beginning) if kept.any())]
+    return [Z, *(_keep_columns(Z, kept) for kept in (whole, beginning))]
 
 
 def _keep_columns(Z: Any, kept: Any) -> Any:

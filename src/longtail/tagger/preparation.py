@@ -39,6 +39,12 @@ def hold_out(corpus: Corpus, share: float, seed: int = 0) -> tuple[Corpus, Corpu
     return corpus.select(np.sort(order[count:])), corpus.select(np.sort(order[:count]))
 
 
+def tell_idle_texts(corpus: Corpus) -> None:
+    """Say that the texts of labels are not used, if there are any."""
+    if corpus.label_texts is not None:
+        _log.info("label texts have no effect: they are for two stages, which need at least %s texts", "1,000")
+
+
 def with_labels_that_occur(corpus: Corpus, *, keep_texts: bool = False) -> Corpus:
     """Drop labels without rows: most learners cannot learn them, and their constant score of 0 would displace others.
 

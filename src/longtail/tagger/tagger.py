@@ -33,7 +33,7 @@ from longtail.store import (
 from longtail.tagger.best import FEWEST_ROWS, RaceSummary, train_best
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
 from longtail.tagger.learners import check_estimator_parameter, learner_for, races
-from longtail.tagger.preparation import hold_out, with_labels_that_occur
+from longtail.tagger.preparation import hold_out, tell_idle_texts, with_labels_that_occur
 from longtail.text import fit_features, inputs_of
 from longtail.validation import check_k
 
@@ -174,16 +174,18 @@ class Tagger(BaseEstimator, Persistent):
     def _fit_rows(self, corpus: Corpus) -> Self:
         if races(self.estimator, corpus):
             return self._adopt(*train_best(self.features, corpus, self.estimator or LearnerOptions()))
-        if isinstance(self.estimator, LearnerOptions):
-            for name in self.estimator.for_race():
-                _log.info("%s has no effect: learners race only with at least %s rows", name, f"{FEWEST_ROWS:,}")
-            if self.estimator.encoder is not None:
-                needs = f"it needs at least {FEWEST_ROWS:,} rows, to measure whether it helps"
-                _log.info("no sentence encoder: %s", needs)
+        self._tell_idle(f"with at least {FEWEST_ROWS:,} rows")
+        tell_idle_texts(corpus)
         corpus = with_labels_that_occur(corpus)
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
         return self._adopt(features, estimator.fit(X, corpus.labels), corpus, reasons)
+
+    def _tell_idle(self, when: str) -> None:
+        """Say which options have no effect, because they are for a race, and when there is one."""
+        if isinstance(self.estimator, LearnerOptions):
+            for name in self.estimator.for_race():
+                _log.info("%s has no effect: learners race only %s", name, when)
 
     def fit_groups(self, corpus: GroupedCorpus, strategy: str = "auto", **options: Any) -> Self:
         """Train on rows whose labels are known only for groups of rows; the model tags rows.
@@ -207,6 +209,7 @@ class Tagger(BaseEstimator, Persistent):
                     code="groups_without_network",
                 )
             options = {"random_state": self.estimator.random_state, "n_jobs": self.estimator.n_jobs, **options}
+        self._tell_idle("on rows with labels of their own")
         corpus = without_unused_labels(without_empty_groups(corpus))
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus.union())
