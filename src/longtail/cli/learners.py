@@ -55,11 +55,13 @@ class LearnerFlags:
     patience: float | None = option(
         type=_POSITIVE,
         metavar="SECONDS",
-        help="With auto: longest training time, roughly.  [default: 12 times one label tree, plus the second stage]",
+        help="With auto: longest training time, by an estimate.  [default: about 12 times as long as one label tree, at "
+        "least 50 s of processor time, plus the second stage]",
     )
     encoder: str | None = option(
         metavar="DIR|auto",
-        help="With auto: also compare texts by sentence vectors, if that helps. 'auto' is the installed encoder.",
+        help="With auto: also compare texts by sentence vectors, if that helps. DIR holds the encoder; auto takes the "
+        "installed one.",
     )
     encoder_cache: str | None = option(metavar="DIR", help="Keep the vectors of texts in DIR for the next training.")
     prune: float | None = option(

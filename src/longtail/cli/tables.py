@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longtail.cli.terminal import console
-from longtail.printable import printable
+from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -114,7 +114,7 @@ def explanation_table(explanation: TagExplanation, words: int) -> Table:
         table.add_row(Text(printable(reason.readable)), Text(f"{reason.contribution:+.4f}", style=style))
     if others:
         rest = sum(reason.contribution for reason in others)
-        table.add_row(f"({len(others)} others)", f"{rest:+.4f}")
+        table.add_row(f"({counted(len(others), 'other')})", f"{rest:+.4f}")
     if explanation.intercept:
         table.add_row("(intercept)", f"{explanation.intercept:+.4f}")
     return table
@@ -140,7 +140,7 @@ def evidence_table(explanation: TagExplanation, most: int) -> list[RenderableTyp
         table.add_row(Text(each.name), value, Text(f"{each.contribution:+.4f}", style=style))
     if ranked[most:]:
         rest = sum(each.contribution for each in ranked[most:])
-        table.add_row(f"({len(ranked) - most} others)", "", f"{rest:+.4f}")
+        table.add_row(f"({counted(len(ranked) - most, 'other')})", "", f"{rest:+.4f}")
     return [table, ""]
 
 

@@ -117,9 +117,9 @@ def command(
     DATA is a file of texts (.jsonl, .csv, .tsv) or of features (.txt, .npz, .arff); the name of a data set, which
     means its training part; or - for JSON lines on standard input.
 
-    Unless you give --learner or an option of a learner, several learners are tried on held-out rows. The best ones
-    propose labels, and a second stage ranks them, if that is better on held-out rows. With fewer than 1,000 rows the
-    learner is chosen by the size of the data.
+    Unless you give --learner or an option of a learner, several learners are tried on held-out rows, and the best one
+    is kept. A second stage ranks its labels and those of other sources again, if that is better on held-out rows. With
+    fewer than 1,000 rows the learner is chosen by the size of the data.
 
     The labels can also belong to groups of texts. DATA is then a file of JSON lines with one group in each,
     {"texts": [...], "labels": [...]}; a .csv or .tsv file, with --group-column; or any file of rows, with --groups.

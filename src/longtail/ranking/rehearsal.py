@@ -25,8 +25,8 @@ from longtail.validation import own
 BOTH = "two stages"  # the key of both stages together in the gains
 _PAIRS_PER_LEAF = 200  # with few pairs, a leaf may hold one of this many
 _MOST_PAIRS_PER_LEAF = 200
-_HIDDEN = 0.04  # share of labels that are hidden from all sources but their texts, if there are labels without rows
-_RARE = 3  # rows up to which a label is rare, whatever the others have
+_HIDDEN = 0.08  # share of labels that are hidden from all sources but their texts, if there are labels without rows
+_FREQUENT = 0.75  # quantile of the labels, by their rows, above which none is hidden
 _K = 5  # places that nDCG judges
 
 
@@ -159,14 +159,14 @@ def _has_new_labels(Y: Any, Z: list[Any]) -> bool:
 def _hidden_labels(Y: Any, seed: int) -> Array:
     """Labels that only their texts can find while the ranker learns, so that it learns to trust texts of new labels.
 
-    Only rare labels are hidden: they are most like labels without rows, and hiding a frequent one would teach the
-    ranker to distrust the learners.
+    The most frequent labels are not hidden, as that would teach the ranker to distrust the learners.
     """
     counts = column_counts(Y)
-    known = counts[counts > 0]
-    rare = np.flatnonzero((counts > 0) & (counts <= max(_RARE, np.median(known)))) if len(known) else []
-    hidden = np.zeros(Y.shape[1], dtype=bool)
-    hidden[np.random.default_rng(seed).permutation(rare)[: int(_HIDDEN * len(known))].astype(np.int64)] = True
+    known = np.flatnonzero(counts)
+    hidden = np.zeros(len(counts), dtype=bool)
+    if len(known):
+        rare = known[counts[known] <= np.quantile(counts[known], _FREQUENT)]
+        hidden[np.random.default_rng(seed).permutation(rare)[: int(_HIDDEN * len(known))]] = True
     return hidden
 
 

@@ -72,8 +72,9 @@ class Tagger(BaseEstimator, Persistent):
         features; whether to use parts of words is then decided on held-out rows.
     estimator : a learner, LearnerOptions or None
         What to train, for example `LabelTree()`. None and `LearnerOptions` without a learner or its parameters try
-        several on held-out rows and rank their proposals in a second stage; see ``docs/ranking.md``. With fewer than
-        1,000 rows, and for groups, they choose by the size of the data.
+        several on held-out rows and keep the best, if it helps with a second stage that ranks its labels and those of
+        other sources again; see ``docs/ranking.md``. With fewer than 1,000 rows, and for groups, they choose by the
+        size of the data.
 
     Attributes
     ----------
