@@ -55,8 +55,8 @@ class LearnerFlags:
     patience: float | None = option(
         type=_POSITIVE,
         metavar="SECONDS",
-        help="With auto: longest training time, by an estimate.  [default: about 12 times as long as one label tree, at "
-        "least 50 s of processor time, plus the second stage]",
+        help="With auto: longest training time, by an estimate.  [default: about 12 times as long as one label tree, "
+        "at least 50 s of processor time, plus the second stage]",
     )
     encoder: str | None = option(
         metavar="DIR|auto",
