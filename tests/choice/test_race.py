@@ -30,8 +30,7 @@ OTHER = entrant("other", Ridge())
 
 def run(data, entered, seconds=100.0, seed=0):
     X, Y = data
-    [(held, rest), *_] = folds(X.shape[0], seed)
-    return run_race(X, Y, entered, held, rest, seconds, seed)
+    return run_race(X, Y, entered, folds(X.shape[0], seed), seconds, seed)
 
 
 def test_folds_are_disjoint_and_repeatable():
@@ -81,6 +80,17 @@ def test_the_winner_must_fit_into_the_time_that_is_left(data):
     dear = entrant("dear", LabelTree(leaf_size=5), seconds=40.0)
     found = run(data, [OTHER, dear], seconds=50.0)
     assert found.winner.name == "other"
+
+
+def test_the_best_two_meet_on_all_parts_if_that_is_cheap(data):
+    found = run(data, [BAD, GOOD, OTHER])
+    n_parts = len(folds(data[0].shape[0], 0))
+    finals = [each for each in found.standings if each.n_parts > 1]
+    assert {each.n_parts for each in finals} == {n_parts}
+    assert len(finals) == 2
+    assert max(finals, key=lambda each: each.ndcg).name == found.winner.name
+    dear = [replace(each, seconds=20.0) for each in (BAD, GOOD)]
+    assert all(each.n_parts == 1 for each in run(data, dear).standings)
 
 
 def test_a_training_on_all_rows_is_charged_once(data):

@@ -31,6 +31,7 @@ _ENOUGH_HELD_OUT = 1500  # with fewer, a second stage holds out several parts of
 _MOST_FOLDS = 4
 # Share of the rows, fewest rows, and most learners of each round before the last.
 _ROUNDS = ((1 / 32, 2000, 100), (1 / 8, 4000, 3))
+_FINAL = 10.0  # estimated processor seconds up to which the best two are also compared on all rows
 _FEW_LABELS = 300  # more are too many for exact ridge
 _K = 5
 
@@ -91,12 +92,16 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Standing:
-    """How an entrant did in a round: nDCG@5 on the held-out rows after training on a number of rows."""
+    """How an entrant did in a round: nDCG@5 on the held-out rows after training on a number of rows.
+
+    In the final, it is the mean over all parts that are held out in turn, `n_parts`.
+    """
 
     name: str
     features: str
     n_rows: int
     ndcg: float
+    n_parts: int = 1
 
 
 @dataclass(frozen=True)
@@ -145,16 +150,15 @@ def run_race(
     X: Any,
     Y: Any,
     entered: Sequence[Entrant],
-    held: Array,
-    rest: Array,
+    parts: Sequence[tuple[Array, Array]],
     seconds: float,
     seed: int,
     trainings: float = 2,
 ) -> Race:
     """Run the race within a number of estimated processor seconds, which include training the winner once more.
 
-    Two rounds on samples rank the learners. The best one that is affordable then trains on all rows that are not held
-    out.
+    Two rounds on samples rank the learners. If the data are small, the best two that are affordable are compared again
+    in a final: on all parts, after training on all other rows. A sample is then too small to tell, and costs as much.
 
     Parameters
     ----------
@@ -162,15 +166,16 @@ def run_race(
         The features and labels of all rows.
     entered : sequence of Entrant
         Cheapest first; the cheapest takes part whatever it costs.
-    held, rest : int arrays
-        The rows to judge on and to train on.
+    parts : sequence of pairs of int arrays
+        The rows to judge on and to train on, as from `folds`; the rounds use the first pair.
     seconds : float
     seed : int
         Random seed for the samples.
     trainings : float
         How often the winner will be trained on about all rows, in this race and after it.
     """
-    track = _Track(X, Y, held, rest[np.random.default_rng(seed).permutation(len(rest))])
+    rest = parts[0][1]
+    track = _Track(X, Y, parts, rest[np.random.default_rng(seed).permutation(len(rest))])
     each_time = trainings + sum(share for share, _, _ in _ROUNDS)
     ranked = [each for each in entered if each is entered[0] or each_time * each.seconds <= seconds]
     left_out = tuple(each for each in entered if each not in ranked)
@@ -186,8 +191,11 @@ def run_race(
         spent += cost
     cheapest = min(ranked, key=lambda each: each.seconds)
     # Of those trained on all rows already, one training is in the seconds spent.
-    left = {each: trainings - (each in track.fitted) for each in ranked}
-    winner = next((each for each in ranked if left[each] * each.seconds <= seconds - spent), cheapest)
+    left = {each: (trainings - (each in track.fitted)) * each.seconds for each in ranked}
+    affordable = [each for each in ranked if left[each] <= seconds - spent] or [cheapest]
+    winner, cost = affordable[0], len(parts) * sum(each.seconds for each in affordable[:2])
+    if len(affordable) > 1 and cost <= min(2 * _FINAL, seconds - spent - left[winner]):
+        winner = max(affordable[:2], key=track.final)
     track.round([winner], len(rest))
     return Race(winner, track.fitted[winner], tuple(track.standings), left_out)
 
@@ -195,8 +203,8 @@ def run_race(
 class _Track:
     """Trains learners on the first rows of an order, and judges them on the held-out rows."""
 
-    def __init__(self, X: Any, Y: Any, held: Array, order: Array) -> None:
-        self._X, self._Y, self._held, self._order = X, Y, held, order
+    def __init__(self, X: Any, Y: Any, parts: Sequence[tuple[Array, Array]], order: Array) -> None:
+        self._X, self._Y, self._parts, self._order = X, Y, parts, order
         self.standings: list[Standing] = []
         self.fitted: dict[Entrant, Estimator] = {}
         self.last_size = 0
@@ -217,8 +225,23 @@ class _Track:
         self.last_size = size
         return sorted(entered, key=lambda each: -self._scores[each])
 
+    def final(self, entrant: Entrant) -> float:
+        """Its mean nDCG over all parts, after training on the other rows of each."""
+        self.round([entrant], len(self._order))
+        with quietly():
+            others = [self._judge(entrant, *part)[1] for part in self._parts[1:]]
+        mean = float(np.mean([self._scores[entrant], *others]))
+        if others:
+            self._stand(entrant, len(self._order), mean, len(self._parts))
+        return mean
+
     def _train(self, entrant: Entrant, rows: Array) -> None:
+        self.fitted[entrant], self._scores[entrant] = self._judge(entrant, self._parts[0][0], rows)
+        self._stand(entrant, len(rows), self._scores[entrant])
+
+    def _judge(self, entrant: Entrant, held: Array, rows: Array) -> tuple[Estimator, float]:
         model = clone(entrant.estimator).fit(self._X[rows], self._Y[rows])
-        labels, _ = model.predict_topk(self._X[self._held], _K)
-        self.fitted[entrant], self._scores[entrant] = model, ndcg_at_k(self._Y[self._held], labels, _K)
-        self.standings.append(Standing(entrant.name, entrant.features, len(rows), self._scores[entrant]))
+        return model, ndcg_at_k(self._Y[held], model.predict_topk(self._X[held], _K)[0], _K)
+
+    def _stand(self, entrant: Entrant, n_rows: int, ndcg: float, n_parts: int = 1) -> None:
+        self.standings.append(Standing(entrant.name, entrant.features, n_rows, ndcg, n_parts))

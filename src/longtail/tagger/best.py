@@ -105,8 +105,7 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
         parted = clone(words).set_params(subwords=SUBWORDS)
         variants.append(_Variant(_SUBWORDS, parted, parted.fit_transform(corpus.texts or (), also=label_texts)))
     parts = folds(corpus.n_rows, options.random_state)
-    rows = parts[0]
-    variant, on_features = _best_variant(variants, corpus, rows, options)
+    variant, on_features = _best_variant(variants, corpus, parts[0], options)
     ranking = _SECONDS_TO_RANK + _SECONDS_OF_A_ROW * sum(len(held) for held, _ in parts) + _SECONDS_OF_AN_ENTRY * X.nnz
     two_stages = _affords_second_stage(ranking, options)
     trainings = 1 + len(parts) if two_stages else 2
@@ -120,7 +119,7 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
         if options.patience is not None:
             limit = max(0.0, limit - jobs * besides)
     announced = max(1.0, besides + max(limit, trainings * tree.seconds) / jobs)
-    found = _race(variant, corpus, rows, limit, announced, trainings, options)
+    found = _race(variant, corpus, parts, limit, announced, trainings, options)
     race = RaceSummary(
         variant.name,
         on_features,
@@ -198,7 +197,9 @@ def _best_variant(
         return variants[0], ()
     held, rest = rows
     sample = np.random.default_rng(options.random_state).permutation(rest)[: max(_SAMPLE, len(rest) // 8)]
-    found = [run_race(each.X, corpus.labels, [_tree(each, corpus, options)], held, sample, 0, 0) for each in variants]
+    found = [
+        run_race(each.X, corpus.labels, [_tree(each, corpus, options)], [(held, sample)], 0, 0) for each in variants
+    ]
     standings = tuple(each.standings[-1] for each in found)
     best = variants[int(np.argmax([each.ndcg for each in standings]))]
     told = ", ".join(f"{each.features} {100 * each.ndcg:.1f}" for each in standings)
@@ -209,7 +210,7 @@ def _best_variant(
 def _race(
     variant: _Variant,
     corpus: Corpus,
-    rows: tuple[Any, Any],
+    parts: list[tuple[Any, Any]],
     limit: float,
     announced: float,
     trainings: int,
@@ -218,13 +219,14 @@ def _race(
     """The race of learners on the chosen features, told with its time and its table."""
     entered = _entrants(variant, corpus, options)
     jobs = counted(resolve_jobs(options.n_jobs), "thread")
-    _log.info("trying %s on %s held-out rows", counted(len(entered), "learner"), f"{len(rows[0]):,}")
+    _log.info("trying %s on %s held-out rows", counted(len(entered), "learner"), f"{len(parts[0][0]):,}")
     _log.info("training should take at most about %.0f s with %s", announced, jobs)
-    found = run_race(variant.X, corpus.labels, entered, *rows, limit, options.random_state, trainings)
+    found = run_race(variant.X, corpus.labels, entered, parts, limit, options.random_state, trainings)
     if found.left_out:
         _log.info("left out, as they take longer: %s", ", ".join(each.name for each in found.left_out))
-    for each in sorted(found.standings, key=lambda each: (-each.n_rows, -each.ndcg)):
-        _log.info("  %-20s nDCG@5 %.2f after training on %s rows", each.name, 100 * each.ndcg, f"{each.n_rows:,}")
+    for each in sorted(found.standings, key=lambda each: (-each.n_parts, -each.n_rows, -each.ndcg)):
+        told = f"{each.n_rows:,} rows" + (f", mean of {each.n_parts} parts" if each.n_parts > 1 else "")
+        _log.info("  %-20s nDCG@5 %.2f after training on %s", each.name, 100 * each.ndcg, told)
     return found
 
 
