@@ -21,6 +21,7 @@ MODULES = ("json", "numpy", "longtail", "scipy", "sklearn", "pip", "subprocess",
 PAGES = '{"texts": ["red apples", "clear sky"], "labels": ["fruit", "weather"]}\n' * 3
 # What each command is run with; those that no model or file leads into do the work that takes them furthest.
 RUNS = {
+    "prepare": ["prepare", "notes.jsonl", "--out", "prepared"],
     "train": ["train", "notes.jsonl", "--out", "another", "--min-df", "1"],
     "assign": ["assign", "pages.jsonl", "--min-df", "1"],
     "predict": ["predict", "model", "notes.jsonl"],

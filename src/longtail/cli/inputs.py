@@ -120,12 +120,24 @@ def read(
         check_stdin(options)
         with reading(grouped=grouped):
             return read_jsonl(sys.stdin.buffer, **options.for_format("jsonl", labelled))
+    if Path(data).is_dir():
+        return _read_prepared(data, options)
     if not Path(data).is_file() and data.lower() in CATALOGUE:
         return load_data_set(data, split)
     check_exists(data)
     format = options.format or format_of(data)
     with reading(plain=plain, grouped=grouped):
         return read_corpus(data, options.format, **options.for_format(format, labelled))
+
+
+def _read_prepared(data: str, options: ReaderOptions) -> Corpus:
+    from longtail.prepared import is_prepared, open_prepared
+
+    if not is_prepared(data):
+        raise InvalidInput(f"{data} is a folder; give a file, or a folder that `longtail prepare` wrote")
+    if options != ReaderOptions():
+        raise InvalidInput(f"{data} is prepared: options of files do not apply to it")
+    return open_prepared(data)
 
 
 def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -> Iterator[Batch]:

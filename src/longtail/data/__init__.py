@@ -1,5 +1,6 @@
 """Input data: corpora, file formats, named data sets and the embedded corpus."""
 
+from longtail.data.batches import Batch, iter_batches
 from longtail.data.corpus import Corpus, encode_labels
 from longtail.data.files import format_of, read_corpus, write_corpus
 from longtail.data.formats.arff import read_arff
@@ -30,6 +31,7 @@ from longtail.files import cache_directory
 
 __all__ = [
     "CATALOGUE",
+    "Batch",
     "Corpus",
     "DataSet",
     "GroupRecord",
@@ -45,6 +47,7 @@ __all__ = [
     "find_data_set",
     "format_of",
     "holds_groups",
+    "iter_batches",
     "iter_grouped_jsonl",
     "iter_jsonl",
     "load_data_set",

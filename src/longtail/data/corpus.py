@@ -36,6 +36,8 @@ class Corpus:
     label_texts : sequence of sequences of str, or None
         The texts of each label, in the order of `label_names`: its name in words, then alternative names and the
         description. The sequence is empty if nothing is known. A label can have texts and no rows.
+    made_by : fitted features or None
+        What made `features`, in a prepared corpus; None if they are given.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Corpus:
     groups: Any = None
     row_names: Sequence[str] | None = None
     label_texts: Sequence[Sequence[str]] | None = None
+    made_by: Any = None
 
     def __post_init__(self) -> None:
         labels = as_labels(self.labels, name="labels")

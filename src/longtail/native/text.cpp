@@ -349,6 +349,10 @@ class Keys {
 
     size_t size() const { return places_.size(); }
 
+    size_t n_bytes() const {
+        return slots_.capacity() * sizeof(Slot) + places_.capacity() * sizeof(size_t) + bytes_.capacity();
+    }
+
     std::string_view operator[](size_t id) const { return at(places_[id]); }
 
     void fetch_slot(uint64_t hash) const { prefetch(&slots_[static_cast<size_t>(hash) & (slots_.size() - 1)]); }
@@ -582,6 +586,31 @@ class GrowingVocabulary {
         return hand_over(std::move(ids));
     }
 
+    // The strings of a table, each with its number of texts; the table is not trusted.
+    nb::object add(Vector<const uint8_t> text, Vector<const int64_t> offsets, Vector<const int64_t> frequencies) {
+        const size_t n = frequencies.shape(0);
+        if (offsets.shape(0) != n + 1) throw std::invalid_argument("the offsets are not one more than the frequencies");
+        const int64_t *edges = offsets.data();
+        for (size_t i = 0; i <= n; ++i)
+            if (edges[i] < (i ? edges[i - 1] : 0) || edges[i] > static_cast<int64_t>(text.shape(0)))
+                throw std::invalid_argument("the offsets do not rise within the text");
+        std::vector<int32_t> ids(n);
+        {
+            nb::gil_scoped_release released;
+            Stop stop;
+            const char *bytes = reinterpret_cast<const char *>(text.data());
+            for (size_t i = 0; i < n; ++i) {
+                stop.count(16);
+                const std::string_view name(bytes + edges[i], static_cast<size_t>(edges[i + 1] - edges[i]));
+                ids[i] = find_or_add(name, hash_of(name));
+                entries_[static_cast<size_t>(ids[i])].frequency += frequencies.data()[i];
+            }
+        }
+        return hand_over(std::move(ids));
+    }
+
+    size_t n_bytes() const { return keys_.n_bytes() + entries_.capacity() * sizeof(Entry); }
+
     nb::object frequencies() const {
         std::vector<int64_t> found(entries_.size());
         std::transform(entries_.begin(), entries_.end(), found.begin(), [](const Entry &e) { return e.frequency; });
@@ -753,6 +782,8 @@ void bind_text(nb::module_ &m) {
         .def("count", &GrowingVocabulary::count, nb::arg("texts"), nb::arg("code_points"), nb::arg("min_length"),
              nb::arg("shortest"), nb::arg("longest"), nb::arg("subwords"), nb::arg("keep"))
         .def("merge", &GrowingVocabulary::merge, nb::arg("other"))
+        .def("add", &GrowingVocabulary::add, nb::arg("text"), nb::arg("offsets"), nb::arg("frequencies"))
+        .def("n_bytes", &GrowingVocabulary::n_bytes)
         .def("frequencies", &GrowingVocabulary::frequencies)
         .def("sorted", &GrowingVocabulary::sorted, nb::arg("ids"))
         .def("tokens", &GrowingVocabulary::tokens, nb::arg("ids"));

@@ -160,6 +160,22 @@ class GrowingVocabulary:
             self._frequencies[own] += other._frequencies[position]
         return np.array(ids, dtype=np.int32)
 
+    def add(self, text: Array, offsets: Array, frequencies: Array) -> Array:
+        """Add the features of a string table, each with its number of texts; return their ids."""
+        edges = offsets.tolist()
+        if len(edges) != len(frequencies) + 1:
+            raise ValueError("the offsets are not one more than the frequencies")
+        if edges != sorted(edges) or edges[0] < 0 or edges[-1] > len(text):
+            raise ValueError("the offsets do not rise within the text")
+        ids = [self._positions[name] for name in strings(text, offsets)]
+        for own, frequency in zip(ids, frequencies.tolist(), strict=True):
+            self._frequencies[own] += frequency
+        return np.array(ids, dtype=np.int32)
+
+    def n_bytes(self) -> int:
+        """The memory that it takes, roughly."""
+        return 100 * len(self._positions)
+
     def frequencies(self) -> Array:
         """The number of texts with each feature, by id."""
         return np.array([self._frequencies[position] for position in range(len(self._positions))], dtype=np.int64)

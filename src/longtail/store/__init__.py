@@ -6,8 +6,10 @@ from longtail.store.invariants import rises
 from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
 from longtail.store.layout import MAX_DIMENSIONS, NAME
 from longtail.store.persistent import Persistent, load, part_state
+from longtail.store.pieces import Pieces
 from longtail.store.read import inspect_model, read_model
-from longtail.store.state import State, check_params, rebuilt, saved_params
+from longtail.store.spool import Spool, Spooled, SpooledCsr
+from longtail.store.state import State, check_params, rebuilt, same_state, saved_params
 from longtail.store.strings import StringTable
 from longtail.store.write import write_model
 
@@ -16,6 +18,10 @@ __all__ = [
     "MAX_DIMENSIONS",
     "NAME",
     "Persistent",
+    "Pieces",
+    "Spool",
+    "Spooled",
+    "SpooledCsr",
     "State",
     "StringTable",
     "check_params",
@@ -31,6 +37,7 @@ __all__ = [
     "rebuilt",
     "register",
     "rises",
+    "same_state",
     "saved_params",
     "update_card",
     "write_model",

@@ -67,6 +67,18 @@ def write_file(directory: Path, name: str, blocks: Iterable[Any]) -> None:
     os.replace(temporary, directory / name)
 
 
+def link_file(directory: Path, name: str, source: Path) -> None:
+    """Give a finished file a second name, or copy it where links are not possible."""
+    temporary = directory / f".longtail-{secrets.token_hex(8)}.tmp"
+    try:
+        os.link(source, temporary)
+    except OSError:
+        with open(source, "rb") as file:
+            write_file(directory, name, iter(lambda: file.read(_CHUNK), b""))
+        return
+    os.replace(temporary, directory / name)
+
+
 def sync_directory(directory: Path) -> None:
     """Make the names in `directory` durable, if the system can open directories."""
     if sys.platform != "win32":

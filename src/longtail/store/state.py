@@ -120,6 +120,16 @@ class State:
         return found
 
 
+def same_state(one: State, other: State) -> bool:
+    """Whether two states of arrays, without tables of strings and parts, are equal."""
+    return (
+        (one.kind, one.params, one.facts, set(one.arrays)) == (other.kind, other.params, other.facts, set(other.arrays))
+        and not one.parts
+        and not other.parts
+        and all(np.array_equal(array, other.arrays[name]) for name, array in one.arrays.items())
+    )
+
+
 def saved_params(estimator: Any, without: Collection[str] = ()) -> dict[str, Any]:
     """Return the constructor parameters of `estimator` for a `State`, except those in `without`.
 

@@ -31,10 +31,12 @@ from longtail.store.layout import (
     StoredArray,
     StoredFile,
     StoredModel,
+    file_length,
     header,
     plain_value,
 )
 from longtail.store.manifest import encode, fingerprint, is_manifest
+from longtail.store.spool import Spooled, SpooledCsr
 from longtail.store.state import State
 from longtail.store.strings import StringTable
 from longtail.version import __version__
@@ -104,13 +106,17 @@ def write_model(
 
 @dataclass(frozen=True)
 class _Payload:
-    stored: StoredFile
-    head: bytes
-    values: Array
+    """A file to write, or one to take over as it is."""
 
-    @property
-    def blocks(self) -> tuple[Any, Any]:
-        return self.head, _bytes_of(self.values)
+    stored: StoredFile
+    blocks: tuple[Any, ...]
+    source: Path | None = None
+
+    def put(self, directory: Path) -> None:
+        if self.source is None:
+            files.write_file(directory, self.stored.name, self.blocks)
+        else:
+            files.link_file(directory, self.stored.name, self.source)
 
 
 class _Plan:
@@ -139,9 +145,9 @@ class _Plan:
         where = ".".join(path)
         if isinstance(value, tuple | StringTable):
             return self.strings(value, path, where)
-        if isinstance(value, sparse.csr_array | sparse.csr_matrix) and value.ndim == 2:
+        if isinstance(value, SpooledCsr) or (sparse.issparse(value) and value.format == "csr" and value.ndim == 2):
             return self.csr(value, path, where)
-        if not isinstance(value, np.ndarray):
+        if not isinstance(value, np.ndarray | Spooled):
             raise ValueError(
                 f"the array {where} is a {type(value).__name__}; expected an ndarray, a csr_array or a tuple of str"
             )
@@ -149,10 +155,11 @@ class _Plan:
         return StoredArray("array", stored.shape, {"values": stored})
 
     def csr(self, value: Any, path: tuple[str, ...], where: str) -> StoredArray:
-        if value.indices.dtype != value.indptr.dtype:
+        indices, indptr = (each.values if isinstance(each, Spooled) else each for each in (value.indices, value.indptr))
+        if indices.dtype != indptr.dtype:
             raise ValueError(f"the sparse matrix {where} has indices and indptr of different dtypes")
         try:
-            check_csr(value.indices, value.indptr, value.shape[1])
+            check_csr(indices, indptr, value.shape[1])
         except ValueError as error:
             raise ValueError(
                 f"the sparse matrix {where} is not canonical: {error}; call sum_duplicates first"
@@ -174,7 +181,11 @@ class _Plan:
         }
         return StoredArray("strings", (len(value),), roles)
 
-    def file(self, array: Array, path: tuple[str, ...], where: str) -> StoredFile:
+    def file(self, array: Array | Spooled, path: tuple[str, ...], where: str) -> StoredFile:
+        if isinstance(array, Spooled):
+            with open(array.path, "rb") as file:
+                checksum = file_digest(file, "sha256").hexdigest()
+            return self.stored(path, checksum, array.dtype, array.shape, (), array.path)
         dtype = array.dtype.newbyteorder("<").str
         if dtype not in DTYPES:
             raise ValueError(f"the array {where} has dtype {array.dtype}; expected bool, integers or floats to 64 bits")
@@ -184,13 +195,23 @@ class _Plan:
         head = header(dtype, values.shape)
         digest = sha256(head)
         digest.update(_bytes_of(values))
-        checksum = digest.hexdigest()
+        return self.stored(path, digest.hexdigest(), dtype, values.shape, (head, _bytes_of(values)))
+
+    def stored(
+        self,
+        path: tuple[str, ...],
+        checksum: str,
+        dtype: str,
+        shape: tuple[int, ...],
+        blocks: tuple[Any, ...],
+        source: Path | None = None,
+    ) -> StoredFile:
         # Lower case, because some file systems ignore case.
         hint = "-".join(path).lower().replace(".", "_")[:_LONGEST_HINT]
         while (name := f"{hint}-{checksum[:16]}.npy") in self.payloads:
             hint += "_"
-        stored = StoredFile(name, checksum, len(head) + values.nbytes, dtype, values.shape)
-        self.payloads[name] = _Payload(stored, head, values)
+        stored = StoredFile(name, checksum, file_length(dtype, shape), dtype, shape)
+        self.payloads[name] = _Payload(stored, blocks, source)
         return stored
 
 
@@ -243,7 +264,7 @@ def _write_card(directory: Path, encoded: bytes, card: Mapping[str, Any]) -> Non
 def _write(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:
     for name, payload in payloads.items():
         if not _is_intact(directory / name, payload.stored):
-            files.write_file(directory, name, payload.blocks)
+            payload.put(directory)
     files.sync_directory(directory)
     files.write_file(directory, files.MANIFEST, (encoded,))
     files.sync_directory(directory)

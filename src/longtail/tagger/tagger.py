@@ -34,7 +34,7 @@ from longtail.tagger.best import FEWEST_ROWS, RaceSummary, train_best
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
 from longtail.tagger.learners import check_estimator_parameter, learner_for, races
 from longtail.tagger.preparation import hold_out, tell_idle_texts, with_labels_that_occur
-from longtail.text import fit_features, inputs_of
+from longtail.text import fit_features, rows_of
 from longtail.validation import check_k
 
 _log = logging.getLogger(__name__)
@@ -395,7 +395,7 @@ class Tagger(BaseEstimator, Persistent):
         check_is_fitted(self, "features_")
         names = (*self.label_names_, *self.unknown_labels(corpus.label_names))
         return Aligned(
-            features=self.features_.transform(inputs_of(corpus, self.features_)),
+            features=rows_of(corpus, self.features_),
             labels=corpus.with_label_names(names).labels,
             label_names=names,
             label_counts=np.pad(self.label_counts_, (0, len(names) - len(self.label_counts_))),

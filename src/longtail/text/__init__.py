@@ -11,7 +11,7 @@ from longtail.text.encoders import (
     require_encoder_packages,
 )
 from longtail.text.features import TextFeatures
-from longtail.text.fitting import FeatureOptions, fit_features, inputs_of
+from longtail.text.fitting import FeatureOptions, fit_features, inputs_of, rows_of
 from longtail.text.joined import JoinedFeatures, join_columns
 from longtail.text.marking import Segment, segments
 from longtail.text.scaling import RowScaling
@@ -37,6 +37,7 @@ __all__ = [
     "read_encoder_settings",
     "readable_feature",
     "require_encoder_packages",
+    "rows_of",
     "segments",
     "tokenize",
     "word_spans",

@@ -6,10 +6,13 @@ block of texts at a time on each thread; this module combines their counts.
 
 from __future__ import annotations
 
+import math
 import operator
+import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -19,12 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.memory import available_memory
 from longtail.native import Text, kernels
 from longtail.parallel import map_blocks, resolve_jobs
 from longtail.progress import Advance, task
 from longtail.store import State, rises
 from longtail.text.blocks import RowArrays, blocks_of, stack_rows
-from longtail.text.selection import check_frequency, select_features
+from longtail.text.selection import check_frequency, fewest_texts, select_features
+from longtail.text.spilling import Spill
 from longtail.text.tokens import page_of_code_points
 from longtail.validation import check_whole, checked_texts, is_whole, own
 
@@ -37,6 +42,8 @@ _DERIVED = ("_names", "_vocabulary")
 _LONGEST = 1 << 30
 # A text of n words has about n features for each length.
 _LONGEST_NGRAM = 20
+# Vocabularies that take more than this part of the memory go to disk while texts are counted.
+_SHARE_OF_VOCABULARIES = 8
 _SHORTEST_SUBWORD, _LONGEST_SUBWORD = 3, 20
 _code_points = kernels.CodePoints(page_of_code_points)
 
@@ -295,22 +302,33 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         rule = self._rule()
         vocabularies = [kernels.GrowingVocabulary() for _ in range(resolve_jobs(self.n_jobs))]
         idle = deque(range(len(vocabularies)))
+        # Rows and the features of `named` refer to a vocabulary, so only frequencies alone can be spilled.
+        most = math.inf if keep or named is not None else available_memory() // _SHARE_OF_VOCABULARIES
+        with tempfile.TemporaryDirectory(prefix="longtail-") as folder:
+            spill = Spill(Path(folder), most)
 
-        def count(block: list[Text]) -> tuple[int, RowArrays]:
-            mine = idle.pop()
-            counts = vocabularies[mine].count(block, *rule, keep)
-            idle.append(mine)
-            return mine, counts
+            def count(block: list[Text]) -> tuple[int, RowArrays]:
+                mine = idle.pop()
+                counts = vocabularies[mine].count(block, *rule, keep)
+                if len(vocabularies) * vocabularies[mine].n_bytes() > most:
+                    spill.add(vocabularies[mine])
+                    vocabularies[mine] = kernels.GrowingVocabulary()
+                idle.append(mine)
+                return mine, counts
 
-        found = []
-        n_texts = 0
-        checked = checked_texts(texts)
-        with task("reading texts", total=operator.length_hint(texts, 0) or None) as advance:
-            for mine, counts in map_blocks(count, blocks_of(checked), self.n_jobs):
-                n_texts += len(counts[0]) - 1
-                advance(len(counts[0]) - 1)
-                if keep:
-                    found.append((mine, counts))
+            found = []
+            n_texts = 0
+            checked = checked_texts(texts)
+            with task("reading texts", total=operator.length_hint(texts, 0) or None) as advance:
+                for mine, counts in map_blocks(count, blocks_of(checked), self.n_jobs):
+                    n_texts += len(counts[0]) - 1
+                    advance(len(counts[0]) - 1)
+                    if keep:
+                        found.append((mine, counts))
+            if spill:
+                for vocabulary in vocabularies:
+                    spill.add(vocabulary)
+                vocabularies = [spill.merged(fewest_texts(self.min_df, n_texts))]
         whole, *others = vocabularies
         merged = [whole.merge(other) for other in others]
         frequencies = whole.frequencies()

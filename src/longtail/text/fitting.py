@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput
+from longtail.store import same_state
 from longtail.text.features import TextFeatures
 from longtail.text.scaling import RowScaling
 
@@ -83,6 +84,10 @@ def fit_features(features: Any, corpus: Corpus | GroupedCorpus) -> tuple[Any, An
     >>> fit_features(None, corpus)[1].shape, fit_features(TextFeatures(min_df=1), corpus)[1].shape
     ((2, 1), (2, 3))
     """
+    if isinstance(corpus, Corpus) and corpus.made_by is not None:
+        if features is not None and features != FeatureOptions():
+            raise InvalidInput("the corpus is prepared: its features are made already; prepare it with other options")
+        return corpus.made_by, corpus.features
     if features is None or isinstance(features, FeatureOptions):
         fitted: Any = (features or FeatureOptions()).features_for(corpus)
     else:
@@ -90,6 +95,20 @@ def fit_features(features: Any, corpus: Corpus | GroupedCorpus) -> tuple[Any, An
     X = fitted.fit_transform(inputs_of(corpus, fitted))
     _log.info("features: %s, of which a row has %.0f on average", f"{X.shape[1]:,}", X.nnz / max(1, X.shape[0]))
     return fitted, X
+
+
+def rows_of(corpus: Corpus | GroupedCorpus, features: Any) -> Any:
+    """The rows of a corpus as fitted features make them; those of a prepared corpus are made already."""
+    made_by = corpus.made_by if isinstance(corpus, Corpus) else None
+    if made_by is None:
+        return features.transform(inputs_of(corpus, features))
+    if made_by is not features and not same_state(made_by.to_state(), features.to_state()):
+        raise InvalidInput(
+            "the corpus is prepared with other features than those of the model; prepare it like the training rows "
+            "(longtail prepare --like)",
+            code="other_features",
+        )
+    return corpus.features
 
 
 def inputs_of(corpus: Corpus | GroupedCorpus, features: Any) -> Any:

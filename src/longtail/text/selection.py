@@ -23,6 +23,11 @@ def check_frequency(name: str, value: Any) -> None:
     )
 
 
+def fewest_texts(min_df: int | float, n_texts: int) -> float:
+    """The number of texts that a feature must occur in."""
+    return min_df if is_whole(min_df) else min_df * n_texts
+
+
 def select_features(
     frequencies: Array,
     n_texts: int,
@@ -54,7 +59,7 @@ def select_features(
     [1, 3]
     """
     limited = only and wanted is not None
-    lowest = 0 if limited else min_df if is_whole(min_df) else min_df * n_texts
+    lowest = 0 if limited else fewest_texts(min_df, n_texts)
     highest = max_df if is_whole(max_df) else max_df * n_texts
     if lowest > highest:
         raise InvalidInput(

@@ -93,13 +93,13 @@ class DelimitedRow(NamedTuple):
 def iter_delimited(
     path: PathName,
     *,
-    text: Column,
-    labels: Column | None,
+    text: Column = "text",
+    labels: Column | None = "labels",
     group: Column | None = None,
-    delimiter: str | None,
-    label_separator: str,
-    header: bool,
-    field_limit: int,
+    delimiter: str | None = None,
+    label_separator: str = ";",
+    header: bool = True,
+    field_limit: int = LINE_LIMIT,
 ) -> Iterator[DelimitedRow]:
     """Yield the rows of a delimited file; `group` is a column, the other parameters are those of `read_delimited`."""
     _check_separators(delimiter, label_separator)

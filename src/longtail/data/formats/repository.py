@@ -6,6 +6,7 @@ Numbers start at 0. A row without labels starts with a blank. A file ``labels.tx
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ _HEADER = re.compile(rb"[ \t]*[0-9]{1,18}[ \t]+[0-9]{1,18}[ \t]+[0-9]{1,18}[ \t]
 # A row can have a million features.
 _LINE_LIMIT = 2**28
 _ROWS_WRITTEN_AT_ONCE = 2000
+_PART_BYTES = 2**25  # of a file that is read in parts
 
 
 def read_repository(path: PathName, *, label_names: LabelNames = None, header: bool = True) -> Corpus:
@@ -86,6 +88,67 @@ def read_repository(path: PathName, *, label_names: LabelNames = None, header: b
     ones = np.ones(len(label_indices), dtype=np.float32)
     labels = own(sparse.csr_array((ones, label_indices, label_indptr), shape=(rows, len(names))))
     return Corpus(labels=labels, label_names=names, features=features)
+
+
+def iter_repository(
+    path: PathName, *, label_names: LabelNames = None, header: bool = True
+) -> Iterator[tuple[Any, Any, Sequence[str]]]:
+    """Yield the features, the labels and the names of all labels of some rows after another; see `read_repository`.
+
+    The file must have a header, since the sizes must be known from the start.
+    """
+    if not header:
+        raise InvalidInput(f"{path}: a file without a header cannot be read in parts; write one, rows features labels")
+    with closing(read_blocks(path)) as blocks:
+        carry = b""
+        while b"\n" not in carry and (block := next(blocks, b"")):
+            carry += block
+        first, _, carry = carry.partition(b"\n")
+        if not _HEADER.fullmatch(first):
+            raise _fault(path, 1, "", first or b" ")
+        promised, n_features, n_labels = map(int, first.split())
+        check_width(path, n_features)
+        names = resolve_label_names(label_names, path, n_labels)
+        line, n_rows, ended = 1, 0, False
+        while not ended:
+            pieces, size = [carry], len(carry)
+            while size < _PART_BYTES and (block := next(blocks, b"")):
+                pieces.append(block)
+                size += len(block)
+            ended = size < _PART_BYTES
+            content, _, carry = b"".join(pieces).rpartition(b"\n") if not ended else (b"".join(pieces), b"", b"")
+            if not content:
+                break
+            if not ended and content.endswith(b"\n"):
+                raise DataFormatError(path, line + content.count(b"\n") + 1, "an empty line between rows")
+            features, labels = _parse(path, content, line, (n_features, n_labels))
+            line += content.count(b"\n") + 1
+            n_rows += features.shape[0]
+            if n_rows > promised:
+                raise DataFormatError(path, line, f"the header promises {promised} rows, but the file has more")
+            yield features, labels, names
+    if n_rows < promised:
+        raise DataFormatError(path, line, f"the header promises {promised} rows, but the file ends after {n_rows}")
+
+
+def _parse(path: PathName, content: bytes, line: int, widths: tuple[int, int]) -> tuple[Any, Any]:
+    """The features and labels of some whole lines; `line` is the number of the line before them."""
+    parser = kernels.RepositoryText(False, _LINE_LIMIT)
+    parser.feed(content)
+    arrays = parser.finish()
+    if arrays is None:
+        at, reason = parser.error
+        raise DataFormatError(path, line + at, reason)
+    n_rows, *found = parser.shape
+    for what, width, seen in zip(("feature", "label"), widths, found, strict=True):
+        if seen > width:
+            raise DataFormatError(path, None, f"{what} {seen - 1}, but the header promises {width} {what}s")
+    indptr, indices, values, label_indptr, label_indices = arrays
+    ones = np.ones(len(label_indices), dtype=np.float32)
+    return (
+        own(sparse.csr_array((values, indices, indptr), shape=(n_rows, widths[0]))),
+        own(sparse.csr_array((ones, label_indices, label_indptr), shape=(n_rows, widths[1]))),
+    )
 
 
 def _fault(path: PathName, line: int | None, reason: str, header: bytes) -> DataFormatError:

@@ -1,0 +1,6 @@
+"""Prepared corpora: features and labels of data of any size in a directory of mapped arrays."""
+
+from longtail.prepared.corpus import is_prepared, open_prepared
+from longtail.prepared.preparing import Source, prepare
+
+__all__ = ["Source", "is_prepared", "open_prepared", "prepare"]

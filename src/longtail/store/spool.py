@@ -1,0 +1,84 @@
+"""`Spool`: an array that grows in a file, and becomes a file of a model without being read into memory."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from longtail.arrays import Array
+from longtail.store.layout import DTYPES, header
+
+_HEAD = 128  # bytes of the header of any array of one dimension
+
+
+@dataclass(frozen=True)
+class Spooled:
+    """A finished array of one dimension in a `.npy` file."""
+
+    path: Path
+    dtype: str
+    shape: tuple[int]
+
+    @property
+    def values(self) -> Array:
+        """The array, mapped from the file."""
+        if not self.shape[0]:
+            return np.zeros(0, DTYPES[self.dtype])
+        return np.memmap(self.path, DTYPES[self.dtype], "r", _HEAD, self.shape)
+
+
+@dataclass(frozen=True)
+class SpooledCsr:
+    """The arrays of a CSR matrix in files."""
+
+    data: Spooled
+    indices: Spooled
+    indptr: Spooled
+    shape: tuple[int, int]
+
+
+class Spool:
+    """Appends to an array in a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with Spool(Path(tempfile.mkdtemp()) / "counts.npy", np.int64) as spool:
+    ...     spool.append([1, 2])
+    ...     spool.append([3])
+    >>> spool.finished().values.tolist()
+    [1, 2, 3]
+    """
+
+    def __init__(self, path: Path, dtype: Any) -> None:
+        self._path, self._dtype = path, np.dtype(dtype).newbyteorder("<").str
+        self._length = 0
+
+    def __enter__(self) -> Self:
+        self._file = open(self._path, "wb")
+        self._file.write(bytes(_HEAD))
+        return self
+
+    def append(self, values: Any) -> None:
+        array = np.ascontiguousarray(values, DTYPES[self._dtype])
+        self._file.write(array.data)
+        self._length += len(array)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __exit__(self, *error: object) -> None:
+        if error[0] is None:
+            self._file.seek(0)
+            self._file.write(header(self._dtype, (self._length,)))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+    def finished(self) -> Spooled:
+        """The array; only after the block of ``with``."""
+        return Spooled(self._path, self._dtype, (self._length,))
