@@ -57,7 +57,7 @@ def everything(search, rows, n_labels, beam=WIDE, factors=None):
 
 
 def dense_rows(rows):
-    dense = np.zeros((len(rows.indptr) - 1, rows.n_features))
+    dense = np.zeros((len(rows.indptr) - 1, rows.n_columns))
     dense[np.repeat(np.arange(len(dense)), np.diff(rows.indptr)), rows.indices] = rows.data
     return dense
 
@@ -253,6 +253,32 @@ def test_a_row_alone_gets_what_it_gets_among_others(hierarchy, beam, n_rows, see
         alone = topk(search, rows, 6, beam, first=row, last=row + 1)
         np.testing.assert_array_equal(alone[0][0], labels[row])
         np.testing.assert_array_equal(alone[1][0], scores[row])
+
+
+@precisions
+@pytest.mark.parametrize("density", [0.003, 0.05, 0.6])
+def test_features_of_large_directories_are_found_as_the_twin_finds_them(precision, density, rng):
+    n_features = 20_000  # more than the search scans one by one
+    tree = random_tree(rng, RAGGED, n_features, density, precision, grid=0.25)
+    rows = random_rows(rng, 40, n_features, density=0.01, grid=0.25)
+    search = searcher(native_only(), [tree])
+    found, expected = topk(search, rows, 3, beam=2), topk(searcher(native.twins, [tree]), rows, 3, beam=2)
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
+    for row in range(3):
+        alone = topk(search, rows, 3, beam=2, first=row, last=row + 1)
+        np.testing.assert_array_equal(alone[0][0], found[0][row])
+        np.testing.assert_array_equal(alone[1][0], found[1][row])
+
+
+def test_large_directories_of_any_bytes_give_sound_scores_or_none(rng):
+    tree, rows = random_tree(rng, RAGGED, 20_000, 0.01), random_rows(rng, 5, 20_000, density=0.05)
+    for names in (LARGE_ARRAYS, *((name,) for name in LARGE_ARRAYS)):
+        arrays = with_bytes(rng, tree, names)
+        search = native_only().TreeSearch(20_000, 11, False, 1.0, [arrays])
+        labels, scores = topk(search, rows, 3)
+        assert ((labels >= -1) & (labels < 11)).all()
+        assert (scores[labels >= 0] <= 1).all()
 
 
 def test_rows_outside_the_range_are_not_written(kernels, rng):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from longtail.labels import LabelHierarchy
-from longtail.trees.training import Rows, tasks_of
+from longtail.labels import LabelHierarchy, members_by_label
+from longtail.trees.examples import block_of, layout_of
 from longtail.trees.weights import TrainedBlock, TreeWeights
+from longtail.work import InMemory, Rows
 
 LARGE_ARRAYS = ("shifts", "bucket_rows", "bucket_weights", "lows", "counts", "slots", "weights")
 
@@ -17,7 +18,7 @@ def flat(n_children):
     return LabelHierarchy(np.array([0, n_children]), ~np.arange(n_children), n_children)
 
 
-def block_of(weights, intercepts):
+def trained_block(weights, intercepts):
     """The trained block with these weights, features x children."""
     csr = sparse.csr_array(weights, dtype=np.float32)
     counts = np.diff(csr.indptr)
@@ -28,13 +29,24 @@ def block_of(weights, intercepts):
     )
 
 
+def blocks_of(hierarchy):
+    """All blocks of siblings, in the order of storage."""
+    layout = layout_of(hierarchy, np.ones(hierarchy.n_labels, np.float32))
+    return [block_of(layout, number) for number in range(int(layout["first_block"][-1]))]
+
+
+def members_of(Y):
+    """The rows of each label."""
+    return members_by_label(InMemory(1, {"labels": Y}), np.bincount(Y.indices, minlength=Y.shape[1]))
+
+
 def packed(hierarchy, weights, intercepts, precision=32):
     """A tree whose edges have the columns of `weights`, features x edges."""
     blocks = []
-    for task in tasks_of(hierarchy):
-        first = int(hierarchy.pointers[task.node]) + task.first
-        edges = slice(first, first + task.n_children)
-        blocks.append(block_of(weights[:, edges], intercepts[edges]))
+    for block in blocks_of(hierarchy):
+        first = int(hierarchy.pointers[block.node]) + block.first
+        edges = slice(first, first + block.n_children)
+        blocks.append(trained_block(weights[:, edges], intercepts[edges]))
     return TreeWeights.pack(hierarchy, weights.shape[0], blocks, precision)
 
 

@@ -77,14 +77,15 @@ private:
     std::vector<uint64_t> marks_, layers_;
 };
 
-template <typename I>
+template <typename P, typename I>
 int64_t sum_label_rows(Vector<const int64_t> label_indptr, Vector<const int64_t> label_rows,
-                       std::optional<Vector<const float>> row_weights, Vector<const I> indptr, Vector<const I> indices,
+                       std::optional<Vector<const float>> row_weights, Vector<const P> indptr, Vector<const I> indices,
                        Vector<const float> data, int64_t n_features, int64_t top, Vector<int64_t> counts,
                        Vector<int32_t> out_indices, Vector<float> out_data) {
     const int64_t *label_starts = label_indptr.data(), *rows = label_rows.data();
     const float *factors = row_weights ? row_weights->data() : nullptr;
-    const I *starts = indptr.data(), *features = indices.data();
+    const P *starts = indptr.data();
+    const I *features = indices.data();
     const float *values = data.data();
     int64_t *kept = counts.data();
     int32_t *sum_features = out_indices.data();
@@ -100,7 +101,7 @@ int64_t sum_label_rows(Vector<const int64_t> label_indptr, Vector<const int64_t>
         size_t steps = 1;
         for (int64_t r = label_starts[label]; r < label_starts[label + 1]; ++r) {
             const float factor = factors ? factors[r] : 1.0f;
-            for (I e = starts[rows[r]]; e < starts[rows[r] + 1]; ++e)
+            for (P e = starts[rows[r]]; e < starts[rows[r] + 1]; ++e)
                 sums.add(static_cast<size_t>(features[e]), factor * values[e]);
             steps += static_cast<size_t>(starts[rows[r] + 1] - starts[rows[r]]);
         }
@@ -283,6 +284,7 @@ void bind_cluster(nb::module_ &m) {
               nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("n_features"), nb::arg("top"),
               nb::arg("counts"), nb::arg("out_indices"), nb::arg("out_data"));
     };
-    define_sum(&sum_label_rows<int32_t>);
-    define_sum(&sum_label_rows<int64_t>);
+    define_sum(&sum_label_rows<int32_t, int32_t>);
+    define_sum(&sum_label_rows<int64_t, int32_t>);
+    define_sum(&sum_label_rows<int64_t, int64_t>);
 }

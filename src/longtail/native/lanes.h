@@ -12,6 +12,15 @@
 #define LONGTAIL_INLINE inline
 #endif
 
+// Ask for memory that is read soon. Any address is allowed.
+LONGTAIL_INLINE void prefetch(const void *at) {
+#if defined(__GNUC__)
+    __builtin_prefetch(at);
+#else
+    (void)at;
+#endif
+}
+
 namespace lanes {
 // Unnamed, so that each build of a file that uses it keeps its own copy of the functions.
 namespace {

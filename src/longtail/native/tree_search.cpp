@@ -39,6 +39,11 @@ constexpr float smallest_log = -80.0f;  // the exponential of less may be 0
 constexpr size_t few_rows = 32;
 constexpr size_t largest_spread = size_t{1} << 24;  // weights
 constexpr uint32_t absent = 0xFFFFFFFFu;
+// Features of a bucket that are compared at once; most buckets have fewer.
+constexpr size_t window = 16;
+constexpr size_t few_features = size_t{1} << 14;
+// Features of a row that are looked up together, so that their reads from memory overlap.
+constexpr size_t looked_up_at_once = 64;
 // Separates classifiers that all have margins above 1.
 constexpr float apart = 0.01f;
 
@@ -148,16 +153,38 @@ struct Block {
         weight = bucket_weights[number];
     }
 
-    // The weights of a feature: their number, starting at `weight`.
-    size_t find(uint32_t feature, size_t &weight) const {
-        const size_t number = feature >> shift;
-        if (number >= buckets) return 0;
-        size_t row, end;
-        bucket(number, row, end, weight);
-        const uint32_t low = feature & ((1u << shift) - 1);
+    uint16_t low_bits(uint32_t feature) const { return static_cast<uint16_t>(feature & ((1u << shift) - 1)); }
+
+    // Few features in all: they stay in the cache, and a simple scan is fastest.
+    bool is_small() const { return buckets << shift <= few_features; }
+
+    // The weights of the feature with these low bits, among the rows of its bucket: their number, starting at `weight`.
+    LONGTAIL_INLINE size_t find(uint16_t low, size_t row, size_t end, size_t &weight) const {
+        if (row + window <= rows && end - row <= window) return find_in_window(low, row, end - row, weight);
+        return scan(low, row, end, weight);
+    }
+
+    LONGTAIL_INLINE size_t scan(uint16_t low, size_t row, size_t end, size_t &weight) const {
         for (; row < end && lows[row] < low; ++row) weight += counts[row] + size_t{1};
         if (row >= end || lows[row] != low) return 0;
         return within(weight, counts[row] + size_t{1});
+    }
+
+    // The same without branches, which the processor would often predict wrongly and then wait for memory.
+    LONGTAIL_INLINE size_t find_in_window(uint16_t low, size_t row, size_t length, size_t &weight) const {
+        const uint16_t *low_of = lows + row;
+        const uint8_t *count_of = counts + row;
+        const uint16_t there = static_cast<uint16_t>(length);
+        uint16_t skipped = 0, count = 0;
+        for (uint16_t i = 0; i < window; ++i) {
+            const uint16_t weights_here = static_cast<uint16_t>(count_of[i] + 1);
+            const uint16_t less = static_cast<uint16_t>(-static_cast<int>(low_of[i] < low && i < there));
+            const uint16_t equal = static_cast<uint16_t>(-static_cast<int>(low_of[i] == low && i < there));
+            skipped = static_cast<uint16_t>(skipped + (weights_here & less));
+            count = static_cast<uint16_t>(count + (weights_here & equal));
+        }
+        weight += skipped;
+        return count ? within(weight, count) : 0;
     }
 
     // The number of weights that exist, of `count` from `weight` on. A dense block has one for every child, or none.
@@ -191,37 +218,96 @@ LONGTAIL_WIDE size_t list_children(const float *scales, const float *intercepts,
     return found;
 }
 
+// The weights of one feature of a row.
+struct Found {
+    size_t weight, count;
+    float value;
+};
+
+// Look up some features of a row in the directory; returns how many have weights. Each pass asks for the memory that
+// the next one reads.
+inline __attribute__((always_inline)) size_t look_up(const Block &block, const int32_t *features, const float *values,
+                                                     size_t length, Found *found) {
+    size_t row[looked_up_at_once], end[looked_up_at_once], weight[looked_up_at_once];
+    for (size_t j = 0; j < length; ++j) {
+        const size_t number = std::min<size_t>(static_cast<uint32_t>(features[j]) >> block.shift, block.buckets);
+        prefetch(block.bucket_rows + number);
+        prefetch(block.bucket_weights + number);
+    }
+    for (size_t j = 0; j < length; ++j) {
+        const size_t number = static_cast<uint32_t>(features[j]) >> block.shift;
+        row[j] = end[j] = weight[j] = 0;
+        if (number < block.buckets) block.bucket(number, row[j], end[j], weight[j]);
+        end[j] = std::max(row[j], end[j]);  // a damaged directory may end before it starts
+        prefetch(block.lows + row[j]);
+        prefetch(block.counts + row[j]);
+    }
+    size_t n_found = 0;
+    for (size_t j = 0; j < length; ++j) {
+        size_t from = weight[j];
+        const size_t count = block.find(block.low_bits(static_cast<uint32_t>(features[j])), row[j], end[j], from);
+        found[n_found] = {from, count, values[j]};
+        // The place of a feature without weights may lie anywhere.
+        const size_t asked = count > 0 ? from : 0;
+        prefetch(block.slots + asked);
+        if (block.short_weights) prefetch(block.short_weights + asked);
+        else prefetch(block.full_weights + asked);
+        n_found += count > 0;
+    }
+    return n_found;
+}
+
+// Add the contributions of one feature to the scores of the children.
+template <typename Weight>
+inline __attribute__((always_inline)) void add_weights(const Block &block, const Weight *weights, const Found &found,
+                                                       float *scores) {
+    const Weight *w = weights + found.weight;
+    const float value = found.value;
+    if (block.dense) {
+        for (size_t i = 0; i < block.children; ++i) scores[i] += static_cast<float>(w[i]) * value;
+        return;
+    }
+    const uint8_t *slots = block.slots + found.weight;
+    size_t count = found.count;
+    // The products of a strip are computed together, then added to their children.
+    for (; count >= strip; count -= strip, w += strip, slots += strip) {
+        float products[strip];
+        for (size_t i = 0; i < strip; ++i) products[i] = static_cast<float>(w[i]) * value;
+        for (size_t i = 0; i < strip; ++i) scores[slots[i]] += products[i];
+    }
+    for (size_t i = 0; i < count; ++i) scores[slots[i]] += static_cast<float>(w[i]) * value;
+}
+
 // Add the contributions of a row's features to each child. `table`, if given, has the place and number of the weights
 // of every feature; without it they are looked up.
 template <typename Weight>
 inline __attribute__((always_inline)) void walk(const Block &block, const Weight *weights, const uint32_t *table,
                                                 const int32_t *features, const float *values, size_t length,
                                                 float *scores) {
-    for (size_t j = 0; j < length; ++j) {
-        size_t weight, count;
-        if (table) {
+    if (table) {
+        for (size_t j = 0; j < length; ++j) {
             const uint32_t entry = table[features[j]];
             if (entry == absent) continue;
-            weight = entry >> 8;
-            count = (entry & 255) + size_t{1};
-        } else {
-            count = block.find(static_cast<uint32_t>(features[j]), weight);
-            if (count == 0) continue;
+            add_weights(block, weights, {entry >> 8, (entry & 255) + size_t{1}, values[j]}, scores);
         }
-        const Weight *w = weights + weight;
-        const float value = values[j];
-        if (block.dense) {
-            for (size_t i = 0; i < block.children; ++i) scores[i] += static_cast<float>(w[i]) * value;
-            continue;
+        return;
+    }
+    if (block.is_small()) {
+        for (size_t j = 0; j < length; ++j) {
+            const auto feature = static_cast<uint32_t>(features[j]);
+            if (feature >> block.shift >= block.buckets) continue;
+            size_t row, end, weight;
+            block.bucket(feature >> block.shift, row, end, weight);
+            const size_t count = block.scan(block.low_bits(feature), row, end, weight);
+            if (count > 0) add_weights(block, weights, {weight, count, values[j]}, scores);
         }
-        const uint8_t *slots = block.slots + weight;
-        // The products of a strip are computed together, then added to their children.
-        for (; count >= strip; count -= strip, w += strip, slots += strip) {
-            float products[strip];
-            for (size_t i = 0; i < strip; ++i) products[i] = static_cast<float>(w[i]) * value;
-            for (size_t i = 0; i < strip; ++i) scores[slots[i]] += products[i];
-        }
-        for (size_t i = 0; i < count; ++i) scores[slots[i]] += static_cast<float>(w[i]) * value;
+        return;
+    }
+    Found found[looked_up_at_once];
+    for (size_t first = 0; first < length; first += looked_up_at_once) {
+        const size_t count = std::min(looked_up_at_once, length - first);
+        const size_t n_found = look_up(block, features + first, values + first, count, found);
+        for (size_t i = 0; i < n_found; ++i) add_weights(block, weights, found[i], scores);
     }
 }
 
@@ -451,10 +537,13 @@ class TreeSearch {
         Scratch scratch;
         while (!level.empty()) {
             next.clear();
-            // A single row takes its nodes one by one, to skip as many as possible. Several rows take twice as many in
-            // each round, so that many meet at a node.
+            // A few rows take their nodes one by one, to skip as many as possible. More rows take the best node, then
+            // all others, so that many meet at a node; if many meet anyway, they take twice as many in each round.
+            // Floors rise only where labels are found, so that on other levels they take all at once.
+            const bool few = rows.count < few_rows, crowded = rows.count >= few_rows * (tree.pointers.size() - 1);
+            const bool at_once = settled || (!few && !leads_to_labels(tree, level));
             for (size_t place = 0, size = 1; place < beam; place += size) {
-                size = settled ? beam : rows.count < few_rows ? 1 : place + 1;
+                size = at_once ? beam : few ? 1 : crowded || place == 0 ? place + 1 : beam;
                 round.clear();
                 for (size_t row = 0; row < rows.count; ++row) {
                     if (place > 0) raise(row);
@@ -482,6 +571,15 @@ class TreeSearch {
                 seen->insert(seen->end(), round.begin(), round.end());
             }
         }
+    }
+
+    // Whether nodes of a level have labels as children. A node with labels only between its other children may be
+    // missed, which costs time and changes no result.
+    static bool leads_to_labels(const Tree &tree, const std::vector<Visit> &level) {
+        return std::any_of(level.begin(), level.end(), [&tree](const Visit &visit) {
+            const int64_t *bounds = tree.pointers.data() + visit.node, *children = tree.children.data();
+            return bounds[0] < bounds[1] && (children[bounds[0]] < 0 || children[bounds[1] - 1] < 0);
+        });
     }
 
     static void by_node(std::vector<Visit> &visits) {
