@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from longtail.text import TextFeatures as TextFeatures
     from longtail.trees import LabelTree as LabelTree
     from longtail.trees import OneVsRest as OneVsRest
+    from longtail.work import in_pieces as in_pieces
 
 # Loaded on first use, so that importing the package costs what NumPy and SciPy cost.
 _HOMES = {
@@ -36,6 +37,7 @@ _HOMES = {
     "Tagger": "longtail.tagger",
     "TextFeatures": "longtail.text",
     "evaluate": "longtail.metrics",
+    "in_pieces": "longtail.work",
     "load": "longtail.store",
 }
 

@@ -47,3 +47,9 @@ def test_options_of_files_do_not_apply_to_prepared_corpora(longtail: Callable) -
         assert result.code != 0
         assert "prepared" in result.err
         assert not Path("model").exists()
+
+
+def test_a_folder_with_the_name_of_a_data_set_does_not_hide_it(longtail: Callable) -> None:
+    Path("python-api").mkdir()
+    result = longtail("train", "python-api", "--out", "model", "--learner", "tree", "--holdout", "0.9", "--no-refit")
+    assert result.code == 0, result.err

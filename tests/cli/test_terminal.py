@@ -86,7 +86,12 @@ def test_each_of_several_trees_says_which_it_is(longtail: Callable, monkeypatch:
     assert list(dict.fromkeys(tasks)) == [
         f"tree {number} of 2: {task}"
         for number in (1, 2)
-        for task in ("clustering labels", "training classifiers", "searching for negatives")
+        for task in (
+            "clustering labels",
+            "training classifiers",
+            "searching for negatives",
+            "training classifiers again",
+        )
     ]
 
 

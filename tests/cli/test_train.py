@@ -382,6 +382,7 @@ def test_the_help_groups_options_by_learner(longtail: Callable) -> None:
         "Labels of groups",
         "Held-out evaluation",
         "Seed, threads and memory",
+        "Large data",
         "Other options",
     ]
     ridge = told[told.index("\nRidge (") : told.index("\nNetworks (")]
@@ -476,7 +477,7 @@ def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
         (None, ["notes.jsonl", "--no-refit"], "--no-refit needs --holdout"),
         (None, ["notes.jsonl", "--holdout", "0.01"], "holding out 0.01 of 6 rows leaves one part empty"),
         (None, ["notes.jsonl", "--memory", "much"], "'much' is not a size; write a number with K, M, G or T, as in 4G"),
-        (None, ["notes.jsonl", "--memory", "100"], "ridge with solver="),
+        (None, ["notes.jsonl", "--memory", "100"], "training classifiers: the largest task needs about "),
         (
             None,
             ["notes.jsonl", "--min-df", "7"],

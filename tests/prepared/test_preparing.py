@@ -122,6 +122,19 @@ def test_unfinished_work_of_another_job_is_refused(files: list[Path], tmp_path: 
         prepare(files, tmp_path / "prepared", FeatureOptions(min_df=3))
 
 
+def test_unfinished_work_with_other_fitted_features_is_refused(files: list[Path], tmp_path: Path, monkeypatch) -> None:
+    one, other = (
+        prepare(files, tmp_path / f"like{number}", TextFeatures(max_features=50, ngrams=(number, number)))
+        for number in (1, 2)
+    )
+    assert one.features.shape == other.features.shape
+    monkeypatch.setattr(TextFeatures, "transform", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        prepare(files, tmp_path / "prepared", like=one)
+    with pytest.raises(InvalidInput, match="unfinished work of another job"):
+        prepare(files, tmp_path / "prepared", like=other)
+
+
 def test_little_memory_gives_the_same_arrays(files: list[Path], tmp_path: Path) -> None:
     whole = prepare(files, tmp_path / "whole")
     with memory.limit("64K"):

@@ -18,7 +18,8 @@ from longtail import LabelTree, OneVsRest, progress
 from longtail.errors import InvalidInput, NotEnoughMemory
 from longtail.estimator.checks import planted
 from longtail.labels import LabelHierarchy
-from longtail.trees.training import Examples, Negatives, Rows, tasks_of
+from longtail.trees.examples import block_of, examples_of, layout_of
+from tests.trees.packed_trees import blocks_of, members_of
 
 TAXONOMY = LabelHierarchy([0, 3, 6, 10, 12], [1, 2, ~0, 3, ~1, ~2, ~3, ~4, ~5, ~6, ~7, ~11], n_labels=12)
 
@@ -141,27 +142,27 @@ def test_a_hierarchy_over_other_labels_is_refused(rng):
 
 def test_negatives_of_the_beam_change_only_nodes_that_got_some(rng, monkeypatch):
     X, Y = planted(rng)
-    seen = []
-    real = Negatives.of
+    counts = []
 
-    def spy(*arguments):
-        seen.append(real(*arguments))
-        return seen[-1]
+    def spy(layout, members, negatives, block, n_rows):
+        found = examples_of(layout, members, negatives, block, n_rows)
+        counts.append((block.node, len(found.rows) - np.count_nonzero(np.diff(found.pointers))))
+        return found
 
-    monkeypatch.setattr(Negatives, "of", spy)
+    monkeypatch.setattr("longtail.trees.training.examples_of", spy)
     settings = {"hierarchy": TAXONOMY, "prune": 0.0, "precision": 32, "beam": 1}
     plain = LabelTree(**settings).fit(X, Y)
     model = LabelTree(**settings, negatives="beam").fit(X, Y)
-    *_, before, found = seen
     hierarchy = model.hierarchies_[0]
-    assert found.count(0) == before.count(0) == np.count_nonzero(np.diff(Y.indptr) == 0) > 0
-    assert sum(found.count(node) for node in range(hierarchy.n_nodes)) > 0
+    before, found = dict(counts[-2 * hierarchy.n_nodes : -hierarchy.n_nodes]), dict(counts[-hierarchy.n_nodes :])
+    assert found[0] == before[0] == np.count_nonzero(np.diff(Y.indptr) == 0) > 0
+    assert sum(found.values()) > sum(before.values())
     for node in range(hierarchy.n_nodes):
         one, other = (
             tree.intercepts[hierarchy.pointers[node] : hierarchy.pointers[node + 1]]
             for tree in (plain.trees_[0], model.trees_[0])
         )
-        assert np.allclose(one, other, atol=1e-4) == (found.count(node) == before.count(node))
+        assert np.allclose(one, other, atol=1e-4) == (found[node] == before[node])
 
 
 def test_whole_numbers_prune_to_so_many_weights_and_fractions_by_size(rng):
@@ -322,7 +323,7 @@ def test_too_little_memory_is_said_before_anything_is_learned(rng, monkeypatch):
     assert LabelTree(negatives="beam").memory_plan(X, Y).total > plan.total
     for module in ("training", "model"):
         monkeypatch.setattr(f"longtail.trees.{module}.kernels", None)
-    monkeypatch.setattr("longtail.trees.label_tree.label_vectors", None)
+    monkeypatch.setattr("longtail.labels.vectors.kernels", None)
     monkeypatch.setenv("LONGTAIL_MEMORY", "10K")
     with pytest.raises(NotEnoughMemory, match=r"LabelTree needs .*prune"):
         LabelTree().fit(X, Y)
@@ -340,7 +341,10 @@ def test_training_examples_of_a_learned_tree_are_led_to_its_leaves(rng):
     X, Y = planted(rng)
     model = LabelTree(leaf_size=3, branching=2).fit(X, Y)
     hierarchy = model.hierarchies_[0]
-    examples = Examples.of(hierarchy, Y, np.ones(12, np.float32))
-    assert len(examples.of_node(0)[0]) == np.count_nonzero(np.diff(Y.indptr))
-    assert len(tasks_of(hierarchy)) == hierarchy.n_nodes == len(model.trees_[0].shifts)
-    assert Rows.of(X).n_features == model.trees_[0].n_features
+    layout, members = layout_of(hierarchy, np.ones(12, np.float32)), members_of(Y)
+    leaves = [
+        node for node in range(hierarchy.n_nodes) if (hierarchy.children[hierarchy.pointers[node] :][:1] < 0).all()
+    ]
+    found = [examples_of(layout, members, (), block_of(layout, node), X.shape[0]) for node in leaves]
+    assert sum(len(each.slots) for each in found) == Y.nnz
+    assert len(blocks_of(hierarchy)) == hierarchy.n_nodes == len(model.trees_[0].shifts)

@@ -31,7 +31,7 @@ _ENOUGH_HELD_OUT = 1500  # with fewer, a second stage holds out several parts of
 _MOST_FOLDS = 4
 # Share of the rows, fewest rows, and most learners of each round before the last.
 _ROUNDS = ((1 / 32, 2000, 100), (1 / 8, 4000, 3))
-_FINAL = 10.0  # estimated processor seconds up to which the best two are also compared on all rows
+_FINAL = 20.0  # estimated processor seconds that a final of the best two may take
 _FEW_LABELS = 300  # more are too many for exact ridge
 _K = 5
 
@@ -158,7 +158,8 @@ def run_race(
     """Run the race within a number of estimated processor seconds, which include training the winner once more.
 
     Two rounds on samples rank the learners. If the data are small, the best two that are affordable are compared again
-    in a final: on all parts, after training on all other rows. A sample is then too small to tell, and costs as much.
+    in a final: on all parts, after training on all other rows of each. Samples of small data are too small to tell them
+    apart.
 
     Parameters
     ----------
@@ -194,7 +195,7 @@ def run_race(
     left = {each: (trainings - (each in track.fitted)) * each.seconds for each in ranked}
     affordable = [each for each in ranked if left[each] <= seconds - spent] or [cheapest]
     winner, cost = affordable[0], len(parts) * sum(each.seconds for each in affordable[:2])
-    if len(affordable) > 1 and cost <= min(2 * _FINAL, seconds - spent - left[winner]):
+    if len(affordable) > 1 and cost <= min(_FINAL, seconds - spent - left[winner]):
         winner = max(affordable[:2], key=track.final)
     track.round([winner], len(rest))
     return Race(winner, track.fitted[winner], tuple(track.standings), left_out)

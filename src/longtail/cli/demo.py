@@ -42,7 +42,7 @@ def command(terminal: Terminal, out: str | None) -> None:
     The corpus is the documentation of the installed NumPy, SciPy and scikit-learn; its labels are the names of their
     functions, classes and modules.
     """
-    from longtail.cli.train import check_target
+    from longtail.cli.outputs import check_target
 
     if out is not None:
         check_target(out, force=False)

@@ -9,6 +9,7 @@ from longtail.cli.inputs import ReaderOptions, load_tagger, takes_columns
 from longtail.cli.measuring import MeasuringOptions, read_measured
 from longtail.cli.options import takes
 from longtail.cli.outputs import check_picture
+from longtail.cli.pieces import ClusterOptions
 from longtail.cli.terminal import Terminal
 
 
@@ -19,7 +20,7 @@ from longtail.cli.terminal import Terminal
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--picture", metavar="FILE.png", help="Also draw the metrics.")
 @click.option("--card", is_flag=True, help="Also write the metrics into the card of MODEL.")
-@takes(reader=ReaderOptions)
+@takes(reader=ReaderOptions, workers=ClusterOptions)
 @click.pass_obj
 def command(
     terminal: Terminal,
@@ -31,6 +32,7 @@ def command(
     picture: str | None,
     card: bool,
     reader: ReaderOptions,
+    workers: ClusterOptions,
 ) -> None:
     """Evaluate MODEL on DATA, rows with known labels.
 
@@ -44,7 +46,8 @@ def command(
     tagger = load_tagger(model)
     corpus = read_measured(data, reader)
     a, b = measuring.propensity or propensity_constants(data)
-    report = tagger.evaluate(corpus, ks=measuring.ks, a=a, b=b)
+    with workers.opened(model):
+        report = tagger.evaluate(corpus, ks=measuring.ks, a=a, b=b)
     if warning := learnt_from(read_card(model, tagger.fingerprint_), data):
         terminal.say(f"note: {warning}")
     if not any(group.n_true_labels for group in report.groups if group.name != "unseen"):

@@ -120,8 +120,8 @@ def read(
         check_stdin(options)
         with reading(grouped=grouped):
             return read_jsonl(sys.stdin.buffer, **options.for_format("jsonl", labelled))
-    if Path(data).is_dir():
-        return _read_prepared(data, options)
+    if (found := read_prepared(data, options)) is not None:
+        return found
     if not Path(data).is_file() and data.lower() in CATALOGUE:
         return load_data_set(data, split)
     check_exists(data)
@@ -130,11 +130,14 @@ def read(
         return read_corpus(data, options.format, **options.for_format(format, labelled))
 
 
-def _read_prepared(data: str, options: ReaderOptions) -> Corpus:
+def read_prepared(data: str, options: ReaderOptions) -> Corpus | None:
+    """The corpus that `longtail prepare` wrote to a folder; None if it holds something else."""
+    if not Path(data).is_dir():
+        return None
     from longtail.prepared import is_prepared, open_prepared
 
     if not is_prepared(data):
-        raise InvalidInput(f"{data} is a folder; give a file, or a folder that `longtail prepare` wrote")
+        return None
     if options != ReaderOptions():
         raise InvalidInput(f"{data} is prepared: options of files do not apply to it")
     return open_prepared(data)

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from longtail.cli.options import option
-from longtail.errors import InvalidInput, Unavailable
+from longtail.errors import InvalidInput, ModelFormatError, Unavailable
 from longtail.printable import json_text
 
 _STANDARD_OUTPUT = "-"
@@ -98,3 +98,23 @@ def print_json(value: Any, indent: int | None = None) -> None:
 def _print_bytes(content: bytes) -> None:
     stdout: Any = sys.stdout
     stdout.write_bytes(content)
+
+
+def check_target(out: str, force: bool) -> None:
+    """Refuse a directory that the model could not be written to, before any work is done."""
+    from longtail.store import inspect_model
+
+    path = Path(out)
+    for parent in path.absolute().parents:
+        if parent.exists():
+            if not (parent.is_dir() and os.access(parent, os.W_OK)):
+                raise InvalidInput(f"cannot create {out}: {parent} is not a writable directory; choose another")
+            break
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    try:
+        inspect_model(path)
+    except ModelFormatError:
+        raise InvalidInput(f"{out} exists and is not a model; choose a new or empty directory") from None
+    if not force:
+        raise InvalidInput(f"{out} already holds a model; use --force to replace it")

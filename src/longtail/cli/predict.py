@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,11 @@ from longtail.cli.inputs import (
     check_file,
     check_labels,
     load_tagger,
+    read_prepared,
 )
 from longtail.cli.options import FiniteRange, option, takes
 from longtail.cli.outputs import check_out, out_field, output
+from longtail.cli.pieces import ClusterOptions
 from longtail.cli.terminal import Terminal, on_terminal
 from longtail.errors import InvalidInput
 from longtail.printable import counted, json_text, printable
@@ -58,15 +60,21 @@ class PredictOptions:
 @click.command()
 @click.argument("model")
 @click.argument("data", required=False)
-@takes(options=PredictOptions, reader=ReaderOptions)
+@takes(options=PredictOptions, reader=ReaderOptions, workers=ClusterOptions)
 @click.pass_obj
 def command(
-    terminal: Terminal, /, model: str, data: str | None, options: PredictOptions, reader: ReaderOptions
+    terminal: Terminal,
+    /,
+    model: str,
+    data: str | None,
+    options: PredictOptions,
+    reader: ReaderOptions,
+    workers: ClusterOptions,
 ) -> None:
     """Tag the texts or rows of features in DATA with MODEL.
 
-    DATA is a file of texts or of features, as for `longtail train` but without labels; the name of a data set, which
-    means its test part; or - for JSON lines on standard input.
+    DATA is a file of texts or of features, as for `longtail train` but without labels; a directory that `longtail
+    prepare` wrote; the name of a data set, which means its test part; or - for JSON lines on standard input.
     Labels with a score of exactly 0 are left out. Scores of label trees and one-vs-rest lie between 0 and 1. Ridge
     scores are near 1 for labels that apply and near 0 for others, but can be below 0 or above 1.
     """
@@ -84,13 +92,13 @@ def command(
     tagger = load_tagger(model)
     restrictions = _restrictions(options, tagger, model)
     tagged = 0
-    with output(options.out) as write:
-        for batch in _rows(tagger, model, data, options, reader):
+    restrictions["threshold"] = options.threshold
+    with output(options.out) as write, workers.opened(model):
+        for batch, found in _tagged(tagger, model, data, options, reader, workers, restrictions):
             tagged += len(batch.names)
-            found = tagger.tag(batch.rows, options.k, threshold=options.threshold, **restrictions)
             for number, (name, tags) in enumerate(zip(batch.names, found, strict=True)):
                 if options.as_table():
-                    _show(name, batch.rows[number] if tagger.takes_texts else None, tags)
+                    _show(name, batch.rows[number] if isinstance(batch.rows, list) else None, tags)
                 else:
                     write(_line(name, tags))
             sys.stdout.flush()
@@ -116,6 +124,27 @@ def _restrictions(options: PredictOptions, tagger: Tagger, model: str) -> dict[s
             f"accept --weighting here"
         )
     return {"allow": allow, "deny": deny, "weighting": None if options.weighting == "none" else options.weighting}
+
+
+def _tagged(
+    tagger: Tagger,
+    model: str,
+    data: str | None,
+    options: PredictOptions,
+    reader: ReaderOptions,
+    workers: ClusterOptions,
+    restrictions: dict[str, Any],
+) -> Iterator[tuple[Batch, Iterable[list[Tag]]]]:
+    """Batches of rows with their labels."""
+    corpus = None if data is None or options.plain else read_prepared(data, reader)
+    if corpus is not None:
+        names: Iterable[str | int] = corpus.row_names or range(1, corpus.n_rows + 1)
+        yield Batch(list(names), corpus.features), tagger.tag_corpus(corpus, options.k, **restrictions)
+        return
+    if workers.cluster is not None:
+        raise InvalidInput("--cluster needs DATA that all workers can read: prepare it first with `longtail prepare`")
+    for batch in _rows(tagger, model, data, options, reader):
+        yield batch, tagger.tag(batch.rows, options.k, **restrictions)
 
 
 def _rows(

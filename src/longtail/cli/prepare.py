@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
 from longtail.cli.features import FeatureFlags
 from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, check_exists
 from longtail.cli.options import SectionedCommand, option, takes
+from longtail.cli.outputs import check_target
 from longtail.cli.terminal import Terminal
-from longtail.cli.train import check_target
 from longtail.errors import InvalidInput
 from longtail.printable import counted
+
+if TYPE_CHECKING:
+    from longtail.prepared import Source
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,22 @@ def command(
 
     If the command is interrupted, the same command goes on where it stopped. Its unfinished work is in DIR.unfinished.
     """
-    from longtail.data import format_of
     from longtail.memory import limit
-    from longtail.prepared import Source, open_prepared, prepare
+    from longtail.prepared import open_prepared, prepare
 
     check_target(target.out, target.force)
+    like = None if target.like is None else open_prepared(target.like)
+    with limit(running.memory):
+        corpus = prepare(sources_of(data, reader), target.out, features.options(), like=like)
+    rows, labels = counted(corpus.n_rows, "row"), counted(corpus.n_labels, "label")
+    terminal.summarize(f"{target.out}: {rows}, {labels}, {counted(corpus.features.shape[1], 'feature')}")
+
+
+def sources_of(data: Sequence[str], reader: ReaderOptions) -> list[Source]:
+    """The files to prepare, and how to read them."""
+    from longtail.data import format_of
+    from longtail.prepared import Source
+
     sources = []
     for path in data:
         if path == STANDARD_INPUT:
@@ -69,8 +85,4 @@ def command(
         check_exists(path)
         format = reader.format or format_of(path)
         sources.append(Source(path, reader.format, reader.for_format(format, labelled=True)))
-    like = None if target.like is None else open_prepared(target.like)
-    with limit(running.memory):
-        corpus = prepare(sources, target.out, features.options(), like=like)
-    rows, labels = counted(corpus.n_rows, "row"), counted(corpus.n_labels, "label")
-    terminal.summarize(f"{target.out}: {rows}, {labels}, {counted(corpus.features.shape[1], 'feature')}")
+    return sources

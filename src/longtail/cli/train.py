@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +17,10 @@ from longtail.cli.groups import TrainGroupOptions, describe_groups, holds_group_
 from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, called, check_file, counted_rows, read
 from longtail.cli.learners import LearnerFlags
 from longtail.cli.options import SEED, FiniteRange, SectionedCommand, option, takes
+from longtail.cli.outputs import check_target
+from longtail.cli.pieces import PieceOptions, read_in_pieces, unfinished
 from longtail.cli.terminal import Terminal
-from longtail.errors import InvalidInput, ModelFormatError
+from longtail.errors import InvalidInput
 from longtail.printable import counted
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class RunningOptions:
     groups=TrainGroupOptions,
     holding=HoldoutOptions,
     running=RunningOptions,
+    pieces=PieceOptions,
 )
 @click.pass_obj
 def command(
@@ -111,11 +113,12 @@ def command(
     groups: TrainGroupOptions,
     holding: HoldoutOptions,
     running: RunningOptions,
+    pieces: PieceOptions,
 ) -> None:
     """Train a model on DATA, labelled texts or features.
 
-    DATA is a file of texts (.jsonl, .csv, .tsv) or of features (.txt, .npz, .arff); the name of a data set, which
-    means its training part; or - for JSON lines on standard input.
+    DATA is a file of texts (.jsonl, .csv, .tsv) or of features (.txt, .npz, .arff); a directory that `longtail
+    prepare` wrote; the name of a data set, which means its training part; or - for JSON lines on standard input.
 
     Unless you give --learner or an option of a learner, several learners are tried on held-out rows, and the best one
     is kept. A second stage ranks its labels and those of other sources again, if that is better on held-out rows. With
@@ -133,34 +136,52 @@ def command(
     options = learner.options(running.seed, running.jobs)
     check_target(target.out, target.force)
     tagger = Tagger(features.options(), options)
+
+    def save() -> None:
+        seconds = time.perf_counter() - begun
+        tagger.save(target.out, _card(data, tagger, holding, seconds))
+        terminal.summarize(_summary(target.out, tagger, seconds))
+
     with limit(running.memory), _told_with(data):
         if holds_group_labels(data, groups, reader):
             _check_no_holdout(holding)
             _check_no_label_texts(described)
+            pieces.check_unused()
             grouped = read_grouped(data, groups.groups, reader, groups.group_column)
             features.check(grouped, data)
             terminal.say(describe_groups(data, grouped))
             tagger.fit_groups(grouped, groups.strategy or "auto", rule=groups.rule or "joint")
+            save()
         else:
             if holding.no_refit and holding.holdout is None:
                 raise InvalidInput("--no-refit needs --holdout")
-            label_texts = described.read()
-            # Unlike a file, standard input cannot be inspected beforehand.
-            corpus = read(data, "train", reader, grouped="use --strategy auto" if data == STANDARD_INPUT else "")
-            features.check(corpus, data)
-            terminal.say(_describe(data, corpus))
-            if label_texts is not None:
-                corpus = corpus.with_label_texts(label_texts)
-            try:
-                tagger.fit_corpus(
-                    corpus, holdout=holding.holdout, refit=not holding.no_refit, random_state=running.seed
-                )
-            finally:  # the report is worth printing even if training on all rows fails
-                if (report := vars(tagger).get("holdout_report_")) is not None:
-                    click.echo(report.to_text())
-    seconds = time.perf_counter() - begun
-    tagger.save(target.out, _card(data, tagger, holding, seconds))
-    terminal.summarize(_summary(target.out, tagger, seconds))
+            label_texts, folder = described.read(), unfinished(target.out)
+            if reason := pieces.reason(data):
+                terminal.say(reason)
+            with pieces.opened(folder) if reason else nullcontext():
+                corpus = _read(data, folder if reason else None, reader, features)
+                if corpus.made_by is not None and Path(data).is_file():
+                    tagger.features = None  # the file was prepared with these features
+                terminal.say(_describe(data, corpus))
+                if label_texts is not None:
+                    corpus = corpus.with_label_texts(label_texts)
+                try:
+                    tagger.fit_corpus(
+                        corpus, holdout=holding.holdout, refit=not holding.no_refit, random_state=running.seed
+                    )
+                finally:  # the report is worth printing even if training on all rows fails
+                    if (report := vars(tagger).get("holdout_report_")) is not None:
+                        click.echo(report.to_text())
+                save()
+
+
+def _read(data: str, folder: str | None, reader: ReaderOptions, features: FeatureFlags) -> Corpus:
+    if folder is not None:
+        return read_in_pieces(data, folder, reader, features)
+    # Unlike a file, standard input cannot be inspected beforehand.
+    corpus = read(data, "train", reader, grouped="use --strategy auto" if data == STANDARD_INPUT else "")
+    features.check(corpus, data)
+    return corpus
 
 
 def _check_no_holdout(holding: HoldoutOptions) -> None:
@@ -188,26 +209,6 @@ def _told_with(data: str) -> Iterator[None]:
         if error.code not in ("no_rows", "no_labels"):
             raise
         raise InvalidInput(f"{called(data)}: {error.problem}", code=error.code, advice=error.advice) from None
-
-
-def check_target(out: str, force: bool) -> None:
-    """Refuse a directory that the model could not be written to, before any work is done."""
-    from longtail.store import inspect_model
-
-    path = Path(out)
-    for parent in path.absolute().parents:
-        if parent.exists():
-            if not (parent.is_dir() and os.access(parent, os.W_OK)):
-                raise InvalidInput(f"cannot create {out}: {parent} is not a writable directory; choose another")
-            break
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
-        return
-    try:
-        inspect_model(path)
-    except ModelFormatError:
-        raise InvalidInput(f"{out} exists and is not a model; choose a new or empty directory") from None
-    if not force:
-        raise InvalidInput(f"{out} already holds a model; use --force to replace it")
 
 
 def _card(data: str, tagger: Tagger, holding: HoldoutOptions, seconds: float) -> dict[str, dict[str, Any]]:

@@ -138,6 +138,11 @@ class Estimator(BaseEstimator, Persistent):
         return False
 
     @property
+    def trains_in_pieces(self) -> bool:
+        """Whether `fit` keeps its work in pieces on disk inside `longtail.in_pieces`, so that workers can share it."""
+        return False
+
+    @property
     def updates(self) -> bool:
         """Whether the fitted model can learn from further rows with ``partial_fit``."""
         return False

@@ -1,29 +1,40 @@
 """The label space: label vectors, label trees, taxonomies, and codes for output heads."""
 
-from longtail.labels.cluster import cluster_labels, split_wide
+from longtail.labels.cluster import cluster_labels, cluster_vectors, split_wide
 from longtail.labels.codes import BitChunks, MixedRadix
 from longtail.labels.head_plan import HeadPlan, confusion_degree, plan_heads
 from longtail.labels.hierarchy import LabelHierarchy
 from longtail.labels.order import kept_labels, label_order
 from longtail.labels.taxonomy import from_parents, read_taxonomy, to_parents, write_taxonomy
-from longtail.labels.vectors import even_blocks, label_vectors, sum_of_rows
+from longtail.labels.vectors import (
+    check_sums,
+    even_blocks,
+    label_vectors,
+    members_by_label,
+    sum_of_rows,
+    vectors_by_label,
+)
 
 __all__ = [
     "BitChunks",
     "HeadPlan",
     "LabelHierarchy",
     "MixedRadix",
+    "check_sums",
     "cluster_labels",
+    "cluster_vectors",
     "confusion_degree",
     "even_blocks",
     "from_parents",
     "kept_labels",
     "label_order",
     "label_vectors",
+    "members_by_label",
     "plan_heads",
     "read_taxonomy",
     "split_wide",
     "sum_of_rows",
     "to_parents",
+    "vectors_by_label",
     "write_taxonomy",
 ]

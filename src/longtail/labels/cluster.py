@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from longtail import progress
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.labels.assembly import assemble, ranges
-from longtail.labels.bisection import Bisection
+from longtail.labels.bisection import Problem, bisected
 from longtail.labels.hierarchy import LabelHierarchy
+from longtail.labels.shape import balanced_shape
 from longtail.parallel import blas_threads
 from longtail.validation import as_features, check_whole
+from longtail.work import InMemory, Results, Stacked, Work
 
 _LONGEST = 1.001
 
@@ -185,57 +186,32 @@ def _part_names(name: str, count: int, taken: set[str]) -> list[str]:
     return fresh
 
 
+def cluster_vectors(
+    work: Work, name: str, vectors: Results, n_features: int, leaf_size: int, branching: int, seed: int
+) -> LabelHierarchy:
+    """As `cluster_labels`, in a training; `name` is the prefix of its stages."""
+    lengths = Stacked(vectors).lengths()
+    problem = Problem(int(np.count_nonzero(lengths)), leaf_size, branching, n_features, (int(seed),))
+    order = bisected(work, name, vectors, lengths, np.flatnonzero(lengths), problem)
+    return LabelHierarchy(*_filled(problem, order), len(lengths))
+
+
 def _cluster_rows(
     matrix: Any, rows: Array, leaf_size: int, branching: int, seed: list[int], n_jobs: int | None
 ) -> tuple[Array, Array]:
     """Pointers and children of a tree over `rows` of `matrix`; a child below 0 is ``~row``."""
-    bisection = Bisection(matrix, rows, seed, n_jobs)
-    n_levels = _least_power(branching, -(-len(rows) // leaf_size))
-    begins, ends = np.array([[0], [len(rows)]])[:, : len(rows)]
-    widths: list[Array] = []
-    children: list[Array] = [np.zeros(0, dtype=np.int64)]
-    n_nodes = 1
-    with progress.task("clustering labels", total=n_levels + 1) as advance, blas_threads(1):
-        for remaining in range(n_levels, -1, -1):
-            sizes = ends - begins
-            parts = _count_parts(sizes, leaf_size, remaining)
-            is_leaf = parts == 1
-            widths.append(np.where(is_leaf, sizes, parts))
-            in_leaf = np.repeat(is_leaf, widths[-1])
-            values = np.empty(len(in_leaf), dtype=np.int64)
-            values[in_leaf] = ~bisection.order[ranges(begins[is_leaf], ends[is_leaf])]
-            n_inner = int(np.count_nonzero(~in_leaf))
-            values[~in_leaf] = np.arange(n_nodes, n_nodes + n_inner)
-            n_nodes += n_inner
-            children.append(values)
-            parts = parts[~is_leaf]
-            begins, ends = _cut_evenly(begins[~is_leaf], ends[~is_leaf], parts)
-            bisection.divide(begins, ends, parts)
-            advance(1)
-    pointers = np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(np.int64)
-    return pointers, np.concatenate(children)
+    piece = {"indptr": matrix.indptr, "indices": matrix.indices.astype(np.int32, copy=False), "data": matrix.data}
+    vectors = Results([(0, matrix.shape[0])], [piece])
+    problem = Problem(len(rows), leaf_size, branching, matrix.shape[1], tuple(seed))
+    with blas_threads(1):
+        order = bisected(InMemory(n_jobs, {}), "", vectors, np.diff(matrix.indptr), rows.astype(np.int64), problem)
+    return _filled(problem, order)
 
 
-def _least_power(base: int, least: int) -> int:
-    """The smallest exponent with ``base ** exponent >= least``."""
-    power = 0
-    while base**power < least:
-        power += 1
-    return power
-
-
-def _count_parts(sizes: Array, leaf_size: int, levels: int) -> Array:
-    """The smallest number of parts for nodes of these sizes that reaches `leaf_size` within `levels` levels."""
-    needed, place = np.unique(-(-sizes // leaf_size), return_inverse=True)
-    fewest = np.maximum(1, (needed ** (1 / max(1, levels))).astype(np.int64) - 1)
-    while (short := fewest.astype(object) ** levels < needed).any():
-        fewest[short.astype(bool)] += 1
-    return fewest[place]
-
-
-def _cut_evenly(begins: Array, ends: Array, parts: Array) -> tuple[Array, Array]:
-    """Begins and ends of the parts of each range; the sizes of parts of a range differ by at most one."""
-    small, larger = np.divmod(ends - begins, parts)
-    place = ranges(np.zeros_like(parts), parts)
-    first = np.repeat(begins, parts) + place * np.repeat(small, parts) + np.minimum(place, np.repeat(larger, parts))
-    return first, first + np.repeat(small, parts) + (place < np.repeat(larger, parts))
+def _filled(problem: Problem, order: Array) -> tuple[Array, Array]:
+    """The pointers and children of a tree whose places are filled by labels in this order."""
+    shape = balanced_shape(problem.n_labels, problem.leaf_size, problem.branching)
+    children = shape.children.copy()
+    is_label = children < 0
+    children[is_label] = ~order[~children[is_label]]
+    return shape.pointers, children

@@ -18,12 +18,15 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.memory import MemoryPlan, available_memory
 from longtail.native import kernels
-from longtail.parallel import map_blocks
+from longtail.parallel import check_stop, map_blocks, split
 from longtail.validation import as_features, as_labels, check_whole
+from longtail.work import Piece, Results, Rows, Stacked, Work, even_ranges
 
 _ENTRY_BYTES = 8  # a weight and its feature
 _BLOCK_ENTRIES = 2**21
 _FEATURE_LIMIT = 2**31
+_COST_OF_A_LABEL = 16  # in rows
+_ROWS_SCANNED = 2**18
 
 
 def label_vectors(X: Any, Y: Any, top: int | None = None, n_jobs: int | None = None) -> Any:
@@ -80,7 +83,7 @@ def sum_of_rows(
         check_whole("top", top)
     label_indptr, label_rows = members.indptr.astype(np.int64), members.indices.astype(np.int64)
     factors = members.data.astype(np.float32, copy=False) if weighted else None
-    _check_size(X, label_indptr)
+    check_sums(X, np.diff(label_indptr))
     row_ends = np.concatenate([[0], np.cumsum(np.diff(X.indptr).astype(np.int64)[label_rows])])
     most = np.minimum(np.diff(row_ends[label_indptr]), n_features)
     limit = _fitting_top(most) if top is None else int(top)
@@ -109,10 +112,67 @@ def sum_of_rows(
     return _join(parts, (n_labels, n_features))
 
 
-def _check_size(X: Any, label_indptr: Array) -> None:
+def members_by_label(work: Work, counts: Array) -> Results:
+    """The rows of each label, from the matrix "labels" of a training; `counts` are the numbers of rows."""
+    costs = counts + _COST_OF_A_LABEL
+    # As few ranges as possible: each scans the labels of all rows.
+    ranges = even_ranges(costs, _BLOCK_ENTRIES)
+    return work.run("rows-of-labels", _members, ranges, work.matrix("labels"), costs=costs)
+
+
+def _members(Y: Rows, start: int, stop: int) -> Piece:
+    """The rows of some labels: one scan over the labels of all rows."""
+    rows, labels = [], []
+    for block in split(len(Y), _ROWS_SCANNED):
+        check_stop()
+        bounds = Y.indptr[block.start : block.stop + 1]
+        found = Y.indices[bounds[0] : bounds[-1]]
+        chosen = (found >= start) & (found < stop)
+        before = np.concatenate([[0], np.cumsum(chosen)])[bounds - bounds[0]]
+        rows.append(np.repeat(np.arange(block.start, block.stop, dtype=np.int32), np.diff(before)))
+        labels.append(found[chosen] - start)
+    own_rows, own_labels = (np.concatenate([np.zeros(0, np.int32), *parts]) for parts in (rows, labels))
+    # A matrix with one row per entry, whose transposition is a counting sort.
+    order = sparse.csr_array(
+        (np.arange(len(own_rows)), own_labels, np.arange(len(own_rows) + 1)), shape=(len(own_rows), stop - start)
+    ).tocsc()
+    return {"indptr": order.indptr.astype(np.int64), "indices": own_rows[order.data]}
+
+
+def vectors_by_label(work: Work, members: Results, counts: Array, top: int) -> Results:
+    """Label vectors of a training on the matrix "features", as `label_vectors` gives them."""
+    costs = counts + _COST_OF_A_LABEL
+    ranges = work.divide(costs, _BLOCK_ENTRIES)
+    return work.run("label-vectors", _vectors, ranges, work.matrix("features"), members, top, costs=costs)
+
+
+def _vectors(X: Rows, members: Results, top: int, start: int, stop: int) -> Piece:
+    starts, rows, _ = Stacked(members).take(np.arange(start, stop))
+    rows = rows.astype(np.int64)
+    lengths = np.concatenate([[0], np.cumsum(X.indptr[rows + 1] - X.indptr[rows])])
+    most = np.minimum(np.diff(lengths[starts]), top)
+    counts = np.zeros(stop - start, dtype=np.int64)
+    indices, data = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
+    for block in even_blocks(most + 1, _BLOCK_ENTRIES):
+        capacity = int(most[block].sum())
+        found = np.empty(capacity, dtype=np.int32), np.empty(capacity, dtype=np.float32)
+        written = kernels.sum_label_rows(
+            *(starts[block.start : block.stop + 1], rows, None, X.indptr, X.indices, X.data, X.n_columns, top),
+            *(counts[block], *found),
+        )
+        indices.append(found[0][:written].copy())
+        data.append(found[1][:written].copy())
+    return {
+        "indptr": np.concatenate([[0], np.cumsum(counts)]),
+        "indices": np.concatenate(indices),
+        "data": np.concatenate(data),
+    }
+
+
+def check_sums(X: Any, counts: Array) -> None:
     """Refuse values whose sums overflow 32-bit floats, since kernels compare sums and NaN has no order."""
     largest = max(float(X.data.max(initial=0)), -float(X.data.min(initial=0)))
-    most_rows = int(np.diff(label_indptr).max(initial=0))
+    most_rows = int(counts.max(initial=0))
     if largest * most_rows > float(np.finfo(np.float32).max):
         raise InvalidInput(
             f"X has values up to {largest:.3g}, and a label has {most_rows} rows: their sum overflows 32-bit floats; "

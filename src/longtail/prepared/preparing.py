@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -101,9 +102,14 @@ def prepare(
 
 
 def _told(features: Any, wanted: Any) -> str:
-    if wanted is not None:
-        return f"those of {len(wanted.idf_) if wanted.takes_texts else wanted.n_features_in_} prepared columns"
-    return repr(features)
+    """What tells the features from others: their parameters or, if they are fitted, a digest of all that they hold."""
+    if wanted is None:
+        return repr(features)
+    state = wanted.to_state()
+    digest = sha256(repr((state.kind, state.params, state.facts)).encode())
+    for name in sorted(state.arrays):
+        digest.update(np.ascontiguousarray(state.arrays[name]).data)
+    return digest.hexdigest()
 
 
 def _all_batches(files: list[Source]) -> Iterator[Batch]:
@@ -176,22 +182,24 @@ class _Labels:
         self._known = kernels.GrowingVocabulary()
         self._numbered: Sequence[str] | None = None
 
-    def ids(self, batch: Batch) -> Array:
-        """The number of each column of a batch; final only if labels are numbered."""
+    def ids(self, batch: Batch) -> Array | None:
+        """The id of each label of a batch; None if labels are numbered, by their columns."""
         if batch.numbered:
             before, self._numbered = self._numbered, batch.label_names
             if before is not None and before is not batch.label_names and list(before) != list(batch.label_names):
                 raise InvalidInput("the files number their labels differently; give them the same label names")
-            return np.arange(len(batch.label_names))
+            return None
         table = StringTable.from_strings(batch.label_names)
         found: Array = self._known.add(table.text, table.offsets, np.zeros(len(table), np.int64))
         return found
 
-    def finished(self) -> tuple[Any, Array | None]:
-        """The names of all labels, and the final number of each id, or None if it is the id."""
-        if self._numbered is not None:
-            return tuple(self._numbered), None
+    def finished(self) -> tuple[Any, Array]:
+        """The names of all labels, and the final number of each id."""
         order = self._known.sorted(np.arange(len(self._known.frequencies())))
+        if self._numbered is not None:
+            if len(order):
+                raise InvalidInput("some files number their labels and others name them; prepare them apart")
+            return tuple(self._numbered), order
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
         return StringTable(*self._known.tokens(order)), places
@@ -200,7 +208,7 @@ class _Labels:
 def _write(pieces: Pieces, rows: Iterator[tuple[Batch, State]], made_by: Any, target: Path) -> None:
     """Join the pieces: their arrays go to files, one after another, which become those of the prepared corpus."""
     labels = _Labels()
-    parts: list[tuple[State, Array]] = []
+    parts: list[tuple[State, Array | None]] = []
     row_names: list[str] = []
     for batch, state in rows:
         parts.append((state, labels.ids(batch)))
@@ -217,7 +225,7 @@ def _write(pieces: Pieces, rows: Iterator[tuple[Batch, State]], made_by: Any, ta
             ),
             "labels": _join(
                 Path(folder) / "y",
-                (_renumbered(state.arrays["labels"], ids if places is None else places[ids]) for state, ids in parts),
+                (_renumbered(state.arrays["labels"], None if ids is None else places[ids]) for state, ids in parts),
                 len(names),
                 sum(state.arrays["labels"].nnz for state, _ in parts),
             ),
@@ -230,8 +238,10 @@ def _write(pieces: Pieces, rows: Iterator[tuple[Batch, State]], made_by: Any, ta
         )
 
 
-def _renumbered(labels: Any, numbers: Array) -> Any:
-    """The same rows with other column numbers, ascending in each row."""
+def _renumbered(labels: Any, numbers: Array | None) -> Any:
+    """The same rows with other column numbers, ascending in each row; None keeps the numbers."""
+    if numbers is None:
+        return labels
     rows = np.repeat(np.arange(labels.shape[0]), np.diff(labels.indptr))
     columns = numbers[labels.indices]
     order = np.lexsort((columns, rows))

@@ -95,7 +95,7 @@ def rehearse(
             learned = _without(Y[rest], hidden)
             sources = recipe.fit(X[rest], learned, Z, [*known, *before.sources])
             views = recipe.layout.views(X[held])
-            # If all labels have rows, those that a label without rows here belongs to are known: the held-out ones.
+            # If every label has rows, those without rows here belong to held-out rows: their texts would tell which.
             allowed = None if is_open else column_counts(learned) > 0
             found = find(sources, views, allowed, recipe.n_jobs, before.by_key(), hidden)
             parts.append(Part(sources, found))

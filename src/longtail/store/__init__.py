@@ -5,8 +5,10 @@ from longtail.store.files import locked, open_plain
 from longtail.store.invariants import rises
 from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
 from longtail.store.layout import MAX_DIMENSIONS, NAME
+from longtail.store.mapped import file_behind, map_whole
 from longtail.store.persistent import Persistent, load, part_state
-from longtail.store.pieces import Pieces
+from longtail.store.piece import is_sound, read_piece, write_piece
+from longtail.store.pieces import Pieces, claim_folder
 from longtail.store.read import inspect_model, read_model
 from longtail.store.spool import Spool, Spooled, SpooledCsr
 from longtail.store.state import State, check_params, rebuilt, same_state, saved_params
@@ -25,15 +27,20 @@ __all__ = [
     "State",
     "StringTable",
     "check_params",
+    "claim_folder",
+    "file_behind",
     "inspect_model",
+    "is_sound",
     "load",
     "locked",
+    "map_whole",
     "open_plain",
     "part_state",
     "put_learner_together",
     "put_together",
     "read_card",
     "read_model",
+    "read_piece",
     "rebuilt",
     "register",
     "rises",
@@ -41,4 +48,5 @@ __all__ = [
     "saved_params",
     "update_card",
     "write_model",
+    "write_piece",
 ]

@@ -22,6 +22,8 @@ class Persistent(ABC):
 
     fingerprint_: str
     """The SHA-256 of the ``manifest.json`` that the model was loaded from."""
+    directory_: str
+    """The directory that the model was loaded from."""
 
     def save(self, directory: str | os.PathLike[str], card: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         """Write the fitted model to `directory`, replacing an earlier model; `longtail.load` reads it.
@@ -119,5 +121,5 @@ def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
             f"{os.fspath(directory)}: {error} (a model of format {about['format_version']}, written by longtail "
             f"{writer}; this is longtail {__version__})"
         ) from None
-    model.fingerprint_ = state.fingerprint
+    model.fingerprint_, model.directory_ = state.fingerprint, os.path.abspath(directory)
     return model

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
-from longtail.store.files import sync_directory, write_file
+from longtail.store.files import is_ours, sync_directory, write_file
 from longtail.store.layout import NAME, plain_value
 from longtail.store.read import read_model
 from longtail.store.state import State
@@ -46,24 +46,7 @@ class Pieces:
 
     def __init__(self, folder: Path, job: Mapping[str, Any]) -> None:
         self.folder = folder
-        content = json.dumps(plain_value(job, "job"), indent=1, sort_keys=True).encode()
-        try:
-            os.makedirs(folder, exist_ok=True)
-            names = os.listdir(folder)
-            if _JOB in names:
-                if (folder / _JOB).read_bytes() != content:
-                    raise InvalidInput(
-                        f"{folder} holds the unfinished work of another job, with other data, options or versions; "
-                        f"finish it with these, or remove the folder",
-                        code="other_job",
-                    )
-            elif names:
-                raise InvalidInput(f"{folder} holds other files, such as {names[0]!r}; choose another folder")
-            else:
-                write_file(folder, _JOB, (content,))
-                sync_directory(folder)
-        except OSError as error:
-            raise Unavailable(f"{folder} cannot be used for unfinished work: {error}") from None
+        claim_folder(folder, job)
 
     def find(self, name: str) -> State | None:
         """A finished piece; None if it is missing or damaged."""
@@ -87,3 +70,25 @@ class Pieces:
     def remove(self) -> None:
         """Remove all pieces; the work is done."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def claim_folder(folder: Path, job: Mapping[str, Any]) -> None:
+    """Create a folder for unfinished work; `InvalidInput` if it belongs to another job or holds something else."""
+    content = json.dumps(plain_value(job, "job"), indent=1, sort_keys=True).encode()
+    try:
+        os.makedirs(folder, exist_ok=True)
+        names = [name for name in os.listdir(folder) if not is_ours(name)]
+        if _JOB in names:
+            if (folder / _JOB).read_bytes() != content:
+                raise InvalidInput(
+                    f"{folder} holds the unfinished work of another job, with other data, options or versions; "
+                    f"finish it with these, or remove the folder",
+                    code="other_job",
+                )
+        elif names:
+            raise InvalidInput(f"{folder} holds other files, such as {names[0]!r}; choose another folder")
+        else:
+            write_file(folder, _JOB, (content,))
+            sync_directory(folder)
+    except OSError as error:
+        raise Unavailable(f"{folder} cannot be used for unfinished work: {error}") from None

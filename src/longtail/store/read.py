@@ -7,7 +7,6 @@ with their checksums; large ones are mapped, so loading takes the same time for 
 from __future__ import annotations
 
 import math
-import mmap as memory_map
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,6 +24,7 @@ from longtail.store.files import MANIFEST, open_plain
 from longtail.store.invariants import check_csr
 from longtail.store.layout import DTYPES, MAX_BYTES, StoredArray, StoredFile, StoredModel, header
 from longtail.store.manifest import decode, fingerprint
+from longtail.store.mapped import map_whole
 from longtail.store.state import State
 from longtail.store.strings import StringTable
 
@@ -186,7 +186,7 @@ def _load(path: Path, stored: StoredFile, verify: bool, mapped: bool) -> Array:
             verify = verify or length < SMALLEST_MAPPED
             if mapped and length >= SMALLEST_MAPPED:
                 digest = file_digest(file, "sha256") if verify else None
-                buffer = memory_map.mmap(file.fileno(), length, access=memory_map.ACCESS_READ)
+                buffer = map_whole(file, path / stored.name, length)
             else:
                 buffer = file.read(length)
                 digest = digest_of(buffer) if verify else None

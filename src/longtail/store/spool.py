@@ -11,6 +11,7 @@ import numpy as np
 
 from longtail.arrays import Array
 from longtail.store.layout import DTYPES, header
+from longtail.store.mapped import map_whole
 
 _HEAD = 128  # bytes of the header of any array of one dimension
 
@@ -21,14 +22,16 @@ class Spooled:
 
     path: Path
     dtype: str
-    shape: tuple[int]
+    shape: tuple[int, ...]
 
     @property
     def values(self) -> Array:
         """The array, mapped from the file."""
         if not self.shape[0]:
             return np.zeros(0, DTYPES[self.dtype])
-        return np.memmap(self.path, DTYPES[self.dtype], "r", _HEAD, self.shape)
+        with open(self.path, "rb") as file:
+            mapped = map_whole(file, self.path, os.fstat(file.fileno()).st_size, is_scratch=True)
+        return np.frombuffer(mapped, DTYPES[self.dtype], self.shape[0], _HEAD)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from longtail.store.layout import (
     plain_value,
 )
 from longtail.store.manifest import encode, fingerprint, is_manifest
+from longtail.store.mapped import file_behind
 from longtail.store.spool import Spooled, SpooledCsr
 from longtail.store.state import State
 from longtail.store.strings import StringTable
@@ -182,6 +183,8 @@ class _Plan:
         return StoredArray("strings", (len(value),), roles)
 
     def file(self, array: Array | Spooled, path: tuple[str, ...], where: str) -> StoredFile:
+        if isinstance(array, np.ndarray) and (source := file_behind(array, only_scratch=True)) is not None:
+            array = Spooled(source, array.dtype.newbyteorder("<").str, array.shape)
         if isinstance(array, Spooled):
             with open(array.path, "rb") as file:
                 checksum = file_digest(file, "sha256").hexdigest()

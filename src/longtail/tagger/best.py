@@ -23,7 +23,6 @@ from longtail.text import FeatureOptions, TextFeatures, fit_features
 
 _log = logging.getLogger(__name__)
 
-FEWEST_ROWS = 1000  # fewer rows are too few to tell learners apart
 _PATIENCE = 12.5  # times the estimated time of one label tree
 _LEAST_SECONDS = 50.0
 # Estimated processor time of a second stage: the ranker, the candidates of held-out rows, and indexing.

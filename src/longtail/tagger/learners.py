@@ -14,8 +14,9 @@ from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy, label_vectors, read_taxonomy, split_wide
 from longtail.printable import counted
-from longtail.tagger.best import FEWEST_ROWS
+from longtail.tagger.preparation import FEWEST_ROWS
 from longtail.trees import LabelTree
+from longtail.work import is_in_pieces
 
 _log = logging.getLogger(__name__)
 
@@ -29,10 +30,13 @@ def check_estimator_parameter(estimator: Any) -> None:
 
 
 def races(estimator: Any, corpus: Corpus) -> bool:
-    """Whether the learner is chosen by a race: nothing is decided yet, and there are rows enough to measure."""
+    """Whether the learner is chosen by a race: nothing is decided yet, and there are rows enough to measure.
+
+    In pieces there is no race, which needs the rows in memory.
+    """
     options = LearnerOptions() if estimator is None else estimator
     undecided = isinstance(options, LearnerOptions) and options.learner == "auto" and not options.given()
-    return undecided and corpus.n_rows >= FEWEST_ROWS
+    return undecided and corpus.n_rows >= FEWEST_ROWS and not is_in_pieces()
 
 
 def learner_for(estimator: Any, X: Any, corpus: Corpus) -> Choice:
@@ -40,6 +44,8 @@ def learner_for(estimator: Any, X: Any, corpus: Corpus) -> Choice:
     if estimator is not None and not isinstance(estimator, LearnerOptions):
         return Choice(clone(estimator), [])
     options = estimator or LearnerOptions()
+    if is_in_pieces() and options.learner == "auto" and not options.given():
+        options = replace(options, learner="tree")
     if options.learner == NETWORK:
         choice = _network(options)
     else:

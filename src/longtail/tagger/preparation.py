@@ -14,6 +14,7 @@ from longtail.validation import check_whole
 
 _log = logging.getLogger(__name__)
 
+FEWEST_ROWS = 1000  # fewer rows are too few to tell learners apart
 _GOLDEN_RATIO = 0x9E3779B97F4A7C15
 
 
@@ -42,7 +43,9 @@ def hold_out(corpus: Corpus, share: float, seed: int = 0) -> tuple[Corpus, Corpu
 def tell_idle_texts(corpus: Corpus) -> None:
     """Say that the texts of labels are not used, if there are any."""
     if corpus.label_texts is not None:
-        _log.info("label texts have no effect: they are for two stages, which need at least %s texts", "1,000")
+        _log.info(
+            "label texts have no effect: they are for two stages, which need at least %s texts", f"{FEWEST_ROWS:,}"
+        )
 
 
 def with_labels_that_occur(corpus: Corpus, *, keep_texts: bool = False) -> Corpus:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Explanation, Step
 from longtail.files import PathName
 from longtail.metrics import Report, evaluate, inverse_propensity
+from longtail.parallel import split
 from longtail.printable import counted
 from longtail.ranking import TwoStage
 from longtail.store import (
@@ -30,16 +31,19 @@ from longtail.store import (
     put_learner_together,
     put_together,
 )
-from longtail.tagger.best import FEWEST_ROWS, RaceSummary, train_best
+from longtail.tagger.best import RaceSummary, train_best
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
 from longtail.tagger.learners import check_estimator_parameter, learner_for, races
-from longtail.tagger.preparation import hold_out, tell_idle_texts, with_labels_that_occur
+from longtail.tagger.preparation import FEWEST_ROWS, hold_out, tell_idle_texts, with_labels_that_occur
+from longtail.tagger.ranks import ranked_in_pieces
 from longtail.text import fit_features, rows_of
 from longtail.validation import check_k
+from longtail.work import is_in_pieces
 
 _log = logging.getLogger(__name__)
 
 _LABELS_NAMED = 3
+_ROWS_AT_ONCE = 2**16
 
 
 class Aligned(NamedTuple):
@@ -180,6 +184,11 @@ class Tagger(BaseEstimator, Persistent):
         corpus = with_labels_that_occur(corpus)
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
+        if is_in_pieces() and not estimator.trains_in_pieces:
+            raise InvalidInput(
+                f"{type(estimator).__name__} trains in memory only; label trees and one-vs-rest train in pieces",
+                code="not_in_pieces",
+            )
         return self._adopt(features, estimator.fit(X, corpus.labels), corpus, reasons)
 
     def _tell_idle(self, when: str) -> None:
@@ -239,7 +248,7 @@ class Tagger(BaseEstimator, Persistent):
     def _adopt(
         self, features: Any, estimator: Any, corpus: Corpus, reasons: list[str], race: RaceSummary | None = None
     ) -> Self:
-        for made_before in ("_position", "fingerprint_"):
+        for made_before in ("_position", "fingerprint_", "directory_"):
             self.__dict__.pop(made_before, None)
         self.features_, self.estimator_ = features, estimator
         self.label_names_ = tuple(corpus.label_names)
@@ -295,6 +304,9 @@ class Tagger(BaseEstimator, Persistent):
         check_is_fitted(self, "features_")
         places = min(check_k(k), max(1, len(self.label_names_)))  # no row has more labels than there are
         labels, scores = self.predict_topk(rows, places, allow, deny, **options)
+        return self._named(labels, scores, threshold)
+
+    def _named(self, labels: Array, scores: Array, threshold: float | None) -> list[list[Tag]]:
         least = -np.inf if threshold is None else threshold
         # Each name once: a loaded model decodes names on demand.
         names = {label: self.label_names_[label] for label in set(labels.ravel().tolist()) if label >= 0}
@@ -302,6 +314,28 @@ class Tagger(BaseEstimator, Persistent):
             [Tag(names[label], score) for label, score in zip(*row, strict=True) if label >= 0 and score >= least]
             for row in zip(labels.tolist(), scores.tolist(), strict=True)
         ]
+
+    def tag_corpus(self, corpus: Corpus, k: int = 5, **options: Any) -> Iterator[list[Tag]]:
+        """As `tag`, for the rows of a corpus that may be large; inside `longtail.in_pieces` its workers do it.
+
+        Workers load the model from its directory, so it must be one that `longtail.load` has returned.
+        """
+        check_is_fitted(self, "features_")
+        threshold = options.pop("threshold", None)
+        choices = {**options, "allow": self._ids(options.get("allow")), "deny": self._ids(options.get("deny"))}
+        places = min(check_k(k), max(1, len(self.label_names_)))
+        for labels, scores in self._iter_topk(rows_of(corpus, self.features_), places, _ROWS_AT_ONCE, **choices):
+            for tags in self._named(labels, scores, threshold):
+                yield [tag for tag in tags if tag.score]
+
+    def _iter_topk(self, X: Any, k: int, at_once: int, **choices: Any) -> Iterator[tuple[Array, Array]]:
+        """Rankings, block after block: of `at_once` rows, or of as many as a worker gets."""
+        if is_in_pieces():
+            known = vars(self)
+            yield from ranked_in_pieces(known.get("directory_"), known.get("fingerprint_"), X, k, choices)
+            return
+        for block in split(X.shape[0], at_once) if X.shape[0] > at_once else [slice(None)]:
+            yield self.estimator_.predict_topk(X if block == slice(None) else X[block], k, **choices)
 
     def tag(self, rows: Any, k: int = 5, **options: Any) -> list[list[Tag]]:
         """The labels to give each row: those of `predict`, with the same options, whose score is not 0."""
@@ -381,7 +415,8 @@ class Tagger(BaseEstimator, Persistent):
         a, b : constants of the propensity model
         """
         aligned = self.align(corpus)
-        top, _ = self.estimator_.predict_topk(aligned.features, max(ks))
+        blocks = self._iter_topk(aligned.features, max(ks), max(1, corpus.n_rows))
+        top = np.concatenate([labels for labels, _ in blocks])
         return evaluate(
             aligned.labels,
             top,

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from longtail.errors import InvalidInput
 from longtail.estimator import column_counts
-from longtail.labels import LabelHierarchy, cluster_labels, label_vectors
+from longtail.labels import LabelHierarchy, check_sums, cluster_vectors, vectors_by_label
 from longtail.memory import MemoryPlan
 from longtail.parameters import Choice, Constraint, Number
 from longtail.trees.model import TreeModel
+from longtail.work import Results, Work
 
 # Classifiers trained on what the beam mistakes hardly need the nodes above them to tell a label from the rest.
 _PATH_WEIGHT_OF_BEAM = 0.25
@@ -163,13 +164,15 @@ class LabelTree(TreeModel):
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         return self._plan(X, Y, self.n_trees, max(self.leaf_size, self.branching), self.negatives == "beam")
 
-    def _clustering(self, X: Any, Y: Any) -> Callable[[int], LabelHierarchy]:
+    def _clustering(self, work: Work, members: Results, X: Any, Y: Any) -> Callable[[str, int], LabelHierarchy]:
         if self.hierarchy is not None:
             if not isinstance(self.hierarchy, LabelHierarchy):
                 raise InvalidInput(f"hierarchy is a {type(self.hierarchy).__name__}; expected a LabelHierarchy or None")
             if self.hierarchy.n_labels != Y.shape[1]:
                 raise InvalidInput(f"the hierarchy is over {self.hierarchy.n_labels} labels, but Y has {Y.shape[1]}")
             given = self.hierarchy.restricted_to(column_counts(Y) > 0)
-            return lambda seed: given
-        vectors = label_vectors(X, Y, top=_TERMS_OF_A_LABEL, n_jobs=self.n_jobs)
-        return lambda seed: cluster_labels(vectors, self.leaf_size, self.branching, seed, self.n_jobs)
+            return lambda name, seed: given
+        counts = column_counts(Y)
+        check_sums(X, counts)
+        vectors = vectors_by_label(work, members, counts, _TERMS_OF_A_LABEL)
+        return lambda name, seed: cluster_vectors(work, name, vectors, X.shape[1], self.leaf_size, self.branching, seed)

@@ -31,7 +31,7 @@ from longtail.estimator import (
     column_counts,
     read_prune,
 )
-from longtail.labels import LabelHierarchy
+from longtail.labels import LabelHierarchy, members_by_label
 from longtail.memory import MemoryPlan
 from longtail.metrics import inverse_propensity
 from longtail.native import block_widths, kernels
@@ -40,14 +40,17 @@ from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.store import State, saved_params
 from longtail.trees.calibration import METHODS, Calibration, calibrations_from_state, calibrations_to_arrays
 from longtail.trees.thresholds import DEFAULT, OBJECTIVES, Candidates, is_true, thresholds_from_state, tune_thresholds
-from longtail.trees.training import Objective, Rows, grow
+from longtail.trees.training import Objective, grow
 from longtail.trees.weights import BLOCK_CHILDREN, TreeWeights
 from longtail.validation import as_labels
+from longtail.work import Results, Rows, Work, begin
 
 _log = logging.getLogger(__name__)
 
 _FEWEST_ROWS = 64  # fewer are not worth a thread
-_MOST_ROWS = 4096
+# The more rows are searched together, the more of them meet at a node, whose weights are then read once.
+_MANY_ROWS, _MOST_ROWS = 4096, 32768
+_MOST_PLACES = 2**19  # for nodes and labels of more rows than _MANY_ROWS: about 20 MB
 _CANDIDATES = 100  # best labels of a held-out row that calibration and thresholds are learned from
 
 
@@ -92,8 +95,8 @@ class TreeModel(Estimator):
     n_sweeps_: int
 
     @abstractmethod
-    def _clustering(self, X: Any, Y: Any) -> Callable[[int], LabelHierarchy]:
-        """A function that returns the tree over the labels for a random seed."""
+    def _clustering(self, work: Work, members: Results, X: Any, Y: Any) -> Callable[[str, int], LabelHierarchy]:
+        """A function that returns the tree over the labels for the prefix of its stages and a random seed."""
 
     def _n_trees(self) -> int:
         return 1
@@ -126,24 +129,29 @@ class TreeModel(Estimator):
         self.__dict__.pop("trees_", None)
         costs = self._miss_costs(X, Y)
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
-        plan = self._memory_plan(X, Y).check()
-        _log.info("%s needs at most this memory: %s", plan.work, plan.describe())
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
         self._tune(X, Y, seed)
-        rows, trees, n_trees = Rows.of(X), [], self._n_trees()
+        work = begin(self._job(), self.n_jobs, features=X, labels=Y)
+        if not work.is_stored:
+            plan = self._memory_plan(X, Y).check()
+            _log.info("%s needs at most this memory: %s", plan.work, plan.describe())
+        counts = column_counts(Y)
+        members = members_by_label(work, counts)
+        hierarchy_of = self._clustering(work, members, X, Y)
+        trees, n_trees = [], self._n_trees()
         self.gap_, self.n_sweeps_ = 0.0, 0
-        hierarchy_of = self._clustering(X, Y)
         for number in range(n_trees):
             with progress.stage(f"tree {number + 1} of {n_trees}") if n_trees > 1 else nullcontext():
+                name = f"tree{number}_"
                 grown = grow(
-                    rows,
-                    Y,
-                    hierarchy_of(seed + number),
+                    work,
+                    name,
+                    members,
+                    counts,
+                    hierarchy_of(name, seed + number),
                     costs,
                     self._objective(seed + number),
-                    self.n_jobs,
                     beam=self._training_beam(),
-                    precision=self.precision,
                 )
             trees.append(grown.weights)
             self.gap_, self.n_sweeps_ = max(self.gap_, grown.gap), max(self.n_sweeps_, grown.sweeps)
@@ -152,7 +160,13 @@ class TreeModel(Estimator):
         return self
 
     def _objective(self, seed: int) -> Objective:
-        return Objective(self.loss, float(self.C), self.tol, self.max_sweeps, *read_prune(self.prune), seed)
+        prune = read_prune(self.prune)
+        return Objective(self.loss, float(self.C), self.tol, self.max_sweeps, *prune, seed, self.precision)
+
+    def _job(self) -> dict[str, Any]:
+        """What tells a training from others: the learner and its parameters, but not the number of threads."""
+        params = {name: repr(value) for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
+        return {"learner": type(self).__name__, **params}
 
     def _miss_costs(self, X: Any, Y: Any) -> Array:
         """The cost of missing each label; sets the inverse propensities."""
@@ -181,7 +195,7 @@ class TreeModel(Estimator):
             "features": 12 * X.nnz,
             "rows being learned from": (8 * X.nnz + 24 * X.shape[0]) * jobs,
             "classifiers being learned": 4 * lanes * (columns + X.shape[0]) * jobs,
-            "labels of rows": 128 * Y.nnz,
+            "labels of rows": 64 * Y.nnz,
             "dual variables": 4 * (siblings * Y.nnz + lanes * X.shape[0]) if duals else 0,
             "negatives found by the beam": 64 * self._beam() * X.shape[0] if duals else 0,
             "held-out rows": self._held_out_bytes(X, Y),
@@ -203,6 +217,10 @@ class TreeModel(Estimator):
 
     @property
     def scores_along_trees(self) -> bool:
+        return True
+
+    @property
+    def trains_in_pieces(self) -> bool:
         return True
 
     @property
@@ -256,14 +274,16 @@ class TreeModel(Estimator):
             return block.stop - block.start
 
         with progress.task("predicting", total=n_rows) as advance:
-            for done in map_blocks(part, self._row_blocks(n_rows), self.n_jobs, blas=False):
+            for done in map_blocks(part, self._row_blocks(n_rows, places + beam), self.n_jobs, blas=False):
                 advance(done)
         return labels, scores
 
-    def _row_blocks(self, n_rows: int) -> list[slice]:
+    def _row_blocks(self, n_rows: int, places: int) -> list[slice]:
+        """Blocks of rows for the threads; the search holds `places` nodes and labels of each row."""
         if n_rows <= _FEWEST_ROWS:
             return [slice(0, n_rows)]
-        return split(n_rows, min(_MOST_ROWS, max(_FEWEST_ROWS, -(-n_rows // resolve_jobs(self.n_jobs)))))
+        most = max(_MANY_ROWS, min(_MOST_ROWS, _MOST_PLACES // places))
+        return split(n_rows, min(most, max(_FEWEST_ROWS, -(-n_rows // resolve_jobs(self.n_jobs)))))
 
     def _scores(self, X: Any) -> Array:
         """The scores of a search without a beam; labels that had no rows in training score 0."""
@@ -276,7 +296,7 @@ class TreeModel(Estimator):
         def part(block: slice) -> None:
             search.all(rows.indptr, rows.indices, rows.data, block.start, block.stop, beam, factors, scores)
 
-        for _ in map_blocks(part, self._row_blocks(X.shape[0]), self.n_jobs, blas=False):
+        for _ in map_blocks(part, self._row_blocks(X.shape[0], beam), self.n_jobs, blas=False):
             pass
         return scores
 

@@ -17,6 +17,7 @@ from longtail.memory import MemoryPlan
 from longtail.native import block_entries, log_probability
 from longtail.trees.model import TreeModel
 from longtail.trees.weights import BLOCK_CHILDREN, TreeWeights
+from longtail.work import Results, Work
 
 _FARTHEST_MARGIN = 1e3
 
@@ -81,11 +82,11 @@ class OneVsRest(TreeModel):
     def scores_along_trees(self) -> bool:
         return False
 
-    def _clustering(self, X: Any, Y: Any) -> Callable[[int], LabelHierarchy]:
+    def _clustering(self, work: Work, members: Results, X: Any, Y: Any) -> Callable[[str, int], LabelHierarchy]:
         labels = np.flatnonzero(column_counts(Y))
         pointers = [0, len(labels)] if len(labels) else [0]
         flat = LabelHierarchy(np.array(pointers), ~labels, Y.shape[1])
-        return lambda seed: flat
+        return lambda name, seed: flat
 
     def _output_layer(self, rule: Rule) -> OutputLayer:
         """Margins minus what each label needs to reach its threshold."""

@@ -1,126 +1,24 @@
-"""Training of a label tree: which rows each node learns from, and its classifiers, trained in lockstep."""
+"""Training of a label tree: blocks of sibling classifiers, trained in lockstep, as tasks of a `Work`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from longtail import progress
 from longtail.arrays import Array
-from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy
 from longtail.native import block_widths, kernels
-from longtail.parallel import map_blocks, split
-from longtail.trees.weights import BLOCK_CHILDREN, NO_BLOCK, TrainedBlock, TreeWeights
+from longtail.parallel import check_stop
+from longtail.trees.examples import Block, Examples, block_of, examples_of, layout_of, visits_by_node
+from longtail.trees.weights import BLOCK_CHILDREN, PACKED, TrainedBlock, TreeWeights, pack_block
+from longtail.work import Piece, Results, Rows, Work, even_ranges
 
-_ROWS_SEARCHED = 1024
-
-
-class Rows(NamedTuple):
-    """Features in the form that the kernels take."""
-
-    indptr: Array
-    indices: Array
-    data: Array
-    n_features: int
-
-    @classmethod
-    def of(cls, X: Any) -> Rows:
-        """The arrays of a checked matrix."""
-        if X.shape[1] >= 2**31:
-            raise InvalidInput(f"X has {X.shape[1]} features; expected fewer than 2^31")
-        return cls(X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False), X.data, X.shape[1])
+_WORK_OF_A_PIECE = 2**25  # rows times siblings
+_ROWS_SEARCHED = 2**10
 
 
-@dataclass(frozen=True)
-class Examples:
-    """The rows that have a label below each edge of a hierarchy.
-
-    Parameters
-    ----------
-    pointers : int64 array of n_nodes + 1
-        Node i owns the entries ``pointers[i]:pointers[i + 1]``.
-    rows : int64 array
-        Ascending within a node; a row has one entry for each child of the node that it belongs to.
-    slots : int32 array
-        The child of the node.
-    costs : float32 array
-        The cost of missing that child.
-    """
-
-    pointers: Array
-    rows: Array
-    slots: Array
-    costs: Array
-
-    @classmethod
-    def of(cls, hierarchy: LabelHierarchy, Y: Any, label_costs: Array) -> Examples:
-        """Follow every label of every row up to the root.
-
-        If a row has several labels below a child, missing the child costs as much as the most expensive of them.
-        """
-        n_rows = Y.shape[0]
-        node_edges, label_edges, owners = _edges(hierarchy)
-        edges = label_edges[Y.indices]
-        present = edges >= 0
-        edges = edges[present]
-        rows = np.repeat(np.arange(n_rows, dtype=np.int64), np.diff(Y.indptr))[present]
-        costs = label_costs[Y.indices][present]
-        levels = []
-        while len(edges):
-            levels.append((edges, rows, costs))
-            nodes = owners[edges]
-            inner = nodes > 0
-            keys = node_edges[nodes[inner]] * n_rows + rows[inner]
-            order = np.lexsort((-costs[inner], keys))
-            keys = keys[order]
-            first = np.ones(len(keys), dtype=bool)
-            first[1:] = keys[1:] != keys[:-1]
-            edges, rows = np.divmod(keys[first], n_rows)
-            costs = costs[inner][order][first]
-        if not levels:
-            nothing = np.zeros(0, np.int64)
-            return cls(
-                np.zeros(hierarchy.n_nodes + 1, np.int64), nothing, nothing.astype(np.int32), nothing.astype(np.float32)
-            )
-        edges, rows, costs = (np.concatenate([level[i] for level in levels]) for i in range(3))
-        order = np.lexsort((-costs, edges, rows, owners[edges]))
-        edges, rows, costs = edges[order], rows[order], costs[order]
-        # Labels at different depths below a child arrive one after another: the most expensive counts.
-        first = np.ones(len(edges), dtype=bool)
-        first[1:] = (edges[1:] != edges[:-1]) | (rows[1:] != rows[:-1])
-        edges, rows, costs = edges[first], rows[first], costs[first]
-        nodes = owners[edges]
-        pointers = np.searchsorted(nodes, np.arange(hierarchy.n_nodes + 1))
-        slots = (edges - hierarchy.pointers[nodes]).astype(np.int32)
-        return cls(pointers.astype(np.int64), rows, slots, costs.astype(np.float32))
-
-    def of_node(self, node: int) -> tuple[Array, Array, Array, Array]:
-        """The distinct rows of a node and, by pointers, the children and costs of each."""
-        part = slice(self.pointers[node], self.pointers[node + 1])
-        rows = self.rows[part]
-        starts = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]])) if len(rows) else np.zeros(0, np.int64)
-        pointers = np.append(starts, len(rows)).astype(np.int64)
-        return rows[starts], pointers, self.slots[part], self.costs[part]
-
-
-def _edges(hierarchy: LabelHierarchy) -> tuple[Array, Array, Array]:
-    """The edge to each node and to each label (-1 if there is none), and the node above each edge."""
-    owners = np.repeat(np.arange(hierarchy.n_nodes), np.diff(hierarchy.pointers))
-    inner = hierarchy.children >= 0
-    node_edges = np.full(hierarchy.n_nodes, -1, dtype=np.int64)
-    label_edges = np.full(hierarchy.n_labels, -1, dtype=np.int64)
-    node_edges[hierarchy.children[inner]] = np.flatnonzero(inner)
-    label_edges[~hierarchy.children[~inner]] = np.flatnonzero(~inner)
-    return node_edges, label_edges, owners
-
-
-@dataclass(frozen=True)
-class Objective:
+class Objective(NamedTuple):
     """What the classifiers minimise, and when training stops.
 
     Parameters
@@ -136,6 +34,8 @@ class Objective:
     top : int
         Number of weights to keep of each classifier; 0 keeps all.
     seed : int
+    precision : int
+        Bits of a stored weight.
     """
 
     loss: str
@@ -145,160 +45,7 @@ class Objective:
     smallest: float
     top: int
     seed: int
-
-
-class Task(NamedTuple):
-    """A block of up to 256 siblings: `n_children` children of `node`, starting with `first`."""
-
-    node: int
-    first: int
-    n_children: int
-
-
-class Trained(NamedTuple):
-    """A trained block, its final gap and number of sweeps and, if requested, its dual variables and their rows."""
-
-    block: TrainedBlock
-    gap: float
-    sweeps: int
-    rows: Array | None
-    duals: Array | None
-
-
-def tasks_of(hierarchy: LabelHierarchy) -> list[Task]:
-    """The blocks of all nodes in storage order."""
-    return [
-        Task(node, first, min(BLOCK_CHILDREN, count - first))
-        for node, count in enumerate(np.diff(hierarchy.pointers).tolist())
-        for first in range(0, count, BLOCK_CHILDREN)
-    ]
-
-
-def train(
-    rows: Rows,
-    examples: Examples,
-    tasks: list[Task],
-    objective: Objective,
-    n_jobs: int | None,
-    *,
-    keep_duals: bool = False,
-    negatives: Negatives | None = None,
-    before: list[Trained] | None = None,
-) -> list[Trained]:
-    """Train every block; the same seed gives the same weights for any number of threads.
-
-    `keep_duals` returns the dual variables, from which a later training of the same tasks continues if it gets the
-    result as `before`. `negatives` are additional rows to learn from.
-    """
-    work = [_work(rows, examples, task, negatives) for task in tasks]
-    # The largest first, so that no thread is left with a large one at the end.
-    order = sorted(range(len(tasks)), key=lambda i: (-work[i], i))
-    done: list[Trained | None] = [None] * len(tasks)
-
-    def one(i: int) -> Trained:
-        return _train_block(rows, examples, tasks[i], objective, keep_duals, negatives, before[i] if before else None)
-
-    with progress.task("training classifiers", total=sum(work)) as advance:
-        for i, trained in zip(order, map_blocks(one, order, n_jobs), strict=True):
-            done[i] = trained
-            advance(work[i])
-    return [trained for trained in done if trained is not None]
-
-
-def _work(rows: Rows, examples: Examples, task: Task, negatives: Negatives | None) -> int:
-    """The approximate cost of a block: its rows times its siblings."""
-    part = examples.pointers[task.node + 1] - examples.pointers[task.node]
-    return int(1 + part + (negatives.count(task.node) if negatives else 0)) * sum(block_widths(task.n_children))
-
-
-def _train_block(
-    rows: Rows,
-    examples: Examples,
-    task: Task,
-    objective: Objective,
-    keep_duals: bool,
-    negatives: Negatives | None,
-    before: Trained | None,
-) -> Trained:
-    own, pointers, slots, costs = examples.of_node(task.node)
-    if task.first:
-        slots = slots - np.int32(task.first)  # slots of other blocks are out of range and skipped
-    if negatives is not None:
-        own, pointers = negatives.appended(task.node, own, pointers)
-    duals = None
-    if keep_duals or before is not None:
-        duals = _continued(before, len(own), task.n_children)
-    features, feature_pointers, siblings, weights, intercepts, gap, sweeps = kernels.train_siblings(
-        rows.indptr,
-        rows.indices,
-        rows.data,
-        rows.n_features,
-        own,
-        pointers,
-        slots,
-        costs,
-        objective.cost,
-        task.n_children,
-        1.0,
-        objective.loss == "logistic",
-        objective.tolerance,
-        objective.max_sweeps,
-        # The seed of a block depends on its position, not on when it is trained.
-        ((objective.seed * 1_000_003 + task.node) * 65_537 + task.first) % 2**64,
-        objective.smallest,
-        objective.top,
-        duals,
-    )
-    block = TrainedBlock(features, feature_pointers, siblings, weights, intercepts)
-    return Trained(block, gap, sweeps, own if keep_duals else None, duals if keep_duals else None)
-
-
-def _continued(before: Trained | None, n_rows: int, n_siblings: int) -> Array:
-    """The dual variables of an earlier training, and zeros for the rows added since."""
-    widths = block_widths(n_siblings)
-    duals = np.zeros(n_rows * sum(widths), dtype=np.float32)
-    if before is not None and before.duals is not None and before.rows is not None:
-        old, new = 0, 0
-        for width in widths:
-            duals[new : new + len(before.rows) * width] = before.duals[old : old + len(before.rows) * width]
-            old += len(before.rows) * width
-            new += n_rows * width
-    return duals
-
-
-@dataclass(frozen=True)
-class Negatives:
-    """Rows that a node learns from in addition to those with a label below it.
-
-    Parameters
-    ----------
-    pointers : int64 array of n_nodes + 1
-    rows : int64 array
-    """
-
-    pointers: Array
-    rows: Array
-
-    @classmethod
-    def of(cls, visits: Iterable[tuple[Array, Array]], examples: Examples) -> Negatives:
-        """From `visits`, pairs of arrays of rows and nodes; those among the examples are left out."""
-        n_nodes = len(examples.pointers) - 1
-        found = list(visits)
-        rows = np.concatenate([np.zeros(0, np.int64), *(pair[0] for pair in found)])
-        nodes = np.concatenate([np.zeros(0, np.int64), *(pair[1] for pair in found)])
-        n_rows = 1 + max(rows.max(initial=0), examples.rows.max(initial=0))
-        owned = np.repeat(np.arange(n_nodes), np.diff(examples.pointers)) * n_rows + examples.rows
-        keys = np.setdiff1d(nodes * n_rows + rows, owned)
-        nodes, rows = np.divmod(keys, n_rows)
-        return cls(np.searchsorted(nodes, np.arange(n_nodes + 1)).astype(np.int64), rows)
-
-    def count(self, node: int) -> int:
-        return int(self.pointers[node + 1] - self.pointers[node])
-
-    def appended(self, node: int, rows: Array, pointers: Array) -> tuple[Array, Array]:
-        """The rows of a node, followed by its negatives."""
-        extra = self.rows[self.pointers[node] : self.pointers[node + 1]]
-        return np.concatenate([rows, extra]), np.append(pointers, np.full(len(extra), pointers[-1]))
+    precision: int
 
 
 class Grown(NamedTuple):
@@ -310,63 +57,155 @@ class Grown(NamedTuple):
 
 
 def grow(
-    rows: Rows,
-    Y: Any,
+    work: Work,
+    name: str,
+    members: Results,
+    counts: Array,
     hierarchy: LabelHierarchy,
     label_costs: Array,
     objective: Objective,
-    n_jobs: int | None,
     *,
     beam: int,
-    precision: int,
 ) -> Grown:
     """Train the classifiers of one tree.
 
     A `beam` above 0 trains a second time, with the rows that the beam sends to a node by mistake as negatives. Rows
     without labels are negatives of the root.
+
+    Parameters
+    ----------
+    work : Work
+        With the matrices "features" and "labels".
+    name : str
+        Prefix of the stages.
+    members : Results
+        The rows of each label.
+    counts : array
+        The number of rows of each label.
+    hierarchy : LabelHierarchy
+    label_costs : float32 array
+        The cost of missing each label.
+    objective : Objective
+    beam : int
     """
-    examples = Examples.of(hierarchy, Y, label_costs)
-    tasks = tasks_of(hierarchy)
-    unlabelled = np.flatnonzero(np.diff(Y.indptr) == 0)
-    at_root = (unlabelled, np.zeros(len(unlabelled), dtype=np.int64))
-    negatives = Negatives.of([at_root], examples)
-    trained = train(rows, examples, tasks, objective, n_jobs, keep_duals=beam > 0, negatives=negatives)
-    weights = _packed(hierarchy, rows.n_features, trained, precision)
+    X, n_features = work.matrix("features"), work.opened("features").n_columns
+    n_rows = len(work.opened("features"))
+    layout = layout_of(hierarchy, label_costs)
+    kept = work.keep(f"{name}layout", layout)
+    costs, memory = _estimates(layout, counts, work.opened("features"))
+    ranges = work.divide(costs, _WORK_OF_A_PIECE)
+    unlabelled = np.flatnonzero(np.diff(work.opened("labels").indptr) == 0)
+    outside = work.keep(f"{name}outside", visits_by_node(unlabelled, np.zeros(len(unlabelled), dtype=np.int64)))
+
+    def train(stage: str, mistaken: Results | None, keep_duals: bool, before: Results | None) -> Any:
+        arguments = X, kept, members, outside, mistaken, objective, keep_duals, before
+        return work.run(f"{name}{stage}", _train, ranges, *arguments, costs=costs, memory=memory)
+
+    def packed(done: Results) -> TreeWeights:
+        joined = work.join(done, (*PACKED, "sizes")) if len(done) else {}
+        return TreeWeights.joined(hierarchy, n_features, joined, objective.precision)
+
+    done = train("training-classifiers", None, beam > 0, None)
+    weights = packed(done)
     if beam > 0 and hierarchy.n_nodes > 1:
-        mistaken = _mistaken(rows, weights, objective.loss == "logistic", beam, n_jobs)
-        negatives = Negatives.of(chain([at_root], mistaken), examples)
-        trained = train(rows, examples, tasks, objective, n_jobs, negatives=negatives, before=trained)
-        weights = _packed(hierarchy, rows.n_features, trained, precision)
-    gap = max((each.gap for each in trained), default=0.0)
-    return Grown(weights, gap, max((each.sweeps for each in trained), default=0))
+        search = work.keep(f"{name}search", weights.for_search())
+        by_rows = even_ranges(np.ones(n_rows), _ROWS_SEARCHED)
+        sizes = n_features, hierarchy.n_labels
+        mistaken = work.run(
+            f"{name}searching-for-negatives", _mistaken, by_rows, X, search, *sizes, objective.loss == "logistic", beam
+        )
+        done = train("training-classifiers-again", mistaken, False, done)
+        weights = packed(done)
+    gap = max((float(piece["gaps"].max(initial=0)) for piece in done), default=0.0)
+    return Grown(weights, gap, max((int(piece["sweeps"].max(initial=0)) for piece in done), default=0))
 
 
-def _packed(hierarchy: LabelHierarchy, n_features: int, trained: list[Trained], precision: int) -> TreeWeights:
-    """Store the weights of trained blocks and release them one by one; the rest of `trained` stays."""
+def _estimates(layout: Piece, counts: Array, X: Rows) -> tuple[Array, Array]:
+    """The relative duration and the bytes of training each block, from the number of its rows."""
+    below = np.concatenate([[0], np.cumsum(counts[layout["order"]])])
+    entries = below[layout["bounds"][:, 1]] - below[layout["bounds"][:, 0]]
+    children = np.diff(layout["pointers"])
+    blocks = np.diff(layout["first_block"])
+    nodes = np.repeat(np.arange(len(blocks)), blocks)
+    firsts = np.arange(len(nodes)) - np.repeat(layout["first_block"][:-1], blocks)
+    siblings = np.minimum(BLOCK_CHILDREN, children[nodes] - firsts * BLOCK_CHILDREN)
+    known = {each: sum(block_widths(each)) for each in np.unique(siblings).tolist()}
+    lanes = np.array([known[each] for each in siblings.tolist()], dtype=np.float64)
+    rows = np.minimum(entries[nodes], len(X))
+    values = rows * (X.indptr[-1] / max(1, len(X)))
+    scratch = 4 * np.minimum(lanes, 64) * (rows + np.minimum(values, X.n_columns))
+    return (1 + rows) * lanes, scratch + 16 * values + 64 * entries[nodes] + len(X)
 
-    def blocks() -> Iterator[TrainedBlock]:
-        for i, each in enumerate(trained):
-            trained[i] = each._replace(block=NO_BLOCK)
-            yield each.block
 
-    return TreeWeights.pack(hierarchy, n_features, blocks(), precision)
+def _train(
+    X: Rows,
+    layout: Piece,
+    members: Results,
+    outside: Piece,
+    mistaken: Results | None,
+    objective: Objective,
+    keep_duals: bool,
+    before: Results | None,
+    start: int,
+    stop: int,
+) -> Piece:
+    """Train blocks of siblings; with duals, a later training of the same blocks continues from the result."""
+    parts: list[dict[str, Array]] = []
+    for number in range(start, stop):
+        check_stop()
+        block = block_of(layout, number)
+        examples = examples_of(layout, members, (outside, *(mistaken or ())), block, len(X))
+        duals = None
+        if keep_duals or before is not None:
+            duals = _continued(before, number, len(examples.rows), block.n_children)
+        trained, gap, sweeps = train_block(X, examples, block, objective, duals)
+        parts.append(pack_block(trained, X.n_columns, objective.precision))
+        parts[-1] |= {"gaps": np.array([gap]), "sweeps": np.array([sweeps])}
+        if keep_duals and duals is not None:
+            parts[-1] |= {"duals": duals, "n_duals": np.array([len(duals)]), "n_rows": np.array([len(examples.rows)])}
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def train_block(
+    X: Rows, examples: Examples, block: Block, objective: Objective, duals: Array | None = None
+) -> tuple[TrainedBlock, float, int]:
+    """Train one block; returns its weights, the final gap and the number of sweeps."""
+    features, feature_pointers, siblings, weights, intercepts, gap, sweeps = kernels.train_siblings(
+        *X,
+        *examples,
+        objective.cost,
+        block.n_children,
+        1.0,
+        objective.loss == "logistic",
+        objective.tolerance,
+        objective.max_sweeps,
+        # The seed of a block depends on its position, not on when it is trained.
+        ((objective.seed * 1_000_003 + block.node) * 65_537 + block.first) % 2**64,
+        objective.smallest,
+        objective.top,
+        duals,
+    )
+    return TrainedBlock(features, feature_pointers, siblings, weights, intercepts), gap, sweeps
+
+
+def _continued(before: Results | None, number: int, n_rows: int, n_siblings: int) -> Array:
+    """The dual variables of an earlier training, and zeros for the rows added since."""
+    widths = block_widths(n_siblings)
+    duals = np.zeros(n_rows * sum(widths), dtype=np.float32)
+    if before is not None:
+        piece, place = before.find(number)
+        n_before = int(piece["n_rows"][place])
+        old, new = int(piece["n_duals"][:place].sum()), 0
+        for width in widths:
+            duals[new : new + n_before * width] = piece["duals"][old : old + n_before * width]
+            old += n_before * width
+            new += n_rows * width
+    return duals
 
 
 def _mistaken(
-    rows: Rows, weights: TreeWeights, logistic: bool, beam: int, n_jobs: int | None
-) -> Iterator[tuple[Array, Array]]:
-    """The rows and the nodes below the root that the beam sends them to, block after block."""
-    search = kernels.TreeSearch(rows.n_features, weights.hierarchy.n_labels, logistic, 1.0, [weights.for_search()])
-
-    def visits(block: slice) -> tuple[Array, Array]:
-        found: tuple[Array, Array] = search.visited(
-            0, rows.indptr, rows.indices, rows.data, block.start, block.stop, beam
-        )
-        return found
-
-    n_rows = len(rows.indptr) - 1
-    with progress.task("searching for negatives", total=n_rows) as advance:
-        blocks = split(n_rows, _ROWS_SEARCHED)
-        for block, pairs in zip(blocks, map_blocks(visits, blocks, n_jobs), strict=True):
-            yield pairs
-            advance(block.stop - block.start)
+    X: Rows, arrays: Piece, n_features: int, n_labels: int, logistic: bool, beam: int, start: int, stop: int
+) -> Piece:
+    """The nodes below the root that the beam sends rows to."""
+    search = kernels.TreeSearch(n_features, n_labels, logistic, 1.0, [dict(arrays)])
+    return visits_by_node(*search.visited(0, X.indptr, X.indices, X.data, start, stop, beam))

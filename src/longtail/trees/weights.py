@@ -6,7 +6,7 @@ directory of buckets (features with the same high bits), so that a row finds its
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -34,6 +34,10 @@ _TYPES: dict[str, Any] = {
     "counts": np.uint8,
     "slots": np.uint8,
 }
+
+
+PACKED = ("intercepts", "scales", *_TYPES, "weights")
+_FIRSTS = ("first_bucket", "first_row", "first_weight")
 
 
 class TrainedBlock(NamedTuple):
@@ -108,13 +112,22 @@ class TreeWeights:
 
         16 bits store multiples of a step, which is 1/32767 of the largest weight of the child.
         """
-        packed = [_pack(block, n_features, precision) for block in blocks]
-        empty = _pack(NO_BLOCK, n_features, precision)
-        columns = {name: np.concatenate([*(each[name] for each in packed), empty[name][:0]]) for name in empty}
-        sizes = {
-            first: np.concatenate([[0], np.cumsum([len(each[of]) for each in packed])]).astype(np.int64)
-            for first, of in (("first_bucket", "bucket_rows"), ("first_row", "lows"), ("first_weight", "slots"))
-        }
+        packed = [pack_block(block, n_features, precision) for block in blocks]
+        joined = (
+            {name: np.concatenate([each[name] for each in packed]) for name in (*PACKED, "sizes")} if packed else {}
+        )
+        return cls.joined(hierarchy, n_features, joined, precision)
+
+    @classmethod
+    def joined(
+        cls, hierarchy: LabelHierarchy, n_features: int, arrays: Mapping[str, Array], precision: int
+    ) -> TreeWeights:
+        """From the arrays of packed blocks, one after another in the order of nodes; none if there are no blocks."""
+        if not arrays:
+            arrays = {name: array[:0] for name, array in pack_block(NO_BLOCK, n_features, precision).items()}
+        ends = np.concatenate([np.zeros((1, 3), np.int64), np.cumsum(arrays["sizes"].reshape(-1, 3), axis=0)])
+        sizes = {name: np.ascontiguousarray(ends[:, place]) for place, name in enumerate(_FIRSTS)}
+        columns = {name: arrays[name] for name in PACKED}
         return cls(hierarchy=hierarchy, n_features=n_features, **columns, **sizes)
 
     @property
@@ -241,7 +254,8 @@ def _filled(block: TrainedBlock) -> TrainedBlock:
     )
 
 
-def _pack(block: TrainedBlock, n_features: int, precision: int) -> dict[str, Array]:
+def pack_block(block: TrainedBlock, n_features: int, precision: int) -> dict[str, Array]:
+    """The arrays of one block, and the lengths of its parts."""
     n_rows, n_children = len(block.features), len(block.intercepts)
     dense = n_rows > 0 and len(block.weights) >= _DENSE_SHARE * n_rows * n_children
     if dense:
@@ -260,6 +274,7 @@ def _pack(block: TrainedBlock, n_features: int, precision: int) -> dict[str, Arr
         scales = np.where(largest > 1e-30, largest / np.float32(32767), np.float32(1)).astype(np.float32)
         weights = np.rint(weights / scales[block.siblings]).astype(np.int16)
     return {
+        "sizes": np.array([len(rows), n_rows, len(weights)], dtype=np.int64),
         "intercepts": block.intercepts,
         "scales": scales,
         "shifts": np.array([shift | (DENSE if dense else 0)], dtype=np.uint8),

@@ -1,0 +1,136 @@
+"""The options of `longtail train` for work in pieces: what is finished is kept, and a cluster can do the work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, read
+from longtail.cli.options import option
+from longtail.cli.prepare import sources_of
+from longtail.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from longtail.cli.features import FeatureFlags
+    from longtail.data import Corpus
+
+# A row in memory takes about three times its bytes in a file; compressed files are about a fifth of the size.
+_MEMORY_OF_A_BYTE = 3
+_COMPRESSION = 5
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Who does the work."""
+
+    section = "Large data"
+
+    cluster: str | None = option(
+        metavar="ADDRESS",
+        help="Let the workers of a Dask scheduler do the work, e.g. tcp://host:8786. They must see MODEL and DATA "
+        "under the same paths.",
+    )
+
+    @contextmanager
+    def opened(self, model: str) -> Iterator[None]:
+        """Let the workers do the work inside the block, if there are any; their results go to a folder beside MODEL."""
+        from tempfile import TemporaryDirectory
+
+        from longtail.work import connected, in_pieces
+
+        if self.cluster is None:
+            yield
+            return
+        path = Path(os.path.abspath(model))
+        with (
+            TemporaryDirectory(prefix=f"{path.name}.work-", dir=path.parent) as folder,
+            connected(self.cluster) as client,
+            in_pieces(folder, client),
+        ):
+            yield
+
+
+@dataclass(frozen=True)
+class PieceOptions:
+    """Who does the work, and whether it can be interrupted."""
+
+    section = "Large data"
+
+    resume: bool = option(
+        is_flag=True,
+        default=False,
+        help="Train in pieces and keep those that are finished in MODEL.unfinished; after an interruption, the same "
+        "command goes on.",
+    )
+    cluster: str | None = option(
+        metavar="ADDRESS",
+        help="Let the workers of a Dask scheduler train, e.g. tcp://host:8786. They must see DATA and MODEL under the "
+        "same paths.",
+    )
+
+    def check_unused(self) -> None:
+        """Refuse the options where they have no effect."""
+        if self.resume or self.cluster is not None:
+            raise InvalidInput(
+                "--resume and --cluster need labels of rows, but DATA has only labels of groups; assign the labels to "
+                "rows first with `longtail assign`"
+            )
+
+    def reason(self, data: str) -> str | None:
+        """Why to train in pieces; None trains in memory."""
+        if self.cluster is not None:
+            return f"the workers of {self.cluster} train in pieces"
+        if self.resume:
+            return "training in pieces, which can be interrupted"
+        if needed := _does_not_fit(data):
+            return f"{data} takes about {needed} in memory, more than is available: training in pieces on disk"
+        return None
+
+    @contextmanager
+    def opened(self, folder: str) -> Iterator[None]:
+        """Train in pieces that are kept in a folder."""
+        from longtail.work import connected, in_pieces
+
+        if self.cluster is None:
+            with in_pieces(folder):
+                yield
+            return
+        with connected(self.cluster) as client, in_pieces(folder, client):
+            yield
+
+
+def unfinished(out: str) -> str:
+    """The folder of the unfinished work on a model."""
+    return f"{os.path.abspath(out)}.unfinished"
+
+
+def read_in_pieces(data: str, folder: str, reader: ReaderOptions, features: FeatureFlags) -> Corpus:
+    """A corpus that is mapped: one that is prepared already or, for a file, one that is prepared in the folder."""
+    from longtail.prepared import is_prepared, open_prepared, prepare
+    from longtail.store import claim_folder
+
+    if data == STANDARD_INPUT:
+        raise InvalidInput("training in pieces cannot read standard input; write it to a file first")
+    if is_prepared(data) or not Path(data).is_file():
+        corpus = read(data, "train", reader)
+        features.check(corpus, data)
+        return corpus
+    sources, options, target = sources_of([data], reader), features.options(), Path(folder, "data", "prepared")
+    claim_folder(target.parent, {"files": [source.facts() for source in sources], "features": repr(options)})
+    return open_prepared(target) if is_prepared(target) else prepare(sources, target, options)
+
+
+def _does_not_fit(data: str) -> str | None:
+    """How much memory the rows of a file take, if there is less."""
+    from longtail.memory import available_memory, format_bytes
+
+    try:
+        size = os.path.getsize(data) if os.path.isfile(data) else 0
+    except OSError:
+        return None
+    needed = _MEMORY_OF_A_BYTE * size * (_COMPRESSION if data.endswith(".gz") else 1)
+    return format_bytes(needed) if needed > available_memory() else None

@@ -1,0 +1,114 @@
+"""A piece: the arrays that one task has made, in one file with a checksum, written whole or not at all.
+
+The file holds a mark, the SHA-256 of all that follows, the length of a description, the description (names, types and
+shapes as JSON) and the values, each array at a multiple of 64 bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longtail.arrays import Array
+from longtail.errors import ModelFormatError, Unavailable
+from longtail.store.files import open_plain, sync_directory, write_file
+from longtail.store.layout import DTYPES, NAME, file_length
+from longtail.store.mapped import map_whole
+
+_MARK = b"longtail piece 1"
+_START = len(_MARK) + 32
+_MOST_DESCRIPTION = 2**20
+_ALIGNED = 64
+_SMALLEST_MAPPED = 2**16  # smaller files are read, because every mapped file keeps a descriptor open
+
+
+def write_piece(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write a piece, replacing an earlier one; after a failure there is the earlier one, or none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "sums"
+    >>> write_piece(path, {"sums": np.array([1, 2])})
+    >>> read_piece(path)["sums"].tolist()
+    [1, 2]
+    """
+    blocks = list(_blocks(arrays))
+    digest = sha256()
+    for block in blocks:
+        digest.update(block)
+    try:
+        write_file(path.parent, path.name, (_MARK, digest.digest(), *blocks))
+        sync_directory(path.parent)
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _blocks(arrays: Mapping[str, Array]) -> Iterator[Any]:
+    values = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    told = {name: [array.dtype.newbyteorder("<").str, array.shape] for name, array in values.items()}
+    description = json.dumps(told).encode()
+    yield len(description).to_bytes(8, "little")
+    yield description
+    place = _START + 8 + len(description)
+    for array in values.values():
+        yield bytes(-place % _ALIGNED)
+        yield array.reshape(-1).view(np.uint8).data
+        place += -place % _ALIGNED + array.nbytes
+
+
+def read_piece(path: Path, *, verify: bool = False) -> dict[str, Array]:
+    """The arrays of a piece, mapped; `verify` compares the checksum. Raises `ModelFormatError`."""
+    try:
+        with open_plain(path) as file:
+            length = os.fstat(file.fileno()).st_size
+            content: Any = file.read() if length < _SMALLEST_MAPPED else map_whole(file, path, length)
+    except OSError as error:
+        raise ModelFormatError(f"{path} cannot be read: {error.strerror or error}") from None
+    if content[: len(_MARK)] != _MARK:
+        raise ModelFormatError(f"{path} is not a piece of work of this version")
+    if verify and sha256(memoryview(content)[_START:]).digest() != content[len(_MARK) : _START]:
+        raise ModelFormatError(f"{path} does not match its checksum: it was damaged")
+    try:
+        return _arrays(content)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ModelFormatError(f"{path} is damaged: {error}") from None
+
+
+def _arrays(content: Any) -> dict[str, Array]:
+    size = int.from_bytes(content[_START : _START + 8], "little")
+    if size > _MOST_DESCRIPTION:
+        raise ValueError("its description is too long")
+    place = _START + 8 + size
+    arrays = {}
+    description = json.loads(content[_START + 8 : place])
+    if not isinstance(description, dict):
+        raise ValueError("its description is no object")
+    for name, (dtype, shape) in description.items():
+        shape = tuple(int(each) for each in shape)
+        if not NAME.fullmatch(name) or min(shape, default=0) < 0:
+            raise ValueError(f"{name!r} has the shape {shape}")
+        file_length(dtype, shape)  # refuses shapes that no memory holds
+        place += -place % _ALIGNED
+        count = int(np.prod(shape, dtype=np.int64))
+        values = np.frombuffer(content, DTYPES[dtype], count, place) if count else np.zeros(0, DTYPES[dtype])
+        arrays[name] = values.reshape(shape)
+        place += values.nbytes
+    if place != len(content):
+        raise ValueError("it has another length than its description says")
+    return arrays
+
+
+def is_sound(path: Path) -> bool:
+    """Whether there is a piece that matches its checksum."""
+    try:
+        read_piece(path, verify=True)
+    except ModelFormatError:
+        return False
+    return True

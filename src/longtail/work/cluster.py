@@ -1,0 +1,150 @@
+"""A Dask cluster as workers: checked before work starts, so that a mistake is an error and not a wrong model."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longtail.errors import InvalidInput, Unavailable
+from longtail.native import is_native
+from longtail.version import __version__
+
+if TYPE_CHECKING:
+    from longtail.work.disk import Task
+
+_PATIENCE = 10  # seconds to wait for a scheduler and for the first worker
+_GO_ON = "what is finished is kept: run the same command again to go on"
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the scheduler at `address`, such as ``tcp://host:8786``."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise Unavailable(
+            "a cluster needs the package distributed; install it with: pip install 'longtail[cluster]'",
+            code="missing_package",
+        ) from None
+    try:
+        client: Any = Client(address, timeout=_PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, TypeError) as error:
+        raise Unavailable(
+            f"there is no scheduler at {address} ({type(error).__name__}); give its address, such as "
+            f"tcp://host:8786, and start one with `dask scheduler`",
+            code="no_scheduler",
+        ) from None
+    try:
+        yield client
+    finally:
+        client.close(timeout=_PATIENCE)
+
+
+class Cluster:
+    """The workers of a Dask client."""
+
+    def __init__(self, client: Any, folder: Path) -> None:
+        self._client = client
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except (TimeoutError, OSError):
+            raise Unavailable(
+                f"the cluster has no workers; start some with `dask worker {client.scheduler.address}`",
+                code="no_workers",
+            ) from None
+        self._check_versions()
+        self.check_paths([str(folder)])
+
+    def _check_versions(self) -> None:
+        own = versions()
+        try:
+            found = self._client.run(versions)
+        except (ImportError, AttributeError):
+            raise Unavailable(
+                "the workers cannot import longtail, or have another version; install the same version on all of them",
+                code="other_version",
+            ) from None
+        for worker, theirs in found.items():
+            differing = [
+                f"{name} {theirs.get(name)} instead of {own[name]}" for name in own if theirs.get(name) != own[name]
+            ]
+            if differing:
+                raise Unavailable(
+                    f"the worker {worker} has {' and '.join(differing)}; install the same versions, or models differ",
+                    code="other_version",
+                )
+
+    def check_paths(self, paths: list[str]) -> None:
+        """Raise an error unless every worker sees these files as they are here."""
+        own = identities(paths)
+        for worker, theirs in self._client.run(identities, paths).items():
+            for path in paths:
+                if theirs[path] != own[path]:
+                    raise InvalidInput(
+                        f"the worker {worker} does not see {path} as it is here; use a folder that all workers share",
+                        code="path_not_shared",
+                    )
+
+    def finished(self, tasks: list[Task]) -> Iterator[tuple[Task, bool]]:
+        """Run tasks; yield each when it is finished, and whether its memory was enough."""
+        from distributed import KilledWorker, as_completed
+
+        # A new key for each submission: the scheduler would answer a known one with an old result.
+        call = secrets.token_hex(4)
+        keys = [f"{task.name}-{call}" for task in tasks]
+        futures = self._client.map(_run, tasks, key=keys, pure=False)
+        by_key = dict(zip(keys, tasks, strict=True))
+        try:
+            completed: Any = as_completed(futures, loop=self._client.loop)  # type: ignore[no-untyped-call]
+            for future in completed:
+                task = by_key[future.key]
+                try:
+                    yield task, future.result()
+                except KilledWorker:
+                    yield task, False
+                future.release()
+        except (CancelledError, OSError) as error:
+            raise Unavailable(
+                f"the connection to the scheduler was lost ({error}); {_GO_ON}", code="no_scheduler"
+            ) from None
+        finally:
+            if self._client.status == "running":
+                self._client.cancel(futures)
+
+
+def _run(task: Task) -> bool:
+    return task.run()
+
+
+def versions() -> dict[str, str]:
+    """The versions that must be the same everywhere, since they can change the bytes of a model."""
+    import numpy
+
+    return {"longtail": __version__, "numpy": numpy.__version__, "kernels": "native" if is_native() else "numpy"}
+
+
+def identities(paths: list[str]) -> dict[str, tuple[int, int] | None]:
+    """The size and the time of change of each file; None if there is none."""
+    found: dict[str, tuple[int, int] | None] = {}
+    for path in paths:
+        try:
+            status = Path(path).stat()
+            found[path] = (0, 0) if Path(path).is_dir() else (status.st_size, status.st_mtime_ns)
+        except OSError:
+            found[path] = None
+    return found
+
+
+def worker_memory() -> int | None:
+    """The memory limit of the Dask worker that this thread works for; None outside a worker, or without a limit."""
+    from distributed import get_worker
+
+    try:
+        limit: int | None = get_worker().memory_manager.memory_limit
+    except (ValueError, AttributeError):
+        return None
+    return limit

@@ -1,0 +1,353 @@
+"""Work in pieces: each task reads mapped files and writes one file, and what is there already is not done again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, as_completed
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longtail import progress
+from longtail.arrays import Array
+from longtail.errors import InvalidInput, NotEnoughMemory, Unavailable
+from longtail.files import PathName
+from longtail.memory import current_limit, format_bytes, parse_bytes
+from longtail.memory import limit as memory_limit
+from longtail.parallel import check_stop, map_blocks
+from longtail.store import Spool, Spooled, claim_folder, file_behind, is_sound, read_piece, write_piece
+from longtail.version import __version__
+from longtail.work.results import (
+    Piece,
+    Range,
+    Results,
+    StoredPiece,
+    StoredResults,
+    forget_opened,
+    index_path,
+    piece_path,
+)
+from longtail.work.rows import Rows, even_ranges
+from longtail.work.work import Function, Work, longest_first, shown, working_in
+
+_ENOUGH = 0.25  # share of the memory that can always be planned, however much the process has taken already
+
+
+class Folder:
+    """A folder of unfinished work, and who works on it."""
+
+    def __init__(self, folder: Path, workers: Any) -> None:
+        self.folder, self.workers = folder, workers
+        self._begun = 0
+
+    def begin(self, about: Mapping[str, Any], n_jobs: int | None, matrices: Mapping[str, Any]) -> Work:
+        self._begun += 1
+        return Stored(self.folder / f"training{self._begun}", self.workers, n_jobs, about, matrices)
+
+
+@contextmanager
+def in_pieces(folder: PathName, workers: Any = None) -> Iterator[None]:
+    """Train in pieces that are kept in a folder; an interrupted training goes on where it stopped.
+
+    Inside the block, `fit` of `LabelTree` and `OneVsRest` writes the result of every task to the folder; other learners
+    train in memory. The same block again goes on with what is there. The folder is removed at the end, if no error is
+    raised: save the model inside the block. The model does not depend on the workers.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        A new folder, or one of the same training. All workers must see it under the same path.
+    workers : None, concurrent.futures.Executor or distributed.Client
+        Who does the tasks; None for threads of this process.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from longtail import LabelTree, in_pieces
+    >>> X, Y = np.eye(4, dtype=np.float32), np.eye(4)
+    >>> with in_pieces(tempfile.mkdtemp() + "/unfinished"):
+    ...     tree = LabelTree().fit(X, Y)
+    >>> tree.predict_topk(X, k=1)[0].ravel().tolist()
+    [0, 1, 2, 3]
+    """
+    if working_in.get() is not None:
+        raise InvalidInput("a training in pieces is already open here; close it first")
+    path = Path(os.path.abspath(folder))
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be used for unfinished work: {error}") from None
+    token = working_in.set(Folder(path, _workers(workers, path)))
+    try:
+        yield
+    finally:
+        working_in.reset(token)
+        forget_opened()
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _workers(workers: Any, folder: Path) -> Any:
+    if workers is None:
+        return None
+    if isinstance(workers, Executor):
+        return Executors(workers)
+    from longtail.work.cluster import Cluster
+
+    return Cluster(workers, folder)
+
+
+class Executors:
+    """Processes or threads behind the interface of `concurrent.futures`."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    def check_paths(self, paths: list[str]) -> None:
+        """Nothing to do: the workers run on this machine."""
+
+    def finished(self, tasks: list[Task]) -> Iterator[tuple[Task, bool]]:
+        """Run tasks; yield each when it is finished, and whether its memory was enough."""
+        limit = current_limit()
+        futures = {self._executor.submit(_limited, task, limit): task for task in tasks}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _limited(task: Task, limit: int | None) -> bool:
+    with memory_limit(limit):
+        return task.run()
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """A sparse matrix in three `.npy` files, by their paths."""
+
+    files: tuple[Spooled, ...]
+    n_columns: int
+
+    def open(self) -> Rows:
+        return _opened_rows(self)
+
+
+@lru_cache(maxsize=16)
+def _opened_rows(stored: StoredRows) -> Rows:
+    indptr, indices, data = (file.values for file in stored.files)
+    return Rows(indptr, indices, data, stored.n_columns)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A call of a stage's function for a range of items. It is small to send: it names files and has no arrays."""
+
+    folder: str
+    stage: str
+    function: Function
+    arguments: tuple[Any, ...]
+    start: int
+    stop: int
+    memory: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.stage.replace('_', '-')}-{self.start}-{self.stop}"
+
+    def run(self) -> bool:
+        """Make the piece, if it is not there already; False if there is too little memory."""
+        path = piece_path(self.folder, self.stage, self.start, self.stop)
+        if is_sound(path):
+            return True
+        with _room.taken(self.memory) as fits:
+            if not fits:
+                return False
+            opened = [each.open() if isinstance(each, StoredRows | StoredPiece) else each for each in self.arguments]
+            write_piece(path, self.function(*opened, self.start, self.stop))
+        return True
+
+    def halves(self, memory: Array | None) -> list[Task]:
+        """Two smaller tasks."""
+        if self.stop - self.start < 2:
+            raise NotEnoughMemory(
+                f"{shown(self.stage)}: the largest task needs about {format_bytes(self.memory)}, and no worker has as "
+                f"much; give the workers more memory"
+            )
+        middle = (self.start + self.stop) // 2
+        return [
+            replace(self, start=start, stop=stop, memory=_largest(memory, start, stop))
+            for start, stop in ((self.start, middle), (middle, self.stop))
+        ]
+
+
+def _largest(memory: Array | None, start: int, stop: int) -> int:
+    return 0 if memory is None else int(memory[start:stop].max(initial=0))
+
+
+class _Room:
+    """The memory of this process, shared by its tasks: a task starts when it fits beside those that run."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._taken = 0
+        self._base = 0
+
+    @contextmanager
+    def taken(self, size: int) -> Iterator[bool]:
+        """Wait until `size` bytes are free; False if they never will be."""
+        with self._changed:
+            if self._taken == 0:
+                import psutil
+
+                self._base = psutil.Process().memory_info().rss
+            limit = _process_memory()
+            capacity = max(limit - self._base, int(_ENOUGH * limit)) if limit is not None else None
+            if capacity is not None and size > capacity:
+                yield_size = None
+            else:
+                while capacity is not None and self._taken and self._taken + size > capacity:
+                    check_stop()
+                    self._changed.wait(0.1)
+                self._taken += size
+                yield_size = size
+        if yield_size is None:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            with self._changed:
+                self._taken -= size
+                self._changed.notify_all()
+
+
+_room = _Room()
+
+
+def _process_memory() -> int | None:
+    """The memory that this process may have in all; None if only the machine limits it."""
+    limit = current_limit()
+    if limit is not None:
+        return limit
+    if "LONGTAIL_MEMORY" in os.environ:
+        return parse_bytes(os.environ["LONGTAIL_MEMORY"])
+    if "distributed.worker" in sys.modules:
+        from longtail.work.cluster import worker_memory
+
+        return worker_memory()
+    return None
+
+
+class Stored(Work):
+    """Threads, an executor or a cluster do the work, and results are files of a folder."""
+
+    is_stored = True
+
+    def __init__(
+        self, folder: Path, workers: Any, n_jobs: int | None, about: Mapping[str, Any], matrices: Mapping[str, Any]
+    ) -> None:
+        self._folder, self._workers, self._n_jobs = folder, workers, n_jobs
+        parts = {name: Rows.of(matrix, name) for name, matrix in matrices.items()}
+        told = {name: [*map(_told, each[:3]), each.n_columns] for name, each in parts.items()}
+        claim_folder(folder, {"longtail": __version__, "about": dict(about), "matrices": told})
+        self._matrices = {
+            name: StoredRows(
+                tuple(_stored(folder / f"{name}{number}.npy", array) for number, array in enumerate(each[:3])),
+                each.n_columns,
+            )
+            for name, each in parts.items()
+        }
+        if workers is not None:
+            workers.check_paths([str(file.path) for each in self._matrices.values() for file in each.files])
+
+    def matrix(self, name: str) -> Any:
+        return self._matrices[name]
+
+    def opened(self, name: str) -> Rows:
+        return self._matrices[name].open()
+
+    def keep(self, name: str, arrays: Piece) -> Any:
+        path = self._folder / name
+        write_piece(path, arrays)
+        forget_opened()
+        return StoredPiece(str(path))
+
+    def divide(self, costs: Array, most: float) -> Sequence[Range]:
+        return even_ranges(costs, most)
+
+    def run(
+        self,
+        stage: str,
+        function: Function,
+        ranges: Sequence[Range],
+        *arguments: Any,
+        costs: Array | None = None,
+        memory: Array | None = None,
+    ) -> Results:
+        order, amounts = longest_first(ranges, costs)
+        sums = np.concatenate([[0], np.cumsum(costs)]) if costs is not None else None
+        pending = [
+            Task(str(self._folder), stage, function, arguments, *ranges[place], _largest(memory, *ranges[place]))
+            for place in order
+        ]
+        done: list[Range] = []
+        with progress.task(shown(stage), total=sum(amounts)) as advance:
+            while pending:
+                refused = []
+                for task, fits in self._finished(pending):
+                    if not fits:
+                        refused.append(task)
+                        continue
+                    done.append((task.start, task.stop))
+                    advance(int(sums[task.stop] - sums[task.start]) if sums is not None else task.stop - task.start)
+                pending = [half for task in refused for half in task.halves(memory)]
+        write_piece(index_path(str(self._folder), stage), {"ranges": np.array(sorted(done)).reshape(-1, 2)})
+        forget_opened()
+        return StoredResults(str(self._folder), stage)
+
+    def _finished(self, tasks: list[Task]) -> Iterator[tuple[Task, bool]]:
+        if self._workers is not None:
+            yield from self._workers.finished(tasks)
+        else:
+            yield from zip(tasks, map_blocks(Task.run, tasks, self._n_jobs), strict=True)
+
+    def join(self, results: Any, names: Sequence[str]) -> dict[str, Array]:
+        with ExitStack() as opened:
+            spools: dict[str, Spool] = {}
+            for start, stop in results.ranges:
+                piece = read_piece(piece_path(str(self._folder), results.stage, start, stop))
+                for name in names:
+                    if name not in spools:
+                        path = self._folder / f"{results.stage}-{name}.npy"
+                        spools[name] = opened.enter_context(Spool(path, piece[name].dtype))
+                    spools[name].append(piece[name])
+        return {name: spool.finished().values for name, spool in spools.items()}
+
+
+def _told(array: Array) -> dict[str, Any]:
+    """What tells an array from others: its file or, if it is in memory, its content."""
+    path = file_behind(array)
+    if path is not None:
+        return {"path": str(path), "changed": os.stat(path).st_mtime_ns}
+    return {"sha256": sha256(np.ascontiguousarray(array).data).hexdigest()}
+
+
+def _stored(path: Path, array: Array) -> Spooled:
+    """The file of an array; one in memory is written to `path`."""
+    known = file_behind(array)
+    if known is not None:
+        return Spooled(known, array.dtype.newbyteorder("<").str, array.shape)
+    with Spool(path, array.dtype) as spool:
+        spool.append(array)
+    return spool.finished()

@@ -1,0 +1,89 @@
+"""The results of a stage of work: one mapping of arrays for each range of items."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from longtail.arrays import Array
+from longtail.store import read_piece
+
+Range = tuple[int, int]
+Piece = Mapping[str, Array]
+
+
+class Results(Sequence[Piece]):
+    """Results in memory, in the order of their ranges."""
+
+    def __init__(self, ranges: Sequence[Range], pieces: list[Piece]) -> None:
+        self.ranges: Sequence[Range] = ranges
+        self._pieces = pieces
+
+    def __len__(self) -> int:
+        return len(self.ranges)
+
+    def __getitem__(self, place):  # type: ignore[no-untyped-def]
+        return self._pieces[place]
+
+    def find(self, item: int) -> tuple[Piece, int]:
+        """The result that an item belongs to, and the place of the item in it."""
+        place = bisect_right([start for start, _ in self.ranges], item) - 1
+        return self[place], item - self.ranges[place][0]
+
+
+@dataclass(frozen=True)
+class StoredResults(Results):
+    """Results in files. It is small to send: a worker that gets it maps the files."""
+
+    folder: str
+    stage: str
+
+    @property
+    def ranges(self) -> Sequence[Range]:  # type: ignore[override]
+        return _ranges(self.folder, self.stage)
+
+    def __getitem__(self, place):  # type: ignore[no-untyped-def]
+        start, stop = self.ranges[place]
+        return _opened(piece_path(self.folder, self.stage, start, stop))
+
+
+@dataclass(frozen=True)
+class StoredPiece:
+    """Arrays in a file, by its path."""
+
+    path: str
+
+    def open(self) -> Piece:
+        return _opened(Path(self.path))
+
+
+def piece_path(folder: str, stage: str, start: int, stop: int) -> Path:
+    """The file with the result of one task."""
+    return Path(folder, f"{stage}.{start}-{stop}")
+
+
+def index_path(folder: str, stage: str) -> Path:
+    """The file with the ranges of a finished stage."""
+    return Path(folder, f"{stage}.index")
+
+
+@lru_cache(maxsize=64)
+def _ranges(folder: str, stage: str) -> Sequence[Range]:
+    found = np.asarray(read_piece(index_path(folder, stage))["ranges"]).tolist()
+    return [(start, stop) for start, stop in found]
+
+
+@lru_cache(maxsize=256)
+def _opened(path: Path) -> Piece:
+    return read_piece(path)
+
+
+def forget_opened() -> None:
+    """Close files that are kept open from task to task."""
+    _ranges.cache_clear()
+    _opened.cache_clear()

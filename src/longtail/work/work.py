@@ -1,0 +1,156 @@
+"""`Work`: who does the tasks of a training, and where their results are kept.
+
+A stage is a function that is called for ranges of items: rows, labels, or nodes of a tree. It gets matrices and the
+results of earlier stages, and returns arrays. The result of an item must not depend on the range it is in, so that the
+model is the same however the items are divided.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail import progress
+from longtail.arrays import Array
+from longtail.parallel import map_blocks, resolve_jobs
+from longtail.work.results import Piece, Range, Results
+from longtail.work.rows import Rows, even_ranges
+
+if TYPE_CHECKING:
+    from longtail.work.disk import Folder
+
+Function = Callable[..., Piece]
+_LEAST_TASKS = 256
+
+working_in: ContextVar[Folder | None] = ContextVar("longtail_work", default=None)
+
+
+class Work(ABC):
+    """A training whose stages run one after another."""
+
+    is_stored: bool
+
+    @abstractmethod
+    def matrix(self, name: str) -> Any:
+        """A matrix that `begin` got, as an argument of stages; they receive it as `Rows`."""
+
+    @abstractmethod
+    def opened(self, name: str) -> Rows:
+        """A matrix that `begin` got, in memory or mapped."""
+
+    @abstractmethod
+    def keep(self, name: str, arrays: Piece) -> Any:
+        """Arrays as an argument of stages; they receive the mapping."""
+
+    @abstractmethod
+    def divide(self, costs: Array, most: float) -> Sequence[Range]:
+        """Ranges of items that cost at most `most`, or of single items that cost more."""
+
+    @abstractmethod
+    def run(
+        self,
+        stage: str,
+        function: Function,
+        ranges: Sequence[Range],
+        *arguments: Any,
+        costs: Array | None = None,
+        memory: Array | None = None,
+    ) -> Results:
+        """Call ``function(*arguments, start, stop)`` for every range.
+
+        Parameters
+        ----------
+        stage : str
+            A name that no other stage of this training has; progress bars show it.
+        function : callable
+            A function of a module.
+        ranges : list of pairs of int
+            Each pair belongs to one task, and to one result.
+        arguments
+            Small values, what `matrix` and `keep` have returned, and results of earlier stages.
+        costs : array or None
+            The relative duration of each item: long tasks start first.
+        memory : array or None
+            The bytes that each item needs while it is worked on.
+        """
+
+    @abstractmethod
+    def join(self, results: Any, names: Sequence[str]) -> dict[str, Array]:
+        """The arrays of all results of a stage, one after another; results in memory give them up."""
+
+
+class InMemory(Work):
+    """Threads of this process do the work, and results stay in memory."""
+
+    is_stored = False
+
+    def __init__(self, n_jobs: int | None, matrices: Mapping[str, Any]) -> None:
+        resolve_jobs(n_jobs)
+        self._n_jobs = n_jobs
+        self._matrices = {name: Rows.of(matrix, name) for name, matrix in matrices.items()}
+
+    def matrix(self, name: str) -> Any:
+        return self._matrices[name]
+
+    def opened(self, name: str) -> Rows:
+        return self._matrices[name]
+
+    def keep(self, name: str, arrays: Piece) -> Any:
+        return arrays
+
+    def divide(self, costs: Array, most: float) -> Sequence[Range]:
+        return even_ranges(costs, min(most, float(np.sum(costs)) / _LEAST_TASKS))
+
+    def run(
+        self,
+        stage: str,
+        function: Function,
+        ranges: Sequence[Range],
+        *arguments: Any,
+        costs: Array | None = None,
+        memory: Array | None = None,
+    ) -> Results:
+        order, amounts = longest_first(ranges, costs)
+        done: list[Piece] = [{}] * len(ranges)
+        with progress.task(shown(stage), total=sum(amounts)) as advance:
+            found = map_blocks(lambda place: function(*arguments, *ranges[place]), order, self._n_jobs)
+            for place, piece in zip(order, found, strict=True):
+                done[place] = piece
+                advance(amounts[place])
+        return Results(ranges, done)
+
+    def join(self, results: Any, names: Sequence[str]) -> dict[str, Array]:
+        return {name: np.concatenate([piece.pop(name) for piece in results]) for name in names}
+
+
+def shown(stage: str) -> str:
+    """The name of a stage for people: without the number of the tree or training."""
+    return stage.split("_")[-1].replace("-", " ")
+
+
+def longest_first(ranges: Sequence[Range], costs: Array | None) -> tuple[list[int], list[int]]:
+    """The places of ranges, the most expensive first, so that no worker starts a long task last; and their costs."""
+    if costs is None:
+        amounts = [stop - start for start, stop in ranges]
+    else:
+        sums = np.concatenate([[0], np.cumsum(costs)])
+        amounts = [max(1, int(sums[stop] - sums[start])) for start, stop in ranges]
+    return sorted(range(len(ranges)), key=lambda place: (-amounts[place], place)), amounts
+
+
+def begin(about: Mapping[str, Any], n_jobs: int | None, **matrices: Any) -> Work:
+    """Start a training on checked matrices: in memory or, inside `in_pieces`, in files.
+
+    `about` tells this training from others: all that its result depends on besides the matrices.
+    """
+    folder = working_in.get()
+    return InMemory(n_jobs, matrices) if folder is None else folder.begin(about, n_jobs, matrices)
+
+
+def is_in_pieces() -> bool:
+    """Whether trainings here keep their results in pieces on disk."""
+    return working_in.get() is not None

@@ -1,0 +1,224 @@
+"""Training in pieces: the bytes of a model do not depend on who trains it, nor on interruptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longtail import LabelTree, OneVsRest, in_pieces, memory
+from longtail.errors import InvalidInput, NotEnoughMemory
+from longtail.labels import bisection, vectors
+from longtail.store import read_piece
+from longtail.trees import training
+from longtail.work import is_in_pieces
+from longtail.work.disk import Task
+from tests.work.models import LEARNERS, data, model_bytes
+
+
+@pytest.fixture(autouse=True)
+def many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Divide small data into many tasks."""
+    monkeypatch.setattr(training, "_WORK_OF_A_PIECE", 500)
+    monkeypatch.setattr(training, "_ROWS_SEARCHED", 20)
+    monkeypatch.setattr(vectors, "_BLOCK_ENTRIES", 50)
+    monkeypatch.setattr(bisection, "_SMALL", 20)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "model.unfinished"
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+def test_a_model_trained_in_pieces_has_the_same_bytes(learner: Any, folder: Path, tmp_path: Path) -> None:
+    X, Y = data()
+    expected = model_bytes(learner.fit(X, Y), tmp_path / "whole")
+    with in_pieces(folder):
+        found = model_bytes(learner.fit(X, Y), tmp_path / "pieces")
+        n_nodes = sum(tree.hierarchy.n_nodes for tree in learner.trees_)
+        assert len(list(folder.glob("*/*training-classifiers.*-*"))) >= min(3, n_nodes)
+    assert found == expected
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("large", [0, 20, 10**9])
+def test_large_nodes_give_the_same_tree_in_memory_and_in_pieces(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    monkeypatch.setattr(bisection, "_LARGE", large)
+    monkeypatch.setattr(bisection, "_SAMPLE", 5)
+    monkeypatch.setattr(bisection, "_PROJECTED", 3)
+    monkeypatch.setattr(bisection, "_SMALL", 0)
+    X, Y = data()
+    learner = LabelTree(leaf_size=2, branching=2)
+    expected = model_bytes(learner.fit(X, Y), tmp_path / "whole")
+    with in_pieces(folder):
+        assert model_bytes(learner.fit(X, Y), tmp_path / "pieces") == expected
+        assert bool(list(folder.glob("*/*sampling-labels.*"))) == (large < 10**9)
+
+
+def test_threads_of_an_executor_give_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    X, Y = data()
+    expected = model_bytes(LEARNERS[0].fit(X, Y), tmp_path / "whole")
+    with ThreadPoolExecutor(3) as executor, in_pieces(folder, executor):
+        assert model_bytes(LEARNERS[0].fit(X, Y), tmp_path / "pieces") == expected
+
+
+@pytest.mark.slow
+def test_other_processes_give_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    X, Y = data()
+    expected = model_bytes(LEARNERS[1].fit(X, Y), tmp_path / "whole")
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor, in_pieces(folder, executor):
+        assert model_bytes(LEARNERS[1].fit(X, Y), tmp_path / "pieces") == expected
+
+
+def interrupted_after(monkeypatch: pytest.MonkeyPatch, count: int) -> list[str]:
+    """Let `count` tasks finish, then interrupt; returns the names of the tasks that were started."""
+    started: list[str] = []
+    run = Task.run
+
+    def counted(task: Task) -> bool:
+        if len(started) == count:
+            raise KeyboardInterrupt
+        started.append(task.name)
+        return run(task)
+
+    monkeypatch.setattr(Task, "run", counted)
+    return started
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 7, 12, 20, 30])
+def test_an_interrupted_training_goes_on_where_it_stopped(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    X, Y = data()
+    learner = LEARNERS[1].set_params(n_jobs=1)
+    expected = model_bytes(learner.fit(X, Y), tmp_path / "whole")
+
+    def train() -> Any:
+        with in_pieces(folder):
+            return model_bytes(learner.fit(X, Y), tmp_path / "pieces")
+
+    with monkeypatch.context() as patch:
+        interrupted_after(patch, count)
+        with pytest.raises(KeyboardInterrupt):
+            train()
+    made = []
+    monkeypatch.setattr("longtail.work.disk.write_piece", _noting(made))
+    assert train() == expected
+    pieces = [name for name in made if not name.endswith(".index") and "-" in name.rsplit(".", 1)[-1]]
+    assert len(pieces) == len(set(pieces))
+    with monkeypatch.context() as patch:
+        all_made: list[str] = []
+        patch.setattr("longtail.work.disk.write_piece", _noting(all_made))
+        assert train() == expected
+    every = [name for name in all_made if not name.endswith(".index") and "-" in name.rsplit(".", 1)[-1]]
+    assert len(pieces) == len(every) - count
+
+
+def _noting(names: list[str]) -> Callable[..., None]:
+    from longtail.store import write_piece
+
+    def noted(path: Path, arrays: Any) -> None:
+        names.append(path.name)
+        write_piece(path, arrays)
+
+    return noted
+
+
+def test_a_damaged_piece_is_made_again(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = data()
+    learner = LEARNERS[0].set_params(n_jobs=1)
+    expected = model_bytes(learner.fit(X, Y), tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        interrupted_after(patch, 15)
+        with pytest.raises(KeyboardInterrupt), in_pieces(folder):
+            learner.fit(X, Y)
+    [damaged, *_] = sorted(folder.glob("*/label-vectors.0-*"))
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    made: list[str] = []
+    monkeypatch.setattr("longtail.work.disk.write_piece", _noting(made))
+    with in_pieces(folder):
+        assert model_bytes(learner.fit(X, Y), tmp_path / "pieces") == expected
+    assert damaged.name in made
+
+
+def test_another_training_does_not_use_the_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = data()
+    with monkeypatch.context() as patch:
+        interrupted_after(patch, 2)
+        with pytest.raises(KeyboardInterrupt), in_pieces(folder):
+            LabelTree(n_jobs=1).fit(X, Y)
+    changed = X.copy()
+    changed.data[0] += 1
+    for learner, features in ((LabelTree(C=2), X), (OneVsRest(), X), (LabelTree(), changed)):
+        with pytest.raises(InvalidInput, match="unfinished work of another job") as caught, in_pieces(folder):
+            learner.fit(features, Y)
+        assert caught.value.code == "other_job"
+    with in_pieces(folder):
+        LabelTree(n_jobs=2).fit(X, Y)  # the number of threads does not matter
+    assert not folder.exists()
+
+
+def test_little_memory_divides_tasks_and_changes_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, Y = data()
+    expected = model_bytes(LEARNERS[0].fit(X, Y), tmp_path / "whole")
+    monkeypatch.setattr(training, "_WORK_OF_A_PIECE", 10**9)
+    taken: list[tuple[int, int]] = []
+    run = Task.run
+
+    def refusing(task: Task) -> bool:
+        if task.stage.endswith("training-classifiers") and task.stop - task.start > 2:
+            return False
+        taken.append((task.start, task.stop))
+        return run(task)
+
+    monkeypatch.setattr(Task, "run", refusing)
+    with in_pieces(folder):
+        assert model_bytes(LEARNERS[0].fit(X, Y), tmp_path / "pieces") == expected
+
+
+def test_a_task_that_never_fits_is_told_with_its_size(folder: Path) -> None:
+    X, Y = data()
+    told = r"the largest task needs about .*more memory"
+    with memory.limit("1K"), pytest.raises(NotEnoughMemory, match=told), in_pieces(folder):
+        LabelTree().fit(X, Y)
+    assert folder.exists()
+
+
+def test_only_one_training_in_pieces_is_open(tmp_path: Path) -> None:
+    assert not is_in_pieces()
+    with in_pieces(tmp_path / "one"):
+        assert is_in_pieces()
+        with pytest.raises(InvalidInput, match="already open"), in_pieces(tmp_path / "two"):
+            pass
+    assert not is_in_pieces()
+
+
+def test_mapped_matrices_are_not_copied_into_the_folder(folder: Path, tmp_path: Path) -> None:
+    from longtail.store import Spool
+
+    X, Y = data()
+    with in_pieces(folder):
+        LabelTree(n_jobs=1).fit(X, Y)
+        assert (folder / "training1" / "features1.npy").exists()
+        names = {path.name for path in (folder / "training1").iterdir()}
+    assert {"features0.npy", "features1.npy", "features2.npy", "labels1.npy"} <= names
+    with Spool(tmp_path / "values.npy", np.float32) as spool:
+        spool.append(X.data)
+    X.data = spool.finished().values
+    with in_pieces(folder):
+        LabelTree(n_jobs=1).fit(X, Y)
+        assert (folder / "training1" / "features1.npy").exists()
+        index = read_piece(folder / "training1" / "rows-of-labels.index")
+        assert index["ranges"][:, 1].max() == Y.shape[1]
