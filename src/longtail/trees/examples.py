@@ -12,7 +12,7 @@ from longtail.labels import LabelHierarchy
 from longtail.trees.weights import BLOCK_CHILDREN
 from longtail.work import Piece, Results, Stacked
 
-_MASKED_SHARE = 16  # a node with more than this share of the rows marks them instead of sorting them
+_MASKED_SHARE = 16  # more values than this share of all that are possible are marked instead of sorted
 
 
 class Block(NamedTuple):
@@ -71,48 +71,55 @@ def examples_of(layout: Piece, members: Results, negatives: Sequence[Piece], blo
     If a row has several labels below a child, missing the child costs as much as the most expensive of them.
     `negatives` are further rows by node, as `visits_by_node` returns them.
     """
-    stacked = Stacked(members)
     start, stop = layout["bounds"][block.node].tolist()
-    own = _distinct(stacked.take(np.asarray(layout["order"][start:stop]))[1], n_rows)
-    first = int(layout["pointers"][block.node])
-    children = np.asarray(layout["children"][first : first + block.first + block.n_children])
+    labels = np.asarray(layout["order"][start:stop])
+    indptr, rows, _ = Stacked(members).take(labels)
+    own, places = _numbered(rows, n_rows)
+    first, last = layout["pointers"][block.node : block.node + 2].tolist()
+    children = np.asarray(layout["children"][first:last])
     inner = children >= 0
     sizes = np.ones(len(children), dtype=np.int64)
     sizes[inner] = np.diff(layout["bounds"][children[inner]], axis=1)[:, 0]
-    skipped = int(sizes[: block.first].sum())
-    sizes = sizes[block.first :]
-    labels = np.asarray(layout["order"][start + skipped : start + skipped + int(sizes.sum())])
-    indptr, rows, _ = stacked.take(labels)
-    slots = np.repeat(np.repeat(np.arange(block.n_children), sizes), np.diff(indptr))
-    keys, costs = _with_largest_cost(
-        rows.astype(np.int64) * block.n_children + slots, np.repeat(layout["label_costs"][labels], np.diff(indptr))
-    )
-    rows_of_keys, slots = np.divmod(keys, block.n_children)
-    pointers = np.searchsorted(rows_of_keys, own).astype(np.int64)
+    slots = np.repeat(np.repeat(np.arange(len(children)) - block.first, sizes), np.diff(indptr))
+    costs = np.repeat(layout["label_costs"][labels], np.diff(indptr))
+    if block.n_children < len(children):
+        chosen = (slots >= 0) & (slots < block.n_children)
+        places, slots, costs = places[chosen], slots[chosen], costs[chosen]
+    keys, costs = _with_largest_cost(places * block.n_children + slots, costs, len(own) * block.n_children)
+    places, slots = np.divmod(keys, block.n_children)
+    pointers = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=len(own)))])
     found = [_of_node(visits, block.node) for visits in negatives]
     extra = np.setdiff1d(np.concatenate([np.zeros(0, np.int64), *found]), own)
     if len(extra):
         own, pointers = np.concatenate([own, extra]), np.append(pointers, np.full(len(extra), len(keys)))
-    return Examples(own, np.append(pointers, len(keys)), slots.astype(np.int32), costs)
+    return Examples(own, pointers.astype(np.int64, copy=False), slots.astype(np.int32), costs)
 
 
-def _distinct(rows: Array, n_rows: int) -> Array:
-    if len(rows) * _MASKED_SHARE < n_rows:
-        return np.unique(rows).astype(np.int64)
-    is_there = np.zeros(n_rows, dtype=bool)
-    is_there[rows] = True
-    return np.flatnonzero(is_there)
+def _numbered(values: Array, limit: int) -> tuple[Array, Array]:
+    """The distinct values, ascending, and the place of each value among them; all are below the limit."""
+    if len(values) * _MASKED_SHARE < limit:
+        distinct, places = np.unique(values, return_inverse=True)
+        return distinct.astype(np.int64), places
+    is_there = np.zeros(limit, dtype=bool)
+    is_there[values] = True
+    return np.flatnonzero(is_there), (np.cumsum(is_there) - 1)[values]
 
 
-def _with_largest_cost(keys: Array, costs: Array) -> tuple[Array, Array]:
-    """Distinct keys, ascending, and the largest cost of each."""
-    if not len(keys) or (costs == costs[0]).all():
+def _with_largest_cost(keys: Array, costs: Array, limit: int) -> tuple[Array, Array]:
+    """Distinct keys, ascending, and the largest cost of each; all keys are below the limit."""
+    if len(keys) and (costs != costs[0]).any():
+        keys, places = np.unique(keys, return_inverse=True)
+        largest = np.zeros(len(keys), dtype=np.float32)
+        np.maximum.at(largest, places, costs)
+        return keys, largest
+    cost = costs[0] if len(costs) else 0
+    if len(keys) * _MASKED_SHARE < limit:
         keys = np.unique(keys)
-        return keys, np.full(len(keys), costs[0] if len(costs) else 0, dtype=np.float32)
-    keys, places = np.unique(keys, return_inverse=True)
-    largest = np.zeros(len(keys), dtype=np.float32)
-    np.maximum.at(largest, places, costs)
-    return keys, largest
+    else:
+        is_there = np.zeros(limit, dtype=bool)
+        is_there[keys] = True
+        keys = np.flatnonzero(is_there)
+    return keys, np.full(len(keys), cost, dtype=np.float32)
 
 
 def visits_by_node(rows: Array, nodes: Array) -> dict[str, Array]:
