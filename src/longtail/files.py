@@ -31,8 +31,8 @@ def is_url(path: PathName) -> bool:
 def unfinished(target: PathName, folder: PathName | None = None) -> Path:
     """The folder of unfinished work on a directory: in `folder`, else beside it, or for a URL in the current folder.
 
-    >>> unfinished("s3://bucket/model", "/work").as_posix()
-    '/work/model.unfinished'
+    >>> unfinished("s3://bucket/model", "work").name
+    'model.unfinished'
     """
     path = PurePosixPath(target).name if is_url(target) else target
     beside = Path(os.path.abspath(path))

@@ -240,21 +240,19 @@ def test_an_interrupted_upload_leaves_the_old_model(
 ) -> None:
     before = inspect_model(url)["fingerprint"]
     new = State("Mean", arrays={"first": LARGE + 1, "second": LARGE + 2})
-    put_file, uploaded = s3fs.S3FileSystem._put_file, []
+    write = s3fs.core.S3File.write
 
-    async def failing(self: Any, source: str, target: str, **settings: Any) -> None:
-        if uploaded:
-            raise ConnectionResetError("the line is dead")
-        uploaded.append(target)
-        await put_file(self, source, target, **settings)
+    def failing(self: Any, data: Any) -> Any:
+        if "first" in self.path:
+            return write(self, data)
+        write(self, data[:1000])
+        raise ConnectionResetError("the line is dead")
 
     with monkeypatch.context() as patch:
-        patch.setattr(s3fs.S3FileSystem, "_put_file", failing)
-        s3fs.S3FileSystem.clear_instance_cache()
+        patch.setattr(s3fs.core.S3File, "write", failing)
         with pytest.raises(Unavailable) as caught:
             write_model(new, url)
         assert caught.value.code == "no_answer"
-    s3fs.S3FileSystem.clear_instance_cache()
     clear_cache()
     assert read_model(url).fingerprint == before
     assert np.array_equal(read_model(url).arrays["large"], LARGE)

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -24,6 +23,7 @@ from longtail.store import cache, files
 from longtail.store.layout import StoredFile
 
 _BLOCK = 2**24
+_MOST_PARTS = 9_000  # S3 takes 10,000 parts of an object
 
 
 class RemoteDirectory:
@@ -70,7 +70,7 @@ class RemoteDirectory:
         with (
             progress.task("fetching", total=stored.length) as advance,
             self._asking(),
-            self._store.open(self._path(stored.name), "rb") as file,
+            self._store.open(self._path(stored.name), "rb", block_size=_BLOCK) as file,
         ):
             # One byte more than there should be, to notice a longer object.
             while block := file.read(min(_BLOCK, left + 1)):
@@ -116,17 +116,16 @@ class RemoteDirectory:
         if self.size(stored.name) == stored.length:
             advance(stored.length)
             return
-        from fsspec.callbacks import Callback
-
-        done = 0
-
-        def told(size: int | None, value: int, **_: Any) -> None:
-            nonlocal done
-            advance(value - done)
-            done = value
-
-        with self._asking():
-            self._store.put_file(os.fspath(source), self._path(stored.name), callback=Callback(hooks={"told": told}))
+        size = _BLOCK * (1 + stored.length // (_BLOCK * _MOST_PARTS))
+        # A part that an interruption leaves has another size, so the next save replaces it.
+        with (
+            open(source, "rb") as blocks,
+            self._asking(),
+            self._store.open(self._path(stored.name), "wb", block_size=size) as file,
+        ):
+            while block := blocks.read(size):
+                file.write(block)
+                advance(len(block))
 
     def remove(self, name: str) -> None:
         """Remove an object; one that cannot be removed stays."""
