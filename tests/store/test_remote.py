@@ -211,7 +211,9 @@ def test_denied_access_is_told_without_credentials(
         from_now_on(object_store, b"inf")
 
 
-@pytest.mark.parametrize("url", ["s3://key:secret@bucket/model", "https://host/model?signature=secret"])
+@pytest.mark.parametrize(
+    "url", ["s3://key:secret@bucket/model", "https://host/model?signature=secret", "https://secret@host/model"]
+)
 def test_urls_with_credentials_are_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="a password or a query") as caught:
         load(url)
@@ -228,6 +230,12 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Unavailable, match=r"pip install 'longtail\[storage\]'") as caught:
         load("s3://bucket/model")
     assert (caught.value.code, caught.value.name) == ("missing_package", "fsspec")
+
+
+@pytest.mark.parametrize("url", ["s3://", "memory:///"])
+def test_a_url_without_a_place_is_refused(url: str) -> None:
+    with pytest.raises(InvalidInput, match="names no bucket"):
+        load(url)
 
 
 def test_an_unknown_scheme_is_told() -> None:

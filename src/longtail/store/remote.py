@@ -32,8 +32,11 @@ class RemoteDirectory:
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
         self._scheme, _, rest = url.partition("://")
+        if not rest.strip("/"):
+            raise InvalidInput(f"{url} names no bucket and no folder")
         user, at, _ = rest.partition("/")[0].rpartition("@")
-        if (at and ":" in user) or "?" in rest:
+        # In abfs URLs, the name of a container precedes the @.
+        if (at and (":" in user or self._scheme.startswith("http"))) or "?" in rest:
             raise InvalidInput(
                 f"a {self._scheme} URL has a password or a query; give only the bucket and the folder, and credentials "
                 f"in the way of the package for {self._scheme}, such as environment variables",

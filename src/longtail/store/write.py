@@ -93,7 +93,10 @@ def write_model(state: State, directory: PathName, card: Mapping[str, Mapping[st
         raise InvalidInput(f"{state.kind} has {len(plan.payloads)} arrays, the limit is {MAX_FILES}")
     place = place_of(directory)
     if isinstance(place, RemoteDirectory):
-        _upload(place, encoded, plan)
+        try:
+            _upload(place, encoded, plan)
+        except OSError as error:
+            raise Unavailable(f"the model could not be saved to {place}: {error}") from error
         return
     # An absolute path always has a parent and a name.
     target = Path(os.path.abspath(place))
