@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
@@ -42,6 +43,36 @@ def benchmark_data() -> Callable[[str], Path]:
         pytest.skip(f"the data set {name} is not in $LONGTAIL_DATA nor beside the project")
 
     return find
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[str]:
+    """The address of a server on this machine that speaks S3."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(object_store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of an empty bucket; the environment has what one needs to use it, and the cache is empty."""
+    environment = {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "kept secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": object_store,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "LONGTAIL_CACHE": str(tmp_path / "cache"),
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    name = f"tags-{secrets.token_hex(4)}"
+    pytest.importorskip("s3fs").S3FileSystem().mkdir(name)
+    return f"s3://{name}"
 
 
 @pytest.fixture(params=["native", "twin"])

@@ -1,19 +1,42 @@
-"""Writing files: each appears only when it is complete; and the folder for files that can be made again."""
+"""Writing files, each of which appears only when it is complete; where unfinished work and cached files go; URLs."""
 
 from __future__ import annotations
 
 import gzip
 import os
+import re
 import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, cast
 
 from longtail.errors import InvalidInput, Unavailable, no_room, reason
 
 PathName = str | os.PathLike[str]
+# A scheme has at least two letters: C:/ is a drive.
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def is_url(path: PathName) -> bool:
+    """Whether a path is a URL, such as ``s3://bucket/model``.
+
+    >>> is_url("s3://bucket/model"), is_url("C:/model")
+    (True, False)
+    """
+    return isinstance(path, str) and _URL.match(path) is not None
+
+
+def unfinished(target: PathName, folder: PathName | None = None) -> Path:
+    """The folder of unfinished work on a directory: in `folder`, else beside it, or for a URL in the current folder.
+
+    >>> unfinished("s3://bucket/model", "work").name
+    'model.unfinished'
+    """
+    path = PurePosixPath(target).name if is_url(target) else target
+    beside = Path(os.path.abspath(path))
+    return Path(os.path.abspath(folder or beside.parent), f"{beside.name}.unfinished")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import longtail
 from longtail import Ridge, Tagger
 from longtail.data import Corpus
 from longtail.errors import ModelFormatError
-from longtail.store import State, StringTable, read_model, write_model
+from longtail.store import State, StringTable, files, read_model, write_model
 from longtail.store import read as store_read
 from longtail.store.layout import DTYPES, file_length, header
 from longtail.store.read import SMALLEST_MAPPED
@@ -58,7 +58,8 @@ def bytes_read(monkeypatch):
         return digest
 
     opened = store_read.open_plain
-    monkeypatch.setattr(store_read, "open_plain", lambda path: Counting(opened(path)))
+    for module in (store_read, files):
+        monkeypatch.setattr(module, "open_plain", lambda path: Counting(opened(path)))
     monkeypatch.setattr(store_read, "file_digest", counting_digest)
     return counted
 

@@ -15,6 +15,8 @@ import pytest
 
 from longtail import in_pieces
 from longtail.errors import InvalidInput, Unavailable
+from longtail.store import RemoteFile
+from longtail.store.layout import StoredFile
 from longtail.work import cluster as cluster_module
 from longtail.work import connected
 from longtail.work.disk import Task
@@ -112,6 +114,19 @@ def test_paths_that_workers_do_not_see_are_refused(
     with pytest.raises(InvalidInput, match="does not see") as caught, in_pieces(tmp_path / "w", client):
         pass
     assert caught.value.code == "path_not_shared"
+
+
+def test_object_stores_that_workers_do_not_reach_are_told(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = cluster_module.Cluster(client, tmp_path)
+    denied = Unavailable("access was denied", code="access_denied")
+    monkeypatch.setattr(client, "run", lambda function, files: {"tcp://worker": denied if files else None})
+    stored = StoredFile("x-0000000000000000.npy", "0" * 64, 136, "<f8", (1,))
+    monkeypatch.setattr(found, "check_paths", lambda paths: None)
+    with pytest.raises(Unavailable, match="the worker tcp://worker: access was denied") as caught:
+        found.check_files([RemoteFile("s3://bucket/prepared", stored)])
+    assert caught.value.code == "access_denied"
 
 
 def test_a_scheduler_without_workers_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

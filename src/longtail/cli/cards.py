@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from longtail.cli.inputs import STANDARD_INPUT
+from longtail.files import is_url
 from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ def source(data: str, part: str) -> str:
     """The name of DATA on a card, which travels with the model: a file name without folders."""
     if data == STANDARD_INPUT:
         return "standard input"
+    if is_url(data):
+        data = PurePosixPath(data).name
     return Path(data).name if Path(data).is_file() else f"{data.lower()}, {part} part"
 
 

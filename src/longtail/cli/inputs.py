@@ -16,6 +16,7 @@ import click
 from longtail.cli.advice import reading
 from longtail.cli.options import option
 from longtail.errors import InvalidInput
+from longtail.files import is_url
 from longtail.printable import counted
 
 if TYPE_CHECKING:
@@ -131,12 +132,14 @@ def read(
 
 
 def read_prepared(data: str, options: ReaderOptions) -> Corpus | None:
-    """The corpus that `longtail prepare` wrote to a folder; None if it holds something else."""
-    if not Path(data).is_dir():
+    """The corpus that `longtail prepare` wrote to a folder or URL; None if a folder holds something else."""
+    if not is_url(data) and not Path(data).is_dir():
         return None
     from longtail.prepared import is_prepared, open_prepared
 
     if not is_prepared(data):
+        if is_url(data):
+            raise InvalidInput(f"{data} holds no prepared corpus; other data must be files of this machine")
         return None
     if options != ReaderOptions():
         raise InvalidInput(f"{data} is prepared: options of files do not apply to it")

@@ -12,6 +12,7 @@ from typing import Any
 
 from longtail.cli.options import option
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
+from longtail.files import is_url
 from longtail.printable import json_text
 
 _STANDARD_OUTPUT = "-"
@@ -102,8 +103,12 @@ def _print_bytes(content: bytes) -> None:
 
 def check_target(out: str, force: bool) -> None:
     """Refuse a directory that the model could not be written to, before any work is done."""
-    from longtail.store import inspect_model
+    from longtail.store import check_replaceable, inspect_model
 
+    if is_url(out):
+        if check_replaceable(out) and not force:
+            raise _exists(out)
+        return
     path = Path(out)
     for parent in path.absolute().parents:
         if parent.exists():
@@ -117,4 +122,8 @@ def check_target(out: str, force: bool) -> None:
     except ModelFormatError:
         raise InvalidInput(f"{out} exists and is not a model; choose a new or empty directory") from None
     if not force:
-        raise InvalidInput(f"{out} already holds a model; use --force to replace it")
+        raise _exists(out)
+
+
+def _exists(out: str) -> InvalidInput:
+    return InvalidInput(f"{out} already holds a model; use --force to replace it")

@@ -13,6 +13,7 @@ from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, read
 from longtail.cli.options import option
 from longtail.cli.prepare import sources_of
 from longtail.errors import InvalidInput
+from longtail.files import unfinished
 
 if TYPE_CHECKING:
     from longtail.cli.features import FeatureFlags
@@ -37,7 +38,10 @@ class ClusterOptions:
 
     @contextmanager
     def opened(self, model: str) -> Iterator[None]:
-        """Let the workers do the work inside the block, if there are any; their results go to a folder beside MODEL."""
+        """Let the workers do the work inside the block, if there are any; their results go to a folder beside MODEL.
+
+        For the URL of a model they go to the current folder.
+        """
         from tempfile import TemporaryDirectory
 
         from longtail.work import connected, in_pieces
@@ -45,9 +49,9 @@ class ClusterOptions:
         if self.cluster is None:
             yield
             return
-        path = Path(os.path.abspath(model))
+        path = unfinished(model)
         with (
-            TemporaryDirectory(prefix=f"{path.name}.work-", dir=path.parent) as folder,
+            TemporaryDirectory(prefix=f"{path.stem}.work-", dir=path.parent) as folder,
             connected(self.cluster) as client,
             in_pieces(folder, client),
         ):
@@ -71,13 +75,18 @@ class PieceOptions:
         help="Let the workers of a Dask scheduler train, e.g. tcp://host:8786. They must see DATA and MODEL under the "
         "same paths.",
     )
+    work: str | None = option(
+        metavar="FOLDER",
+        help="Folder for the unfinished pieces; workers must see it.  [default: that of MODEL; for a URL, the current "
+        "folder]",
+    )
 
     def check_unused(self) -> None:
         """Refuse the options where they have no effect."""
-        if self.resume or self.cluster is not None:
+        if self.resume or self.cluster is not None or self.work is not None:
             raise InvalidInput(
-                "--resume and --cluster need labels of rows, but DATA has only labels of groups; assign the labels to "
-                "rows first with `longtail assign`"
+                "--resume, --cluster and --work need labels of rows, but DATA has only labels of groups; assign the "
+                "labels to rows first with `longtail assign`"
             )
 
     def reason(self, data: str) -> str | None:
@@ -90,8 +99,12 @@ class PieceOptions:
             return f"{data} takes about {needed} in memory, more than is available: training in pieces on disk"
         return None
 
+    def folder(self, out: str) -> Path:
+        """Where the pieces go."""
+        return unfinished(out, self.work)
+
     @contextmanager
-    def opened(self, folder: str) -> Iterator[None]:
+    def opened(self, folder: Path) -> Iterator[None]:
         """Train in pieces that are kept in a folder."""
         from longtail.work import connected, in_pieces
 
@@ -103,19 +116,14 @@ class PieceOptions:
             yield
 
 
-def unfinished(out: str) -> str:
-    """The folder of the unfinished work on a model."""
-    return f"{os.path.abspath(out)}.unfinished"
-
-
-def read_in_pieces(data: str, folder: str, reader: ReaderOptions, features: FeatureFlags) -> Corpus:
+def read_in_pieces(data: str, folder: Path, reader: ReaderOptions, features: FeatureFlags) -> Corpus:
     """A corpus that is mapped: one that is prepared already or, for a file, one that is prepared in the folder."""
     from longtail.prepared import is_prepared, open_prepared, prepare
     from longtail.store import claim_folder
 
     if data == STANDARD_INPUT:
         raise InvalidInput("training in pieces cannot read standard input; write it to a file first")
-    if is_prepared(data) or not Path(data).is_file():
+    if not Path(data).is_file():
         corpus = read(data, "train", reader)
         features.check(corpus, data)
         return corpus

@@ -73,8 +73,8 @@ def command(
 ) -> None:
     """Tag the texts or rows of features in DATA with MODEL.
 
-    DATA is a file of texts or of features, as for `longtail train` but without labels; a directory that `longtail
-    prepare` wrote; the name of a data set, which means its test part; or - for JSON lines on standard input.
+    DATA is a file of texts or of features, as for `longtail train` but without labels; a directory or URL that
+    `longtail prepare` wrote; the name of a data set, which means its test part; or - for JSON lines on standard input.
     Labels with a score of exactly 0 are left out. Scores of label trees and one-vs-rest lie between 0 and 1. Ridge
     scores are near 1 for labels that apply and near 0 for others, but can be below 0 or above 1.
     """

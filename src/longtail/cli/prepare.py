@@ -26,7 +26,9 @@ class PreparedOptions:
 
     section = "Output"
 
-    out: str = option("-o", "--out", required=True, metavar="DIR", help="Directory to write the prepared corpus to.")
+    out: str = option(
+        "-o", "--out", required=True, metavar="DIR", help="Directory or URL to write the prepared corpus to."
+    )
     force: bool = option(is_flag=True, default=False, help="Replace an existing one.")
     like: str | None = option(
         metavar="DIR", help="A prepared corpus whose features to use; for test rows, that of the training rows."
@@ -60,7 +62,8 @@ def command(
     The features and labels go to arrays on disk, in bounded memory and batch by batch. `longtail train` and `longtail
     evaluate` take the directory wherever they take a file.
 
-    If the command is interrupted, the same command goes on where it stopped. Its unfinished work is in DIR.unfinished.
+    If the command is interrupted, the same command goes on where it stopped. Its unfinished work is in DIR.unfinished,
+    for a URL in the current folder.
     """
     from longtail.memory import limit
     from longtail.prepared import open_prepared, prepare

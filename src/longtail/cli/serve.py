@@ -16,6 +16,7 @@ import click
 from longtail.cli.options import FiniteRange, SectionedCommand, SectionedOption, option, takes
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
+from longtail.files import is_url
 from longtail.serve import Limits
 
 _TOKEN = "LONGTAIL_TOKEN"
@@ -60,8 +61,9 @@ class ServeOptions:
 def command(terminal: Terminal, /, models: tuple[str, ...], options: ServeOptions, **limits: Any) -> None:
     """Serve MODEL over HTTP, with a web page to try it, until you press Ctrl-C.
 
-    MODEL is a directory that `longtail train` wrote, or NAME=DIRECTORY. The first of several models is the default. The
-    documentation lists routes, limits and examples, and the running service describes itself at /openapi.json.
+    MODEL is a directory or URL that `longtail train` wrote, or NAME=DIRECTORY. The first of several models is the
+    default. The documentation lists routes, limits and examples, and the running service describes itself at
+    /openapi.json.
     """
     from longtail.serve import is_loopback, run
 
@@ -104,8 +106,8 @@ def _directories(models: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for model in models:
         name, equals, directory = model.partition("=")
-        # The name of a directory may contain an equals sign.
-        if not equals or Path(model).is_dir():
+        # The name of a directory, or a URL, may contain an equals sign.
+        if not equals or is_url(model) or Path(model).is_dir():
             name, directory = Path(model).absolute().name, model
         if not name or not directory:
             raise click.UsageError(f"'{model}' is not NAME=DIRECTORY")

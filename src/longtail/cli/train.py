@@ -18,7 +18,7 @@ from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, called, check_fil
 from longtail.cli.learners import LearnerFlags
 from longtail.cli.options import SEED, FiniteRange, SectionedCommand, option, takes
 from longtail.cli.outputs import check_target
-from longtail.cli.pieces import PieceOptions, read_in_pieces, unfinished
+from longtail.cli.pieces import PieceOptions, read_in_pieces
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 from longtail.printable import counted
@@ -34,7 +34,7 @@ class TargetOptions:
 
     section = "Output"
 
-    out: str = option("-o", "--out", required=True, metavar="MODEL", help="Directory to write the model to.")
+    out: str = option("-o", "--out", required=True, metavar="MODEL", help="Directory or URL to write the model to.")
     force: bool = option(is_flag=True, default=False, help="Replace an existing model.")
 
 
@@ -117,7 +117,7 @@ def command(
 ) -> None:
     """Train a model on DATA, labelled texts or features.
 
-    DATA is a file of texts (.jsonl, .csv, .tsv) or of features (.txt, .npz, .arff); a directory that `longtail
+    DATA is a file of texts (.jsonl, .csv, .tsv) or of features (.txt, .npz, .arff); a directory or URL that `longtail
     prepare` wrote; the name of a data set, which means its training part; or - for JSON lines on standard input.
 
     Unless you give --learner or an option of a learner, several learners are tried on held-out rows, and the best one
@@ -155,7 +155,7 @@ def command(
         else:
             if holding.no_refit and holding.holdout is None:
                 raise InvalidInput("--no-refit needs --holdout")
-            label_texts, folder = described.read(), unfinished(target.out)
+            label_texts, folder = described.read(), pieces.folder(target.out)
             if reason := pieces.reason(data):
                 terminal.say(reason)
             with pieces.opened(folder) if reason else nullcontext():
@@ -175,7 +175,7 @@ def command(
                 save()
 
 
-def _read(data: str, folder: str | None, reader: ReaderOptions, features: FeatureFlags) -> Corpus:
+def _read(data: str, folder: Path | None, reader: ReaderOptions, features: FeatureFlags) -> Corpus:
     if folder is not None:
         return read_in_pieces(data, folder, reader, features)
     # Unlike a file, standard input cannot be inspected beforehand.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ KIND = "PreparedCorpus"
 
 
 def is_prepared(path: PathName) -> bool:
-    """Whether a directory holds a prepared corpus, of any version, damaged or not."""
+    """Whether a directory, or a URL, holds a prepared corpus, of any version, damaged or not."""
     try:
-        return Path(path).is_dir() and inspect_model(path)["kind"] == KIND
+        return bool(inspect_model(path)["kind"] == KIND)
     except ModelFormatError:
         return False
 
@@ -29,7 +28,7 @@ def open_prepared(path: PathName, *, verify: bool = False) -> Corpus:
     Parameters
     ----------
     path : str or path-like
-        A directory that `prepare` has written.
+        A directory that `prepare` has written, or its URL, such as ``s3://bucket/prepared``.
     verify : bool
         Read every file and compare it with its checksum.
 

@@ -23,7 +23,7 @@ from sklearn.base import clone
 from longtail.arrays import Array
 from longtail.data import Batch, Corpus, iter_batches
 from longtail.errors import InvalidInput
-from longtail.files import PathName
+from longtail.files import PathName, unfinished
 from longtail.native import kernels
 from longtail.prepared.corpus import KIND, open_prepared
 from longtail.store import Pieces, Spool, SpooledCsr, State, StringTable, put_together, write_model
@@ -60,14 +60,15 @@ def prepare(
 ) -> Corpus:
     """Prepare the rows of files, one after another, for training or evaluation.
 
-    An interrupted call is continued by the same call. It keeps its unfinished work beside `directory`.
+    An interrupted call is continued by the same call. It keeps its unfinished work beside `directory` or, for a URL, in
+    the current folder.
 
     Parameters
     ----------
     sources : sequence of Source, str or path-like
         All with texts, or all with features.
     directory : str or path-like
-        Where to write the prepared corpus.
+        Where to write the prepared corpus: a directory, or a URL such as ``s3://bucket/prepared``.
     features : TextFeatures, RowScaling, FeatureOptions or None
         How to make features; not fitted.
     like : Corpus or None
@@ -91,14 +92,13 @@ def prepare(
     files = [each if isinstance(each, Source) else Source(each) for each in sources]
     if not files:
         raise InvalidInput("there is no file to prepare")
-    target = Path(os.path.abspath(directory))
     wanted = None if like is None else like.made_by
     job = {"longtail": __version__, "files": [file.facts() for file in files], "features": _told(features, wanted)}
-    pieces = Pieces(target.with_name(f"{target.name}.unfinished"), job)
+    pieces = Pieces(unfinished(directory), job)
     made_by = put_together(pieces.get("features", lambda: _fitted(files, features, wanted).to_state()))
-    _write(pieces, _row_pieces(pieces, files, made_by), made_by, target)
+    _write(pieces, _row_pieces(pieces, files, made_by), made_by, directory)
     pieces.remove()
-    return open_prepared(target)
+    return open_prepared(directory)
 
 
 def _told(features: Any, wanted: Any) -> str:
@@ -205,7 +205,7 @@ class _Labels:
         return StringTable(*self._known.tokens(order)), places
 
 
-def _write(pieces: Pieces, rows: Iterator[tuple[Batch, State]], made_by: Any, target: Path) -> None:
+def _write(pieces: Pieces, rows: Iterator[tuple[Batch, State]], made_by: Any, target: PathName) -> None:
     """Join the pieces: their arrays go to files, one after another, which become those of the prepared corpus."""
     labels = _Labels()
     parts: list[tuple[State, Array | None]] = []

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from longtail.errors import InvalidInput
+from longtail.files import PathName, is_url
 from longtail.serve.refusal import Refusal, shortened
-from longtail.store import inspect_model, load, read_card
+from longtail.store import inspect_model, load, read_card, saved_at
 from longtail.tagger import Tagger
 from longtail.text import segments
 
@@ -23,21 +21,22 @@ class ServedModel:
     name : str
         The name that requests use.
     directory : str or path-like
-        A model that `Tagger.save` wrote. Its large arrays are mapped, not read.
+        A model that `Tagger.save` wrote, or its URL. Its large arrays are mapped, not read.
     """
 
-    def __init__(self, name: str, directory: str | os.PathLike[str]) -> None:
+    def __init__(self, name: str, directory: PathName) -> None:
         tagger = load(directory)
         if not isinstance(tagger, Tagger):
             raise InvalidInput(
-                f"{os.fspath(directory)} holds a {type(tagger).__name__} without texts and label names; serve a model "
+                f"{directory} holds a {type(tagger).__name__} without texts and label names; serve a model "
                 f"that `longtail train` or Tagger.save wrote"
             )
         self.name = name
         self.tagger = tagger
-        self.directory = Path(directory).absolute()
-        manifest = os.stat(self.directory / "manifest.json")
-        self._saved_at = datetime.fromtimestamp(manifest.st_mtime, UTC).isoformat(timespec="seconds")
+        self.directory = tagger.directory_
+        # Requests do not wait for an object store.
+        self._card = read_card(directory, tagger.fingerprint_) if is_url(directory) else None
+        self._saved_at = saved_at(directory).isoformat(timespec="seconds")
         self._size = int(inspect_model(directory)["bytes"])
         self.n_labels = len(tagger.label_names_)
         # The tagger checks at every call that it is fitted; requests need not.
@@ -81,11 +80,11 @@ class ServedModel:
             "takes_texts": self._takes_texts,
             "size_bytes": self._size,
             "saved_at": self._saved_at,
-            "card": read_card(self.directory, self.tagger.fingerprint_),
+            "card": self._card if is_url(self.directory) else read_card(self.directory, self.tagger.fingerprint_),
         }
 
 
-def load_models(directories: Mapping[str, str | os.PathLike[str]]) -> dict[str, ServedModel]:
+def load_models(directories: Mapping[str, PathName]) -> dict[str, ServedModel]:
     """Load models by name, and build what their first requests would otherwise wait for."""
     if not directories:
         raise InvalidInput("no model to serve; give the directory of at least one")

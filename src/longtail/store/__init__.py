@@ -5,15 +5,15 @@ from longtail.store.files import locked, open_plain
 from longtail.store.invariants import rises
 from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
 from longtail.store.layout import MAX_DIMENSIONS, NAME
-from longtail.store.mapped import file_behind, map_whole
+from longtail.store.mapped import file_behind, map_whole, remote_behind
 from longtail.store.persistent import Persistent, load, part_state
 from longtail.store.piece import is_sound, read_piece, write_piece
 from longtail.store.pieces import Pieces, claim_folder
-from longtail.store.read import inspect_model, read_model
+from longtail.store.read import RemoteFile, inspect_model, read_model, saved_at
 from longtail.store.spool import Spool, Spooled, SpooledCsr
 from longtail.store.state import State, check_params, rebuilt, same_state, saved_params
 from longtail.store.strings import StringTable
-from longtail.store.write import write_model
+from longtail.store.write import check_replaceable, write_model
 
 __all__ = [
     "FEATURES",
@@ -21,12 +21,14 @@ __all__ = [
     "NAME",
     "Persistent",
     "Pieces",
+    "RemoteFile",
     "Spool",
     "Spooled",
     "SpooledCsr",
     "State",
     "StringTable",
     "check_params",
+    "check_replaceable",
     "claim_folder",
     "file_behind",
     "inspect_model",
@@ -43,8 +45,10 @@ __all__ = [
     "read_piece",
     "rebuilt",
     "register",
+    "remote_behind",
     "rises",
     "same_state",
+    "saved_at",
     "saved_params",
     "update_card",
     "write_model",

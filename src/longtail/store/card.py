@@ -10,12 +10,15 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
+from longtail.files import PathName
 from longtail.store import files, manifest
 from longtail.store.layout import MAX_BYTES, plain_value
+from longtail.store.remote import Place, RemoteDirectory, place_of, read_beginning
 
 CARD_BYTES = 256 * 2**10
 _DEEPEST = 8
@@ -52,7 +55,7 @@ _SECTIONS: dict[str, Any] = {
 }
 
 
-def read_card(directory: str | os.PathLike[str], of: str | None = None) -> dict[str, Any] | None:
+def read_card(directory: PathName, of: str | None = None) -> dict[str, Any] | None:
     """Return the sections of a model's card, or None if this model has no card.
 
     A card that is damaged, too large, or not as `update_card` writes it gives None and a warning. You can rely on the
@@ -76,14 +79,14 @@ def read_card(directory: str | os.PathLike[str], of: str | None = None) -> dict[
     >>> read_card("nowhere") is None
     True
     """
-    path = Path(directory)
+    path = place_of(directory)
     try:
         return _read(path, of or _fingerprint(path))
     except (OSError, ValueError):
         return None
 
 
-def update_card(directory: str | os.PathLike[str], *, of: str | None = None, **sections: Mapping[str, Any]) -> None:
+def update_card(directory: PathName, *, of: str | None = None, **sections: Mapping[str, Any]) -> None:
     """Write sections into the card of a model; sections of the same name are replaced, the others stay.
 
     The card is replaced in one step. Updates wait for each other and for processes that save the model.
@@ -119,9 +122,9 @@ def update_card(directory: str | os.PathLike[str], *, of: str | None = None, **s
     'two rows'
     """
     given = checked_sections(sections)
-    path = Path(directory)
+    path = place_of(directory)
     try:
-        with files.locked(path):
+        with files.locked(path) if isinstance(path, Path) else nullcontext():
             fingerprint = _fingerprint(path)
             if of not in (None, fingerprint):
                 raise Unavailable(
@@ -142,9 +145,12 @@ def checked_sections(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
         raise InvalidInput(f"the card of a model cannot hold this: {error}") from None
 
 
-def put_card(directory: Path, fingerprint: str, sections: Mapping[str, Any]) -> None:
+def put_card(directory: Place, fingerprint: str, sections: Mapping[str, Any]) -> None:
     """Write checked sections into the card of the model with this fingerprint; the caller holds the lock."""
     content = _encode(fingerprint, {**(_read(directory, fingerprint) or {}), **sections})
+    if isinstance(directory, RemoteDirectory):
+        directory.write(files.CARD, content)
+        return
     before = os.listdir(directory)
     try:
         files.write_file(directory, files.CARD, (content,))
@@ -158,9 +164,8 @@ class _NoManifestError(ValueError):
     """The file is not a longtail manifest."""
 
 
-def _fingerprint(directory: Path) -> str:
-    with files.open_plain(directory / files.MANIFEST) as file:
-        content = file.read(MAX_BYTES + 1)
+def _fingerprint(directory: Place) -> str:
+    content = read_beginning(directory, files.MANIFEST, MAX_BYTES + 1)
     if not manifest.is_manifest(content):
         raise _NoManifestError
     return manifest.fingerprint(content)
@@ -174,11 +179,10 @@ def _encode(fingerprint: str, sections: Mapping[str, Any]) -> bytes:
     return content
 
 
-def _read(directory: Path, fingerprint: str) -> dict[str, Any] | None:
+def _read(directory: Place, fingerprint: str) -> dict[str, Any] | None:
     """The sections of the card, or None if the model with this fingerprint has no card."""
     try:
-        with files.open_plain(directory / files.CARD) as file:
-            content = file.read(CARD_BYTES + 1)
+        content = read_beginning(directory, files.CARD, CARD_BYTES + 1)
         if len(content) > CARD_BYTES:
             raise ValueError(f"it is larger than {CARD_BYTES:,} bytes")
         fields = json.loads(content.decode("utf-8"))

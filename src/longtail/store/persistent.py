@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.files import PathName, is_url
 from longtail.store.kinds import put_together
 from longtail.store.layout import plain_value
 from longtail.store.read import inspect_model, read_model
@@ -23,9 +24,9 @@ class Persistent(ABC):
     fingerprint_: str
     """The SHA-256 of the ``manifest.json`` that the model was loaded from."""
     directory_: str
-    """The directory that the model was loaded from."""
+    """The directory, or the URL, that the model was loaded from."""
 
-    def save(self, directory: str | os.PathLike[str], card: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def save(self, directory: PathName, card: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         """Write the fitted model to `directory`, replacing an earlier model; `longtail.load` reads it.
 
         The model is first rebuilt from its state, so a model that could not be loaded is never written.
@@ -33,7 +34,7 @@ class Persistent(ABC):
         Parameters
         ----------
         directory : str or path-like
-            A new directory, an empty one, or one that holds a longtail model.
+            A new directory, an empty one, or one that holds a longtail model; or a URL such as ``s3://bucket/model``.
         card : mapping or None
             Sections of its card, as for `longtail.store.update_card`.
 
@@ -84,7 +85,7 @@ def _as_read(state: State) -> State:
     )
 
 
-def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
+def load(directory: PathName, *, verify: bool = False) -> Any:
     """Load a model written with ``save``.
 
     Large arrays are mapped into memory, not read, so even a large model loads in milliseconds. A damaged model cannot
@@ -94,6 +95,7 @@ def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
     Parameters
     ----------
     directory : str or path-like
+        A directory, or a URL such as ``s3://bucket/model``: what the cache lacks is fetched from there.
     verify : bool
         Read every file and compare it with its checksum.
 
@@ -121,5 +123,6 @@ def load(directory: str | os.PathLike[str], *, verify: bool = False) -> Any:
             f"{os.fspath(directory)}: {error} (a model of format {about['format_version']}, written by longtail "
             f"{writer}; this is longtail {__version__})"
         ) from None
-    model.fingerprint_, model.directory_ = state.fingerprint, os.path.abspath(directory)
+    model.fingerprint_ = state.fingerprint
+    model.directory_ = directory if is_url(directory) else os.path.abspath(directory)
     return model

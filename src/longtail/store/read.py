@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from hashlib import file_digest
 from hashlib import sha256 as digest_of
 from pathlib import Path
@@ -20,11 +21,13 @@ from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
+from longtail.files import PathName
 from longtail.store.files import MANIFEST, open_plain
 from longtail.store.invariants import check_csr
 from longtail.store.layout import DTYPES, MAX_BYTES, StoredArray, StoredFile, StoredModel, header
 from longtail.store.manifest import decode, fingerprint
 from longtail.store.mapped import map_whole
+from longtail.store.remote import Place, RemoteDirectory, place_of, read_beginning
 from longtail.store.state import State
 from longtail.store.strings import StringTable
 
@@ -38,13 +41,13 @@ class _VanishedError(ModelFormatError):
     """A file that the manifest names is missing: damage, or a save while we read."""
 
 
-def read_model(directory: str | os.PathLike[str], *, verify: bool = False, mmap: bool = True) -> State:
+def read_model(directory: PathName, *, verify: bool = False, mmap: bool = True) -> State:
     """Read a model directory.
 
     Parameters
     ----------
     directory : str or path-like
-        A directory written by `write_model`.
+        A directory written by `write_model`, or the URL of one, whose files are fetched into the cache.
     verify : bool
         Compare the SHA-256 of every file. Otherwise this is done only for files below 1 MiB; for larger files the
         length, the header, the invariants of sparse matrices and truth values are checked.
@@ -64,7 +67,7 @@ def read_model(directory: str | os.PathLike[str], *, verify: bool = False, mmap:
     ...
     longtail.errors.ModelFormatError: nowhere: there is no model here (no such directory); ...
     """
-    path = Path(directory)
+    path = place_of(directory)
     try:
         content, unchanged = _manifest_content(path), 0
         for _ in range(_ATTEMPTS):
@@ -82,7 +85,7 @@ def read_model(directory: str | os.PathLike[str], *, verify: bool = False, mmap:
     raise ModelFormatError(f"{path}: the model keeps being saved while it is read; try again")
 
 
-def inspect_model(directory: str | os.PathLike[str]) -> dict[str, Any]:
+def inspect_model(directory: PathName) -> dict[str, Any]:
     """Describe a model directory from its manifest alone.
 
     Returns
@@ -93,7 +96,7 @@ def inspect_model(directory: str | os.PathLike[str]) -> dict[str, Any]:
         ``part_params`` (parameters by dotted name) and ``arrays`` (a list of dicts: name, type, dtype, shape, number of
         stored entries, bytes).
     """
-    path = Path(directory)
+    path = place_of(directory)
     try:
         content = _manifest_content(path)
         manifest = decode(content)
@@ -130,15 +133,14 @@ def _no_model(found: str) -> ModelFormatError:
     return ModelFormatError(f"there is no model here ({found}); give the directory of a saved model")
 
 
-def _manifest_content(path: Path) -> bytes:
+def _manifest_content(path: Place) -> bytes:
     try:
-        if not path.is_dir():
+        if isinstance(path, Path) and not path.is_dir():
             if path.name == MANIFEST and path.is_file():
                 raise _no_model("this is a file of a model")
             is_file = path.is_file() or path.parent.is_file()
             raise _no_model("this is a file; a model is a directory" if is_file else "no such directory")
-        with open_plain(path / MANIFEST) as file:
-            return file.read(MAX_BYTES + 1)
+        return read_beginning(path, MANIFEST, MAX_BYTES + 1)
     except FileNotFoundError:
         raise _no_model(f"{MANIFEST} is missing") from None
     except (OSError, ValueError) as error:
@@ -147,7 +149,33 @@ def _manifest_content(path: Path) -> bytes:
         raise ModelFormatError(f"{MANIFEST} cannot be read: {error}") from None
 
 
-def _state(path: Path, model: StoredModel, verify: bool, mapped: bool) -> State:
+@dataclass(frozen=True)
+class RemoteFile:
+    """An array in an object store. It is small to send: each machine that opens it fetches the file into its cache."""
+
+    url: str
+    stored: StoredFile
+
+    @property
+    def values(self) -> Array:
+        """The array, mapped from the cache."""
+        return _load(place_of(self.url), self.stored, verify=False, mapped=True)
+
+    def check(self) -> None:
+        """Raise an error unless the file is in the object store with its size."""
+        if RemoteDirectory(self.url).size(self.stored.name) != self.stored.length:
+            raise ModelFormatError(f"{self.url}: {self.stored.name} is missing or has another size")
+
+
+def saved_at(directory: PathName) -> datetime:
+    """When a model was saved."""
+    place = place_of(directory)
+    if isinstance(place, RemoteDirectory):
+        return place.saved_at(MANIFEST)
+    return datetime.fromtimestamp(os.stat(place / MANIFEST).st_mtime, UTC)
+
+
+def _state(path: Place, model: StoredModel, verify: bool, mapped: bool) -> State:
     arrays = {}
     for name, array in model.arrays.items():
         files = {role: _load(path, file, verify, mapped) for role, file in array.files.items()}
@@ -176,17 +204,19 @@ def _assemble(array: StoredArray, files: Mapping[str, Array], in_full: bool) -> 
     return files["values"]
 
 
-def _load(path: Path, stored: StoredFile, verify: bool, mapped: bool) -> Array:
+def _load(place: Place, stored: StoredFile, verify: bool, mapped: bool) -> Array:
+    verify = verify or stored.length < SMALLEST_MAPPED
     try:
-        with open_plain(path / stored.name) as file:
+        remote = RemoteFile(place.url, stored) if isinstance(place, RemoteDirectory) else None
+        path = place / stored.name if isinstance(place, Path) else place.fetched(stored, verify=verify)
+        with open_plain(path) as file:
             length = os.fstat(file.fileno()).st_size
             if length != stored.length:
                 raise ModelFormatError(f"{stored.name} is {length} bytes long; the manifest says {stored.length}")
             buffer: Any
-            verify = verify or length < SMALLEST_MAPPED
             if mapped and length >= SMALLEST_MAPPED:
                 digest = file_digest(file, "sha256") if verify else None
-                buffer = map_whole(file, path / stored.name, length)
+                buffer = map_whole(file, path, length, remote=remote)
             else:
                 buffer = file.read(length)
                 digest = digest_of(buffer) if verify else None

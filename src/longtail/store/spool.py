@@ -62,6 +62,8 @@ class Spool:
         self._length = 0
 
     def __enter__(self) -> Self:
+        # A saved model may share the earlier file.
+        self._path.unlink(missing_ok=True)
         self._file = open(self._path, "wb")
         self._file.write(bytes(_HEAD))
         return self

@@ -15,9 +15,11 @@ import numpy as np
 import scipy
 from scipy import sparse
 
+from longtail import progress
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, Unavailable
-from longtail.store import files
+from longtail.files import PathName
+from longtail.store import cache, files
 from longtail.store.card import checked_sections, put_card
 from longtail.store.invariants import check_csr
 from longtail.store.layout import (
@@ -37,6 +39,7 @@ from longtail.store.layout import (
 )
 from longtail.store.manifest import encode, fingerprint, is_manifest
 from longtail.store.mapped import file_behind
+from longtail.store.remote import Place, RemoteDirectory, place_of, read_beginning
 from longtail.store.spool import Spooled, SpooledCsr
 from longtail.store.state import State
 from longtail.store.strings import StringTable
@@ -45,21 +48,19 @@ from longtail.version import __version__
 _LONGEST_HINT = 100
 
 
-def write_model(
-    state: State, directory: str | os.PathLike[str], card: Mapping[str, Mapping[str, Any]] | None = None
-) -> None:
+def write_model(state: State, directory: PathName, card: Mapping[str, Mapping[str, Any]] | None = None) -> None:
     """Write a model, replacing an earlier one.
 
     Array files that have not changed are kept. Readers of the earlier model are not disturbed, not even those that have
     mapped it. If two processes save at once, the last one wins, with its own card. If the card cannot be written, there
-    is only a warning.
+    is only a warning. At a URL, the manifest is written last; there, only one process at a time may save.
 
     Parameters
     ----------
     state : State
         The model.
     directory : str or path-like
-        A new directory, an empty one, or one that holds a longtail model.
+        A new directory, an empty one, or one that holds a longtail model; or the URL of one.
     card : mapping or None
         Sections of the card of the model, as for `update_card`.
 
@@ -90,8 +91,15 @@ def write_model(
         )
     if len(plan.payloads) > MAX_FILES:
         raise InvalidInput(f"{state.kind} has {len(plan.payloads)} arrays, the limit is {MAX_FILES}")
+    place = place_of(directory)
+    if isinstance(place, RemoteDirectory):
+        try:
+            _upload(place, encoded, plan)
+        except OSError as error:
+            raise Unavailable(f"the model could not be saved to {place}: {error}") from error
+        return
     # An absolute path always has a parent and a name.
-    target = Path(os.path.abspath(directory))
+    target = Path(os.path.abspath(place))
     try:
         # Tested once: another process may create the model between two tests.
         if not os.path.lexists(target):
@@ -255,25 +263,52 @@ def _save_over(directory: Path, encoded: bytes, plan: _Plan) -> None:
         _write_card(directory, encoded, plan.card)
 
 
-def _write_card(directory: Path, encoded: bytes, card: Mapping[str, Any]) -> None:
+def _upload(target: RemoteDirectory, encoded: bytes, plan: _Plan) -> None:
+    """Write to the cache and upload from there; the manifest comes last, so readers see the old model or the new."""
+    names = target.names()
+    _check_is_model(target, names)
+    with progress.task("uploading", total=sum(each.stored.length for each in plan.payloads.values())) as advance:
+        for payload in plan.payloads.values():
+            source = cache.put(payload.stored, payload.put, verify=True)
+            target.upload(payload.stored, source, advance)
+    target.write(files.MANIFEST, encoded)
+    _write_card(target, encoded, plan.card)
+    for name in names:
+        if files.is_ours(name) and name not in plan.payloads:
+            target.remove(name)
+
+
+def check_replaceable(url: PathName) -> bool:
+    """Whether there is a model at a URL; raises an error if a model could not be written there."""
+    place = place_of(url)
+    if isinstance(place, RemoteDirectory):
+        names = place.names()
+        place.check_writable()
+    else:
+        names = os.listdir(place) if place.is_dir() else []
+    _check_is_model(place, names)
+    return files.MANIFEST in names
+
+
+def _write_card(directory: Place, encoded: bytes, card: Mapping[str, Any]) -> None:
     if not card:
         return
     try:
         put_card(directory, fingerprint(encoded), card)
-    except (OSError, InvalidInput) as error:
+    except (OSError, InvalidInput, Unavailable) as error:
         warnings.warn(f"the card could not be written: {error}; the model itself is saved", stacklevel=2)
 
 
 def _write(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -> None:
     for name, payload in payloads.items():
-        if not _is_intact(directory / name, payload.stored):
+        if not cache.is_intact(directory / name, payload.stored):
             payload.put(directory)
     files.sync_directory(directory)
     files.write_file(directory, files.MANIFEST, (encoded,))
     files.sync_directory(directory)
 
 
-def _check_is_model(directory: Path, names: list[str]) -> None:
+def _check_is_model(directory: Place, names: list[str]) -> None:
     if files.MANIFEST in names:
         if is_manifest(_manifest_begins(directory, 4096)):
             return
@@ -285,23 +320,11 @@ def _check_is_model(directory: Path, names: list[str]) -> None:
         )
 
 
-def _manifest_begins(directory: Path, length: int) -> bytes:
+def _manifest_begins(directory: Place, length: int) -> bytes:
     try:
-        with files.open_plain(directory / files.MANIFEST) as file:
-            return file.read(length)
+        return read_beginning(directory, files.MANIFEST, length)
     except (FileNotFoundError, files.SpecialFileError):
         return b""
-
-
-def _is_intact(path: Path, stored: StoredFile) -> bool:
-    try:
-        with files.open_plain(path) as file:
-            return (
-                os.fstat(file.fileno()).st_size == stored.length
-                and file_digest(file, "sha256").hexdigest() == stored.sha256
-            )
-    except FileNotFoundError:
-        return False
 
 
 def _versions() -> dict[str, str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longtail.errors import InvalidInput, Unavailable
+from longtail.errors import InvalidInput, LongtailError, Unavailable
 from longtail.native import is_native
+from longtail.store import RemoteFile, Spooled
 from longtail.version import __version__
 
 if TYPE_CHECKING:
@@ -89,6 +90,14 @@ class Cluster:
                         code="path_not_shared",
                     )
 
+    def check_files(self, files: Sequence[Spooled | RemoteFile]) -> None:
+        """Raise an error unless every worker sees these files as they are here, or reaches them in an object store."""
+        self.check_paths([str(file.path) for file in files if isinstance(file, Spooled)])
+        remote = [file for file in files if isinstance(file, RemoteFile)]
+        for worker, error in self._client.run(_reach, remote).items():
+            if error is not None:
+                raise Unavailable(f"the worker {worker}: {error.problem}", code=error.code, name=error.name)
+
     def finished(self, tasks: list[Task]) -> Iterator[tuple[Task, bool]]:
         """Run tasks; yield each when it is finished, and whether its memory was enough."""
         from distributed import KilledWorker, as_completed
@@ -114,6 +123,15 @@ class Cluster:
         finally:
             if self._client.status == "running":
                 self._client.cancel(futures)
+
+
+def _reach(files: list[RemoteFile]) -> LongtailError | None:
+    try:
+        for file in files:
+            file.check()
+    except LongtailError as error:
+        return error
+    return None
 
 
 def _run(task: Task) -> bool:

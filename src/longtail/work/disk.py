@@ -24,7 +24,17 @@ from longtail.files import PathName
 from longtail.memory import current_limit, format_bytes, parse_bytes
 from longtail.memory import limit as memory_limit
 from longtail.parallel import check_stop, map_blocks
-from longtail.store import Spool, Spooled, claim_folder, file_behind, is_sound, read_piece, write_piece
+from longtail.store import (
+    RemoteFile,
+    Spool,
+    Spooled,
+    claim_folder,
+    file_behind,
+    is_sound,
+    read_piece,
+    remote_behind,
+    write_piece,
+)
 from longtail.version import __version__
 from longtail.work.results import (
     Piece,
@@ -112,7 +122,7 @@ class Executors:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
 
-    def check_paths(self, paths: list[str]) -> None:
+    def check_files(self, files: Sequence[Spooled | RemoteFile]) -> None:
         """Nothing to do: the workers run on this machine."""
 
     def finished(self, tasks: list[Task]) -> Iterator[tuple[Task, bool]]:
@@ -134,9 +144,9 @@ def _limited(task: Task, limit: int | None) -> bool:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """A sparse matrix in three `.npy` files, by their paths."""
+    """A sparse matrix in three `.npy` files, by their paths or URLs."""
 
-    files: tuple[Spooled, ...]
+    files: tuple[Spooled | RemoteFile, ...]
     n_columns: int
 
     def open(self) -> Rows:
@@ -269,7 +279,7 @@ class Stored(Work):
             for name, each in parts.items()
         }
         if workers is not None:
-            workers.check_paths([str(file.path) for each in self._matrices.values() for file in each.files])
+            workers.check_files([file for each in self._matrices.values() for file in each.files])
 
     def matrix(self, name: str) -> Any:
         return self._matrices[name]
@@ -337,14 +347,19 @@ class Stored(Work):
 
 def _told(array: Array) -> dict[str, Any]:
     """What tells an array from others: its file or, if it is in memory, its content."""
+    if (remote := remote_behind(array)) is not None:
+        return {"file": remote.stored.sha256}
     path = file_behind(array)
     if path is not None:
         return {"path": str(path), "changed": os.stat(path).st_mtime_ns}
     return {"sha256": sha256(np.ascontiguousarray(array).data).hexdigest()}
 
 
-def _stored(path: Path, array: Array) -> Spooled:
+def _stored(path: Path, array: Array) -> Spooled | RemoteFile:
     """The file of an array; one in memory is written to `path`."""
+    remote: RemoteFile | None = remote_behind(array)
+    if remote is not None:
+        return remote
     known = file_behind(array)
     if known is not None:
         return Spooled(known, array.dtype.newbyteorder("<").str, array.shape)
