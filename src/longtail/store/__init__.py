@@ -5,9 +5,9 @@ from longtail.store.files import locked, open_plain
 from longtail.store.invariants import rises
 from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
 from longtail.store.layout import MAX_DIMENSIONS, NAME
-from longtail.store.mapped import file_behind, map_whole
+from longtail.store.mapped import file_behind, map_whole, release_pages, scratch_behind
 from longtail.store.persistent import Persistent, load, part_state
-from longtail.store.piece import is_sound, read_piece, write_piece
+from longtail.store.piece import is_sound, join_pieces, read_piece, write_piece
 from longtail.store.pieces import Pieces, claim_folder
 from longtail.store.read import inspect_model, read_model
 from longtail.store.spool import Spool, Spooled, SpooledCsr
@@ -31,6 +31,7 @@ __all__ = [
     "file_behind",
     "inspect_model",
     "is_sound",
+    "join_pieces",
     "load",
     "locked",
     "map_whole",
@@ -43,9 +44,11 @@ __all__ = [
     "read_piece",
     "rebuilt",
     "register",
+    "release_pages",
     "rises",
     "same_state",
     "saved_params",
+    "scratch_behind",
     "update_card",
     "write_model",
     "write_piece",

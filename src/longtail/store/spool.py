@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,11 +19,12 @@ _HEAD = 128  # bytes of the header of any array of one dimension
 
 @dataclass(frozen=True)
 class Spooled:
-    """A finished array of one dimension in a `.npy` file."""
+    """A finished array of one dimension in a `.npy` file, perhaps with the SHA-256 of the file."""
 
     path: Path
     dtype: str
     shape: tuple[int, ...]
+    known_sha256: str | None = None
 
     @property
     def values(self) -> Array:
@@ -30,8 +32,16 @@ class Spooled:
         if not self.shape[0]:
             return np.zeros(0, DTYPES[self.dtype])
         with open(self.path, "rb") as file:
-            mapped = map_whole(file, self.path, os.fstat(file.fileno()).st_size, is_scratch=True)
+            mapped = map_whole(file, self.path, os.fstat(file.fileno()).st_size, self)
         return np.frombuffer(mapped, DTYPES[self.dtype], self.shape[0], _HEAD)
+
+    def sha256(self) -> str:
+        """The SHA-256 of the file; it is read if that is not known."""
+        return self.known_sha256 or self.read_sha256()
+
+    def read_sha256(self) -> str:
+        with open(self.path, "rb") as file:
+            return file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)

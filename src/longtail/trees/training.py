@@ -101,23 +101,24 @@ def grow(
         arguments = X, kept, members, outside, mistaken, objective, keep_duals, before
         return work.run(f"{name}{stage}", _train, ranges, *arguments, costs=costs, memory=memory)
 
-    def packed(done: Results) -> TreeWeights:
-        joined = work.join(done, (*PACKED, "sizes")) if len(done) else {}
-        return TreeWeights.joined(hierarchy, n_features, joined, objective.precision)
+    def joined(stage: str, done: Results) -> Grown:
+        arrays = work.join(f"{name}{stage}", done, (*reversed(PACKED), "sizes", "gaps", "sweeps")) if len(done) else {}
+        weights = TreeWeights.joined(hierarchy, n_features, arrays, objective.precision)
+        gap, sweeps = (arrays[each].max(initial=0) if arrays else 0 for each in ("gaps", "sweeps"))
+        return Grown(weights, float(gap), int(sweeps))
 
     done = train("training-classifiers", None, beam > 0, None)
-    weights = packed(done)
+    grown = joined("joining-classifiers", done)
     if beam > 0 and hierarchy.n_nodes > 1:
-        search = work.keep(f"{name}search", weights.for_search())
+        search = work.keep(f"{name}search", grown.weights.for_search())
         by_rows = even_ranges(np.ones(n_rows), _ROWS_SEARCHED)
         sizes = n_features, hierarchy.n_labels
         mistaken = work.run(
             f"{name}searching-for-negatives", _mistaken, by_rows, X, search, *sizes, objective.loss == "logistic", beam
         )
         done = train("training-classifiers-again", mistaken, False, done)
-        weights = packed(done)
-    gap = max((float(piece["gaps"].max(initial=0)) for piece in done), default=0.0)
-    return Grown(weights, gap, max((int(piece["sweeps"].max(initial=0)) for piece in done), default=0))
+        grown = joined("joining-classifiers-again", done)
+    return grown
 
 
 def _estimates(layout: Piece, counts: Array, X: Rows) -> tuple[Array, Array]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -24,7 +25,18 @@ from longtail.files import PathName
 from longtail.memory import current_limit, format_bytes, parse_bytes
 from longtail.memory import limit as memory_limit
 from longtail.parallel import check_stop, map_blocks
-from longtail.store import Spool, Spooled, claim_folder, file_behind, is_sound, read_piece, write_piece
+from longtail.store import (
+    Spool,
+    Spooled,
+    claim_folder,
+    file_behind,
+    is_sound,
+    join_pieces,
+    read_piece,
+    release_pages,
+    scratch_behind,
+    write_piece,
+)
 from longtail.version import __version__
 from longtail.work.results import (
     Piece,
@@ -165,17 +177,25 @@ class Task:
     def name(self) -> str:
         return f"{self.stage.replace('_', '-')}-{self.start}-{self.stop}"
 
+    @property
+    def path(self) -> Path:
+        """The file with the result."""
+        return piece_path(self.folder, self.stage, self.start, self.stop)
+
     def run(self) -> bool:
         """Make the piece, if it is not there already; False if there is too little memory."""
-        path = piece_path(self.folder, self.stage, self.start, self.stop)
-        if is_sound(path):
+        if self.is_done():
             return True
         with _room.taken(self.memory) as fits:
             if not fits:
                 return False
             opened = [each.open() if isinstance(each, StoredRows | StoredPiece) else each for each in self.arguments]
-            write_piece(path, self.function(*opened, self.start, self.stop))
+            write_piece(self.path, self.function(*opened, self.start, self.stop))
         return True
+
+    def is_done(self) -> bool:
+        """Whether there is a sound piece."""
+        return is_sound(self.path)
 
     def halves(self, memory: Array | None) -> list[Task]:
         """Two smaller tasks."""
@@ -189,6 +209,35 @@ class Task:
             replace(self, start=start, stop=stop, memory=_largest(memory, start, stop))
             for start, stop in ((self.start, middle), (middle, self.stop))
         ]
+
+
+class Joining(Task):
+    """A task that joins arrays; its piece tells their files."""
+
+    def is_done(self) -> bool:
+        """Whether the piece and the files are sound."""
+        return super().is_done() and all(_is_intact(file) for file in _files_of(self.folder, read_piece(self.path)))
+
+
+def _join(results: StoredResults, stage: str, names: Sequence[str], start: int, stop: int) -> Piece:
+    """Join the arrays of some names."""
+    pieces = [piece_path(results.folder, results.stage, *each) for each in results.ranges]
+    files = [join_pieces(pieces, name, Path(results.folder, f"{stage}-{name}.npy")) for name in names[start:stop]]
+    told = [[file.path.name, file.dtype, file.shape[0], file.sha256()] for file in files]
+    return {"files": np.frombuffer(json.dumps(told).encode(), np.uint8)}
+
+
+def _files_of(folder: str, piece: Piece) -> list[Spooled]:
+    """The files that a task has joined."""
+    told = json.loads(piece["files"].tobytes())
+    return [Spooled(Path(folder, name), dtype, (length,), sha256) for name, dtype, length, sha256 in told]
+
+
+def _is_intact(file: Spooled) -> bool:
+    try:
+        return file.read_sha256() == file.sha256()
+    except OSError:
+        return False
 
 
 def _largest(memory: Array | None, start: int, stop: int) -> int:
@@ -207,11 +256,13 @@ class _Room:
     def taken(self, size: int) -> Iterator[bool]:
         """Wait until `size` bytes are free; False if they never will be."""
         with self._changed:
-            if self._taken == 0:
-                import psutil
-
-                self._base = psutil.Process().memory_info().rss
             limit = _process_memory()
+            resident = _resident()
+            if limit is not None and resident > _ENOUGH * limit:
+                release_pages()
+                resident = _resident()
+            if self._taken == 0:
+                self._base = resident
             capacity = max(limit - self._base, int(_ENOUGH * limit)) if limit is not None else None
             if capacity is not None and size > capacity:
                 yield_size = None
@@ -233,6 +284,12 @@ class _Room:
 
 
 _room = _Room()
+
+
+def _resident() -> int:
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
 
 
 def _process_memory() -> int | None:
@@ -279,9 +336,10 @@ class Stored(Work):
 
     def keep(self, name: str, arrays: Piece) -> Any:
         path = self._folder / name
-        write_piece(path, arrays)
+        files = {name: file for name, array in arrays.items() if (file := scratch_behind(array)) is not None}
+        write_piece(path, {name: array for name, array in arrays.items() if name not in files})
         forget_opened()
-        return StoredPiece(str(path))
+        return StoredPiece(str(path), tuple(files.items()))
 
     def divide(self, costs: Array, most: float) -> Sequence[Range]:
         return even_ranges(costs, most)
@@ -295,10 +353,28 @@ class Stored(Work):
         costs: Array | None = None,
         memory: Array | None = None,
     ) -> Results:
+        return self._run(Task, stage, function, ranges, arguments, costs, memory)
+
+    def join(self, stage: str, results: Any, names: Sequence[str]) -> dict[str, Array]:
+        each = even_ranges(np.ones(len(names)), 1)
+        done = self._run(Joining, stage, _join, each, (results, stage, tuple(names)), None, None)
+        files = [file for piece in done for file in _files_of(str(self._folder), piece)]
+        return {name: file.values for name, file in zip(names, files, strict=True)}
+
+    def _run(
+        self,
+        kind: type[Task],
+        stage: str,
+        function: Function,
+        ranges: Sequence[Range],
+        arguments: tuple[Any, ...],
+        costs: Array | None,
+        memory: Array | None,
+    ) -> Results:
         order, amounts = longest_first(ranges, costs)
         sums = np.concatenate([[0], np.cumsum(costs)]) if costs is not None else None
         pending = [
-            Task(str(self._folder), stage, function, arguments, *ranges[place], _largest(memory, *ranges[place]))
+            kind(str(self._folder), stage, function, arguments, *ranges[place], _largest(memory, *ranges[place]))
             for place in order
         ]
         done: list[Range] = []
@@ -321,18 +397,6 @@ class Stored(Work):
             yield from self._workers.finished(tasks)
         else:
             yield from zip(tasks, map_blocks(Task.run, tasks, self._n_jobs), strict=True)
-
-    def join(self, results: Any, names: Sequence[str]) -> dict[str, Array]:
-        with ExitStack() as opened:
-            spools: dict[str, Spool] = {}
-            for start, stop in results.ranges:
-                piece = read_piece(piece_path(str(self._folder), results.stage, start, stop))
-                for name in names:
-                    if name not in spools:
-                        path = self._folder / f"{results.stage}-{name}.npy"
-                        spools[name] = opened.enter_context(Spool(path, piece[name].dtype))
-                    spools[name].append(piece[name])
-        return {name: spool.finished().values for name, spool in spools.items()}
 
 
 def _told(array: Array) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.store import read_piece
+from longtail.store import Spooled, read_piece
 
 Range = tuple[int, int]
 Piece = Mapping[str, Array]
@@ -54,12 +54,13 @@ class StoredResults(Results):
 
 @dataclass(frozen=True)
 class StoredPiece:
-    """Arrays in a file, by its path."""
+    """Arrays in a piece and in files of their own, by their paths."""
 
     path: str
+    files: tuple[tuple[str, Spooled], ...]
 
     def open(self) -> Piece:
-        return _opened(Path(self.path))
+        return {**_opened(Path(self.path)), **{name: _mapped(file) for name, file in self.files}}
 
 
 def piece_path(folder: str, stage: str, start: int, stop: int) -> Path:
@@ -83,7 +84,13 @@ def _opened(path: Path) -> Piece:
     return read_piece(path)
 
 
+@lru_cache(maxsize=256)
+def _mapped(file: Spooled) -> Array:
+    return file.values
+
+
 def forget_opened() -> None:
     """Close files that are kept open from task to task."""
+    _mapped.cache_clear()
     _ranges.cache_clear()
     _opened.cache_clear()

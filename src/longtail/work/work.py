@@ -79,8 +79,11 @@ class Work(ABC):
         """
 
     @abstractmethod
-    def join(self, results: Any, names: Sequence[str]) -> dict[str, Array]:
-        """The arrays of all results of a stage, one after another; results in memory give them up."""
+    def join(self, stage: str, results: Any, names: Sequence[str]) -> dict[str, Array]:
+        """The arrays of all results of an earlier stage, one after another; results in memory give them up.
+
+        Name first the arrays that take longest to join.
+        """
 
 
 class InMemory(Work):
@@ -123,7 +126,7 @@ class InMemory(Work):
                 advance(amounts[place])
         return Results(ranges, done)
 
-    def join(self, results: Any, names: Sequence[str]) -> dict[str, Array]:
+    def join(self, stage: str, results: Any, names: Sequence[str]) -> dict[str, Array]:
         return {name: np.concatenate([piece.pop(name) for piece in results]) for name in names}
 
 
