@@ -1,7 +1,7 @@
 """The model directory: a manifest and plain arrays; the one place that writes models."""
 
 from longtail.store.card import read_card, update_card
-from longtail.store.files import locked, open_plain
+from longtail.store.files import alone_in, locked, open_plain
 from longtail.store.invariants import rises
 from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
 from longtail.store.layout import MAX_DIMENSIONS, NAME
@@ -26,6 +26,7 @@ __all__ = [
     "SpooledCsr",
     "State",
     "StringTable",
+    "alone_in",
     "check_params",
     "claim_folder",
     "file_behind",

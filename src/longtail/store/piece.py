@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.errors import ModelFormatError, Unavailable
+from longtail.errors import ModelFormatError
 from longtail.parallel import check_stop
-from longtail.store.files import open_plain, sync_directory, write_file
+from longtail.store.files import open_plain, sync_directory, write_file, writing
 from longtail.store.layout import DTYPES, NAME, file_length, header
 from longtail.store.mapped import map_whole
 from longtail.store.spool import Spooled
@@ -50,11 +50,9 @@ def write_piece(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def _write(path: Path, blocks: Iterable[Any]) -> None:
-    try:
+    with writing(path):
         write_file(path.parent, path.name, blocks)
         sync_directory(path.parent)
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _blocks(arrays: Mapping[str, Array]) -> Iterator[Any]:

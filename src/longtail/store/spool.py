@@ -11,6 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from longtail.arrays import Array
+from longtail.errors import Unavailable
+from longtail.store.files import writing
 from longtail.store.layout import DTYPES, header
 from longtail.store.mapped import map_whole
 
@@ -72,25 +74,31 @@ class Spool:
         self._length = 0
 
     def __enter__(self) -> Self:
-        self._file = open(self._path, "wb")
-        self._file.write(bytes(_HEAD))
+        with writing(self._path):
+            self._file = open(self._path, "wb")
+            self._file.write(bytes(_HEAD))
         return self
 
     def append(self, values: Any) -> None:
         array = np.ascontiguousarray(values, DTYPES[self._dtype])
-        self._file.write(array.data)
+        with writing(self._path):
+            self._file.write(array.data)
         self._length += len(array)
 
     def __len__(self) -> int:
         return self._length
 
     def __exit__(self, *error: object) -> None:
-        if error[0] is None:
-            self._file.seek(0)
-            self._file.write(header(self._dtype, (self._length,)))
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        self._file.close()
+        try:
+            with writing(self._path), self._file:
+                if error[0] is None:
+                    self._file.seek(0)
+                    self._file.write(header(self._dtype, (self._length,)))
+                    self._file.flush()
+                    os.fsync(self._file.fileno())
+        except Unavailable:
+            if error[0] is None:  # otherwise the first error counts
+                raise
 
     def finished(self) -> Spooled:
         """The array; only after the block of ``with``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import sys
 import threading
@@ -11,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import numpy as np
 
 from longtail import progress
 from longtail.arrays import Array
-from longtail.errors import InvalidInput, NotEnoughMemory, Unavailable
+from longtail.errors import InvalidInput, NotEnoughMemory
 from longtail.files import PathName
 from longtail.memory import current_limit, format_bytes, parse_bytes
 from longtail.memory import limit as memory_limit
@@ -28,6 +28,7 @@ from longtail.parallel import check_stop, map_blocks
 from longtail.store import (
     Spool,
     Spooled,
+    alone_in,
     claim_folder,
     file_behind,
     is_sound,
@@ -45,7 +46,9 @@ from longtail.work.results import (
     StoredPiece,
     StoredResults,
     forget_opened,
+    forget_other_trainings,
     index_path,
+    mapped,
     piece_path,
 )
 from longtail.work.rows import Rows, even_ranges
@@ -95,17 +98,14 @@ def in_pieces(folder: PathName, workers: Any = None) -> Iterator[None]:
     if working_in.get() is not None:
         raise InvalidInput("a training in pieces is already open here; close it first")
     path = Path(os.path.abspath(folder))
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be used for unfinished work: {error}") from None
-    token = working_in.set(Folder(path, _workers(workers, path)))
-    try:
-        yield
-    finally:
-        working_in.reset(token)
-        forget_opened()
-    shutil.rmtree(path, ignore_errors=True)
+    with alone_in(path):
+        token = working_in.set(Folder(path, _workers(workers, path)))
+        try:
+            yield
+        finally:
+            working_in.reset(token)
+            forget_opened()
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _workers(workers: Any, folder: Path) -> Any:
@@ -152,19 +152,15 @@ class StoredRows:
     n_columns: int
 
     def open(self) -> Rows:
-        return _opened_rows(self)
-
-
-@lru_cache(maxsize=16)
-def _opened_rows(stored: StoredRows) -> Rows:
-    indptr, indices, data = (file.values for file in stored.files)
-    return Rows(indptr, indices, data, stored.n_columns)
+        indptr, indices, data = map(mapped, self.files)
+        return Rows(indptr, indices, data, self.n_columns)
 
 
 @dataclass(frozen=True)
 class Task:
     """A call of a stage's function for a range of items. It is small to send: it names files and has no arrays."""
 
+    training: str
     folder: str
     stage: str
     function: Function
@@ -184,6 +180,7 @@ class Task:
 
     def run(self) -> bool:
         """Make the piece, if it is not there already; False if there is too little memory."""
+        forget_other_trainings(self.training)
         if self.is_done():
             return True
         with _room.taken(self.memory) as fits:
@@ -201,8 +198,8 @@ class Task:
         """Two smaller tasks."""
         if self.stop - self.start < 2:
             raise NotEnoughMemory(
-                f"{shown(self.stage)}: the largest task needs about {format_bytes(self.memory)}, and no worker has as "
-                f"much; give the workers more memory"
+                f"{shown(self.stage)}: the largest task needs about {format_bytes(self.memory)}, and the workers that "
+                f"got it have less, or died; give the workers more memory"
             )
         middle = (self.start + self.stop) // 2
         return [
@@ -315,6 +312,8 @@ class Stored(Work):
         self, folder: Path, workers: Any, n_jobs: int | None, about: Mapping[str, Any], matrices: Mapping[str, Any]
     ) -> None:
         self._folder, self._workers, self._n_jobs = folder, workers, n_jobs
+        # Folders and stages of other trainings may have the same names.
+        self._token = secrets.token_hex(4)
         parts = {name: Rows.of(matrix, name) for name, matrix in matrices.items()}
         told = {name: [*map(_told, each[:3]), each.n_columns] for name, each in parts.items()}
         claim_folder(folder, {"longtail": __version__, "about": dict(about), "matrices": told})
@@ -374,7 +373,15 @@ class Stored(Work):
         order, amounts = longest_first(ranges, costs)
         sums = np.concatenate([[0], np.cumsum(costs)]) if costs is not None else None
         pending = [
-            kind(str(self._folder), stage, function, arguments, *ranges[place], _largest(memory, *ranges[place]))
+            kind(
+                self._token,
+                str(self._folder),
+                stage,
+                function,
+                arguments,
+                *ranges[place],
+                _largest(memory, *ranges[place]),
+            )
             for place in order
         ]
         done: list[Range] = []

@@ -60,7 +60,7 @@ class StoredPiece:
     files: tuple[tuple[str, Spooled], ...]
 
     def open(self) -> Piece:
-        return {**_opened(Path(self.path)), **{name: _mapped(file) for name, file in self.files}}
+        return {**_opened(Path(self.path)), **{name: mapped(file) for name, file in self.files}}
 
 
 def piece_path(folder: str, stage: str, start: int, stop: int) -> Path:
@@ -85,12 +85,24 @@ def _opened(path: Path) -> Piece:
 
 
 @lru_cache(maxsize=256)
-def _mapped(file: Spooled) -> Array:
+def mapped(file: Spooled) -> Array:
+    """The array in a file, which stays open from task to task."""
     return file.values
 
 
 def forget_opened() -> None:
     """Close files that are kept open from task to task."""
-    _mapped.cache_clear()
+    mapped.cache_clear()
     _ranges.cache_clear()
     _opened.cache_clear()
+
+
+_last_training = ""
+
+
+def forget_other_trainings(training: str) -> None:
+    """Close what another training has opened in this process: its files may have the same names."""
+    global _last_training
+    if training != _last_training:
+        forget_opened()
+        _last_training = training
