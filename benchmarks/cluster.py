@@ -7,8 +7,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
@@ -17,6 +18,17 @@ import psutil
 HOST = "127.0.0.1"
 PATIENCE = 60  # seconds to wait for the scheduler and its workers
 _DASK = [sys.executable, "-m", "dask"]
+
+
+def digest_of(model: Path) -> str:
+    """The first digits of a SHA-256 over all array files of a model."""
+    digest = sha256()
+    for path in sorted(model.glob("*.npy")):
+        digest.update(path.name.encode())
+        with open(path, "rb") as file:
+            while block := file.read(2**24):
+                digest.update(block)
+    return digest.hexdigest()[:12]
 
 
 def free_port() -> int:
@@ -45,15 +57,24 @@ class Cluster:
         port = str(self.port)
         self._scheduler = self._start(["scheduler", "--host", HOST, "--port", port, "--dashboard-address", f"{HOST}:0"])
 
-    def start_worker(self, *options: str, address: str | None = None, env: Mapping[str, str] | None = None) -> None:
-        """Start a worker with more options and variables of the environment."""
+    def start_worker(
+        self,
+        *options: str,
+        address: str | None = None,
+        env: Mapping[str, str] | None = None,
+        inside: Sequence[str] = (),
+    ) -> None:
+        """Start a worker with more options and variables of the environment, perhaps inside another command."""
         own = self._folder / f"worker{len(self._workers)}"
         fixed = ["--host", HOST, "--nthreads", "1", "--no-dashboard", "--local-directory", str(own)]
-        self._workers.append(self._start(["worker", address or self.address, *fixed, *options], env))
+        self._workers.append(self._start(["worker", address or self.address, *fixed, *options], env, inside))
 
-    def _start(self, arguments: list[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def _start(
+        self, arguments: list[str], env: Mapping[str, str] | None = None, inside: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
+        command = [*inside, *_DASK, *arguments]
         with open(self._folder / "cluster.log", "ab") as log:
-            return subprocess.Popen([*_DASK, *arguments], stdout=log, stderr=log, env={**os.environ, **(env or {})})
+            return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **(env or {})})
 
     def workers(self, n_workers: int) -> list[psutil.Process]:
         """The processes that do the work, as soon as there are `n_workers` of them."""
@@ -75,6 +96,10 @@ class Cluster:
         self._scheduler.kill()
         self._scheduler.wait()
         self.end_workers()
+
+    def is_running(self) -> bool:
+        """Whether the scheduler lives."""
+        return self._scheduler is not None and self._scheduler.poll() is None
 
     def end_workers(self) -> None:
         for each in self._workers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -41,10 +42,15 @@ def connected(address: str) -> Iterator[Any]:
             f"tcp://host:8786, and start one with `dask scheduler`",
             code="no_scheduler",
         ) from None
+    # Errors of the connection become ours; Dask would print its traceback too.
+    logger = logging.getLogger("distributed.client")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
     try:
         yield client
     finally:
         client.close(timeout=_PATIENCE)
+        logger.setLevel(level)
 
 
 class Cluster:
@@ -146,10 +152,8 @@ def _scheduler_needed() -> Iterator[None]:
     """Tell a lost connection to the scheduler."""
     try:
         yield
-    except (CancelledError, OSError) as error:
-        raise Unavailable(
-            f"the connection to the scheduler was lost ({error}); {_GO_ON}", code="no_scheduler"
-        ) from None
+    except (CancelledError, OSError):
+        raise Unavailable(f"the connection to the scheduler was lost; {_GO_ON}", code="no_scheduler") from None
 
 
 def _run(task: Task) -> bool:

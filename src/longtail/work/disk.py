@@ -194,7 +194,7 @@ class Task:
         """Whether there is a sound piece."""
         return is_sound(self.path)
 
-    def halves(self, memory: Array | None) -> list[Task]:
+    def halves(self, needs: _Needs) -> list[Task]:
         """Two smaller tasks."""
         if self.stop - self.start < 2:
             raise NotEnoughMemory(
@@ -203,7 +203,7 @@ class Task:
             )
         middle = (self.start + self.stop) // 2
         return [
-            replace(self, start=start, stop=stop, memory=_largest(memory, start, stop))
+            replace(self, start=start, stop=stop, memory=needs.of(start, stop))
             for start, stop in ((self.start, middle), (middle, self.stop))
         ]
 
@@ -237,8 +237,16 @@ def _is_intact(file: Spooled) -> bool:
         return False
 
 
-def _largest(memory: Array | None, start: int, stop: int) -> int:
-    return 0 if memory is None else int(memory[start:stop].max(initial=0))
+@dataclass(frozen=True)
+class _Needs:
+    """The bytes that tasks need: for the largest of their items, and for the results of all."""
+
+    memory: Array | None = None
+    results: Array | None = None
+
+    def of(self, start: int, stop: int) -> int:
+        largest = 0 if self.memory is None else int(self.memory[start:stop].max(initial=0))
+        return largest + (0 if self.results is None else int(self.results[start:stop].sum()))
 
 
 class _Room:
@@ -351,12 +359,13 @@ class Stored(Work):
         *arguments: Any,
         costs: Array | None = None,
         memory: Array | None = None,
+        results: Array | None = None,
     ) -> Results:
-        return self._run(Task, stage, function, ranges, arguments, costs, memory)
+        return self._run(Task, stage, function, ranges, arguments, costs, _Needs(memory, results))
 
     def join(self, stage: str, results: Any, names: Sequence[str]) -> dict[str, Array]:
         each = even_ranges(np.ones(len(names)), 1)
-        done = self._run(Joining, stage, _join, each, (results, stage, tuple(names)), None, None)
+        done = self._run(Joining, stage, _join, each, (results, stage, tuple(names)), None, _Needs())
         files = [file for piece in done for file in _files_of(str(self._folder), piece)]
         return {name: file.values for name, file in zip(names, files, strict=True)}
 
@@ -368,7 +377,7 @@ class Stored(Work):
         ranges: Sequence[Range],
         arguments: tuple[Any, ...],
         costs: Array | None,
-        memory: Array | None,
+        needs: _Needs,
     ) -> Results:
         order, amounts = longest_first(ranges, costs)
         sums = np.concatenate([[0], np.cumsum(costs)]) if costs is not None else None
@@ -380,7 +389,7 @@ class Stored(Work):
                 function,
                 arguments,
                 *ranges[place],
-                _largest(memory, *ranges[place]),
+                needs.of(*ranges[place]),
             )
             for place in order
         ]
@@ -394,7 +403,7 @@ class Stored(Work):
                         continue
                     done.append((task.start, task.stop))
                     advance(int(sums[task.stop] - sums[task.start]) if sums is not None else task.stop - task.start)
-                pending = [half for task in refused for half in task.halves(memory)]
+                pending = [half for task in refused for half in task.halves(needs)]
         write_piece(index_path(str(self._folder), stage), {"ranges": np.array(sorted(done)).reshape(-1, 2)})
         forget_opened()
         return StoredResults(str(self._folder), stage)

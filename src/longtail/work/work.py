@@ -59,6 +59,7 @@ class Work(ABC):
         *arguments: Any,
         costs: Array | None = None,
         memory: Array | None = None,
+        results: Array | None = None,
     ) -> Results:
         """Call ``function(*arguments, start, stop)`` for every range.
 
@@ -76,6 +77,8 @@ class Work(ABC):
             The relative duration of each item: long tasks start first.
         memory : array or None
             The bytes that each item needs while it is worked on.
+        results : array or None
+            The bytes that each item needs from then on until the task is finished.
         """
 
     @abstractmethod
@@ -116,6 +119,7 @@ class InMemory(Work):
         *arguments: Any,
         costs: Array | None = None,
         memory: Array | None = None,
+        results: Array | None = None,
     ) -> Results:
         order, amounts = longest_first(ranges, costs)
         done: list[Piece] = [{}] * len(ranges)
