@@ -7,8 +7,9 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Self
@@ -40,41 +41,46 @@ def free_port() -> int:
 
 
 class Cluster:
-    """A scheduler and single-threaded workers; the block of ``with`` ends them."""
+    """A scheduler behind a proxy, and single-threaded workers; the block of ``with`` ends them."""
 
     def __init__(self, folder: Path) -> None:
-        self.port = free_port()
-        self.address = f"tcp://{HOST}:{self.port}"
-        self._folder = folder
+        self._folder, self._port = folder, free_port()
         self._scheduler: subprocess.Popen[bytes] | None = None
         self._workers: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
+        with ExitStack() as opened:
+            self.address, self.bytes = opened.enter_context(counting_proxy(self._port))
+            self._opened = opened.pop_all()
         self.start_scheduler()
         return self
 
-    def start_scheduler(self) -> None:
-        port = str(self.port)
-        self._scheduler = self._start(["scheduler", "--host", HOST, "--port", port, "--dashboard-address", f"{HOST}:0"])
+    def start_scheduler(self, **env: str) -> None:
+        arguments = ["--host", HOST, "--port", str(self._port), "--dashboard-address", f"{HOST}:0"]
+        self._scheduler = self._start(["scheduler", *arguments], env)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                socket.create_connection((HOST, self._port)).close()
+            except OSError:
+                if not self.is_running() or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+            else:
+                break
 
-    def start_worker(
-        self,
-        *options: str,
-        address: str | None = None,
-        env: Mapping[str, str] | None = None,
-        inside: Sequence[str] = (),
-    ) -> None:
+    def start_worker(self, *options: str, inside: Sequence[str] = (), **env: str) -> None:
         """Start a worker with more options and variables of the environment, perhaps inside another command."""
         own = self._folder / f"worker{len(self._workers)}"
         fixed = ["--host", HOST, "--nthreads", "1", "--no-dashboard", "--local-directory", str(own)]
-        self._workers.append(self._start(["worker", address or self.address, *fixed, *options], env, inside))
+        self._workers.append(self._start(["worker", self.address, *fixed, *options], env, inside))
 
     def _start(
-        self, arguments: list[str], env: Mapping[str, str] | None = None, inside: Sequence[str] = ()
+        self, arguments: list[str], env: Mapping[str, str], inside: Sequence[str] = ()
     ) -> subprocess.Popen[bytes]:
         command = [*inside, *_DASK, *arguments]
         with open(self._folder / "cluster.log", "ab") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **(env or {})})
+            return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **env})
 
     def workers(self, n_workers: int) -> list[psutil.Process]:
         """The processes that do the work, as soon as there are `n_workers` of them."""
@@ -111,6 +117,7 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self.kill_scheduler()
+        self._opened.close()
 
 
 def _living(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
@@ -162,7 +169,7 @@ def counting_proxy(port: int) -> Iterator[tuple[str, Counted]]:
                 client, _ = listener.accept()
                 try:
                     server = socket.create_connection((HOST, port))
-                except OSError:  # the scheduler has not started yet; the client tries again
+                except OSError:  # the scheduler was killed
                     client.close()
                     continue
                 for arguments in ((client, server, True), (server, client, False)):

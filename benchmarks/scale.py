@@ -22,7 +22,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.cluster import Cluster, counting_proxy, digest_of
+from benchmarks.cluster import Cluster, digest_of
 from benchmarks.large import AMAZON_3M, write_rows
 from benchmarks.measure import ROOT
 from longtail.data import find_data_set
@@ -147,18 +147,18 @@ def with_workers(
     """Train with two workers; after harm has been done, the same command is run again if there is no model."""
     pieces = Pieces(model.with_name(f"{model.name}.unfinished"))
     limit = "--memory-limit", memory.replace("G", "GiB")
-    with Cluster(model.parent) as cluster, counting_proxy(cluster.port) as (address, counted):
-        command = [*command, "--cluster", address]
+    with Cluster(model.parent) as cluster:
+        command = [*command, "--cluster", cluster.address]
 
         def started() -> list[psutil.Process]:
             for _ in range(2):
-                cluster.start_worker(*limit, address=address)
+                cluster.start_worker(*limit)
             return cluster.workers(2)
 
-        workers, before = started(), counted.total
+        workers, before = started(), cluster.bytes.total
         if harm is None:
             done = run(step, command, model, workers=workers, meanwhile=pieces.look)
-            return replace(done, bytes_per_task=(counted.total - before) / len(pieces.names))
+            return replace(done, bytes_per_task=(cluster.bytes.total - before) / len(pieces.names))
         first = run(step, command, model, workers=workers, harm_after=harm_after, harm=partial(harm, cluster))
         if first.model:
             return first
