@@ -34,7 +34,7 @@ LEARNERS = {
     "one-vs-rest": (["--learner", "one-vs-rest"], 600, 2000),
 }
 ODD_WORKER = "tests.work.odd_worker"
-LONGEST = 60  # seconds of any training here
+LONGEST = 240  # seconds of any training here
 NO_ROOM = r"No space left on device|File too large"
 
 
@@ -120,9 +120,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield found
 
 
-def start_workers(cluster: Cluster) -> None:
+def start_workers(cluster: Cluster, *options: str) -> None:
     for _ in range(2):
-        cluster.start_worker("--preload", ODD_WORKER, ODD_SECONDS="0.02")
+        cluster.start_worker("--preload", ODD_WORKER, *options, ODD_SECONDS="0.02")
     cluster.workers(2)
 
 
@@ -160,7 +160,7 @@ def test_a_lost_scheduler_ends_the_client_and_the_same_command_goes_on(
 ) -> None:
     one = job(name)
     with Cluster(tmp_path) as own:
-        start_workers(own)
+        start_workers(own, "--no-nanny")
         client = one.start(own.address)
         for stage in one.new_stages(client):
             if "training" not in stage:
@@ -171,7 +171,7 @@ def test_a_lost_scheduler_ends_the_client_and_the_same_command_goes_on(
             assert time.monotonic() - begun < 30
             break
         own.start_scheduler()
-        start_workers(own)
+        start_workers(own, "--no-nanny")
         one.finish(one.start(own.address))
 
 
@@ -193,16 +193,23 @@ def test_a_worker_that_runs_out_of_memory_gets_smaller_tasks(job: Callable[[str]
     assert len(pieces) > 1
 
 
-def test_a_task_that_no_worker_has_memory_for_is_told_and_continued_by_a_larger_worker(
+def test_too_little_memory_and_no_worker_at_all_are_told_and_the_next_worker_goes_on(
     job: Callable[[str], Job], tmp_path: Path
 ) -> None:
     one = job("tree")
     with Cluster(tmp_path) as own:
-        own.start_worker(LONGTAIL_MEMORY="1K")
+        own.start_worker("--no-nanny", LONGTAIL_MEMORY="1K")
         own.workers(1)
         one.refused(one.start(own.address), "not_enough_memory", "the workers that got it have less")
         own.end_workers()
-        own.start_worker()
+        own.start_worker("--no-nanny", "--preload", ODD_WORKER, ODD_SECONDS="0.2")
+        own.workers(1)
+        waiting = {"work.cluster._LONGEST_WITHOUT_WORKERS": 1, "work.cluster._BETWEEN_LOOKS": 0.5}
+        client = one.start(own.address, **waiting)
+        assert any("training" in stage for stage in one.new_stages(client))
+        own.end_workers()
+        one.refused(client, "no_workers", "no worker is left; .* run the same command")
+        own.start_worker("--no-nanny")
         own.workers(1)
         one.finish(one.start(own.address))
 
@@ -222,7 +229,7 @@ def test_mistakes_are_told_before_work_starts(job: Callable[[str], Job], tmp_pat
     patience = {"work.cluster._PATIENCE": 1}
     one.refused(one.start("tcp://127.0.0.1:1", **patience), "no_scheduler", "there is no scheduler at")
     with Cluster(tmp_path) as own:
-        own.start_worker("--preload", ODD_WORKER, ODD_VERSION="0.0.1")
+        own.start_worker("--preload", ODD_WORKER, "--no-nanny", ODD_VERSION="0.0.1")
         own.workers(1)
         one.refused(one.start(own.address), "other_version", r"has longtail 0\.0\.1 instead of")
         own.end_workers()
@@ -245,7 +252,9 @@ def test_a_worker_that_does_not_see_the_files_is_told(job: Callable[[str], Job],
     one.data, one.out = folders["data"] / "prepared", folders["out"] / "model"
     (tmp_path / "cluster").mkdir()
     with Cluster(tmp_path / "cluster") as own:
-        own.start_worker(inside=[*own_mounts, "sh", "-c", f'mount -t tmpfs none {folders[hidden]}; exec "$@"', "sh"])
+        own.start_worker(
+            "--no-nanny", inside=[*own_mounts, "sh", "-c", f'mount -t tmpfs none {folders[hidden]}; exec "$@"', "sh"]
+        )
         own.workers(1)
         one.refused(one.start(own.address), "path_not_shared", f"does not see {folders[hidden]}")
 

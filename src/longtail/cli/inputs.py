@@ -131,13 +131,11 @@ def read(
 
 
 def read_prepared(data: str, options: ReaderOptions) -> Corpus | None:
-    """The corpus that `longtail prepare` wrote to a folder; None if it holds something else."""
-    if not Path(data).is_dir():
+    """The corpus that `longtail prepare` wrote to a folder, an error if it has another version; None otherwise."""
+    if not Path(data, "manifest.json").is_file():
         return None
-    from longtail.prepared import is_prepared, open_prepared
+    from longtail.prepared import open_prepared
 
-    if not is_prepared(data):
-        return None
     if options != ReaderOptions():
         raise InvalidInput(f"{data} is prepared: options of files do not apply to it")
     return open_prepared(data)
