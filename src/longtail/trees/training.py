@@ -17,7 +17,7 @@ from longtail.work import Piece, Results, Rows, Work, even_ranges
 _WORK_OF_A_PIECE = 2**25  # rows times siblings
 _ROWS_SEARCHED = 2**10
 _COPIES = 2  # of the results of a task: one by one, and joined
-_WEIGHT_BYTES = 8
+_WEIGHT_BYTES = 5
 _KEPT_SHARE = 0.25  # of the weights that rows can have; a guess, since only training tells
 
 
@@ -139,9 +139,11 @@ def _estimates(layout: Piece, counts: Array, X: Rows) -> tuple[Array, Array, Arr
     rows = np.minimum(entries[nodes], len(X))
     features = X.indptr[-1] / max(1, len(X))  # of a row
     values = rows * features
-    scratch = 4 * np.minimum(lanes, 64) * (rows + np.minimum(values, X.n_columns))
-    costs, weights = (1 + rows) * lanes, _WEIGHT_BYTES * _KEPT_SHARE * entries[nodes] * features
-    return costs, scratch + 16 * values + 64 * entries[nodes] + len(X), weights, 4 * costs
+    columns = np.minimum(values, X.n_columns)
+    scratch = 4 * np.minimum(lanes, 64) * (rows + columns)
+    kept = np.minimum(lanes * columns, _KEPT_SHARE * entries[nodes] * features)
+    costs = (1 + rows) * lanes
+    return costs, scratch + 16 * values + 64 * entries[nodes] + len(X), _WEIGHT_BYTES * kept, 4 * costs
 
 
 def _train(
