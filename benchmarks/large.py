@@ -38,7 +38,11 @@ class Shape:
     def scaled(self, share: float) -> Shape:
         """A data set with fewer rows and labels."""
         return Shape(
-            round(self.rows * share), self.features, round(self.labels * share), self.features_per_row, self.labels_per_row
+            round(self.rows * share),
+            self.features,
+            round(self.labels * share),
+            self.features_per_row,
+            self.labels_per_row,
         )
 
 

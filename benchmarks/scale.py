@@ -1,8 +1,8 @@
 """Training beyond memory and beyond one process: ``python -m benchmarks.scale``.
 
-Each data set is prepared, then a label tree is trained on it in memory, in pieces with a memory limit, in pieces after a
-kill in the middle, and by two workers of a Dask cluster. The models must have the same bytes. Every step is a command
-of its own; the peak memory is that of the process with the most.
+Each data set is prepared, then a label tree is trained on it in memory, in pieces with a memory limit, and by two
+workers of a Dask cluster; then again, with a process killed in the middle. The models must have the same bytes. Every
+step is a command of its own; the peak memory is that of the process with the most.
 """
 
 from __future__ import annotations
@@ -11,48 +11,73 @@ import argparse
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from hashlib import sha256
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 
+from benchmarks.cluster import Cluster, digest_of
 from benchmarks.large import AMAZON_3M, write_rows
 from benchmarks.measure import ROOT
-from longtail.data.sets import find_data
+from longtail.data import find_data_set
 from longtail.pictures import Line, Panel, Picture
 from longtail_papers.common import Column, Results, Section, Table
 
-LONGTAIL = [sys.executable, "-m", "longtail.cli"]
+LONGTAIL = [sys.executable, "-m", "longtail"]
 TRAIN = ["--learner", "tree", "--negatives", "siblings"]
-STEPS = ("prepare", "in memory", "in pieces", "in pieces, killed and continued", "two workers")
+KILLED = "in pieces, killed and continued"
+WITH_WORKERS: dict[str, Callable[[Cluster, psutil.Process], None] | None] = {
+    "two workers": None,
+    "two workers, one killed": lambda cluster, client: cluster.kill_worker(),
+    "two workers, scheduler killed": lambda cluster, client: cluster.kill_scheduler(),
+    "two workers, client killed": lambda cluster, client: client.kill(),
+}
+STEPS = ("prepare", "in memory", "in pieces", KILLED, *WITH_WORKERS)
+BETWEEN_LOOKS = 0.05  # seconds
 TEST_ROWS = 10_000
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One step: wall time, processor time, peak memory of a process, and the model that it made."""
+    """One step: wall time, processor time, peak memory of a process, the model that it made, and bytes per task."""
 
     step: str
     seconds: float
     cpu_seconds: float
     peak_bytes: int
     model: str = ""
+    bytes_per_task: float | None = None
+
+    def after(self, first: Measured) -> Measured:
+        """Both together."""
+        seconds, cpu = first.seconds + self.seconds, first.cpu_seconds + self.cpu_seconds
+        return Measured(self.step, seconds, cpu, max(first.peak_bytes, self.peak_bytes), self.model)
+
+
+@dataclass
+class Pieces:
+    """The pieces that a training has made, for which one looks now and then, since they are removed at the end."""
+
+    folder: Path
+    names: set[str] = field(default_factory=set)
+
+    def look(self) -> None:
+        self.names.update(str(path) for path in self.folder.glob("training*/*.*-*"))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=["yso-fi"], help="yso-fi, or amazon-3m[:share], e.g. amazon-3m:0.1")
+    parser.add_argument(
+        "--data", nargs="+", default=["yso-fi"], help="yso-fi, or amazon-3m[:share], e.g. amazon-3m:0.1"
+    )
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
-    parser.add_argument("--memory", default="1G", help="memory limit in pieces and of each worker")
+    parser.add_argument("--memory", default="1G", help="memory limit in pieces and of workers")
     parser.add_argument("--kill-after", type=float, default=5, help="seconds of training before the kill")
     parser.add_argument("--cache", default=str(ROOT / ".bench"))
     parser.add_argument("--out", help="folder for the results; default: results in the cache")
@@ -79,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def files_of(name: str, folder: Path) -> tuple[Path, Path]:
     """The training and test file of a data set; a synthetic one is written."""
     if not name.startswith("amazon-3m"):
-        home = find_data(name)
+        home = find_data_set(name)
         return home / "train.jsonl.gz", home / "test.jsonl.gz"
     shape = AMAZON_3M.scaled(float(name.partition(":")[2] or 1))
     train, test = folder / "train.txt", folder / "test.txt"
@@ -101,16 +126,46 @@ def measure(
         yield run("in memory", command, model)
     if "in pieces" in steps:
         yield run("in pieces", limited, model)
-    if "in pieces, killed and continued" in steps:
-        shutil.rmtree(model)
-        first = run("", limited, kill_after=kill_after)
-        again = run("in pieces, killed and continued", limited, model)
-        peak = max(first.peak_bytes, again.peak_bytes)
-        seconds = first.seconds + again.seconds, first.cpu_seconds + again.cpu_seconds
-        yield Measured(again.step, *seconds, peak, again.model)
-    if "two workers" in steps:
-        with cluster(2, memory, folder) as address:
-            yield run("two workers", [*command, "--cluster", address], model, also=workers_of(address))
+    if KILLED in steps:
+        shutil.rmtree(model, ignore_errors=True)
+        first = run("", limited, harm_after=kill_after, harm=psutil.Process.kill)
+        yield run(KILLED, limited, model).after(first)
+    for step, harm in WITH_WORKERS.items():
+        if step in steps:
+            shutil.rmtree(model, ignore_errors=True)
+            yield with_workers(step, command, model, memory, kill_after, harm)
+
+
+def with_workers(
+    step: str,
+    command: list[str],
+    model: Path,
+    memory: str,
+    harm_after: float,
+    harm: Callable[[Cluster, psutil.Process], None] | None,
+) -> Measured:
+    """Train with two workers; after harm has been done, the same command is run again if there is no model."""
+    pieces = Pieces(model.with_name(f"{model.name}.unfinished"))
+    limit = "--memory-limit", memory.replace("G", "GiB")
+    with Cluster(model.parent) as cluster:
+        command = [*command, "--cluster", cluster.address]
+
+        def started() -> list[psutil.Process]:
+            for _ in range(2):
+                cluster.start_worker(*limit)
+            return cluster.workers(2)
+
+        workers, before = started(), cluster.bytes.total
+        if harm is None:
+            done = run(step, command, model, workers=workers, meanwhile=pieces.look)
+            return replace(done, bytes_per_task=(cluster.bytes.total - before) / len(pieces.names))
+        first = run(step, command, model, workers=workers, harm_after=harm_after, harm=partial(harm, cluster))
+        if first.model:
+            return first
+        if not cluster.is_running():
+            cluster.start_scheduler()
+            workers = started()
+        return run(step, command, model, workers=workers).after(first)
 
 
 def run(
@@ -118,74 +173,45 @@ def run(
     arguments: list[str],
     model: Path | None = None,
     *,
-    kill_after: float | None = None,
-    also: Sequence[psutil.Process] = (),
+    workers: Sequence[psutil.Process] = (),
+    meanwhile: Callable[[], None] = lambda: None,
+    harm_after: float | None = None,
+    harm: Callable[[psutil.Process], None] = lambda client: None,
 ) -> Measured:
-    """Run a command to its end, or kill it; the processor time includes that of the processes in `also`."""
-    before = sum(cpu_of(each) for each in also)
-    started = time.perf_counter()
+    """Run a command to its end, with the time and memory of its workers; only after harm it may fail."""
+    started, peak, is_harmed = time.perf_counter(), 0, False
+    before = sum(cpu_of(each) for each in workers)
     child = subprocess.Popen([*LONGTAIL, "--quiet", *arguments])
-    if kill_after is not None:
-        time.sleep(kill_after)
-        child.send_signal(signal.SIGKILL)
-    _, status, usage = os.wait4(child.pid, 0)
-    if status and kill_after is None:
+    while True:
+        ended, status, usage = os.wait4(child.pid, os.WNOHANG)
+        seconds = time.perf_counter() - started
+        if ended:
+            break
+        if harm_after is not None and not is_harmed and seconds > harm_after:
+            harm(psutil.Process(child.pid))
+            is_harmed = True
+        meanwhile()
+        peak = max([peak, *map(resident, workers)])
+        time.sleep(BETWEEN_LOOKS)
+    if status and not is_harmed:
         raise SystemExit(f"{' '.join(arguments)} failed")
-    seconds = time.perf_counter() - started
-    peak = max([usage.ru_maxrss * 1024, *(each.memory_info().rss for each in also)])
-    cpu = usage.ru_utime + usage.ru_stime + sum(cpu_of(each) for each in also) - before
-    return Measured(step, seconds, cpu, peak, "" if model is None else digest_of(model))
+    cpu = usage.ru_utime + usage.ru_stime + max(0, sum(cpu_of(each) for each in workers) - before)
+    made = "" if model is None or not model.exists() else digest_of(model)
+    return Measured(step, seconds, cpu, max(peak, usage.ru_maxrss * 1024), made)
 
 
 def cpu_of(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
+    """The processor time of a process; 0 if it was killed."""
+    with suppress(psutil.NoSuchProcess):
+        times = process.cpu_times()
+        return float(times.user + times.system)
+    return 0
 
 
-def digest_of(model: Path) -> str:
-    """The first digits of a SHA-256 over all array files of a model."""
-    digest = sha256()
-    for path in sorted(model.glob("*.npy")):
-        digest.update(path.name.encode())
-        with open(path, "rb") as file:
-            while block := file.read(2**24):
-                digest.update(block)
-    return digest.hexdigest()[:12]
-
-
-@contextmanager
-def cluster(n_workers: int, memory: str, folder: Path) -> Iterator[str]:
-    """A scheduler and single-threaded workers as processes on loopback."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"tcp://127.0.0.1:{port}"
-    dask = [sys.executable, "-m", "dask"]
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    scheduler = [*dask, "scheduler", "--host", "127.0.0.1", "--port", str(port), "--dashboard-address", "127.0.0.1:0"]
-    worker = [*dask, "worker", address, "--nthreads", "1", "--memory-limit", memory.replace("G", "GiB"), "--no-dashboard"]
-    started = [subprocess.Popen(scheduler, **quiet)]
-    try:
-        for number in range(n_workers):
-            started.append(subprocess.Popen([*worker, "--local-directory", str(folder / f"worker{number}")], **quiet))
-        from distributed import Client
-
-        with Client(address, timeout=60, set_as_default=False) as client:
-            client.wait_for_workers(n_workers, timeout=60)
-        yield address
-    finally:
-        for process in reversed(started):
-            process.terminate()
-        for process in started:
-            process.wait()
-
-
-def workers_of(address: str) -> list[psutil.Process]:
-    """The processes of the workers of a scheduler."""
-    from distributed import Client
-
-    with Client(address, set_as_default=False) as client:
-        return [psutil.Process(pid) for pid in client.run(os.getpid).values()]
+def resident(process: psutil.Process) -> int:
+    with suppress(psutil.NoSuchProcess):
+        return int(process.memory_info().rss)
+    return 0
 
 
 def section_of(found: dict[str, list[Measured]]) -> Section:
@@ -196,6 +222,7 @@ def section_of(found: dict[str, list[Measured]]) -> Section:
         *(Column(name, ".1f") for name in ("s", "CPU s")),
         Column("times in memory", ".2f"),
         Column("peak MiB", ",.0f"),
+        Column("bytes per task through the scheduler", ",.0f"),
         Column("model"),
     )
     lines = []
@@ -203,14 +230,17 @@ def section_of(found: dict[str, list[Measured]]) -> Section:
         known = {each.step: each.seconds for each in steps}
         for each in steps:
             ratio = each.seconds / known["in memory"] if "in memory" in known and each.model else None
-            lines.append((name, each.step, each.seconds, each.cpu_seconds, ratio, each.peak_bytes / 2**20, each.model))
+            peak = each.peak_bytes / 2**20
+            lines.append(
+                (name, each.step, each.seconds, each.cpu_seconds, ratio, peak, each.bytes_per_task, each.model)
+            )
     trained = [each for steps in found.values() for each in steps if each.model]
     numbers = list(range(1, len(trained) + 1))
     panels = [
         Panel("Time", "step", "seconds", [Line("", numbers, [each.seconds for each in trained], 0)]),
         Panel("Memory", "step", "peak (MiB)", [Line("", numbers, [each.peak_bytes / 2**20 for each in trained], 0)]),
     ]
-    text = "The same *model* means the same bytes. The memory of workers is that at the end of the step."
+    text = "The same *model* means the same bytes. The bytes through the scheduler include its connections when idle."
     picture = Picture("scale.png", "Training in memory, in pieces and by workers", [panels])
     return Section("Scale", text, [Table("Steps", columns, lines)], [picture])
 

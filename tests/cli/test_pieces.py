@@ -98,3 +98,13 @@ def test_workers_predict_only_prepared_rows(longtail: Callable, monkeypatch: pyt
     result = longtail("predict", "model", "notes.jsonl", "--cluster", "tcp://127.0.0.1:1")
     assert result.code != 0
     assert "prepare it first with `longtail prepare`" in result.err
+
+
+def test_a_prepared_corpus_of_another_format_version_is_refused(longtail: Callable) -> None:
+    assert longtail("prepare", "notes.jsonl", "--out", "prepared", "--min-df", "1").code == 0
+    manifest = Path("prepared", "manifest.json")
+    manifest.write_bytes(manifest.read_bytes().replace(b'"version": 1', b'"version": 99', 1))
+    result = longtail("train", "prepared", "--out", "model", "--resume", *TREE)
+    assert result.code == 1
+    assert "format version 99" in result.err
+    assert not Path("model").exists()

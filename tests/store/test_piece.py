@@ -5,17 +5,29 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
+import tempfile
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from longtail.errors import ModelFormatError, Unavailable
-from longtail.store import file_behind, is_sound, read_piece, write_piece
+from longtail.store import (
+    file_behind,
+    is_sound,
+    join_pieces,
+    read_piece,
+    release_pages,
+    scratch_behind,
+    write_piece,
+)
+from longtail.store import piece as piece_module
 from longtail.store.layout import DTYPES
 from longtail.store.spool import Spool
 
@@ -131,3 +143,47 @@ def test_the_file_of_a_mapped_array_is_known(tmp_path: Path) -> None:
     assert file_behind(values) is None
     (tmp_path / "values.npy").write_bytes(b"another file")
     assert file_behind(values) is None
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.integers(1, 64))
+def test_joined_pieces_are_their_arrays_one_after_another(sizes: list[int], read_at_once: int) -> None:
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        folder = Path(name)
+        patch.setattr(piece_module, "_READ_AT_ONCE", read_at_once)
+        parts = [np.arange(size, dtype=np.int32) for size in sizes]
+        paths = [folder / f"part{number}" for number in range(len(parts))]
+        for path, part in zip(paths, parts, strict=True):
+            write_piece(path, {"others": np.ones(3), "values": part})
+        joined = join_pieces(paths, "values", folder / "values.npy")
+        assert np.load(joined.path).tolist() == joined.values.tolist() == np.concatenate(parts).tolist()
+        assert joined.sha256() == joined.read_sha256()
+        assert scratch_behind(joined.values) == (joined if sum(sizes) else None)
+
+
+def test_pieces_that_cannot_be_joined_are_told(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    write_piece(one, {"values": np.arange(100)})
+    write_piece(other, {"values": np.ones(3)})
+    for paths, name, told in (
+        ([one, other], "values", "different types"),
+        ([one], "absent", "cannot be read"),
+        ([tmp_path / "missing"], "values", "cannot be read"),
+    ):
+        with pytest.raises(ModelFormatError, match=told):
+            join_pieces(paths, name, tmp_path / "joined.npy")
+    one.write_bytes(one.read_bytes()[:-8])
+    with pytest.raises(ModelFormatError, match="shorter than"):
+        join_pieces([one], "values", tmp_path / "joined.npy")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other ways")
+def test_mapped_pages_leave_the_memory_and_come_back(tmp_path: Path) -> None:
+    with Spool(tmp_path / "values.npy", np.float64) as spool:
+        spool.append(np.arange(10**6))
+    values = spool.finished().values
+    total = values.sum()
+    before = psutil.Process().memory_info().rss
+    release_pages()
+    assert psutil.Process().memory_info().rss < before - 4 * 10**6
+    assert values.sum() == total

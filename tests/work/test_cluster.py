@@ -79,6 +79,14 @@ def test_a_killed_worker_loses_only_its_task(client: Any, tmp_path: Path) -> Non
     client.wait_for_workers(2, timeout=30)
 
 
+def test_workers_forget_an_earlier_training_in_the_same_folder(client: Any, tmp_path: Path) -> None:
+    X, Y = data()
+    for number, labels in enumerate((Y, Y[::-1])):
+        expected = model_bytes(LEARNERS[0].fit(X, labels), tmp_path / f"whole{number}")
+        with in_pieces(tmp_path / "unfinished", client):
+            assert model_bytes(LEARNERS[0].fit(X, labels), tmp_path / f"pieces{number}") == expected
+
+
 def test_an_unreachable_scheduler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "_PATIENCE", 0.5)
     with (

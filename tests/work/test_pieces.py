@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -14,7 +17,7 @@ import pytest
 from longtail import LabelTree, OneVsRest, in_pieces, memory
 from longtail.errors import InvalidInput, NotEnoughMemory
 from longtail.labels import bisection, vectors
-from longtail.store import read_piece
+from longtail.store import Spooled, read_piece
 from longtail.trees import training
 from longtail.work import is_in_pieces
 from longtail.work.disk import Task
@@ -149,6 +152,68 @@ def test_a_damaged_piece_is_made_again(folder: Path, tmp_path: Path, monkeypatch
     with in_pieces(folder):
         assert model_bytes(learner.fit(X, Y), tmp_path / "pieces") == expected
     assert damaged.name in made
+
+
+@pytest.mark.parametrize("fault", ["damaged", "shorter", "missing"])
+def test_a_joined_file_with_a_fault_is_joined_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    X, Y = data()
+    learner = LEARNERS[0].set_params(n_jobs=1)
+    expected = model_bytes(learner.fit(X, Y), tmp_path / "whole")
+    with contextlib.suppress(KeyboardInterrupt), in_pieces(folder):
+        learner.fit(X, Y)
+        raise KeyboardInterrupt
+    joined = folder / "training1" / "tree0_joining-classifiers-weights.npy"
+    content = bytearray(joined.read_bytes())
+    content[-1] ^= 1
+    joined.unlink()
+    if fault != "missing":
+        joined.write_bytes(content if fault == "damaged" else content[:-2])
+    made: list[str] = []
+    monkeypatch.setattr("longtail.work.disk.write_piece", _noting(made))
+    with in_pieces(folder):
+        assert model_bytes(learner.fit(X, Y), tmp_path / "pieces") == expected
+    assert [name for name in made if "joining" in name and not name.endswith(".index")] == [
+        "tree0_joining-classifiers.0-1"
+    ]
+
+
+def test_the_client_reads_no_weights(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = data()
+    hashed: list[str] = []
+    read = Spooled.read_sha256
+    monkeypatch.setattr(Spooled, "read_sha256", lambda file: (hashed.append(file.path.name), read(file))[1])
+    with in_pieces(folder):
+        tree = LEARNERS[1].fit(X, Y)
+        before = sum(path.stat().st_size for path in folder.rglob("*") if "joining" not in path.name)
+        tree.save(tmp_path / "model")
+        search = folder / "training1" / "tree0_search"
+        joined = folder / "training1" / "tree0_joining-classifiers-again-weights.npy"
+        assert set(read_piece(search)).isdisjoint({"weights", "slots", "lows"})
+        assert joined.stat().st_nlink == 2
+        assert sum(path.stat().st_size for path in folder.rglob("*") if "joining" not in path.name) == before
+    assert not hashed
+
+
+def test_only_one_process_works_in_a_folder(folder: Path) -> None:
+    code = f"""
+from longtail import in_pieces
+with in_pieces({str(folder)!r}):
+    print("inside", flush=True)
+    input()
+"""
+    other = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "inside\n"
+    with pytest.raises(InvalidInput, match="another process is working in") as caught, in_pieces(folder):
+        pass
+    assert caught.value.code == "folder_in_use"
+    other.kill()
+    other.communicate()
+    with in_pieces(folder):
+        pass
+    assert not folder.exists()
 
 
 def test_another_training_does_not_use_the_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,15 +132,16 @@ def read(
 
 
 def read_prepared(data: str, options: ReaderOptions) -> Corpus | None:
-    """The corpus that `longtail prepare` wrote to a folder or URL; None if a folder holds something else."""
-    if not is_url(data) and not Path(data).is_dir():
+    """The corpus that `longtail prepare` wrote to a folder or URL; None if a folder holds something else.
+
+    One of another version is an error.
+    """
+    if not is_url(data) and not Path(data, "manifest.json").is_file():
         return None
     from longtail.prepared import is_prepared, open_prepared
 
-    if not is_prepared(data):
-        if is_url(data):
-            raise InvalidInput(f"{data} holds no prepared corpus; other data must be files of this machine")
-        return None
+    if is_url(data) and not is_prepared(data):
+        raise InvalidInput(f"{data} holds no prepared corpus; other data must be files of this machine")
     if options != ReaderOptions():
         raise InvalidInput(f"{data} is prepared: options of files do not apply to it")
     return open_prepared(data)

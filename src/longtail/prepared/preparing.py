@@ -26,7 +26,7 @@ from longtail.errors import InvalidInput
 from longtail.files import PathName, unfinished
 from longtail.native import kernels
 from longtail.prepared.corpus import KIND, open_prepared
-from longtail.store import Pieces, Spool, SpooledCsr, State, StringTable, put_together, write_model
+from longtail.store import Pieces, Spool, SpooledCsr, State, StringTable, alone_in, put_together, write_model
 from longtail.text import FeatureOptions
 from longtail.version import __version__
 
@@ -94,10 +94,12 @@ def prepare(
         raise InvalidInput("there is no file to prepare")
     wanted = None if like is None else like.made_by
     job = {"longtail": __version__, "files": [file.facts() for file in files], "features": _told(features, wanted)}
-    pieces = Pieces(unfinished(directory), job)
-    made_by = put_together(pieces.get("features", lambda: _fitted(files, features, wanted).to_state()))
-    _write(pieces, _row_pieces(pieces, files, made_by), made_by, directory)
-    pieces.remove()
+    folder = unfinished(directory)
+    with alone_in(folder):
+        pieces = Pieces(folder, job)
+        made_by = put_together(pieces.get("features", lambda: _fitted(files, features, wanted).to_state()))
+        _write(pieces, _row_pieces(pieces, files, made_by), made_by, directory)
+        pieces.remove()
     return open_prepared(directory)
 
 

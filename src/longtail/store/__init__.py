@@ -1,13 +1,13 @@
 """The model directory: a manifest and plain arrays; the one place that writes models."""
 
 from longtail.store.card import read_card, update_card
-from longtail.store.files import locked, open_plain
+from longtail.store.files import alone_in, locked, open_plain
 from longtail.store.invariants import rises
 from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
 from longtail.store.layout import MAX_DIMENSIONS, NAME
-from longtail.store.mapped import file_behind, map_whole, remote_behind
+from longtail.store.mapped import file_behind, map_whole, release_pages, remote_behind, scratch_behind
 from longtail.store.persistent import Persistent, load, part_state
-from longtail.store.piece import is_sound, read_piece, write_piece
+from longtail.store.piece import is_sound, join_pieces, read_piece, write_piece
 from longtail.store.pieces import Pieces, claim_folder
 from longtail.store.read import RemoteFile, inspect_model, read_model, saved_at
 from longtail.store.spool import Spool, Spooled, SpooledCsr
@@ -27,12 +27,14 @@ __all__ = [
     "SpooledCsr",
     "State",
     "StringTable",
+    "alone_in",
     "check_params",
     "check_replaceable",
     "claim_folder",
     "file_behind",
     "inspect_model",
     "is_sound",
+    "join_pieces",
     "load",
     "locked",
     "map_whole",
@@ -45,11 +47,13 @@ __all__ = [
     "read_piece",
     "rebuilt",
     "register",
+    "release_pages",
     "remote_behind",
     "rises",
     "same_state",
     "saved_at",
     "saved_params",
+    "scratch_behind",
     "update_card",
     "write_model",
     "write_piece",

@@ -17,10 +17,13 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+from longtail.errors import InvalidInput, Unavailable, reason
+
 if sys.platform != "win32":
     import fcntl
 
 MANIFEST = "manifest.json"
+LOCK = "lock"
 CARD = "card.json"
 ARRAY_FILE = re.compile(r"[a-z0-9_][a-z0-9_-]{0,127}-[0-9a-f]{16}\.npy")
 _TEMPORARY_FILE = re.compile(r"\.longtail-[0-9a-f]{16}\.tmp")
@@ -52,19 +55,33 @@ def is_ours(name: str) -> bool:
 
 
 def write_file(directory: Path, name: str, blocks: Iterable[Any]) -> None:
-    """Write `blocks` to a temporary file, make it durable, and only then rename it."""
+    """Write `blocks` to a temporary file, make it durable, and only then rename it; after a failure it is removed."""
     temporary = directory / f".longtail-{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(temporary, flags, 0o666)
     try:
-        for block in blocks:
-            view = memoryview(block)
-            while len(view):
-                view = view[os.write(descriptor, view[:_CHUNK]) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    os.replace(temporary, directory / name)
+        try:
+            for block in blocks:
+                view = memoryview(block)
+                while len(view):
+                    view = view[os.write(descriptor, view[:_CHUNK]) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, directory / name)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise `Unavailable` with the path if the system cannot write a file inside the block."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be written: {reason(error)}") from error
 
 
 def link_file(directory: Path, name: str, source: Path) -> None:
@@ -125,6 +142,37 @@ def locked(directory: Path, *, wait: bool = True) -> Iterator[bool]:
             # Some network file systems have no locks; saving must work there too.
             pass
         yield free
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Create a folder for the work of one process; `InvalidInput` if another one works in it.
+
+    The lock is a file, since directories on network file systems cannot be locked. It ends with its process.
+    """
+    try:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    except OSError as error:
+        raise Unavailable(f"{folder} cannot be used for unfinished work: {reason(error)}") from None
+    try:
+        try:
+            if sys.platform != "win32":
+                # Unlike those of flock, these locks do not live on in forked processes.
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = os.path.samestat(os.fstat(descriptor), os.stat(folder / LOCK))
+        except (BlockingIOError, PermissionError, FileNotFoundError):
+            is_ours = False
+        except OSError:
+            is_ours = True  # some network file systems have no locks; the work must be possible there too
+        if not is_ours:
+            raise InvalidInput(
+                f"another process is working in {folder}; wait until it has ended, or choose another folder",
+                code="folder_in_use",
+            )
+        yield
     finally:
         os.close(descriptor)
 

@@ -6,45 +6,49 @@ import mmap
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from longtail.arrays import Array
 
+if TYPE_CHECKING:
+    from longtail.store.spool import Spooled
+
 
 @dataclass(frozen=True)
 class _Origin:
     path: Path
     identity: tuple[int, int, int]
-    is_scratch: bool
+    scratch: Spooled | None
     remote: Any
 
 
 _origins: WeakKeyDictionary[mmap.mmap, _Origin] = WeakKeyDictionary()
 
 
-def map_whole(file: Any, path: Path, length: int, *, is_scratch: bool = False, remote: Any = None) -> mmap.mmap:
-    """Map an open file; remember its path and the `RemoteFile` it is a copy of. Nobody else needs a scratch file."""
+def map_whole(file: Any, path: Path, length: int, scratch: Spooled | None = None, remote: Any = None) -> mmap.mmap:
+    """Map an open file and remember its path; `scratch` if nobody else needs the file, `remote` if it is a copy."""
     mapped = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
-    _origins[mapped] = _Origin(Path(os.path.abspath(path)), _identity(os.fstat(file.fileno())), is_scratch, remote)
+    _origins[mapped] = _Origin(Path(os.path.abspath(path)), _identity(os.fstat(file.fileno())), scratch, remote)
     return mapped
 
 
-def file_behind(array: Array, *, only_scratch: bool = False) -> Path | None:
+def file_behind(array: Array) -> Path | None:
     """The `.npy` file whose values an array maps, all of them; None if there is none or it has been replaced."""
     origin = _origin(array)
-    if origin is None or (only_scratch and not origin.is_scratch):
-        return None
-    try:
-        return origin.path if _identity(os.stat(origin.path)) == origin.identity else None
-    except OSError:
-        return None
+    return None if origin is None else origin.path
+
+
+def scratch_behind(array: Array) -> Spooled | None:
+    """The scratch file whose values an array maps, as `file_behind`."""
+    origin = _origin(array)
+    return None if origin is None else origin.scratch
 
 
 def remote_behind(array: Array) -> Any:
-    """The `RemoteFile` whose values an array maps, all of them; None if there is none."""
+    """The `RemoteFile` whose cached copy an array maps, as `file_behind`."""
     origin = _origin(array)
     return None if origin is None else origin.remote
 
@@ -60,7 +64,19 @@ def _origin(array: Array) -> _Origin | None:
     head = array.ctypes.data - np.frombuffer(mapped, np.uint8).ctypes.data
     if not array.flags.c_contiguous or head != 128 or head + array.nbytes != len(mapped):
         return None
-    return origin
+    try:
+        return origin if _identity(os.stat(origin.path)) == origin.identity else None
+    except OSError:
+        return None
+
+
+def release_pages() -> None:
+    """Take the mapped pages out of the memory of this process; they are read again when they are used."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        for reference in _origins.keyrefs():
+            mapped = reference()
+            if mapped is not None:
+                mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _identity(found: os.stat_result) -> tuple[int, int, int]:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from longtail.errors import InvalidInput, ModelFormatError, Unavailable
-from longtail.store.files import is_ours, sync_directory, write_file
+from longtail.errors import InvalidInput, ModelFormatError, Unavailable, reason
+from longtail.store.files import LOCK, is_ours, sync_directory, write_file
 from longtail.store.layout import NAME, plain_value
 from longtail.store.read import read_model
 from longtail.store.state import State
@@ -77,7 +77,7 @@ def claim_folder(folder: Path, job: Mapping[str, Any]) -> None:
     content = json.dumps(plain_value(job, "job"), indent=1, sort_keys=True).encode()
     try:
         os.makedirs(folder, exist_ok=True)
-        names = [name for name in os.listdir(folder) if not is_ours(name)]
+        names = [name for name in os.listdir(folder) if name != LOCK and not is_ours(name)]
         if _JOB in names:
             if (folder / _JOB).read_bytes() != content:
                 raise InvalidInput(
@@ -91,4 +91,4 @@ def claim_folder(folder: Path, job: Mapping[str, Any]) -> None:
             write_file(folder, _JOB, (content,))
             sync_directory(folder)
     except OSError as error:
-        raise Unavailable(f"{folder} cannot be used for unfinished work: {error}") from None
+        raise Unavailable(f"{folder} cannot be used for unfinished work: {reason(error)}") from None

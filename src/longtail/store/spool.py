@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from longtail.arrays import Array
+from longtail.errors import Unavailable
+from longtail.store.files import writing
 from longtail.store.layout import DTYPES, header
 from longtail.store.mapped import map_whole
 
@@ -18,11 +21,12 @@ _HEAD = 128  # bytes of the header of any array of one dimension
 
 @dataclass(frozen=True)
 class Spooled:
-    """A finished array of one dimension in a `.npy` file."""
+    """A finished array of one dimension in a `.npy` file, perhaps with the SHA-256 of the file."""
 
     path: Path
     dtype: str
     shape: tuple[int, ...]
+    known_sha256: str | None = None
 
     @property
     def values(self) -> Array:
@@ -30,8 +34,16 @@ class Spooled:
         if not self.shape[0]:
             return np.zeros(0, DTYPES[self.dtype])
         with open(self.path, "rb") as file:
-            mapped = map_whole(file, self.path, os.fstat(file.fileno()).st_size, is_scratch=True)
+            mapped = map_whole(file, self.path, os.fstat(file.fileno()).st_size, self)
         return np.frombuffer(mapped, DTYPES[self.dtype], self.shape[0], _HEAD)
+
+    def sha256(self) -> str:
+        """The SHA-256 of the file; it is read if that is not known."""
+        return self.known_sha256 or self.read_sha256()
+
+    def read_sha256(self) -> str:
+        with open(self.path, "rb") as file:
+            return file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -63,26 +75,32 @@ class Spool:
 
     def __enter__(self) -> Self:
         # A saved model may share the earlier file.
-        self._path.unlink(missing_ok=True)
-        self._file = open(self._path, "wb")
-        self._file.write(bytes(_HEAD))
+        with writing(self._path):
+            self._path.unlink(missing_ok=True)
+            self._file = open(self._path, "wb")
+            self._file.write(bytes(_HEAD))
         return self
 
     def append(self, values: Any) -> None:
         array = np.ascontiguousarray(values, DTYPES[self._dtype])
-        self._file.write(array.data)
+        with writing(self._path):
+            self._file.write(array.data)
         self._length += len(array)
 
     def __len__(self) -> int:
         return self._length
 
     def __exit__(self, *error: object) -> None:
-        if error[0] is None:
-            self._file.seek(0)
-            self._file.write(header(self._dtype, (self._length,)))
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        self._file.close()
+        try:
+            with writing(self._path), self._file:
+                if error[0] is None:
+                    self._file.seek(0)
+                    self._file.write(header(self._dtype, (self._length,)))
+                    self._file.flush()
+                    os.fsync(self._file.fileno())
+        except Unavailable:
+            if error[0] is None:  # otherwise the first error counts
+                raise
 
     def finished(self) -> Spooled:
         """The array; only after the block of ``with``."""

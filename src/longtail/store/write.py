@@ -7,7 +7,7 @@ import platform
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from longtail.store.layout import (
     plain_value,
 )
 from longtail.store.manifest import encode, fingerprint, is_manifest
-from longtail.store.mapped import file_behind
+from longtail.store.mapped import scratch_behind
 from longtail.store.remote import Place, RemoteDirectory, place_of, read_beginning
 from longtail.store.spool import Spooled, SpooledCsr
 from longtail.store.state import State
@@ -191,12 +191,10 @@ class _Plan:
         return StoredArray("strings", (len(value),), roles)
 
     def file(self, array: Array | Spooled, path: tuple[str, ...], where: str) -> StoredFile:
-        if isinstance(array, np.ndarray) and (source := file_behind(array, only_scratch=True)) is not None:
-            array = Spooled(source, array.dtype.newbyteorder("<").str, array.shape)
+        if isinstance(array, np.ndarray):
+            array = scratch_behind(array) or array
         if isinstance(array, Spooled):
-            with open(array.path, "rb") as file:
-                checksum = file_digest(file, "sha256").hexdigest()
-            return self.stored(path, checksum, array.dtype, array.shape, (), array.path)
+            return self.stored(path, array.sha256(), array.dtype, array.shape, (), array.path)
         dtype = array.dtype.newbyteorder("<").str
         if dtype not in DTYPES:
             raise ValueError(f"the array {where} has dtype {array.dtype}; expected bool, integers or floats to 64 bits")

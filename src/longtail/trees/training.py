@@ -16,6 +16,9 @@ from longtail.work import Piece, Results, Rows, Work, even_ranges
 
 _WORK_OF_A_PIECE = 2**25  # rows times siblings
 _ROWS_SEARCHED = 2**10
+_COPIES = 2  # of the results of a task: one by one, and joined
+_WEIGHT_BYTES = 5
+_KEPT_SHARE = 0.25  # of the weights that rows can have; a guess, since only training tells
 
 
 class Objective(NamedTuple):
@@ -92,36 +95,38 @@ def grow(
     n_rows = len(work.opened("features"))
     layout = layout_of(hierarchy, label_costs)
     kept = work.keep(f"{name}layout", layout)
-    costs, memory = _estimates(layout, counts, work.opened("features"))
+    costs, memory, weights, duals = _estimates(layout, counts, work.opened("features"))
     ranges = work.divide(costs, _WORK_OF_A_PIECE)
     unlabelled = np.flatnonzero(np.diff(work.opened("labels").indptr) == 0)
     outside = work.keep(f"{name}outside", visits_by_node(unlabelled, np.zeros(len(unlabelled), dtype=np.int64)))
 
     def train(stage: str, mistaken: Results | None, keep_duals: bool, before: Results | None) -> Any:
         arguments = X, kept, members, outside, mistaken, objective, keep_duals, before
-        return work.run(f"{name}{stage}", _train, ranges, *arguments, costs=costs, memory=memory)
+        results = _COPIES * (weights + duals if keep_duals else weights)
+        return work.run(f"{name}{stage}", _train, ranges, *arguments, costs=costs, memory=memory, results=results)
 
-    def packed(done: Results) -> TreeWeights:
-        joined = work.join(done, (*PACKED, "sizes")) if len(done) else {}
-        return TreeWeights.joined(hierarchy, n_features, joined, objective.precision)
+    def joined(stage: str, done: Results) -> Grown:
+        arrays = work.join(f"{name}{stage}", done, (*reversed(PACKED), "sizes", "gaps", "sweeps")) if len(done) else {}
+        weights = TreeWeights.joined(hierarchy, n_features, arrays, objective.precision)
+        gap, sweeps = (arrays[each].max(initial=0) if arrays else 0 for each in ("gaps", "sweeps"))
+        return Grown(weights, float(gap), int(sweeps))
 
     done = train("training-classifiers", None, beam > 0, None)
-    weights = packed(done)
+    grown = joined("joining-classifiers", done)
     if beam > 0 and hierarchy.n_nodes > 1:
-        search = work.keep(f"{name}search", weights.for_search())
+        search = work.keep(f"{name}search", grown.weights.for_search())
         by_rows = even_ranges(np.ones(n_rows), _ROWS_SEARCHED)
         sizes = n_features, hierarchy.n_labels
         mistaken = work.run(
             f"{name}searching-for-negatives", _mistaken, by_rows, X, search, *sizes, objective.loss == "logistic", beam
         )
         done = train("training-classifiers-again", mistaken, False, done)
-        weights = packed(done)
-    gap = max((float(piece["gaps"].max(initial=0)) for piece in done), default=0.0)
-    return Grown(weights, gap, max((int(piece["sweeps"].max(initial=0)) for piece in done), default=0))
+        grown = joined("joining-classifiers-again", done)
+    return grown
 
 
-def _estimates(layout: Piece, counts: Array, X: Rows) -> tuple[Array, Array]:
-    """The relative duration and the bytes of training each block, from the number of its rows."""
+def _estimates(layout: Piece, counts: Array, X: Rows) -> tuple[Array, Array, Array, Array]:
+    """Of each block: the relative duration and the bytes of training, and those of its weights and dual variables."""
     below = np.concatenate([[0], np.cumsum(counts[layout["order"]])])
     entries = below[layout["bounds"][:, 1]] - below[layout["bounds"][:, 0]]
     children = np.diff(layout["pointers"])
@@ -132,9 +137,13 @@ def _estimates(layout: Piece, counts: Array, X: Rows) -> tuple[Array, Array]:
     known = {each: sum(block_widths(each)) for each in np.unique(siblings).tolist()}
     lanes = np.array([known[each] for each in siblings.tolist()], dtype=np.float64)
     rows = np.minimum(entries[nodes], len(X))
-    values = rows * (X.indptr[-1] / max(1, len(X)))
-    scratch = 4 * np.minimum(lanes, 64) * (rows + np.minimum(values, X.n_columns))
-    return (1 + rows) * lanes, scratch + 16 * values + 64 * entries[nodes] + len(X)
+    features = X.indptr[-1] / max(1, len(X))  # of a row
+    values = rows * features
+    columns = np.minimum(values, X.n_columns)
+    scratch = 4 * np.minimum(lanes, 64) * (rows + columns)
+    kept = np.minimum(lanes * columns, _KEPT_SHARE * entries[nodes] * features)
+    costs = (1 + rows) * lanes
+    return costs, scratch + 16 * values + 64 * entries[nodes] + len(X), _WEIGHT_BYTES * kept, 4 * costs
 
 
 def _train(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from longtail.work.disk import Task
 
 _PATIENCE = 10  # seconds to wait for a scheduler and for the first worker
+_LONGEST_WITHOUT_WORKERS = 300  # seconds; a batch system may start others in place of those that were stopped
+_BETWEEN_LOOKS = 10  # seconds
 _GO_ON = "what is finished is kept: run the same command again to go on"
 
 
@@ -39,10 +43,15 @@ def connected(address: str) -> Iterator[Any]:
             f"tcp://host:8786, and start one with `dask scheduler`",
             code="no_scheduler",
         ) from None
+    # Errors of the connection become ours; Dask would print its traceback too.
+    logger = logging.getLogger("distributed.client")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
     try:
         yield client
     finally:
         client.close(timeout=_PATIENCE)
+        logger.setLevel(level)
 
 
 class Cluster:
@@ -63,7 +72,7 @@ class Cluster:
     def _check_versions(self) -> None:
         own = versions()
         try:
-            found = self._client.run(versions)
+            found = self._ask(versions)
         except (ImportError, AttributeError):
             raise Unavailable(
                 "the workers cannot import longtail, or have another version; install the same version on all of them",
@@ -79,10 +88,16 @@ class Cluster:
                     code="other_version",
                 )
 
+    def _ask(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """What a function returns on each worker."""
+        with _scheduler_needed():
+            found: dict[str, Any] = self._client.run(function, *arguments)
+        return found
+
     def check_paths(self, paths: list[str]) -> None:
         """Raise an error unless every worker sees these files as they are here."""
         own = identities(paths)
-        for worker, theirs in self._client.run(identities, paths).items():
+        for worker, theirs in self._ask(identities, paths).items():
             for path in paths:
                 if theirs[path] != own[path]:
                     raise InvalidInput(
@@ -105,24 +120,49 @@ class Cluster:
         # A new key for each submission: the scheduler would answer a known one with an old result.
         call = secrets.token_hex(4)
         keys = [f"{task.name}-{call}" for task in tasks]
-        futures = self._client.map(_run, tasks, key=keys, pure=False)
         by_key = dict(zip(keys, tasks, strict=True))
+        with _scheduler_needed():
+            futures = self._client.map(_run, tasks, key=keys, pure=False)
         try:
             completed: Any = as_completed(futures, loop=self._client.loop)  # type: ignore[no-untyped-call]
-            for future in completed:
-                task = by_key[future.key]
-                try:
-                    yield task, future.result()
-                except KilledWorker:
-                    yield task, False
+            while not completed.is_empty():
+                self._wait(completed)
+                future = next(completed)
+                with _scheduler_needed():
+                    error = future.exception() if future.status == "error" else None
+                    fits = error is None and future.result()
+                if error is not None and not isinstance(error, KilledWorker):
+                    raise error
+                yield by_key[future.key], fits
                 future.release()
-        except (CancelledError, OSError) as error:
-            raise Unavailable(
-                f"the connection to the scheduler was lost ({error}); {_GO_ON}", code="no_scheduler"
-            ) from None
         finally:
             if self._client.status == "running":
                 self._client.cancel(futures)
+
+    def _wait(self, completed: Any) -> None:
+        """Wait for a task to finish, but not for ever without workers."""
+        looked = seen = time.monotonic()
+        while not completed.has_ready():
+            time.sleep(0.01)
+            now = time.monotonic()
+            if now - looked < _BETWEEN_LOOKS:
+                continue
+            looked = now
+            with _scheduler_needed():
+                workers = self._client.scheduler_info()["workers"]
+            if workers:
+                seen = now
+            elif now - seen > _LONGEST_WITHOUT_WORKERS:
+                raise Unavailable(f"no worker is left; {_GO_ON}", code="no_workers")
+
+
+@contextmanager
+def _scheduler_needed() -> Iterator[None]:
+    """Tell a lost connection to the scheduler."""
+    try:
+        yield
+    except (CancelledError, OSError):
+        raise Unavailable(f"the connection to the scheduler was lost; {_GO_ON}", code="no_scheduler") from None
 
 
 def _reach(files: list[RemoteFile]) -> LongtailError | None:

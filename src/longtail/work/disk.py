@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import shutil
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 
 from longtail import progress
 from longtail.arrays import Array
-from longtail.errors import InvalidInput, NotEnoughMemory, Unavailable
+from longtail.errors import InvalidInput, NotEnoughMemory
 from longtail.files import PathName
 from longtail.memory import current_limit, format_bytes, parse_bytes
 from longtail.memory import limit as memory_limit
@@ -28,11 +29,15 @@ from longtail.store import (
     RemoteFile,
     Spool,
     Spooled,
+    alone_in,
     claim_folder,
     file_behind,
     is_sound,
+    join_pieces,
     read_piece,
+    release_pages,
     remote_behind,
+    scratch_behind,
     write_piece,
 )
 from longtail.version import __version__
@@ -43,7 +48,9 @@ from longtail.work.results import (
     StoredPiece,
     StoredResults,
     forget_opened,
+    forget_other_trainings,
     index_path,
+    mapped,
     piece_path,
 )
 from longtail.work.rows import Rows, even_ranges
@@ -93,17 +100,14 @@ def in_pieces(folder: PathName, workers: Any = None) -> Iterator[None]:
     if working_in.get() is not None:
         raise InvalidInput("a training in pieces is already open here; close it first")
     path = Path(os.path.abspath(folder))
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be used for unfinished work: {error}") from None
-    token = working_in.set(Folder(path, _workers(workers, path)))
-    try:
-        yield
-    finally:
-        working_in.reset(token)
-        forget_opened()
-    shutil.rmtree(path, ignore_errors=True)
+    with alone_in(path):
+        token = working_in.set(Folder(path, _workers(workers, path)))
+        try:
+            yield
+        finally:
+            working_in.reset(token)
+            forget_opened()
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _workers(workers: Any, folder: Path) -> Any:
@@ -150,19 +154,15 @@ class StoredRows:
     n_columns: int
 
     def open(self) -> Rows:
-        return _opened_rows(self)
-
-
-@lru_cache(maxsize=16)
-def _opened_rows(stored: StoredRows) -> Rows:
-    indptr, indices, data = (file.values for file in stored.files)
-    return Rows(indptr, indices, data, stored.n_columns)
+        indptr, indices, data = map(mapped, self.files)
+        return Rows(indptr, indices, data, self.n_columns)
 
 
 @dataclass(frozen=True)
 class Task:
     """A call of a stage's function for a range of items. It is small to send: it names files and has no arrays."""
 
+    training: str
     folder: str
     stage: str
     function: Function
@@ -175,34 +175,80 @@ class Task:
     def name(self) -> str:
         return f"{self.stage.replace('_', '-')}-{self.start}-{self.stop}"
 
+    @property
+    def path(self) -> Path:
+        """The file with the result."""
+        return piece_path(self.folder, self.stage, self.start, self.stop)
+
     def run(self) -> bool:
         """Make the piece, if it is not there already; False if there is too little memory."""
-        path = piece_path(self.folder, self.stage, self.start, self.stop)
-        if is_sound(path):
+        forget_other_trainings(self.training)
+        if self.is_done():
             return True
         with _room.taken(self.memory) as fits:
             if not fits:
                 return False
             opened = [each.open() if isinstance(each, StoredRows | StoredPiece) else each for each in self.arguments]
-            write_piece(path, self.function(*opened, self.start, self.stop))
+            write_piece(self.path, self.function(*opened, self.start, self.stop))
         return True
 
-    def halves(self, memory: Array | None) -> list[Task]:
+    def is_done(self) -> bool:
+        """Whether there is a sound piece."""
+        return is_sound(self.path)
+
+    def halves(self, needs: _Needs) -> list[Task]:
         """Two smaller tasks."""
         if self.stop - self.start < 2:
             raise NotEnoughMemory(
-                f"{shown(self.stage)}: the largest task needs about {format_bytes(self.memory)}, and no worker has as "
-                f"much; give the workers more memory"
+                f"{shown(self.stage)}: the largest task needs about {format_bytes(self.memory)}, and the workers that "
+                f"got it have less, or died; give the workers more memory"
             )
         middle = (self.start + self.stop) // 2
         return [
-            replace(self, start=start, stop=stop, memory=_largest(memory, start, stop))
+            replace(self, start=start, stop=stop, memory=needs.of(start, stop))
             for start, stop in ((self.start, middle), (middle, self.stop))
         ]
 
 
-def _largest(memory: Array | None, start: int, stop: int) -> int:
-    return 0 if memory is None else int(memory[start:stop].max(initial=0))
+class Joining(Task):
+    """A task that joins arrays; its piece tells their files."""
+
+    def is_done(self) -> bool:
+        """Whether the piece and the files are sound."""
+        return super().is_done() and all(_is_intact(file) for file in _files_of(self.folder, read_piece(self.path)))
+
+
+def _join(results: StoredResults, stage: str, names: Sequence[str], start: int, stop: int) -> Piece:
+    """Join the arrays of some names."""
+    pieces = [piece_path(results.folder, results.stage, *each) for each in results.ranges]
+    files = [join_pieces(pieces, name, Path(results.folder, f"{stage}-{name}.npy")) for name in names[start:stop]]
+    told = [[file.path.name, file.dtype, file.shape[0], file.sha256()] for file in files]
+    return {"files": np.frombuffer(json.dumps(told).encode(), np.uint8)}
+
+
+def _files_of(folder: str, piece: Piece) -> list[Spooled]:
+    """The files that a task has joined."""
+    told = json.loads(piece["files"].tobytes())
+    return [Spooled(Path(folder, name), dtype, (length,), sha256) for name, dtype, length, sha256 in told]
+
+
+def _is_intact(file: Spooled) -> bool:
+    try:
+        return file.read_sha256() == file.sha256()
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True)
+class _Needs:
+    """The bytes that tasks need: for the largest of their items, and for the results of all."""
+
+    memory: Array | None = None
+    results: Array | None = None
+
+    def of(self, start: int, stop: int) -> int:
+        largest = 0 if self.memory is None else int(self.memory[start:stop].max(initial=0))
+        return largest + (0 if self.results is None else int(self.results[start:stop].sum()))
 
 
 class _Room:
@@ -217,11 +263,13 @@ class _Room:
     def taken(self, size: int) -> Iterator[bool]:
         """Wait until `size` bytes are free; False if they never will be."""
         with self._changed:
-            if self._taken == 0:
-                import psutil
-
-                self._base = psutil.Process().memory_info().rss
             limit = _process_memory()
+            resident = _resident()
+            if limit is not None and resident > _ENOUGH * limit:
+                release_pages()
+                resident = _resident()
+            if self._taken == 0:
+                self._base = resident
             capacity = max(limit - self._base, int(_ENOUGH * limit)) if limit is not None else None
             if capacity is not None and size > capacity:
                 yield_size = None
@@ -243,6 +291,12 @@ class _Room:
 
 
 _room = _Room()
+
+
+def _resident() -> int:
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
 
 
 def _process_memory() -> int | None:
@@ -268,6 +322,8 @@ class Stored(Work):
         self, folder: Path, workers: Any, n_jobs: int | None, about: Mapping[str, Any], matrices: Mapping[str, Any]
     ) -> None:
         self._folder, self._workers, self._n_jobs = folder, workers, n_jobs
+        # Folders and stages of other trainings may have the same names.
+        self._token = secrets.token_hex(4)
         parts = {name: Rows.of(matrix, name) for name, matrix in matrices.items()}
         told = {name: [*map(_told, each[:3]), each.n_columns] for name, each in parts.items()}
         claim_folder(folder, {"longtail": __version__, "about": dict(about), "matrices": told})
@@ -289,9 +345,10 @@ class Stored(Work):
 
     def keep(self, name: str, arrays: Piece) -> Any:
         path = self._folder / name
-        write_piece(path, arrays)
+        files = {name: file for name, array in arrays.items() if (file := scratch_behind(array)) is not None}
+        write_piece(path, {name: array for name, array in arrays.items() if name not in files})
         forget_opened()
-        return StoredPiece(str(path))
+        return StoredPiece(str(path), tuple(files.items()))
 
     def divide(self, costs: Array, most: float) -> Sequence[Range]:
         return even_ranges(costs, most)
@@ -304,11 +361,38 @@ class Stored(Work):
         *arguments: Any,
         costs: Array | None = None,
         memory: Array | None = None,
+        results: Array | None = None,
+    ) -> Results:
+        return self._run(Task, stage, function, ranges, arguments, costs, _Needs(memory, results))
+
+    def join(self, stage: str, results: Any, names: Sequence[str]) -> dict[str, Array]:
+        each = even_ranges(np.ones(len(names)), 1)
+        done = self._run(Joining, stage, _join, each, (results, stage, tuple(names)), None, _Needs())
+        files = [file for piece in done for file in _files_of(str(self._folder), piece)]
+        return {name: file.values for name, file in zip(names, files, strict=True)}
+
+    def _run(
+        self,
+        kind: type[Task],
+        stage: str,
+        function: Function,
+        ranges: Sequence[Range],
+        arguments: tuple[Any, ...],
+        costs: Array | None,
+        needs: _Needs,
     ) -> Results:
         order, amounts = longest_first(ranges, costs)
         sums = np.concatenate([[0], np.cumsum(costs)]) if costs is not None else None
         pending = [
-            Task(str(self._folder), stage, function, arguments, *ranges[place], _largest(memory, *ranges[place]))
+            kind(
+                self._token,
+                str(self._folder),
+                stage,
+                function,
+                arguments,
+                *ranges[place],
+                needs.of(*ranges[place]),
+            )
             for place in order
         ]
         done: list[Range] = []
@@ -321,7 +405,7 @@ class Stored(Work):
                         continue
                     done.append((task.start, task.stop))
                     advance(int(sums[task.stop] - sums[task.start]) if sums is not None else task.stop - task.start)
-                pending = [half for task in refused for half in task.halves(memory)]
+                pending = [half for task in refused for half in task.halves(needs)]
         write_piece(index_path(str(self._folder), stage), {"ranges": np.array(sorted(done)).reshape(-1, 2)})
         forget_opened()
         return StoredResults(str(self._folder), stage)
@@ -331,18 +415,6 @@ class Stored(Work):
             yield from self._workers.finished(tasks)
         else:
             yield from zip(tasks, map_blocks(Task.run, tasks, self._n_jobs), strict=True)
-
-    def join(self, results: Any, names: Sequence[str]) -> dict[str, Array]:
-        with ExitStack() as opened:
-            spools: dict[str, Spool] = {}
-            for start, stop in results.ranges:
-                piece = read_piece(piece_path(str(self._folder), results.stage, start, stop))
-                for name in names:
-                    if name not in spools:
-                        path = self._folder / f"{results.stage}-{name}.npy"
-                        spools[name] = opened.enter_context(Spool(path, piece[name].dtype))
-                    spools[name].append(piece[name])
-        return {name: spool.finished().values for name, spool in spools.items()}
 
 
 def _told(array: Array) -> dict[str, Any]:

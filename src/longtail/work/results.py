@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.store import read_piece
+from longtail.store import Spooled, read_piece
 
 Range = tuple[int, int]
 Piece = Mapping[str, Array]
@@ -54,12 +54,13 @@ class StoredResults(Results):
 
 @dataclass(frozen=True)
 class StoredPiece:
-    """Arrays in a file, by its path."""
+    """Arrays in a piece and in files of their own, by their paths."""
 
     path: str
+    files: tuple[tuple[str, Spooled], ...]
 
     def open(self) -> Piece:
-        return _opened(Path(self.path))
+        return {**_opened(Path(self.path)), **{name: mapped(file) for name, file in self.files}}
 
 
 def piece_path(folder: str, stage: str, start: int, stop: int) -> Path:
@@ -83,7 +84,25 @@ def _opened(path: Path) -> Piece:
     return read_piece(path)
 
 
+@lru_cache(maxsize=256)
+def mapped(file: Spooled) -> Array:
+    """The array in a file, which stays open from task to task."""
+    return file.values
+
+
 def forget_opened() -> None:
     """Close files that are kept open from task to task."""
+    mapped.cache_clear()
     _ranges.cache_clear()
     _opened.cache_clear()
+
+
+_last_training = ""
+
+
+def forget_other_trainings(training: str) -> None:
+    """Close what another training has opened in this process: its files may have the same names."""
+    global _last_training
+    if training != _last_training:
+        forget_opened()
+        _last_training = training

@@ -59,6 +59,7 @@ class Work(ABC):
         *arguments: Any,
         costs: Array | None = None,
         memory: Array | None = None,
+        results: Array | None = None,
     ) -> Results:
         """Call ``function(*arguments, start, stop)`` for every range.
 
@@ -76,11 +77,16 @@ class Work(ABC):
             The relative duration of each item: long tasks start first.
         memory : array or None
             The bytes that each item needs while it is worked on.
+        results : array or None
+            The bytes that each item needs from then on until the task is finished.
         """
 
     @abstractmethod
-    def join(self, results: Any, names: Sequence[str]) -> dict[str, Array]:
-        """The arrays of all results of a stage, one after another; results in memory give them up."""
+    def join(self, stage: str, results: Any, names: Sequence[str]) -> dict[str, Array]:
+        """The arrays of all results of an earlier stage, one after another; results in memory give them up.
+
+        Name first the arrays that take longest to join.
+        """
 
 
 class InMemory(Work):
@@ -113,6 +119,7 @@ class InMemory(Work):
         *arguments: Any,
         costs: Array | None = None,
         memory: Array | None = None,
+        results: Array | None = None,
     ) -> Results:
         order, amounts = longest_first(ranges, costs)
         done: list[Piece] = [{}] * len(ranges)
@@ -123,7 +130,7 @@ class InMemory(Work):
                 advance(amounts[place])
         return Results(ranges, done)
 
-    def join(self, results: Any, names: Sequence[str]) -> dict[str, Array]:
+    def join(self, stage: str, results: Any, names: Sequence[str]) -> dict[str, Array]:
         return {name: np.concatenate([piece.pop(name) for piece in results]) for name in names}
 
 
