@@ -133,8 +133,13 @@ def _estimates(layout: Piece, counts: Array, X: Rows) -> tuple[Array, Array]:
     lanes = np.array([known[each] for each in siblings.tolist()], dtype=np.float64)
     rows = np.minimum(entries[nodes], len(X))
     values = rows * (X.indptr[-1] / max(1, len(X)))
-    scratch = 4 * np.minimum(lanes, 64) * (rows + np.minimum(values, X.n_columns))
-    return (1 + rows) * lanes, scratch + 16 * values + 64 * entries[nodes] + len(X)
+    return (1 + rows) * lanes, training_bytes(rows, values, entries[nodes], lanes, len(X), X.n_columns)
+
+
+def training_bytes(rows: Array, values: Array, entries: Array, lanes: Array, n_rows: int, n_features: int) -> Array:
+    """The bytes of training blocks with these numbers of rows, of their features, and of pairs of row and label."""
+    scratch = 4 * np.minimum(lanes, 64) * (rows + np.minimum(values, n_features))
+    return np.asarray(scratch + 16 * values + 64 * entries + n_rows)
 
 
 def _train(

@@ -1,0 +1,76 @@
+"""`Costs`: what a unit of work takes on a machine, as `calibrate` measures it; a file of them plans for that machine."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields
+
+from longtail.errors import InvalidInput
+from longtail.files import PathName, writing
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Processor seconds of one core for a unit of work, unless it says otherwise.
+
+    Parameters
+    ----------
+    prepare : float
+        An entry of the rows of a file: a feature or a label.
+    scan, sort : float
+        Rows of labels: a label of a row that a task reads, and one that it keeps.
+    add : float
+        Label vectors: a feature of a row of a label.
+    cluster : float
+        Clustering: an entry of a label vector, for each bisection that it takes part in.
+    train, train_far : float
+        Training: a feature of a row and a sibling classifier; and what is added for each doubling of the weights that
+        are worked on beyond 1 MiB, because they leave the cache.
+    again : float
+        Training again with the negatives of the beam, relative to the first training.
+    search : float
+        Searching for negatives and predicting: a feature of a row at a node.
+    join : float
+        Joining and saving: a byte of the model.
+    model : float
+        Bytes of the model for each feature of the rows of a classifier.
+    """
+
+    prepare: float
+    scan: float
+    sort: float
+    add: float
+    cluster: float
+    train: float
+    train_far: float
+    again: float
+    search: float
+    join: float
+    model: float
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+                raise InvalidInput(f"the cost {name!r} is {value!r}; expected a number above 0")
+
+    def save(self, path: PathName) -> None:
+        """Write a JSON file."""
+        with writing(path) as file:
+            file.write((json.dumps(asdict(self), indent=2) + "\n").encode())
+
+    @classmethod
+    def load(cls, path: PathName) -> Costs:
+        """Read a file that `save` has written."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                found = json.load(file)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"{path} is no JSON file: {error}") from None
+        names = {each.name for each in fields(cls)}
+        if not isinstance(found, dict) or set(found) != names:
+            raise InvalidInput(f"{path} holds no costs; they have the keys {', '.join(sorted(names))}")
+        try:
+            return cls(**found)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}: {error.problem}") from None
