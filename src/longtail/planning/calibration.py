@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import nnls
 
 from longtail import progress
 from longtail.arrays import Array
@@ -26,9 +25,9 @@ from longtail.planning.costs import Costs
 from longtail.planning.stages import (
     bisections,
     classifier_features,
+    searching_units,
     training_units,
     vector_entries,
-    visited_nodes,
 )
 from longtail.planning.workload import Level, Workload
 from longtail.prepared import prepare
@@ -38,6 +37,7 @@ from longtail.work import begin, in_pieces
 _TOPIC = 40
 _SHARE_OF_TOPIC = 0.6
 _FEATURES_OF_A_LABEL = 4
+_FLAT = 64  # labels that one-vs-rest learns
 _SMALLEST = 1e-15  # seconds; a cost that is too small to measure is not 0
 
 
@@ -50,35 +50,40 @@ def calibrate(rows: tuple[int, int] = (4_000, 12_000), features: int = 300_000) 
         The rows of a smaller and a larger training.
     features : int
     """
-    with progress.task("measuring this machine", total=5) as advance, tempfile.TemporaryDirectory() as folder:
-        runs = []
+    with progress.task("measuring this machine", total=5) as advance, tempfile.TemporaryDirectory() as name:
+        folder, runs = Path(name), []
         for number, n_rows in enumerate(rows):
-            X, Y = power_law_data(n_rows, 2 * n_rows, features, seed=number)
-            runs.append(_Run(LabelTree(), X, Y, Path(folder, f"tree{number}")))
+            X, Y = power_law_data(n_rows, _labels(n_rows), features, number)
+            runs.append(_Run(LabelTree(), X, Y, folder / f"tree{number}"))
             advance(1)
-        beam = _Run(LabelTree(negatives="beam"), *power_law_data(rows[0], 2 * rows[0], features, 0), Path(folder, "beam"))
+        beam = _Run(
+            LabelTree(negatives="beam"), *power_law_data(rows[0], _labels(rows[0]), features, 0), folder / "beam"
+        )
         advance(1)
-        frequent = np.argsort(-column_counts(Y), kind="stable")[:32]
-        flat = _Run(OneVsRest(), X, sparse.csr_array(Y[:, frequent]), Path(folder, "flat"))
+        frequent = np.argsort(-column_counts(Y), kind="stable")[:_FLAT]
+        flat = _Run(OneVsRest(), X, sparse.csr_array(Y[:, frequent]), folder / "flat")
         advance(1)
-        scan, sort = _members(rows[1], Path(folder, "members"))
-        _, large = runs
-        train, train_far = _fitted([run.units for run in (*runs, flat)], [run.seconds["training classifiers"] for run in (*runs, flat)])
+        scan, sort = _members(rows[1], folder / "members")
+        large, load = runs[-1], runs[-1].load
         costs = {
-            "prepare": _preparing(X, Y, Path(folder)),
+            "prepare": _preparing(X, Y, folder),
             "scan": scan,
             "sort": sort,
-            "add": large.seconds["label vectors"] / (Y.nnz * large.load.per_row),
-            "cluster": large.clustering / (vector_entries(large.load) * bisections(large.load)),
-            "train": train,
-            "train_far": train_far,
+            "add": large.seconds["label vectors"] / (Y.nnz * load.per_row),
+            "cluster": large.clustering / (vector_entries(load) * bisections(load)),
+            "train": _typical(run.seconds["training classifiers"] / run.units for run in (*runs, flat)),
             "again": beam.seconds["training classifiers again"] / beam.seconds["training classifiers"],
-            "search": large.predicting / (large.load.per_row * visited_nodes(large.load, len(large.load.levels))),
+            "search": _typical(run.predicting / run.searched for run in runs),
+            "score": flat.predicting / (flat.load.per_row * _FLAT),
             "join": large.joining / large.model_bytes,
-            "model": large.model_bytes / classifier_features(large.load),
+            "model": large.model_bytes / classifier_features(load),
         }
         advance(1)
     return Costs(**{name: max(_SMALLEST, float(value)) for name, value in costs.items()})
+
+
+def _labels(n_rows: int) -> int:
+    return n_rows * 5 // 3
 
 
 class _Run:
@@ -96,6 +101,7 @@ class _Run:
             self.joining = whole - sum(self.seconds.values())
             self.model_bytes = learner.trees_[0].n_bytes
             self.units = _measured_units(self.load, learner.trees_[0].hierarchy, Y)
+            self.searched = searching_units(self.load, len(self.load.levels), self.model_bytes)
             begun = time.process_time()
             learner.predict_topk(X[:2000], k=10)
             self.predicting = (time.process_time() - begun) / min(2000, X.shape[0])
@@ -134,7 +140,7 @@ def measured_stages() -> Iterator[dict[str, Spent]]:
         yield found
 
 
-def _measured_units(load: Workload, hierarchy: LabelHierarchy, Y: Any) -> Array:
+def _measured_units(load: Workload, hierarchy: LabelHierarchy, Y: Any) -> float:
     """The units of training of a tree, from the rows that its nodes have."""
     order, bounds = hierarchy.label_order()
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
@@ -143,7 +149,7 @@ def _measured_units(load: Workload, hierarchy: LabelHierarchy, Y: Any) -> Array:
     for node in range(hierarchy.n_nodes):
         own = hierarchy.children[hierarchy.pointers[node] : hierarchy.pointers[node + 1]]
         depths[own[own >= 0]] = depths[node] + 1
-    units = np.zeros(2)
+    units = 0.0
     for depth in range(int(depths.max()) + 1):
         owner = np.full(Y.shape[1], -1)
         for node in np.flatnonzero(depths == depth).tolist():
@@ -153,28 +159,25 @@ def _measured_units(load: Workload, hierarchy: LabelHierarchy, Y: Any) -> Array:
         for width in np.unique(children[depths == depth]).tolist():
             nodes = (depths == depth) & (children == width)
             own_rows = np.where(depth == 0, Y.shape[0], counts[nodes]).astype(np.float64)
-            units += [each.sum() for each in training_units(load, Level(width, own_rows, own_rows))]
+            units += float(training_units(load, Level(width, own_rows, own_rows)).sum())
     return units
 
 
-def _fitted(units: list[Array], seconds: list[float]) -> Array:
-    """Costs of two kinds of units; every measurement counts equally, however long it took."""
-    share = np.array(units) / np.array(seconds)[:, None]
-    scale = share.max(axis=0)
-    found, _ = nnls(share / scale, np.ones(len(seconds)))
-    return np.asarray(found / scale)
+def _typical(costs: Iterable[float]) -> float:
+    """The geometric mean: every measurement counts equally, however long it took."""
+    return float(np.exp(np.mean(np.log([*costs]))))
 
 
-def _members(n_rows: int, folder: Path) -> Array:
-    """The costs of reading and of sorting the labels of rows, from one task and from many."""
-    units, seconds = [], []
-    for number, n_labels in enumerate((n_rows, 100 * n_rows)):
+def _members(n_rows: int, folder: Path) -> tuple[float, float]:
+    """The costs of reading and of sorting the labels of rows: many tasks read as often as they are, but sort once."""
+    tasks, seconds = [], []
+    for n_labels in (n_rows, 100 * n_rows):
         Y = power_law_labels(np.random.default_rng(0), 2 * n_rows, n_labels, 36)
-        with measured_stages() as found, in_pieces(folder / str(number)):
-            tasks = len(members_by_label(begin({}, None, labels=Y), column_counts(Y)))
-        units.append(np.array([tasks * Y.nnz, Y.nnz], dtype=np.float64))
-        seconds.append(found["rows of labels"].cpu)
-    return _fitted(units, seconds)
+        with measured_stages() as found, in_pieces(folder / str(n_labels)):
+            tasks.append(len(members_by_label(begin({}, None, labels=Y), column_counts(Y))))
+        seconds.append(found["rows of labels"].cpu / Y.nnz)
+    scan = max(0.0, seconds[1] - seconds[0]) / max(1, tasks[1] - tasks[0])
+    return scan, max(0.0, seconds[0] - tasks[0] * scan)
 
 
 def _preparing(X: Any, Y: Any, folder: Path) -> float:

@@ -1,4 +1,4 @@
-"""`Costs`: what a unit of work takes on a machine, as `calibrate` measures it; a file of them plans for that machine."""
+"""`Costs`: the times of units of work on a machine, as `calibrate` measures them. They are kept as JSON."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ class Costs:
         Label vectors: a feature of a row of a label.
     cluster : float
         Clustering: an entry of a label vector, for each bisection that it takes part in.
-    train, train_far : float
-        Training: a feature of a row and a sibling classifier; and what is added for each doubling of the weights that
-        are worked on beyond 1 MiB, because they leave the cache.
+    train : float
+        Training: a feature of a row and a sibling classifier, for each doubling of the weights of the block beyond
+        1 MiB: the more weights, the fewer are in the cache.
     again : float
         Training again with the negatives of the beam, relative to the first training.
     search : float
-        Searching for negatives and predicting: a feature of a row at a node.
+        Searching for negatives and predicting: a feature of a row at a node, for each doubling of the model beyond
+        1 MiB.
+    score : float
+        Predicting by one-vs-rest: a feature of a row and a classifier.
     join : float
         Joining and saving: a byte of the model.
     model : float
@@ -43,9 +46,9 @@ class Costs:
     add: float
     cluster: float
     train: float
-    train_far: float
     again: float
     search: float
+    score: float
     join: float
     model: float
 

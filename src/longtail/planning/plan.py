@@ -67,7 +67,7 @@ class Plan:
     stages : tuple of Stage
         The work, whoever does it.
     prepared_bytes, pieces_bytes, model_bytes : int
-        On disk: the prepared corpus, the largest size of the unfinished work, and the model.
+        On disk: the prepared corpus, the unfinished work at its end, which includes the model, and the model.
     cpu_seconds : float
         Processor time of all stages.
     rows_per_second : float
@@ -106,7 +106,7 @@ def plan(
 
     Examples
     --------
-    >>> costs = Costs(5e-8, 1e-9, 1e-8, 2e-8, 2e-8, 3e-9, 1e-9, 0.5, 5e-8, 1e-9, 2.0)
+    >>> costs = Costs(1e-7, 5e-9, 2e-8, 1.5e-8, 1.5e-8, 1e-9, 0.5, 7e-9, 4e-9, 2e-9, 3.0)
     >>> found = plan(Workload(10_000, 5_000, 20_000, 50, 10), costs, workers=4, memory=2**30)
     >>> found.cluster.seconds < found.machine.seconds, found.cluster.problems
     (True, ())
@@ -115,11 +115,12 @@ def plan(
         if value is not None and not value > 0:
             raise InvalidInput(f"{name}: {value}; expected a number above 0")
     stages, model = stages_of(load, costs), model_bytes(load, costs)
-    joined = sum(stage.name == "joining" for stage in stages)  # the same files become the model
+    # Joined files stay until the end, and are then given the names of the model.
+    kept = [stage.written_bytes for stage in stages if stage.name != "preparing"]
     return Plan(
         stages,
         prepared_bytes(load),
-        sum(stage.written_bytes for stage in stages if not stage.by_client) + (joined - 1) * model,
+        sum(kept),
         model,
         sum(stage.cpu_seconds for stage in stages),
         1 / predicting_seconds(load, costs),
@@ -144,26 +145,25 @@ def _schedule(
     for each in timed:
         limits[each.limit] = limits.get(each.limit, 0) + each.seconds
     largest = max(stages, key=lambda stage: stage.task_bytes)
-    client = client_bytes(load)
-    needs = {"the client": client, f"the largest task ({largest.name})": _PROCESS + largest.task_bytes}
+    client, worker = client_bytes(load), _PROCESS + largest.task_bytes
+    task = f"the largest task ({largest.name})"
     if place == "machine":
-        needs = {f"the process with its largest task ({largest.name})": client + largest.task_bytes}
-    return Schedule(
-        place,
-        workers,
-        timed,
-        sum(each.seconds for each in timed),
-        max(limits, key=lambda name: limits[name]),
-        needs[next(reversed(needs))],
-        client if place == "cluster" else needs[next(reversed(needs))],
-        0 if network is None else sum(stage.read_bytes + stage.written_bytes for stage in stages),
-        0 if network is None else sum(stage.tasks for stage in stages if not stage.by_client) * _SCHEDULER_BYTES_OF_A_TASK,
-        tuple(
-            f"{name} needs {format_bytes(size)}, more than {format_bytes(memory)}"
-            for name, size in needs.items()
-            if memory is not None and size > memory
-        ),
+        client = worker = client + largest.task_bytes
+        needs = {f"the process with {task}": client}
+    else:
+        needs = {"the client": client, f"the worker with {task}": worker}
+    moved, tasks = 0, 0
+    if network is not None:
+        moved = sum(stage.read_bytes + stage.written_bytes for stage in stages)
+        tasks = sum(stage.tasks for stage in stages if not stage.by_client)
+    problems = tuple(
+        f"{name} needs {format_bytes(size)} of memory, and has {format_bytes(memory)}"
+        for name, size in needs.items()
+        if memory is not None and size > memory
     )
+    seconds, limit = sum(each.seconds for each in timed), max(limits, key=lambda name: limits[name])
+    scheduled = tasks * _SCHEDULER_BYTES_OF_A_TASK
+    return Schedule(place, workers, timed, seconds, limit, worker, client, moved, scheduled, problems)
 
 
 def _timed(stage: Stage, workers: int, network: float | None) -> Timed:

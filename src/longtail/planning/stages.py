@@ -24,7 +24,7 @@ _PROJECTED = 2**18  # labels
 _SEARCHED = 2**10  # rows
 _LANES = 256  # classifiers of a block
 _ENTRY = 8  # bytes of a value and its column
-_NEAR = 2**20  # bytes of weights that are fast to reach
+_CACHED = 2**20  # bytes
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,9 @@ def _rows_of_labels(load: Workload, costs: Costs) -> Stage:
     pairs, labels = _pairs(load), load.frequencies.total()
     tasks = _pieces_of_labels(load)
     seconds = costs.scan * pairs * tasks + costs.sort * pairs
-    read = tasks * (4 * pairs + 8 * load.rows)
-    return Stage(
-        "rows of labels", tasks, seconds, seconds / tasks, int(40 * pairs / tasks + 2**22), int(read), int(4 * pairs + 8 * labels)
-    )
+    read, memory = tasks * (4 * pairs + 8 * load.rows), 40 * pairs / tasks + 2**22
+    written = 4 * pairs + 8 * labels
+    return Stage("rows of labels", tasks, seconds, seconds / tasks, int(memory), int(read), int(written))
 
 
 def _pieces_of_labels(load: Workload) -> int:
@@ -146,12 +145,16 @@ def lanes_of(siblings: int) -> tuple[int, int]:
     return full + (rest > 0), full * _LANES + sum(block_widths(rest))
 
 
-def training_units(load: Workload, level: Level) -> tuple[Array, Array]:
-    """For each node of a level: features of rows and siblings, alone and by doublings of the weights beyond 1 MiB."""
+def training_units(load: Workload, level: Level) -> Array:
+    """For each node of a level: features of rows, times siblings, times doublings of the weights of a block."""
     _, lanes = lanes_of(level.children)
-    near = level.rows * load.per_row * lanes
     weights = 4 * min(64, lanes) * load.distinct_features(level.rows * load.per_row)
-    return near, near * np.log2(1 + weights / _NEAR)
+    return level.rows * load.per_row * lanes * doublings(weights)
+
+
+def doublings(size: Array | float) -> Array:
+    """How often a size doubles beyond what the cache holds; at least 1."""
+    return np.maximum(1, np.log2(1 + np.asarray(size) / _CACHED))
 
 
 def classifier_features(load: Workload) -> float:
@@ -170,19 +173,19 @@ def _training(load: Workload, costs: Costs) -> Stage:
     work = []
     for level in load.levels:
         blocks, lanes = lanes_of(level.children)
-        near, far = training_units(load, level)
-        own = costs.train * near + costs.train_far * far
+        own = costs.train * training_units(load, level)
         seconds += float(own.sum())
         longest = max(longest, float(own.max()) / blocks)
         values = level.rows * load.per_row
-        needed = training_bytes(level.rows, values, level.pairs, min(lanes, _LANES), load.rows, load.features)
+        lanes_of_block = np.array(min(lanes, _LANES))
+        needed = training_bytes(level.rows, values, level.pairs, lanes_of_block, load.rows, load.features)
         memory = max(memory, float(needed.max()))
         read += float((values * _ENTRY + 4 * level.pairs).sum()) * blocks
         work.append((1 + level.rows) * lanes)
-    total, blocks = sum(float(each.sum()) for each in work), _n_blocks(load)
+    total = sum(float(each.sum()) for each in work)
     # Small blocks share a task.
     longest = max(longest, min(seconds, seconds * WORK_OF_A_PIECE / total))
-    tasks = min(blocks, math.ceil(total / WORK_OF_A_PIECE))
+    tasks = min(_n_blocks(load), math.ceil(total / WORK_OF_A_PIECE))
     size = model_bytes(load, costs) + duals_bytes(load)
     return Stage("training classifiers", tasks, seconds, longest, int(memory), int(read), size)
 
@@ -198,16 +201,16 @@ def duals_bytes(load: Workload) -> int:
     return int(sum(4 * lanes_of(level.children)[1] * float(level.rows.sum()) for level in load.levels))
 
 
-def visited_nodes(load: Workload, levels: int) -> float:
-    """The number of nodes whose classifiers score a row, when the beam descends this many levels."""
-    nodes = [len(level.rows) for level in load.levels[:levels]]
-    return float(sum(min(load.beam, each) for each in nodes))
+def searching_units(load: Workload, levels: int, model: int) -> float:
+    """Features of a row, times nodes whose classifiers score it on some levels, times doublings of the model."""
+    nodes = sum(min(load.beam, len(level.rows)) for level in load.levels[:levels])
+    return load.per_row * nodes * float(doublings(model))
 
 
 def _searching(load: Workload, costs: Costs) -> Stage:
     tasks = math.ceil(load.rows / _SEARCHED)
     depth = len(load.levels) - 1
-    seconds = costs.search * load.rows * load.per_row * visited_nodes(load, depth)
+    seconds = costs.search * load.rows * searching_units(load, depth, model_bytes(load, costs))
     visits = load.rows * load.beam * depth
     model = model_bytes(load, costs)
     read = load.rows * load.per_row * _ENTRY + tasks * min(model, _SEARCHED * load.beam * depth * load.per_row * 128)
@@ -237,6 +240,6 @@ def _joining(load: Workload, costs: Costs) -> Stage:
 
 def predicting_seconds(load: Workload, costs: Costs) -> float:
     """Processor time to predict a row."""
-    if load.learner == "one-vs-rest":  # the root is the only node, and a block is as much work as a node
-        return costs.search * load.per_row * lanes_of(load.widths[0])[0]
-    return costs.search * load.per_row * visited_nodes(load, len(load.levels))
+    if load.learner == "one-vs-rest":
+        return costs.score * load.per_row * load.widths[0]
+    return costs.search * searching_units(load, len(load.levels), model_bytes(load, costs))

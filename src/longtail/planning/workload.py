@@ -155,7 +155,7 @@ class Frequencies(NamedTuple):
 
 
 def power_law(rows: int, labels: int, pairs: float, skew: float) -> Frequencies:
-    """Labels whose numbers of rows follow a power law and add up to `pairs`; each has 1 row at least, and all at most."""
+    """Labels whose numbers of rows follow a power law and add up to `pairs`; each has from 1 to all rows."""
     labels = min(labels, math.ceil(pairs))
     first = np.arange(1, min(labels, _EXACT_RANKS) + 1, dtype=np.float64)
     more = np.unique(np.geomspace(_EXACT_RANKS, labels, _BINS).round()) if labels > _EXACT_RANKS else first[:0]
