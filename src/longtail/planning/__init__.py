@@ -2,7 +2,7 @@
 
 from longtail.planning.calibration import Spent, calibrate, measured_stages
 from longtail.planning.costs import Costs
-from longtail.planning.plan import Plan, Schedule, Timed, plan
+from longtail.planning.schedule import Plan, Schedule, Timed, plan
 from longtail.planning.stages import Stage, stages_of
 from longtail.planning.workload import LEARNERS, NEGATIVES, Workload
 

@@ -12,7 +12,7 @@ from longtail.planning.stages import Stage, model_bytes, predicting_seconds, pre
 from longtail.planning.workload import Workload
 
 _PROCESS = 150 * 2**20  # a process that has done nothing yet
-_CLIENT_BYTES_OF_A_LABEL = 100  # counts, costs, the order of the labels and the tree
+_CLIENT_BYTES_OF_A_LABEL = 150  # as measured: counts, costs, the order of the labels and the tree
 _SCHEDULER_BYTES_OF_A_TASK = 10_000
 
 
@@ -131,10 +131,11 @@ def plan(
 
 def client_bytes(load: Workload) -> int:
     """The memory of the client: it counts the rows of labels, then holds a few numbers for each label."""
-    pairs = load.rows * load.labels_per_row
-    # Column numbers are read as 64-bit numbers to be counted, and a file of such numbers is copied.
-    copies = sum(4 * each for each in (load.rows * load.per_row, pairs) if each >= 2**31)
-    return int(_PROCESS + copies + max(8 * pairs, _CLIENT_BYTES_OF_A_LABEL * load.frequencies.total()))
+    entries = [load.rows * load.per_row, load.rows * load.labels_per_row]
+    # Columns are counted as 64-bit numbers. Where a file has 64-bit numbers already, 32-bit ones are made of them.
+    counted = 8 * entries[1] if entries[1] < 2**31 else 0
+    converted = 4 * sum(each for each in entries if each >= 2**31)
+    return int(_PROCESS + max(counted, converted, _CLIENT_BYTES_OF_A_LABEL * load.frequencies.total()))
 
 
 def _schedule(
