@@ -29,7 +29,7 @@ def count(text: str) -> int:
     unit = written[-1:] if written[-1:] in _UNITS else ""
     try:
         number = float(written.removesuffix(unit)) * _UNITS.get(unit, 1)
-        if not 1 <= number <= 10**15 or number != round(number, 3):
+        if not 1 <= number <= 10**15 or abs(number - round(number)) > 1e-6 * number:
             raise ValueError
     except ValueError:
         raise click.BadParameter(
