@@ -1,7 +1,7 @@
 """Training beyond memory and beyond one process: ``python -m benchmarks.scale``.
 
-Each data set is prepared, then a label tree is trained on it in memory, in pieces with a memory limit, in pieces after a
-kill in the middle, and by two workers of a Dask cluster. The models must have the same bytes. Every step is a command
+Each data set is prepared, then a label tree is trained on it in memory, in pieces with a memory limit, in pieces after
+a kill in the middle, and by two workers of a Dask cluster. The models must have the same bytes. Every step is a command
 of its own; the peak memory is that of the process with the most.
 """
 
@@ -27,7 +27,7 @@ import psutil
 
 from benchmarks.large import AMAZON_3M, write_rows
 from benchmarks.measure import ROOT
-from longtail.data.sets import find_data
+from longtail.data import find_data_set
 from longtail.pictures import Line, Panel, Picture
 from longtail_papers.common import Column, Results, Section, Table
 
@@ -50,7 +50,7 @@ class Measured:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=["yso-fi"], help="yso-fi, or amazon-3m[:share], e.g. amazon-3m:0.1")
+    parser.add_argument("--data", nargs="+", default=["yso-fi"], help="yso-fi, or amazon-3m[:share]")
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
     parser.add_argument("--memory", default="1G", help="memory limit in pieces and of each worker")
     parser.add_argument("--kill-after", type=float, default=5, help="seconds of training before the kill")
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def files_of(name: str, folder: Path) -> tuple[Path, Path]:
     """The training and test file of a data set; a synthetic one is written."""
     if not name.startswith("amazon-3m"):
-        home = find_data(name)
+        home = find_data_set(name)
         return home / "train.jsonl.gz", home / "test.jsonl.gz"
     shape = AMAZON_3M.scaled(float(name.partition(":")[2] or 1))
     train, test = folder / "train.txt", folder / "test.txt"
@@ -163,7 +163,8 @@ def cluster(n_workers: int, memory: str, folder: Path) -> Iterator[str]:
     dask = [sys.executable, "-m", "dask"]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     scheduler = [*dask, "scheduler", "--host", "127.0.0.1", "--port", str(port), "--dashboard-address", "127.0.0.1:0"]
-    worker = [*dask, "worker", address, "--nthreads", "1", "--memory-limit", memory.replace("G", "GiB"), "--no-dashboard"]
+    limited = ["--nthreads", "1", "--memory-limit", memory.replace("G", "GiB")]
+    worker = [*dask, "worker", address, *limited, "--no-dashboard"]
     started = [subprocess.Popen(scheduler, **quiet)]
     try:
         for number in range(n_workers):
