@@ -163,7 +163,7 @@ def _show(load: Workload, found: Plan) -> None:
     )
     machine, cluster = found.machine, found.cluster
     places = [counted(machine.workers, "core"), counted(cluster.workers, "worker")]
-    numbers = ["tasks", "CPU time", "longest task", "memory", "reads", "writes"]
+    numbers = ["tasks", "CPU", "longest", "memory", "reads", "writes"]
     stages = [
         [
             stage.name,

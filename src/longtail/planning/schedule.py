@@ -107,7 +107,7 @@ def plan(
     Examples
     --------
     >>> costs = Costs(1e-7, 5e-9, 2e-8, 1.5e-8, 1.5e-8, 1e-9, 0.5, 7e-9, 4e-9, 2e-9, 3.0)
-    >>> found = plan(Workload(10_000, 5_000, 20_000, 50, 10), costs, workers=4, memory=2**30)
+    >>> found = plan(Workload(1_000_000, 500_000, 200_000, 50, 10), costs, workers=4, memory=2**32)
     >>> found.cluster.seconds < found.machine.seconds, found.cluster.problems
     (True, ())
     """
@@ -168,7 +168,7 @@ def _schedule(
 
 
 def _timed(stage: Stage, workers: int, network: float | None) -> Timed:
-    """A stage takes as long as the slowest of what it needs."""
+    """A stage takes as long as the slowest of what it needs; its tasks are spread evenly over the workers."""
     if stage.by_client:
         options = {"client": stage.cpu_seconds}
     else:
