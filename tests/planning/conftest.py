@@ -16,6 +16,7 @@ def costs() -> Costs:
         add=1.5e-8,
         cluster=1.5e-8,
         train=1e-9,
+        train_row=1e-8,
         again=0.5,
         search=7e-9,
         score=1.5e-9,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import nnls
 
 from longtail import progress
 from longtail.arrays import Array
@@ -56,13 +57,14 @@ def calibrate(rows: tuple[int, int] = (4_000, 12_000), features: int = 300_000) 
             X, Y = power_law_data(n_rows, _labels(n_rows), features, number)
             runs.append(_Run(LabelTree(), X, Y, folder / f"tree{number}"))
             advance(1)
-        beam = _Run(
-            LabelTree(negatives="beam"), *power_law_data(rows[0], _labels(rows[0]), features, 0), folder / "beam"
-        )
+        few = rows[0], _labels(rows[0]), features, 0
+        beam = _Run(LabelTree(negatives="beam"), *power_law_data(*few), folder / "beam")
+        short = _Run(LabelTree(), *power_law_data(*few, per_row=6), folder / "short")
         advance(1)
         frequent = np.argsort(-column_counts(Y), kind="stable")[:_FLAT]
         flat = _Run(OneVsRest(), X, sparse.csr_array(Y[:, frequent]), folder / "flat")
         advance(1)
+        train, train_row = _fitted([*runs, flat, short])
         scan, sort = _members(rows[1], folder / "members")
         large, load = runs[-1], runs[-1].load
         costs = {
@@ -71,7 +73,8 @@ def calibrate(rows: tuple[int, int] = (4_000, 12_000), features: int = 300_000) 
             "sort": sort,
             "add": large.seconds["label vectors"] / (Y.nnz * load.per_row),
             "cluster": large.clustering / (vector_entries(load) * bisections(load)),
-            "train": _typical(run.seconds["training classifiers"] / run.units for run in (*runs, flat)),
+            "train": train,
+            "train_row": train_row,
             "again": beam.seconds["training classifiers again"] / beam.seconds["training classifiers"],
             "search": _typical(run.predicting / run.searched for run in runs),
             "score": flat.predicting / (flat.load.per_row * _FLAT),
@@ -140,7 +143,7 @@ def measured_stages() -> Iterator[dict[str, Spent]]:
         yield found
 
 
-def _measured_units(load: Workload, hierarchy: LabelHierarchy, Y: Any) -> float:
+def _measured_units(load: Workload, hierarchy: LabelHierarchy, Y: Any) -> Array:
     """The units of training of a tree, from the rows that its nodes have."""
     order, bounds = hierarchy.label_order()
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
@@ -149,7 +152,7 @@ def _measured_units(load: Workload, hierarchy: LabelHierarchy, Y: Any) -> float:
     for node in range(hierarchy.n_nodes):
         own = hierarchy.children[hierarchy.pointers[node] : hierarchy.pointers[node + 1]]
         depths[own[own >= 0]] = depths[node] + 1
-    units = 0.0
+    units = np.zeros(2)
     for depth in range(int(depths.max()) + 1):
         owner = np.full(Y.shape[1], -1)
         for node in np.flatnonzero(depths == depth).tolist():
@@ -159,13 +162,21 @@ def _measured_units(load: Workload, hierarchy: LabelHierarchy, Y: Any) -> float:
         for width in np.unique(children[depths == depth]).tolist():
             nodes = (depths == depth) & (children == width)
             own_rows = np.where(depth == 0, Y.shape[0], counts[nodes]).astype(np.float64)
-            units += float(training_units(load, Level(width, own_rows, own_rows)).sum())
+            units += [each.sum() for each in training_units(load, Level(width, own_rows, own_rows))]
     return units
 
 
 def _typical(costs: Iterable[float]) -> float:
     """The geometric mean: every measurement counts equally, however long it took."""
     return float(np.exp(np.mean(np.log([*costs]))))
+
+
+def _fitted(runs: list[_Run]) -> Array:
+    """The costs of the two units of training; every run counts equally, however long it took."""
+    shares = np.array([run.units / run.seconds["training classifiers"] for run in runs])
+    scales = shares.max(axis=0)
+    found, _ = nnls(shares / scales, np.ones(len(runs)))
+    return np.asarray(found / scales)
 
 
 def _members(n_rows: int, folder: Path) -> tuple[float, float]:
@@ -188,14 +199,14 @@ def _preparing(X: Any, Y: Any, folder: Path) -> float:
     return (time.process_time() - begun) / (X.nnz + Y.nnz)
 
 
-def power_law_data(n_rows: int, n_labels: int, n_features: int, seed: int) -> tuple[Any, Any]:
+def power_law_data(n_rows: int, n_labels: int, n_features: int, seed: int, per_row: int = 52) -> tuple[Any, Any]:
     """Features and labels: most labels of a row belong to its topic, the others are popular; half of its features tell
     its labels, the others are common words.
     """
     rng = np.random.default_rng(seed)
     Y = power_law_labels(rng, n_rows, n_labels, 36)
     count = np.diff(Y.indptr)
-    each = 26
+    each = per_row // 2
     told = Y.indices[(Y.indptr[:-1, None] + rng.integers(0, count[:, None], (n_rows, each)))]
     own = (told * _FEATURES_OF_A_LABEL + rng.integers(0, _FEATURES_OF_A_LABEL, told.shape)) * 2_654_435_761 % n_features
     X = _matrix(np.concatenate([own, _by_rank(rng, n_features, (n_rows, each))], axis=1), n_features)

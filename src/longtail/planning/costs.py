@@ -27,6 +27,8 @@ class Costs:
     train : float
         Training: a feature of a row and a sibling classifier, for each doubling of the weights of the block beyond
         1 MiB: the more weights, the fewer are in the cache.
+    train_row : float
+        Training: a row and a sibling classifier, besides the features of the row.
     again : float
         Training again with the negatives of the beam, relative to the first training.
     search : float
@@ -46,6 +48,7 @@ class Costs:
     add: float
     cluster: float
     train: float
+    train_row: float
     again: float
     search: float
     score: float

@@ -145,11 +145,11 @@ def lanes_of(siblings: int) -> tuple[int, int]:
     return full + (rest > 0), full * _LANES + sum(block_widths(rest))
 
 
-def training_units(load: Workload, level: Level) -> Array:
-    """For each node of a level: features of rows, times siblings, times doublings of the weights of a block."""
+def training_units(load: Workload, level: Level) -> tuple[Array, Array]:
+    """For each node: features of rows, times siblings and doublings of the weights; and rows, times siblings."""
     _, lanes = lanes_of(level.children)
     weights = 4 * min(64, lanes) * load.distinct_features(level.rows * load.per_row)
-    return level.rows * load.per_row * lanes * doublings(weights)
+    return level.rows * load.per_row * lanes * doublings(weights), level.rows * lanes
 
 
 def doublings(size: Array | float) -> Array:
@@ -173,7 +173,8 @@ def _training(load: Workload, costs: Costs) -> Stage:
     work = []
     for level in load.levels:
         blocks, lanes = lanes_of(level.children)
-        own = costs.train * training_units(load, level)
+        features, rows = training_units(load, level)
+        own = costs.train * features + costs.train_row * rows
         seconds += float(own.sum())
         longest = max(longest, float(own.max()) / blocks)
         values = level.rows * load.per_row
