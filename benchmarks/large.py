@@ -37,13 +37,8 @@ class Shape:
 
     def scaled(self, share: float) -> Shape:
         """A data set with fewer rows and labels."""
-        return Shape(
-            round(self.rows * share),
-            self.features,
-            round(self.labels * share),
-            self.features_per_row,
-            self.labels_per_row,
-        )
+        rows, labels = round(self.rows * share), round(self.labels * share)
+        return Shape(rows, self.features, labels, self.features_per_row, self.labels_per_row)
 
 
 AMAZON_3M = Shape(1_700_000, 337_000, 2_800_000, 50, 36)

@@ -14,6 +14,7 @@ import pytest
 
 from longtail.cli.program import COMMANDS
 from longtail.data.sets.package_index import pip_sources
+from longtail.planning import Costs
 from longtail.processes import isolated_python
 from longtail_papers.common.isolated import call_isolated
 
@@ -22,6 +23,7 @@ PAGES = '{"texts": ["red apples", "clear sky"], "labels": ["fruit", "weather"]}\
 # What each command is run with; those that no model or file leads into do the work that takes them furthest.
 RUNS = {
     "prepare": ["prepare", "notes.jsonl", "--out", "prepared"],
+    "plan": ["plan", "--rows=9", "--labels=3", "--features=5", "--per-row=2", "--labels-per-row=1", "--costs=c.json"],
     "train": ["train", "notes.jsonl", "--out", "another", "--min-df", "1"],
     "assign": ["assign", "pages.jsonl", "--min-df", "1"],
     "predict": ["predict", "model", "notes.jsonl"],
@@ -63,6 +65,7 @@ def test_a_command_imports_nothing_from_the_working_directory(name: str) -> None
     assert program is not None
     environment = {**os.environ, "PIP_NO_INDEX": "1", "LONGTAIL_DATA": os.getcwd(), "LONGTAIL_CACHE": os.getcwd()}
     Path("pages.jsonl").write_text(PAGES, encoding="utf-8")
+    Costs(*[1e-9] * 12).save("c.json")
     if "model" in RUNS[name]:
         options = ["--learner", "tree", "--min-df", "1"]
         subprocess.run([program, "train", "notes.jsonl", "--out", "model", *options], env=environment, check=True)

@@ -27,6 +27,7 @@ PIPE_CLOSED = 141
 # Listing the commands must not import them, so their short descriptions are here.
 COMMANDS = {
     "prepare": "Turn files of any size into arrays on disk to train on.",
+    "plan": "Estimate time, memory and disk of a training.",
     "train": "Train a model on labelled texts or features.",
     "assign": "Decide which texts of a group carry which of its labels.",
     "predict": "Tag new texts or rows of features.",

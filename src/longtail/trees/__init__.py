@@ -5,5 +5,7 @@ from longtail.trees.label_tree import LabelTree
 from longtail.trees.model import TreeModel
 from longtail.trees.one_vs_rest import OneVsRest
 from longtail.trees.thresholds import is_true
+from longtail.trees.training import _WORK_OF_A_PIECE as WORK_OF_A_PIECE
+from longtail.trees.training import training_bytes
 
-__all__ = ["LabelTree", "OneVsRest", "TreeModel", "fit_sigmoid", "is_true"]
+__all__ = ["WORK_OF_A_PIECE", "LabelTree", "OneVsRest", "TreeModel", "fit_sigmoid", "is_true", "training_bytes"]

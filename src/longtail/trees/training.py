@@ -139,11 +139,16 @@ def _estimates(layout: Piece, counts: Array, X: Rows) -> tuple[Array, Array, Arr
     rows = np.minimum(entries[nodes], len(X))
     features = X.indptr[-1] / max(1, len(X))  # of a row
     values = rows * features
-    columns = np.minimum(values, X.n_columns)
-    scratch = 4 * np.minimum(lanes, 64) * (rows + columns)
-    kept = np.minimum(lanes * columns, _KEPT_SHARE * entries[nodes] * features)
+    kept = np.minimum(lanes * np.minimum(values, X.n_columns), _KEPT_SHARE * entries[nodes] * features)
     costs = (1 + rows) * lanes
-    return costs, scratch + 16 * values + 64 * entries[nodes] + len(X), _WEIGHT_BYTES * kept, 4 * costs
+    memory = training_bytes(rows, values, entries[nodes], lanes, len(X), X.n_columns)
+    return costs, memory, _WEIGHT_BYTES * kept, 4 * costs
+
+
+def training_bytes(rows: Array, values: Array, entries: Array, lanes: Array, n_rows: int, n_features: int) -> Array:
+    """The bytes of training blocks with these numbers of rows, of their features, and of pairs of row and label."""
+    scratch = 4 * np.minimum(lanes, 64) * (rows + np.minimum(values, n_features))
+    return np.asarray(scratch + 16 * values + 64 * entries + n_rows)
 
 
 def _train(
