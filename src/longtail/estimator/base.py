@@ -157,6 +157,11 @@ class Estimator(BaseEstimator, Persistent):
         """The trees over the labels that the model searches; empty if it has none."""
         return ()
 
+    def _job(self) -> dict[str, Any]:
+        """What tells a training from others: the learner and its parameters, but not the number of threads."""
+        params = {name: repr(value) for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
+        return {"learner": type(self).__name__, **params}
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, self._fitted_by)
 
