@@ -36,7 +36,7 @@ def test_the_formula_equals_refitting_without_the_row(rng, side, form, fit_inter
     problem = Problem.build(as_features(X), as_labels(Y), fit_intercept)
     rows, alphas = np.array([0, 3, 4, 17, 39]), np.array([0.3, 2.0])
     if form == "spectral":
-        path = SpectralPath(Spectral(problem, side, 1), rows, alphas)
+        path = SpectralPath(Spectral.of(problem, side, 1), rows, alphas)
     else:
         path = FactoredPath(problem, side, rows, alphas, 1)
     expected = [scores_without_each_row(X, Y, alpha, fit_intercept)[rows] for alpha in alphas]

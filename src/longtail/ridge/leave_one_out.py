@@ -58,6 +58,7 @@ class FactoredPath:
         self._problem = problem
         self._side = side
         self._rows = rows
+        self._n_jobs = n_jobs
         self.gram = problem.gram(side, np.float32, n_jobs)
         # Fitted values are right-hand sides projected: x(G + alpha)^-1 X'y, or k(K + alpha)^-1 y with k a row of K.
         known = _centred_rows(problem, rows, np.float32) if side == "primal" else _symmetric_rows(self.gram, rows)
@@ -68,7 +69,7 @@ class FactoredPath:
 
     def _add(self, known: Array, which: int, alpha: float, advance: progress.Advance) -> bool:
         """Go one step along the path; False if that is not precise enough."""
-        factor = Factor(self.gram.copy(), float(alpha))
+        factor = Factor.of(self.gram.copy(), float(alpha), self._n_jobs)
         if factor.failed:
             return False
         left = factor.solve(known.copy())

@@ -114,7 +114,7 @@ class _Fitted:
         self._smoother: Array | None = None
         if path.failed:
             estimate_path(shape, chosen.solver, True, 1, n_rows, block, 0).plan.check()
-            path = SpectralPath(Spectral(problem, chosen.solver, n_jobs), rows, alphas)
+            path = SpectralPath(Spectral.of(problem, chosen.solver, n_jobs), rows, alphas)
         elif chosen.solver == "dual":
             self._smoother = path.left(0)
             self._sums = self._smoother.sum(axis=0)

@@ -23,9 +23,11 @@ from longtail.ridge.cost import Estimate, Shape, cheapest, cholesky_precisions, 
 from longtail.ridge.leave_one_out import FactoredPath, SpectralPath, leave_one_out
 from longtail.ridge.model import RidgeModel
 from longtail.ridge.problem import Problem
-from longtail.ridge.solvers import Cholesky, Spectral
+from longtail.ridge.solvers import Spectral
+from longtail.ridge.training import solve_by_eigenvectors, solve_directly
 from longtail.store import State
 from longtail.validation import as_labels
+from longtail.work import InMemory, Results
 
 _log = logging.getLogger(__name__)
 
@@ -125,29 +127,35 @@ class RidgeCV(RidgeModel):
         chosen = self.cheapest_path(shape)
         chosen.plan.check()
         _log.info("%s needs at most this memory: %s", chosen.plan.work, chosen.plan.describe())
-        side, spectral = chosen.solver, chosen.algebra == "spectral"
+        side = chosen.solver
         problem = Problem.build(X, Y, self.fit_intercept)
         self.inverse_propensity_ = self._label_weights(column_counts(Y), X.shape[0])
-        path: Any = None if spectral else FactoredPath(problem, side, rows, self.alphas_, self.n_jobs)
-        solver: Any = None
+        path: Any = None
+        if chosen.algebra != "spectral":
+            path = FactoredPath(problem, side, rows, self.alphas_, self.n_jobs)
+        spectral = None
         if path is None or path.failed:
             path = None
             self._path_estimate(shape, side, spectral=True).plan.check()
-            solver = Spectral(problem, side, self.n_jobs)
-            path = SpectralPath(solver, rows, self.alphas_)
+            spectral = Spectral.of(problem, side, self.n_jobs)
+            path = SpectralPath(spectral, rows, self.alphas_)
         # If no row has a label, there is nothing to choose by and the first alpha is taken.
         self.cv_scores_ = self._judge(path, problem, rows, Y[rows]) if len(rows) else np.zeros(len(self.alphas_))
         self.alpha_ = float(self.alphas_[int(np.argmax(self.cv_scores_))])
         _log.info("leave-one-out %s@%d is best at alpha=%.4g", self.metric, self.k, self.alpha_)
-        if solver is None:
+        alphas = self._label_alphas(self.inverse_propensity_, self.alpha_)
+        work, size = InMemory(self.n_jobs, {}), self._block(shape, side)
+        training = self._training(work, problem, problem, shape.n_features, size)
+        if spectral is not None:
+            found = Results([(0, 1)], [{"values": spectral.values, "vectors": spectral.vectors.T}])
+            solved = solve_by_eigenvectors(training, side, found, alphas)
+        else:
             precisions = cholesky_precisions(shape.side(side), shape.n_labels)
             precision = cheapest([self._estimate(shape, side, each) for each in precisions]).algebra
             gram, path = path.gram if precision == "float32" else None, None
-            plan = partial(self._plan_of, shape, side)
-            solver = Cholesky(problem, side, self.alpha_, precision, self.n_jobs, plan, gram)
-        self.solver_, self.n_iter_ = side, 0
-        alphas = self._label_alphas(self.inverse_propensity_, self.alpha_)
-        self._gather(solver, alphas, problem, shape.n_features, self._block(shape, side))
+            check = partial(self._check_plan, shape, side)
+            solved = solve_directly(training, side, precision, self.alpha_, alphas, check, gram)
+        self._take(solved, problem, side)
         return self
 
     def _path(self, X: Any) -> Array:
