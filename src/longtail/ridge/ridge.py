@@ -135,6 +135,8 @@ class Ridge(RidgeModel):
         """The penalty, by the name that it has in `RidgeCV`."""
         return self.alpha
 
+    _instead_of_pieces = "use prune instead of density, and train without updatable"
+
     @property
     def trains_in_pieces(self) -> bool:
         return not self.updatable and (self._sparsification().is_identity or self._sparsification().prunes)
@@ -155,12 +157,7 @@ class Ridge(RidgeModel):
         """
         self._check_parameters()
         X, Y = check_training(X, Y, type(self).__name__)
-        if is_in_pieces() and not self.trains_in_pieces:
-            raise InvalidInput(
-                "ridge with density or updatable=True trains in memory only; use prune instead of density, or train "
-                "without updatable and again on all rows",
-                code="not_in_pieces",
-            )
+        self.check_pieces()
         if self.updatable:
             self._check_updatable(X, Y)
             return self._solve_statistics(Statistics.of(X, Y, self.n_jobs))

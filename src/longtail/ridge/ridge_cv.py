@@ -117,6 +117,8 @@ class RidgeCV(RidgeModel):
         self.block_size = block_size
         self.n_jobs = n_jobs
 
+    _instead_of_pieces = "give alpha (--alpha) to train ridge in pieces"
+
     def fit(self, X: Any, Y: Any) -> RidgeCV:
         """Choose alpha, then solve for the weights of every label with it; parameters as for `Ridge.fit`."""
         self._check_parameters()
