@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from longtail import LabelTree, OneVsRest, Ridge
+from longtail import LabelTree, OneVsRest, Ridge, RidgeCV
 from longtail.estimator.checks import planted
 
 LEARNERS = [
@@ -18,6 +18,7 @@ LEARNERS = [
     Ridge(fit_intercept=True, block_size=5),
     Ridge(0.5, solver="dual", weighting="loss", prune=0.01, block_size=4),
     Ridge(0.5, solver="cg", prune=7, block_size=5),
+    RidgeCV((0.1, 1.0), fit_intercept=True, block_size=5),
 ]
 
 

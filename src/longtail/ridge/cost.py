@@ -143,20 +143,20 @@ def plan_for_sums(side: int, algebra: str, block: int, weights: int, parts: dict
 
 
 def estimate_path(
-    shape: Shape, side: str, spectral: bool, n_alphas: int, n_sampled: int, block: int, weights: int
+    shape: Shape, side: str, spectral: bool, n_alphas: int, n_sampled: int, block: int, jobs: int, weights: int
 ) -> Estimate:
     """Return the cost of leave-one-out over a path of alphas on `n_sampled` rows, plus a fit."""
     block = min(block, shape.n_labels)
-    fit = estimate(shape, side, "spectral" if spectral else "float32", 1, block, 1, weights)
+    fit = estimate(shape, side, "spectral" if spectral else "float32", 1, block, jobs, weights)
     size = shape.side(side)
     scoring = n_alphas * n_sampled * size * shape.n_labels
     parts = dict(fit.plan.parts)
     if spectral:
         work = fit.work + scoring + size**2 * (n_sampled + shape.n_labels)
-        parts["sampled rows"] = 8 * n_sampled * (3 * size + 2 * block)
+        parts["sampled rows"] = 8 * n_sampled * (3 * size + 2 * block * jobs)
     else:
         work = fit.work + scoring + n_alphas * (size**3 / 6 + size**2 * n_sampled)
-        parts["sampled rows"] = 4 * n_sampled * ((n_alphas + 2) * size + 2 * block)
+        parts["sampled rows"] = 4 * n_sampled * ((n_alphas + 2) * size + 2 * block * jobs)
         parts["Gram matrix"] *= 2
     return Estimate(side, work, MemoryPlan("ridge over a path of alphas", parts, ADVICE), fit.algebra)
 

@@ -38,6 +38,7 @@ class RidgeModel(Estimator):
 
     _fitted_by = "coef_"
     prediction_options = ("weighting",)
+    _instead_of_pieces = "use prune instead of density, and train without updatable"
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         "fit_intercept": Choice((True, False)),
@@ -78,6 +79,10 @@ class RidgeModel(Estimator):
     @property
     def is_linear(self) -> bool:
         return True
+
+    @property
+    def trains_in_pieces(self) -> bool:
+        return self._sparsification().is_identity or self._sparsification().prunes
 
     @property
     def linear_in_targets(self) -> bool:

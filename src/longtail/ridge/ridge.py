@@ -135,11 +135,9 @@ class Ridge(RidgeModel):
         """The penalty, by the name that it has in `RidgeCV`."""
         return self.alpha
 
-    _instead_of_pieces = "use prune instead of density, and train without updatable"
-
     @property
     def trains_in_pieces(self) -> bool:
-        return not self.updatable and (self._sparsification().is_identity or self._sparsification().prunes)
+        return super().trains_in_pieces and not self.updatable
 
     _behind = False  # whether rows were added since the weights were last solved
 

@@ -113,12 +113,16 @@ def solve_directly(
             return found
         _log.info("the Gram matrix is too ill-conditioned for Cholesky; using its eigendecomposition")
         check("spectral")
-    work, n = training.work, training.problem.n_rows if side == "dual" else training.n_features
+    return solve_by_eigenvectors(training, side, find_eigenvectors(training, side), alphas)
+
+
+def find_eigenvectors(training: Training, side: str) -> Results:
+    """The eigenvalues and eigenvectors of the Gram matrix of one side."""
+    work = training.work
+    n = training.problem.n_rows if side == "dual" else training.n_features
     gram = gram_of(work, training.given, training.problem, side, "float64")
     memory = np.array([gram_bytes("spectral", n)])
-    return solve_by_eigenvectors(
-        training, side, work.run("finding-eigenvectors", _eigen, [(0, 1)], gram, memory=memory), alphas
-    )
+    return work.run("finding-eigenvectors", _eigen, [(0, 1)], gram, memory=memory)
 
 
 def solve_by_eigenvectors(training: Training, side: str, found: Results, alphas: Array) -> Solved:
