@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from longtail import Ridge, in_pieces
+from longtail import Ridge, RidgeCV, in_pieces
 from longtail.errors import InvalidInput
 from longtail.estimator.checks import planted
 from longtail.ridge import cholesky
@@ -23,6 +23,8 @@ LEARNERS = [
     Ridge(0.5, solver="primal", updatable=True),
     Ridge(0.5, solver="primal", weighting="loss"),
     Ridge(0.5, solver="cg", fit_intercept=True, prune=0.01),
+    RidgeCV(solver="primal", prune=20),
+    RidgeCV(np.geomspace(0.1, 100, 60), solver="dual", fit_intercept=True, density=0.3),
 ]
 
 
@@ -58,9 +60,10 @@ def test_any_number_of_threads_gives_the_same_bits(
         for name in ("data", "indices", "indptr") if learner.prune or learner.density else ("data",):
             np.testing.assert_array_equal(getattr(one.coef_, name), getattr(other.coef_, name))
         np.testing.assert_array_equal(one.intercept_, other.intercept_)
+        np.testing.assert_array_equal(getattr(one, "cv_scores_", 0), getattr(other, "cv_scores_", 0))
 
 
-@pytest.mark.parametrize("learner", [Ridge(density=0.5), Ridge(updatable=True)], ids=repr)
+@pytest.mark.parametrize("learner", [Ridge(density=0.5), Ridge(updatable=True), RidgeCV(density=0.5)], ids=repr)
 def test_what_needs_all_weights_or_sums_at_once_is_refused_in_pieces(
     rng: np.random.Generator, learner: Any, tmp_path: Any
 ) -> None:
