@@ -100,7 +100,7 @@ def _add_transposed(work: Work, name: str, transposed: str) -> None:
     costs = column_lengths(as_csr(matrix)) + 1
     memory = _BYTES_OF_AN_ENTRY * (np.maximum(costs, min(_ENTRIES, costs.sum())) + _SCANNED)
     # As few ranges as possible: each scans all rows.
-    ranges = even_ranges(costs, _ENTRIES)
+    ranges = even_ranges(costs, _ENTRIES) or [(0, 0)]
     turned = work.run(
         f"{name}_transposing", _transposed, ranges, work.matrix(name), costs=costs, memory=memory.astype(np.int64)
     )

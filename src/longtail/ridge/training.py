@@ -66,6 +66,8 @@ class Training:
         given = (self.given, self.size, self.sparsification, *arguments)
         options = {"costs": costs, "memory": np.full(len(blocks), memory)}
         shape = (self.n_features, self.problem.n_labels)
+        if not blocks:
+            return np.zeros(shape, dtype=np.float32), []
         if self.sparsification.is_identity:
             results = self.work.each(stage, solve, ranges, *given, **options)
             return self.work.side_by_side(results, "weights", shape)
