@@ -61,8 +61,8 @@ def in_pieces(folder: PathName, workers: Any = None) -> Iterator[None]:
     """Train in pieces that are kept in a folder; an interrupted training goes on where it stopped.
 
     Inside the block, `fit` of `LabelTree`, `OneVsRest`, `Ridge` and `RidgeCV` writes the result of every task to the
-    folder; other learners train in memory. The same block again goes on with what is there. The folder is removed at the
-    end, if no error is raised: save the model inside the block. The model does not depend on the workers.
+    folder; other learners train in memory. The same block again goes on with what is there. The folder is removed at
+    the end, if no error is raised: save the model inside the block. The model does not depend on the workers.
 
     Parameters
     ----------
