@@ -239,7 +239,7 @@ def test_a_gram_matrix_stops(native_kernels: Any) -> None:
     indptr, indices, data = rows_of(4000, 1000, 1000, np.int32)
     column_indptr, column_rows = np.arange(0, 4_000_001, 4000, np.int32), np.tile(np.arange(4000, dtype=np.int32), 1000)
     out = np.empty((1000, 1000), dtype=np.float32)
-    assert stops(lambda: native_kernels.gram(indptr, indices, data, column_indptr, column_rows, 0, 1000, out))
+    assert stops(lambda: native_kernels.gram_rows(indptr, indices, data, column_indptr, column_rows, 0, 1000, out))
 
 
 def test_sums_and_projections_of_rows_stop(native_kernels: Any) -> None:

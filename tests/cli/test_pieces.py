@@ -11,15 +11,17 @@ import pytest
 from longtail.work.disk import Task
 
 TREE = ("--learner", "tree", "--min-df", "1", "--leaf-size", "2")
+RIDGE = ("--learner", "ridge", "--min-df", "1")
 
 
 def arrays(model: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in Path(model).glob("*.npy")}
 
 
-def test_a_model_trained_in_pieces_is_the_one_trained_in_memory(longtail: Callable) -> None:
-    assert longtail("train", "notes.jsonl", "--out", "memory", *TREE).code == 0
-    assert longtail("train", "notes.jsonl", "--out", "pieces", "--resume", *TREE).code == 0
+@pytest.mark.parametrize("learner", [TREE, (*RIDGE, "--alpha", "1"), RIDGE])
+def test_a_model_trained_in_pieces_is_the_one_trained_in_memory(longtail: Callable, learner: tuple[str, ...]) -> None:
+    assert longtail("train", "notes.jsonl", "--out", "memory", *learner).code == 0
+    assert longtail("train", "notes.jsonl", "--out", "pieces", "--resume", *learner).code == 0
     assert arrays("pieces") == arrays("memory")
     assert not Path("pieces.unfinished").exists()
 
@@ -70,7 +72,7 @@ def test_an_unreachable_scheduler_is_told_before_work_starts(
     ("arguments", "told"),
     [
         (("-", "--resume"), "cannot read standard input"),
-        (("notes.jsonl", "--resume", "--learner", "ridge"), "RidgeCV trains in memory only"),
+        (("notes.jsonl", "--resume", "--density", "0.5"), "trains in memory only; use prune instead of density"),
     ],
 )
 def test_what_cannot_be_trained_in_pieces_is_refused(longtail: Callable, arguments: tuple[str, ...], told: str) -> None:

@@ -9,6 +9,7 @@ from longtail import Ridge, RidgeCV
 from longtail.errors import NotEnoughMemory
 from longtail.estimator.checks import planted
 from longtail.metrics import ndcg_at_k
+from longtail.parallel import split
 from longtail.ridge.cost import Shape
 from longtail.ridge.leave_one_out import FactoredPath, SpectralPath, leave_one_out
 from longtail.ridge.problem import Problem
@@ -36,14 +37,15 @@ def test_the_formula_equals_refitting_without_the_row(rng, side, form, fit_inter
     problem = Problem.build(as_features(X), as_labels(Y), fit_intercept)
     rows, alphas = np.array([0, 3, 4, 17, 39]), np.array([0.3, 2.0])
     if form == "spectral":
-        path = SpectralPath(Spectral(problem, side, 1), rows, alphas)
+        path = SpectralPath(Spectral.of(problem, side, 1), rows, alphas)
     else:
         path = FactoredPath(problem, side, rows, alphas, 1)
     expected = [scores_without_each_row(X, Y, alpha, fit_intercept)[rows] for alpha in alphas]
     seen = 0
-    for block, which, scores in leave_one_out(path, problem, rows, 2, size=4):
-        np.testing.assert_allclose(scores, expected[which][:, block], atol=2e-5)
-        seen += scores.size
+    for block in split(6, 4):
+        for which, scores in leave_one_out(path, problem, rows, 2, block):
+            np.testing.assert_allclose(scores, expected[which][:, block], atol=2e-5)
+            seen += scores.size
     assert seen == 2 * 5 * 6
 
 

@@ -9,13 +9,21 @@ from hypothesis import strategies as st
 
 from longtail import Ridge
 from longtail.estimator.checks import planted
-from longtail.ridge.sparsify import Sparsification
+from longtail.ridge.sparsify import Sparsification, columns_of
 
 
 def collect(rule, weights, size):
+    blocks = [weights[start : start + size] for start in range(0, len(weights), size)]
+    if rule.is_identity:
+        return weights.T
+    if rule.prunes:
+        pruned = [rule.pruned(block) for block in blocks]
+        return columns_of(
+            {name: np.concatenate([part[name] for part in pruned]) for name in pruned[0]}, weights.shape[1]
+        )
     collector = rule.collector(weights.shape[1], weights.shape[0])
-    for start in range(0, len(weights), size):
-        collector.add(start, weights[start : start + size])
+    for number, block in enumerate(blocks):
+        collector.add(number * size, block)
     return collector.finish()
 
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from longtail import LabelTree, OneVsRest, in_pieces, memory
 from longtail.errors import InvalidInput, NotEnoughMemory
 from longtail.labels import bisection, vectors
+from longtail.ridge import pieces
 from longtail.store import Spooled, read_piece
 from longtail.trees import training
 from longtail.work import is_in_pieces
@@ -31,6 +33,14 @@ def many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "_ROWS_SEARCHED", 20)
     monkeypatch.setattr(vectors, "_BLOCK_ENTRIES", 50)
     monkeypatch.setattr(bisection, "_SMALL", 20)
+    monkeypatch.setattr(pieces, "_ENTRIES", 200)
+    monkeypatch.setattr(pieces, "_SCANNED", 50)
+    monkeypatch.setattr(pieces, "_PRODUCTS", 200)
+
+
+def last_pieces(folder: Path) -> list[Path]:
+    """The pieces of the stages that train classifiers or solve for labels."""
+    return [path for stage in ("training-classifiers", "solving-for-labels") for path in folder.glob(f"*/*{stage}.*-*")]
 
 
 @pytest.fixture
@@ -44,8 +54,8 @@ def test_a_model_trained_in_pieces_has_the_same_bytes(learner: Any, folder: Path
     expected = model_bytes(learner.fit(X, Y), tmp_path / "whole")
     with in_pieces(folder):
         found = model_bytes(learner.fit(X, Y), tmp_path / "pieces")
-        n_nodes = sum(tree.hierarchy.n_nodes for tree in learner.trees_)
-        assert len(list(folder.glob("*/*training-classifiers.*-*"))) >= min(3, n_nodes)
+        n_nodes = sum(hierarchy.n_nodes for hierarchy in learner.hierarchies_) or 3
+        assert len(last_pieces(folder)) >= min(3, n_nodes)
     assert found == expected
     assert not folder.exists()
 
@@ -66,19 +76,21 @@ def test_large_nodes_give_the_same_tree_in_memory_and_in_pieces(
         assert bool(list(folder.glob("*/*sampling-labels.*"))) == (large < 10**9)
 
 
-def test_threads_of_an_executor_give_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("learner", [LEARNERS[0], LEARNERS[4]], ids=repr)
+def test_threads_of_an_executor_give_the_same_bytes(learner: Any, folder: Path, tmp_path: Path) -> None:
     X, Y = data()
-    expected = model_bytes(LEARNERS[0].fit(X, Y), tmp_path / "whole")
+    expected = model_bytes(learner.fit(X, Y), tmp_path / "whole")
     with ThreadPoolExecutor(3) as executor, in_pieces(folder, executor):
-        assert model_bytes(LEARNERS[0].fit(X, Y), tmp_path / "pieces") == expected
+        assert model_bytes(learner.fit(X, Y), tmp_path / "pieces") == expected
 
 
 @pytest.mark.slow
-def test_other_processes_give_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("learner", [LEARNERS[1], LEARNERS[6]], ids=repr)
+def test_other_processes_give_the_same_bytes(learner: Any, folder: Path, tmp_path: Path) -> None:
     X, Y = data()
-    expected = model_bytes(LEARNERS[1].fit(X, Y), tmp_path / "whole")
+    expected = model_bytes(learner.fit(X, Y), tmp_path / "whole")
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor, in_pieces(folder, executor):
-        assert model_bytes(LEARNERS[1].fit(X, Y), tmp_path / "pieces") == expected
+        assert model_bytes(learner.fit(X, Y), tmp_path / "pieces") == expected
 
 
 def interrupted_after(monkeypatch: pytest.MonkeyPatch, count: int) -> list[str]:
@@ -96,12 +108,15 @@ def interrupted_after(monkeypatch: pytest.MonkeyPatch, count: int) -> list[str]:
     return started
 
 
-@pytest.mark.parametrize("count", [0, 1, 3, 7, 12, 20, 30])
+@pytest.mark.parametrize(
+    ("learner", "count"),
+    [(LEARNERS[1], count) for count in (0, 1, 3, 7, 12, 20, 30)] + [(LEARNERS[4], count) for count in (1, 8, 14)],
+)
 def test_an_interrupted_training_goes_on_where_it_stopped(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learner: Any, count: int
 ) -> None:
     X, Y = data()
-    learner = LEARNERS[1].set_params(n_jobs=1)
+    learner = clone(learner).set_params(n_jobs=1)
     expected = model_bytes(learner.fit(X, Y), tmp_path / "whole")
 
     def train() -> Any:
@@ -135,15 +150,20 @@ def _noting(names: list[str]) -> Callable[..., None]:
     return noted
 
 
-def test_a_damaged_piece_is_made_again(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("learner", "stage", "count"), [(LEARNERS[0], "label-vectors", 15), (LEARNERS[4], "float64_Gram-matrix", 12)]
+)
+def test_a_damaged_piece_is_made_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learner: Any, stage: str, count: int
+) -> None:
     X, Y = data()
-    learner = LEARNERS[0].set_params(n_jobs=1)
+    learner = clone(learner).set_params(n_jobs=1)
     expected = model_bytes(learner.fit(X, Y), tmp_path / "whole")
     with monkeypatch.context() as patch:
-        interrupted_after(patch, 15)
+        interrupted_after(patch, count)
         with pytest.raises(KeyboardInterrupt), in_pieces(folder):
             learner.fit(X, Y)
-    [damaged, *_] = sorted(folder.glob("*/label-vectors.0-*"))
+    [damaged, *_] = sorted(folder.glob(f"*/{stage}.0-*"))
     content = bytearray(damaged.read_bytes())
     content[-1] ^= 1
     damaged.write_bytes(content)
@@ -233,24 +253,27 @@ def test_another_training_does_not_use_the_pieces(folder: Path, monkeypatch: pyt
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("learner", [LEARNERS[0], LEARNERS[4]], ids=repr)
 def test_little_memory_divides_tasks_and_changes_nothing(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learner: Any
 ) -> None:
     X, Y = data()
-    expected = model_bytes(LEARNERS[0].fit(X, Y), tmp_path / "whole")
+    expected = model_bytes(learner.fit(X, Y), tmp_path / "whole")
     monkeypatch.setattr(training, "_WORK_OF_A_PIECE", 10**9)
-    taken: list[tuple[int, int]] = []
+    monkeypatch.setattr(pieces, "_PRODUCTS", 10**9)
+    refused: list[str] = []
     run = Task.run
 
     def refusing(task: Task) -> bool:
-        if task.stage.endswith("training-classifiers") and task.stop - task.start > 2:
+        if task.stage.endswith(("training-classifiers", "Gram-matrix")) and task.stop - task.start > 2:
+            refused.append(task.name)
             return False
-        taken.append((task.start, task.stop))
         return run(task)
 
     monkeypatch.setattr(Task, "run", refusing)
     with in_pieces(folder):
-        assert model_bytes(LEARNERS[0].fit(X, Y), tmp_path / "pieces") == expected
+        assert model_bytes(learner.fit(X, Y), tmp_path / "pieces") == expected
+    assert refused
 
 
 def test_a_task_that_never_fits_is_told_with_its_size(folder: Path) -> None:

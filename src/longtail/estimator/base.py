@@ -23,6 +23,7 @@ from longtail.parallel import split
 from longtail.parameters import Constraint, check_parameters
 from longtail.store import Persistent, State, check_params
 from longtail.validation import as_features, as_label_mask, as_labels, check_k, finite
+from longtail.work import is_in_pieces
 
 CELLS = 2**22  # scores of all labels held at once
 
@@ -80,6 +81,9 @@ class Estimator(BaseEstimator, Persistent):
 
     prediction_options: ClassVar[tuple[str, ...]] = ()
     """Additional arguments of `predict_topk`."""
+
+    _instead_of_pieces: ClassVar[str] = "label trees, one-vs-rest and ridge train in pieces"
+    """What to do if the learner cannot be trained in pieces."""
 
     n_features_in_: int
     n_labels_: int
@@ -142,6 +146,12 @@ class Estimator(BaseEstimator, Persistent):
         """Whether `fit` keeps its work in pieces on disk inside `longtail.in_pieces`, so that workers can share it."""
         return False
 
+    def check_pieces(self) -> None:
+        """Raise `InvalidInput` if trainings here keep their work in pieces, and this one cannot."""
+        if is_in_pieces() and not self.trains_in_pieces:
+            message = f"{type(self).__name__} trains in memory only; {self._instead_of_pieces}"
+            raise InvalidInput(message, code="not_in_pieces")
+
     @property
     def updates(self) -> bool:
         """Whether the fitted model can learn from further rows with ``partial_fit``."""
@@ -156,6 +166,11 @@ class Estimator(BaseEstimator, Persistent):
     def hierarchies_(self) -> tuple[LabelHierarchy, ...]:
         """The trees over the labels that the model searches; empty if it has none."""
         return ()
+
+    def _job(self) -> dict[str, Any]:
+        """What tells a training from others: the learner and its parameters, but not the number of threads."""
+        params = {name: repr(value) for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
+        return {"learner": type(self).__name__, **params}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, self._fitted_by)

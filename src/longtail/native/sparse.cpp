@@ -109,7 +109,7 @@ void multiply(Vector<const I> indptr, Vector<const I> indices, Vector<const floa
     }
 }
 
-// Here and in `gram` the sums have the precision of the result, `S`.
+// Here and in `gram_rows` the sums have the precision of the result, `S`.
 template <typename I, typename J, typename S>
 void multiply_sparse(Vector<const I> indptr, Vector<const I> indices, Vector<const float> data,
                      Vector<const J> right_indptr, Vector<const J> right_indices, Vector<const float> right_data,
@@ -146,11 +146,11 @@ void add_products(const I *row, const I *last_row, const I *starts, const I *col
     }
 }
 
-// Rows first..last of the upper triangle of X'X. The feature's row of the result stays in cache while the rows of X
+// Rows first..last of the upper triangle of X'X, and nothing else, in `out`. The feature's row of the result stays in cache while the rows of X
 // with that feature are read; `cursors` hold the place of the feature in each of those rows.
 template <typename I, typename S>
-void gram(Vector<const I> indptr, Vector<const I> indices, Vector<const float> data, Vector<const I> column_indptr,
-          Vector<const I> column_rows, int64_t first, int64_t last, Matrix<S> out) {
+void gram_rows(Vector<const I> indptr, Vector<const I> indices, Vector<const float> data,
+               Vector<const I> column_indptr, Vector<const I> column_rows, int64_t first, int64_t last, Matrix<S> out) {
     const I *starts = indptr.data(), *columns = indices.data();
     const I *column_starts = column_indptr.data(), *rows = column_rows.data();
     const float *values = data.data();
@@ -164,7 +164,7 @@ void gram(Vector<const I> indptr, Vector<const I> indices, Vector<const float> d
         cursors[i] = static_cast<I>(
             std::lower_bound(columns + starts[i], columns + starts[i + 1], static_cast<I>(first)) - columns);
     for (int64_t feature = first; feature < last; ++feature) {
-        S *sums = result + static_cast<size_t>(feature) * width;
+        S *sums = result + static_cast<size_t>(feature - first) * width;
         std::fill(sums + feature, sums + width, S(0));
         const I *row = rows + column_starts[feature], *last_row = rows + column_starts[feature + 1];
         add_products(row, last_row, starts, columns, values, cursors.data(), sums);
@@ -178,8 +178,8 @@ void bind_sums(nb::module_ &m) {
     m.def("multiply_sparse", &multiply_sparse<int32_t, int64_t, S>);
     m.def("multiply_sparse", &multiply_sparse<int64_t, int32_t, S>);
     m.def("multiply_sparse", &multiply_sparse<int64_t, int64_t, S>);
-    m.def("gram", &gram<int32_t, S>);
-    m.def("gram", &gram<int64_t, S>);
+    m.def("gram_rows", &gram_rows<int32_t, S>);
+    m.def("gram_rows", &gram_rows<int64_t, S>);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ def multiply_sparse(
     out[:] = (left @ _csr(right_indptr, right_indices, right_data, out.shape[1])).toarray()
 
 
-def gram(
+def gram_rows(
     indptr: Array,
     indices: Array,
     data: Array,
@@ -45,7 +45,8 @@ def gram(
     last: int,
     out: Array,
 ) -> None:
-    """Write rows `first` to `last` of the upper triangle of X'X to `out`; the lower triangle is not changed.
+    """Write rows `first` to `last` of the upper triangle of X'X to `out`, which has these rows; what is left of the
+    diagonal is not changed.
 
     `column_indptr` and `column_rows` list the rows of X that have each feature (the transpose of X). Sums have the
     precision of `out`.
@@ -54,4 +55,4 @@ def gram(
     X = _csr(indptr, indices, data.astype(out.dtype, copy=False), width)
     upper = np.triu((X[:, first:last].T @ X[:, first:]).toarray())
     rows, columns = np.triu_indices(upper.shape[0], m=upper.shape[1])
-    out[rows + first, columns + first] = upper[rows, columns]
+    out[rows, columns + first] = upper[rows, columns]

@@ -7,8 +7,7 @@ so they more than halve the number of iterations.
 
 from __future__ import annotations
 
-import logging
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -19,8 +18,6 @@ from longtail.parallel import check_stop
 from longtail.ridge.gram import column_squares
 from longtail.ridge.problem import Problem
 from longtail.ridge.solvers import PRECISION
-
-_log = logging.getLogger(__name__)
 
 _LARGEST_BASIS = 64
 _ROUNDS = 5  # of subspace iteration: a rough basis is enough
@@ -35,11 +32,16 @@ def basis_size(n_rows: int, n_features: int, n_labels: int) -> int:
     return min(_LARGEST_BASIS, n_labels // 4, n_rows // 8, n_features // 8) // _LANE * _LANE
 
 
-class Preconditioner:
-    """An approximate inverse of X'X + alpha I: ``R -> R / diagonal + basis (gain * basis'R)``."""
+class Preconditioner(NamedTuple):
+    """An approximate inverse of X'X + alpha I: ``R -> R * inverse + basis (gain * basis'R)``."""
 
-    def __init__(self, problem: Problem, alpha: float, size: int) -> None:
-        self._problem = problem
+    inverse: Array
+    basis: Array
+    gain: Array
+
+    @classmethod
+    def of(cls, problem: Problem, alpha: float, size: int) -> Preconditioner:
+        """With a basis of `size` directions."""
         squares = column_squares(problem.X)
         if problem.mean is not None:
             squares = np.maximum(squares - problem.n_rows * problem.mean**2, 0)
@@ -48,26 +50,22 @@ class Preconditioner:
             squares[:] = squares.mean() or 1.0
         # Above zero: a constant feature may have nothing else to divide by.
         diagonal = np.maximum(squares + alpha, np.finfo(np.float32).tiny)
-        self.inverse = (1 / diagonal).astype(np.float32)
-        self.basis = np.zeros((len(diagonal), 0), dtype=np.float32)
-        self.gain = np.zeros(0, dtype=np.float32)
-        if size:
-            self._find_basis(alpha, size)
-
-    def _find_basis(self, alpha: float, size: int) -> None:
-        scale = np.sqrt(self.inverse)[:, None]
+        inverse = (1 / diagonal).astype(np.float32)
+        if not size:
+            return cls(inverse, np.zeros((len(inverse), 0), dtype=np.float32), np.zeros(0, dtype=np.float32))
+        scale = np.sqrt(inverse)[:, None]
 
         def scaled(directions: Array) -> Array:
             turned = np.ascontiguousarray(directions * scale)
-            return scale * (apply_gram(self._problem, turned) + np.float32(alpha) * turned)
+            return scale * (apply_gram(problem, turned) + np.float32(alpha) * turned)
 
         found = np.random.default_rng(0).standard_normal((len(scale), size), dtype=np.float32)
         for _ in range(_ROUNDS):
             found = linalg.qr(scaled(found), mode="economic", overwrite_a=True, check_finite=False)[0]
         values, vectors = linalg.eigh((found.T @ scaled(found)).astype(np.float64))
         # All directions found are shrunk to the smallest of them, where the rest of the spectrum begins.
-        self.gain = (values.min() / np.maximum(values, np.finfo(np.float32).tiny) - 1).astype(np.float32)
-        self.basis = np.ascontiguousarray(scale * (found @ vectors.astype(np.float32)))
+        gain = (values.min() / np.maximum(values, np.finfo(np.float32).tiny) - 1).astype(np.float32)
+        return cls(inverse, np.ascontiguousarray(scale * (found @ vectors.astype(np.float32))), gain)
 
     def correct(self, residual: Array) -> tuple[Array, Array]:
         """The part of the basis in the preconditioned residual, and in the energy of each label."""
@@ -99,48 +97,42 @@ def apply_gram_into(problem: Problem, directions: Array, projected: Array, out: 
 class ConjugateGradients:
     """Solves blocks of labels until the residual is `tol` times the right-hand side.
 
-    Both are measured after preconditioning, where a length is close to the error in the fitted values. The constructor
-    solves a few labels, to learn the number of `iterations` and whether float32 has `misled` them. If so, the residuals
-    of all labels are computed in float64 and solved for again.
+    Both are measured after preconditioning, where a length is close to the error in the fitted values. `iterations`,
+    `stopped` and `error` tell how many iterations were needed, whether `max_iter` stopped some before that, and the
+    largest relative error that refinement in float64 has left.
 
     Every label has its own step sizes and leaves the block when it has converged, so its weights do not depend on the
     other labels of its block.
     """
 
-    threaded = True
-    failed = False
-
-    def __init__(self, problem: Problem, alphas: Array, tol: float, max_iter: int) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, preconditioner: Preconditioner, tol: float, max_iter: int) -> None:
+        self._problem, self._preconditioner = problem, preconditioner
         self._tol = tol
         self._largest_error = max(_MISLED * tol, PRECISION)
         self._max_iter = max_iter
-        n_rows, n_features = problem.X.shape
-        size = basis_size(n_rows, n_features, len(alphas))
-        self._preconditioner = Preconditioner(problem, float(np.median(alphas)) if len(alphas) else 1.0, size)
         self.iterations = 0
-        self._told = False
-        self.misled = len(alphas) > 0 and self._probe(alphas)
+        self.stopped = False
+        self.error = 0.0
 
-    def _probe(self, alphas: Array) -> bool:
+    def are_misled(self, alphas: Array) -> bool:
         """Whether rounding or weak directions mislead, tested on labels from the rarest to the most frequent."""
+        if not len(alphas):
+            return False
         order = np.argsort(np.diff(self._problem.Yt.indptr), kind="stable")
         few = order[np.linspace(0, len(order) - 1, min(_PROBED_LABELS, len(order))).astype(int)]
         weights, converged = self.solve_for(self._right(few, np.float32), alphas[few])
         iterations = self.iterations
         error = self._correction(few, weights, alphas[few])[1] if converged else 0.0
         self.iterations = iterations  # those of the solution, not of its correction
-        if error <= self._largest_error:
-            return False
-        _log.info("single precision misleads conjugate gradients; refining in double precision")
-        return True
+        return error > self._largest_error
 
     def _right(self, labels: Array, dtype: Any) -> Array:
         return self._problem.select(labels).right("primal", slice(0, len(labels)), dtype)
 
-    def solve(self, block: slice, alphas: Array) -> Array:
+    def solve(self, block: slice, alphas: Array, refine: bool) -> Array:
+        """The weights of a block of labels; `refine` them by residuals in float64 if labels have been misled."""
         weights, converged = self.solve_for(self._problem.right("primal", block, np.float32), alphas)
-        if self.misled and converged:
+        if refine and converged:
             return self._refine(np.arange(block.start, block.stop), weights, alphas)
         return weights
 
@@ -160,12 +152,7 @@ class ConjugateGradients:
             weights += change
             change, smaller = self._correction(labels, weights, alphas)
             if smaller > error / 2:
-                _log.warning(
-                    "conjugate gradients reached a relative error of %.0e, not tol=%.0e: the features are too "
-                    "ill-conditioned; use solver='primal' or 'dual', or scale the features",
-                    min(error, smaller),
-                    self._tol,
-                )
+                self.error = max(self.error, min(error, smaller))
                 break
             error = smaller
         return weights.astype(np.float32)
@@ -217,9 +204,7 @@ class ConjugateGradients:
                 projected, image = self._room(residual)
                 converged = converged[going]
         if not converged.all():
-            if not self._told:
-                _log.warning("conjugate gradients stopped at max_iter=%d before reaching tol", self._max_iter)
-            self._told = True
+            self.stopped = True
             weights[labels[~converged]] = solution[:, ~converged].T
         self.iterations = max(self.iterations, iteration)
         return weights, bool(converged.all())

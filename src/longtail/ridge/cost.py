@@ -13,6 +13,7 @@ import numpy as np
 
 from longtail.memory import MemoryPlan, available_memory
 from longtail.ridge.conjugate import basis_size
+from longtail.ridge.gram import column_lengths
 
 # Relative cost of one operation, timed separately; the unit is a dense multiply-add in BLAS.
 _SPARSE_PRODUCT = 5.0
@@ -21,6 +22,9 @@ _VECTOR = 20.0
 _EIGEN = 10.0
 
 _SMALL = 3e8  # multiply-adds of factoring and solving below which double precision costs next to nothing
+
+_LARGEST_BLOCK = 512  # labels
+_BLOCKS = 4  # so that the threads of a small machine end together
 
 _GRAM_BYTES = {"float32": 4, "float64": 8, "spectral": 36}  # for each entry, including the workspace of LAPACK
 
@@ -40,7 +44,7 @@ class Shape:
     @classmethod
     def of(cls, X: Any, Y: Any) -> Shape:
         rows = np.diff(X.indptr).astype(np.float64)
-        columns = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float64)
+        columns = column_lengths(X)
         return cls(
             n_rows=X.shape[0],
             n_features=X.shape[1],
@@ -72,9 +76,14 @@ ADVICE = (
 )
 
 
-def block_size(shape: Shape, side: int) -> int:
-    """Number of labels solved at once: many, but at most about 64 MiB for each array of a block."""
-    return int(np.clip(2**24 // max(1, side), 16, min(2048, max(16, shape.n_labels))))
+def block_size(n_labels: int, side: int) -> int:
+    """Number of labels solved at once: at most about 64 MiB for each array, and a multiple of four blocks if possible.
+
+    Larger blocks are hardly faster. The size must not depend on the number of threads, on which the bits would depend.
+    """
+    largest = int(np.clip(2**24 // max(1, side), 16, _LARGEST_BLOCK))
+    blocks = _BLOCKS * -(-n_labels // (_BLOCKS * largest))
+    return max(16, -(-n_labels // max(1, blocks)))
 
 
 def cholesky_precisions(side: int, n_labels: int) -> tuple[str, ...]:
@@ -107,10 +116,10 @@ def estimate(shape: Shape, solver: str, algebra: str, iterations: int, block: in
         work += side**2 * labels
         entry = 4 if algebra == "float32" else 8
         parts["Gram matrix"] = gram_bytes(algebra, side)
-        parts["label blocks"] = 3 * entry * block * side
+        parts["label blocks"] = jobs * 3 * entry * block * side
         if solver == "dual":
             work += _SPARSE_PRODUCT * shape.non_zeros * labels
-            parts["label blocks"] += 3 * entry * block * d
+            parts["label blocks"] += jobs * 3 * entry * block * d
     return Estimate(solver, work, MemoryPlan(f"ridge with solver={solver!r}", parts, ADVICE), algebra)
 
 
@@ -134,20 +143,20 @@ def plan_for_sums(side: int, algebra: str, block: int, weights: int, parts: dict
 
 
 def estimate_path(
-    shape: Shape, side: str, spectral: bool, n_alphas: int, n_sampled: int, block: int, weights: int
+    shape: Shape, side: str, spectral: bool, n_alphas: int, n_sampled: int, block: int, jobs: int, weights: int
 ) -> Estimate:
     """Return the cost of leave-one-out over a path of alphas on `n_sampled` rows, plus a fit."""
     block = min(block, shape.n_labels)
-    fit = estimate(shape, side, "spectral" if spectral else "float32", 1, block, 1, weights)
+    fit = estimate(shape, side, "spectral" if spectral else "float32", 1, block, jobs, weights)
     size = shape.side(side)
     scoring = n_alphas * n_sampled * size * shape.n_labels
     parts = dict(fit.plan.parts)
     if spectral:
         work = fit.work + scoring + size**2 * (n_sampled + shape.n_labels)
-        parts["sampled rows"] = 8 * n_sampled * (3 * size + 2 * block)
+        parts["sampled rows"] = 8 * n_sampled * (3 * size + 2 * block * jobs)
     else:
         work = fit.work + scoring + n_alphas * (size**3 / 6 + size**2 * n_sampled)
-        parts["sampled rows"] = 4 * n_sampled * ((n_alphas + 2) * size + 2 * block)
+        parts["sampled rows"] = 4 * n_sampled * ((n_alphas + 2) * size + 2 * block * jobs)
         parts["Gram matrix"] *= 2
     return Estimate(side, work, MemoryPlan("ridge over a path of alphas", parts, ADVICE), fit.algebra)
 

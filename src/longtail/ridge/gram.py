@@ -8,25 +8,26 @@ digits in float32. Such a column is non-zero in nearly every row, so it can be s
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from longtail import progress
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.native import kernels
-from longtail.parallel import map_blocks, resolve_jobs, split
+from longtail.parallel import blas_threads, split
 
 _LONGEST = 1e17  # largest length of all features together: squares of it must stay within 32-bit floats
+_ENTRIES = 2**24  # entries of a sparse matrix that are summed at once
 _CELLS = 2**20  # weights that are made float64 at once
 _FAR = 0.9  # a column is far from zero if mean² is more than this share of its mean square; below, one digit is lost
 
 
 def check_length(X: Any) -> None:
     """Raise `InvalidInput` if the sums of squares would not fit into float32."""
-    length = float(np.sqrt(np.square(X.data, dtype=np.float64).sum()))
+    length = float(np.sqrt(column_squares(X).sum()))
     if length > _LONGEST:
         raise InvalidInput(f"the features are too large for 32-bit sums (length {length:.1e}); scale the features")
 
@@ -41,23 +42,12 @@ def transpose(X: Any) -> Any:
     )
 
 
-def gram_matrix(X: Any, Xt: Any, n_jobs: int | None, dtype: Any = np.float32) -> Array:
-    """The dense symmetric X'X, summed in `dtype`; only its upper triangle is filled."""
-    width = X.shape[1]
-    out = np.zeros((width, width), dtype=dtype)
-    blocks = _balanced_blocks(X, Xt, pieces=8 * resolve_jobs(n_jobs))
-
-    def fill(block: slice) -> slice:
-        kernels.gram(X.indptr, X.indices, X.data, Xt.indptr, Xt.indices, block.start, block.stop, out)
-        return block
-
-    with progress.task("Gram matrix", total=width) as advance:
-        for done in map_blocks(fill, blocks, n_jobs):
-            advance(done.stop - done.start)
-    return out
+def gram_rows(X: Any, Xt: Any, rows: slice, out: Array) -> None:
+    """Write some rows of the symmetric X'X, from the diagonal on, to `out`, summed in its precision."""
+    kernels.gram_rows(X.indptr, X.indices, X.data, Xt.indptr, Xt.indices, rows.start, rows.stop, out)
 
 
-def _balanced_blocks(X: Any, Xt: Any, pieces: int) -> list[slice]:
+def balanced_blocks(X: Any, Xt: Any, pieces: int) -> list[slice]:
     """Slices of features of about equal work: a feature costs the non-zeros to its right in the rows that have it."""
     lengths = np.diff(X.indptr).astype(np.float64)
     total = np.concatenate([[0.0], np.cumsum(lengths[Xt.indices])])
@@ -67,23 +57,34 @@ def _balanced_blocks(X: Any, Xt: Any, pieces: int) -> list[slice]:
     return [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
 
 
-def add_outer(gram: Array, factor: float, vector: Array) -> None:
-    """Add factor * vv' for a vector v, in place; -n and the column means turn X'X into (X - 1m')'(X - 1m')."""
-    scaled, vector = (part.astype(gram.dtype, copy=False) for part in (factor * vector, vector))
-    for block in range(0, len(gram), 1024):
-        gram[block : block + 1024] += scaled[block : block + 1024, None] * vector[None, :]
+def add_outer(rows: Array, left: Array, right: Array) -> None:
+    """Add left right' to some rows of a matrix, in place; -nm and m turn X'X into (X - 1m')'(X - 1m')."""
+    left, right = (part.astype(rows.dtype, copy=False) for part in (left, right))
+    for block in split(len(rows), 1024):
+        rows[block] += left[block, None] * right[None, :]
 
 
 def column_sums(X: Any) -> Array:
     """Sums of the columns in float64."""
-    # bincount returns integers if there is nothing to count.
-    return np.bincount(X.indices, weights=X.data, minlength=X.shape[1]).astype(np.float64, copy=False)
+    return _by_column(X, lambda entries: X.data[entries])
 
 
 def column_squares(X: Any) -> Array:
     """Sums of squares of the columns in float64."""
-    weights = np.square(X.data, dtype=np.float64)
-    return np.bincount(X.indices, weights=weights, minlength=X.shape[1]).astype(np.float64, copy=False)
+    return _by_column(X, lambda entries: np.square(X.data[entries], dtype=np.float64))
+
+
+def column_lengths(X: Any) -> Array:
+    """The number of entries of each column."""
+    return _by_column(X, lambda _: None)
+
+
+def _by_column(X: Any, values: Callable[[slice], Array | None]) -> Array:
+    """Sums over the entries of each column; a few entries at a time, because X may be mapped and larger than memory."""
+    sums = np.zeros(X.shape[1])
+    for entries in split(len(X.indices), _ENTRIES):
+        sums += np.bincount(X.indices[entries], weights=values(entries), minlength=X.shape[1])
+    return sums
 
 
 def label_sums(X: Any, Yt: Any, block: slice, dtype: Any) -> Array:
@@ -92,6 +93,16 @@ def label_sums(X: Any, Yt: Any, block: slice, dtype: Any) -> Array:
     part = Yt.indptr[block.start : block.stop + 1]
     kernels.multiply_sparse(part, Yt.indices, Yt.data, X.indptr, X.indices, X.data, out)
     return out
+
+
+def column_means(X: Any) -> Array:
+    """Means of the columns in float64."""
+    return column_sums(X) / X.shape[0]
+
+
+def centre_of(X: Any) -> Array | None:
+    """The means of the columns of `X` that are far from zero, as `far_centre` gives them."""
+    return far_centre(column_means(X), column_squares(X) / X.shape[0])
 
 
 def far_centre(mean: Array, mean_square: Array) -> Array | None:
@@ -122,6 +133,7 @@ def weighted_sum(coefficients: Any, vector: Array) -> Array:
     if sparse.issparse(coefficients):
         return np.asarray(coefficients.T @ vector)
     sums = np.zeros(coefficients.shape[1])
-    for rows in split(len(vector), max(1, _CELLS // max(1, len(sums)))):
-        sums += vector[rows] @ coefficients[rows]
+    with blas_threads(1):  # whose number would change the last digits
+        for rows in split(len(vector), max(1, _CELLS // max(1, len(sums)))):
+            sums += vector[rows] @ coefficients[rows]
     return sums

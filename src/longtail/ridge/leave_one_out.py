@@ -13,9 +13,11 @@ import numpy as np
 
 from longtail import progress
 from longtail.arrays import Array
-from longtail.parallel import split
+from longtail.parallel import blas_threads, map_blocks, split
 from longtail.ridge.problem import Problem
 from longtail.ridge.solvers import Factor, Spectral
+
+_ROWS = 512  # solved for at once
 
 
 class Path(Protocol):
@@ -55,46 +57,57 @@ class FactoredPath:
     """The path from one Cholesky factor per alpha; `failed` if single precision is not enough."""
 
     def __init__(self, problem: Problem, side: str, rows: Array, alphas: Array, n_jobs: int | None) -> None:
-        self._problem = problem
-        self._side = side
-        self._rows = rows
+        self._problem, self._side = problem, side
         self.gram = problem.gram(side, np.float32, n_jobs)
-        # Fitted values are right-hand sides projected: x(G + alpha)^-1 X'y, or k(K + alpha)^-1 y with k a row of K.
-        known = _centred_rows(problem, rows, np.float32) if side == "primal" else _symmetric_rows(self.gram, rows)
         self._lefts: list[Array] = []
         self.leverage = np.empty((len(rows), len(alphas)), dtype=np.float32)
+        self.failed = False
         with progress.task("factoring", total=len(alphas)) as advance:
-            self.failed = not all(self._add(known, which, alpha, advance) for which, alpha in enumerate(alphas))
-
-    def _add(self, known: Array, which: int, alpha: float, advance: progress.Advance) -> bool:
-        """Go one step along the path; False if that is not precise enough."""
-        factor = Factor(self.gram.copy(), float(alpha))
-        if factor.failed:
-            return False
-        left = factor.solve(known.copy())
-        hardest, leans = factor.hardest(known, left)
-        if leans:
-            right = self._exact_row(self._rows[[hardest]])
-            if not factor.is_precise(self._problem, self._side, right, left[[hardest]]):
-                return False
-        primal = self._side == "primal"
-        own = np.einsum("ij,ij->i", left, known) if primal else left[np.arange(len(left)), self._rows]
-        self.leverage[:, which] = own
-        self._lefts.append(left)
-        advance(1)
-        return True
-
-    def _exact_row(self, row: Array) -> Array:
-        """The right-hand side of one row in float64."""
-        if self._side == "primal":
-            return _centred_rows(self._problem, row, np.float64)
-        return self._problem.image("dual", np.eye(1, self._problem.n_rows, int(row[0])))
+            for which, alpha in enumerate(alphas):
+                found = left_of(problem, side, rows, self.gram.copy(), float(alpha), n_jobs)
+                if found is None:
+                    self.failed = True
+                    return
+                self._lefts.append(found[0])
+                self.leverage[:, which] = found[1]
+                advance(1)
 
     def left(self, which: int) -> Array:
         return self._lefts[which]
 
     def right(self, block: slice) -> Array:
         return self._problem.right(self._side, block, np.float32)
+
+
+def left_of(
+    problem: Problem, side: str, rows: Array, gram: Array, alpha: float, n_jobs: int | None
+) -> tuple[Array, Array] | None:
+    """The left factor of the fitted values at one alpha, and the leverages; None if `gram` is not precise enough.
+
+    `gram` is overwritten.
+    """
+    # Fitted values are right-hand sides projected: x(G + alpha)^-1 X'y, or k(K + alpha)^-1 y with k a row of K.
+    known = _centred_rows(problem, rows, np.float32) if side == "primal" else _symmetric_rows(gram, rows)
+    factor = Factor.of(gram, alpha, n_jobs)
+    if factor.failed:
+        return None
+    blocks = split(len(rows), _ROWS)
+    solved = map_blocks(lambda block: factor.solve(known[block].copy()), blocks, n_jobs)
+    with blas_threads(1):
+        left = np.concatenate([known[:0], *solved])
+        hardest, leans = factor.hardest(known, left)
+        if leans:
+            right = _exact_row(problem, side, rows[[hardest]])
+            if not factor.is_precise(problem, side, right, left[[hardest]]):
+                return None
+    return left, np.einsum("ij,ij->i", left, known) if side == "primal" else left[np.arange(len(left)), rows]
+
+
+def _exact_row(problem: Problem, side: str, row: Array) -> Array:
+    """The right-hand side of one row in float64."""
+    if side == "primal":
+        return _centred_rows(problem, row, np.float64)
+    return problem.image("dual", np.eye(1, problem.n_rows, int(row[0])))
 
 
 def remaining(path: Path, problem: Problem) -> tuple[Array, Array]:
@@ -120,22 +133,21 @@ def _symmetric_rows(upper: Array, rows: Array) -> Array:
 
 
 def leave_one_out(
-    path: Path, problem: Problem, rows: Array, n_alphas: int, size: int
-) -> Iterator[tuple[slice, int, Array]]:
-    """Yield (block of labels, index of the alpha, scores) of `rows`, each scored by the model trained without it."""
+    path: Path, problem: Problem, rows: Array, n_alphas: int, block: slice
+) -> Iterator[tuple[int, Array]]:
+    """Yield (index of the alpha, scores) of `rows` for a block of labels, each scored by the model without its row."""
     leverage, left = remaining(path, problem)
     place = np.full(problem.n_rows, -1)
     place[rows] = np.arange(len(rows))
-    for block in split(problem.Yt.shape[0], size):
-        right = path.right(block)
-        starts = problem.Yt.indptr[block.start : block.stop + 1]
-        positive_rows = place[problem.Yt.indices[starts[0] : starts[-1]]]
-        positive_labels = np.repeat(np.arange(block.stop - block.start), np.diff(starts))[positive_rows >= 0]
-        positive_rows = positive_rows[positive_rows >= 0]
-        for which in range(n_alphas):
-            scores = (path.left(which) @ right.T).astype(np.float32, copy=False)
-            if problem.label_mean is not None:
-                scores += problem.label_mean[block]
-            scores[positive_rows, positive_labels] -= leverage[positive_rows, which]
-            scores /= left[:, which, None]
-            yield block, which, scores
+    right = path.right(block)
+    starts = problem.Yt.indptr[block.start : block.stop + 1]
+    positive_rows = place[problem.Yt.indices[starts[0] : starts[-1]]]
+    positive_labels = np.repeat(np.arange(block.stop - block.start), np.diff(starts))[positive_rows >= 0]
+    positive_rows = positive_rows[positive_rows >= 0]
+    for which in range(n_alphas):
+        scores = (path.left(which) @ right.T).astype(np.float32, copy=False)
+        if problem.label_mean is not None:
+            scores += problem.label_mean[block]
+        scores[positive_rows, positive_labels] -= leverage[positive_rows, which]
+        scores /= left[:, which, None]
+        yield which, scores

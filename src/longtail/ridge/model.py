@@ -13,17 +13,17 @@ from longtail import progress
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Explanation, OutputLayer, Rule, check_memory
-from longtail.memory import MemoryPlan
 from longtail.metrics import inverse_propensity
 from longtail.native import kernels
-from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
+from longtail.parallel import map_blocks, resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.ridge.cost import Estimate, Shape, block_size, estimate
 from longtail.ridge.gram import shift_columns, weighted_sum
-from longtail.ridge.solvers import Solver
 from longtail.ridge.sparsify import Sparsification
+from longtail.ridge.training import Solved, Training
 from longtail.store import State, saved_params
 from longtail.validation import finite
+from longtail.work import Work, is_in_pieces
 
 _ROWS = 512  # rows scored together
 _PANEL = 128  # labels scored together: their dense weights stay in cache while the rows pass
@@ -38,6 +38,7 @@ class RidgeModel(Estimator):
 
     _fitted_by = "coef_"
     prediction_options = ("weighting",)
+    _instead_of_pieces = "use prune instead of density, and train without updatable"
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         "fit_intercept": Choice((True, False)),
@@ -80,6 +81,10 @@ class RidgeModel(Estimator):
         return True
 
     @property
+    def trains_in_pieces(self) -> bool:
+        return self._sparsification().is_identity or self._sparsification().prunes
+
+    @property
     def linear_in_targets(self) -> bool:
         return self.weighting is None and self._sparsification().is_identity
 
@@ -118,7 +123,9 @@ class RidgeModel(Estimator):
             return self.block_size
         if solver == "cg":
             return 64
-        return block_size(shape, shape.n_features if solver == "primal" else max(shape.n_rows, shape.n_features))
+        return block_size(
+            shape.n_labels, shape.n_features if solver == "primal" else max(shape.n_rows, shape.n_features)
+        )
 
     def _weight_bytes(self, n_features: int, n_labels: int) -> int:
         return self._sparsification().memory(n_features, n_labels)
@@ -128,31 +135,21 @@ class RidgeModel(Estimator):
         jobs, weights = resolve_jobs(self.n_jobs), self._weight_bytes(shape.n_features, shape.n_labels)
         return estimate(shape, solver, algebra, iterations, self._block(shape, solver), jobs, weights)
 
-    def _plan_of(self, shape: Shape, solver: str, algebra: str) -> MemoryPlan:
-        return self._estimate(shape, solver, algebra).plan
+    def _check_plan(self, shape: Shape, solver: str, algebra: str) -> None:
+        """Refuse what does not fit in memory; in pieces, tasks wait for memory instead."""
+        if not is_in_pieces():
+            self._estimate(shape, solver, algebra).plan.check()
 
-    def _gather(self, solver: Solver, alphas: Array, problem: Any, n_features: int, size: int) -> None:
-        """Solve block after block, and keep only the weights that the sparsification keeps."""
-        n_labels = len(alphas)
-        collector = self._sparsification().collector(n_features, n_labels)
-        blocks = split(n_labels, size)
+    def _training(self, work: Work, given: Any, problem: Any, n_features: int, size: int) -> Training:
+        return Training(work, given, problem, self._sparsification(), n_features, size)
 
-        def solve(block: slice) -> Array:
-            return solver.solve(block, alphas[block])
-
-        # The factored solvers leave their work to BLAS, which gets as many threads as ours would have.
-        with blas_threads(resolve_jobs(self.n_jobs)), progress.task("solving for labels", total=n_labels) as advance:
-            for block, weights in zip(
-                blocks, map_blocks(solve, blocks, self.n_jobs if solver.threaded else 1), strict=True
-            ):
-                collector.add(block.start, weights)
-                advance(len(weights))
-        self.coef_ = collector.finish()
+    def _take(self, solved: Solved, problem: Any, solver: str) -> None:
+        """Set the fitted attributes."""
+        self.coef_, self.solver_, self.n_iter_ = solved.coefficients, solver, solved.iterations
+        self.n_features_in_, self.n_labels_ = self.coef_.shape
         # Computed from the rounded and pruned weights, so that scores have the right mean.
         at_centre = 0 if problem.mean is None else problem.label_mean - weighted_sum(self.coef_, problem.mean)
-        self.centre_, self.centre_scores_ = problem.centre, np.full(n_labels, at_centre, dtype=np.float32)
-        self.n_features_in_ = n_features
-        self.n_labels_ = n_labels
+        self.centre_, self.centre_scores_ = problem.centre, np.full(self.n_labels_, at_centre, dtype=np.float32)
 
     def _blocks(self, X: Any, scale: Array | None, panel: int) -> Any:
         """Yield (first label, scores) of the rows `X`, label block by label block in ascending order."""

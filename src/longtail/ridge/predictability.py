@@ -108,13 +108,13 @@ class _Fitted:
         self._problem = problem
         n_rows = problem.X.shape[0]
         rows = np.arange(n_rows)
-        chosen = cheapest([estimate_path(shape, side, False, 1, n_rows, block, 0) for side in ("primal", "dual")])
+        chosen = cheapest([estimate_path(shape, side, False, 1, n_rows, block, 1, 0) for side in ("primal", "dual")])
         chosen.plan.check()
         path: Any = FactoredPath(problem, chosen.solver, rows, alphas, n_jobs)
         self._smoother: Array | None = None
         if path.failed:
-            estimate_path(shape, chosen.solver, True, 1, n_rows, block, 0).plan.check()
-            path = SpectralPath(Spectral(problem, chosen.solver, n_jobs), rows, alphas)
+            estimate_path(shape, chosen.solver, True, 1, n_rows, block, 1, 0).plan.check()
+            path = SpectralPath(Spectral.of(problem, chosen.solver, n_jobs), rows, alphas)
         elif chosen.solver == "dual":
             self._smoother = path.left(0)
             self._sums = self._smoother.sum(axis=0)

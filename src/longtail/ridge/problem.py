@@ -7,21 +7,26 @@ turns a solution of the dual side into weights. Everything requested in float64 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import blas
 
+from longtail import progress
 from longtail.arrays import Array
 from longtail.native import kernels
+from longtail.parallel import map_blocks, resolve_jobs
 from longtail.ridge.gram import (
     add_outer,
+    balanced_blocks,
+    centre_of,
     check_length,
-    column_squares,
+    column_means,
     column_sums,
     far_centre,
-    gram_matrix,
+    gram_rows,
     label_sums,
     shift_columns,
     transpose,
@@ -49,10 +54,9 @@ class Problem:
         check_length(X)
         if not fit_intercept:
             return cls(X, transpose(X), transpose(Y), None, None, None)
-        n_rows = X.shape[0]
-        centre = far_centre(column_sums(X) / n_rows, column_squares(X) / n_rows)
+        centre = centre_of(X)
         X = shift_columns(X, centre)
-        return cls(X, transpose(X), transpose(Y), centre, column_sums(X) / n_rows, column_sums(Y) / n_rows)
+        return cls(X, transpose(X), transpose(Y), centre, column_means(X), column_means(Y))
 
     @property
     def n_rows(self) -> int:
@@ -63,21 +67,48 @@ class Problem:
         label_mean = None if self.label_mean is None else self.label_mean[labels]
         return replace(self, Yt=self.Yt[labels], label_mean=label_mean)
 
+    @property
+    def n_labels(self) -> int:
+        return int(self.Yt.shape[0])
+
+    @cached_property
+    def _fitted_mean(self) -> Array:
+        """The mean row, measured along each row."""
+        return np.asarray(self.X @ self.mean)
+
+    def factored(self, side: str) -> tuple[Any, Any]:
+        """The matrix M whose M'M is the Gram matrix of a side, before centring, and its transpose."""
+        return (self.X, self.Xt) if side == "primal" else (self.Xt, self.X)
+
     def gram(self, side: str, dtype: Any, n_jobs: int | None) -> Array:
-        """The centred X'X or XX'; only the upper triangle is filled."""
+        """The centred X'X or XX'; only the upper triangle counts."""
+        matrix, transposed = self.factored(side)
+        width = matrix.shape[1]
+        out = np.zeros((width, width), dtype=dtype)
+
+        def fill(rows: slice) -> int:
+            self.gram_rows(side, rows, out[rows])
+            return rows.stop - rows.start
+
+        blocks = balanced_blocks(matrix, transposed, pieces=8 * resolve_jobs(n_jobs))
+        with progress.task("Gram matrix", total=width) as advance:
+            for done in map_blocks(fill, blocks, n_jobs):
+                advance(done)
+        return out
+
+    def gram_rows(self, side: str, rows: slice, out: Array) -> None:
+        """Write some rows of the centred X'X or XX' to `out`; only what is right of the diagonal counts."""
+        gram_rows(*self.factored(side), rows, out)
+        if self.mean is None:
+            return
         if side == "primal":
-            gram = gram_matrix(self.X, self.Xt, n_jobs, dtype)
-            if self.mean is not None:
-                add_outer(gram, -self.n_rows, self.mean)
-            return gram
-        gram = gram_matrix(self.Xt, self.X, n_jobs, dtype)
-        if self.mean is not None:
-            # (X - 1m')(X - 1m')' = XX' - u1' - 1u' + m'm 11' with u = Xm
-            projected = (self.X @ self.mean).astype(dtype)
-            gram -= projected[:, None]
-            gram -= projected[None, :]
-            gram += dtype(self.mean @ self.mean)
-        return gram
+            add_outer(out, -self.n_rows * self.mean[rows], self.mean)
+            return
+        # (X - 1m')(X - 1m')' = XX' - u1' - 1u' + m'm 11' with u = Xm
+        projected = self._fitted_mean.astype(out.dtype)
+        out -= projected[rows, None]
+        out -= projected[None, :]
+        out += out.dtype.type(self.mean @ self.mean)
 
     def right(self, side: str, block: slice, dtype: Any) -> Array:
         """The centred Y'X or Y' for a block of labels, dense, one label per row."""
@@ -153,16 +184,16 @@ class Statistics:
         n_rows, feature_sums = X.shape[0], column_sums(X)
         cross = sparse.csr_array(transpose(Y).astype(np.float64) @ X)
         cross.sort_indices()
-        shifted = shift_columns(X, far_centre(feature_sums / n_rows, column_squares(X) / n_rows))
-        scatter = gram_matrix(shifted, transpose(shifted), n_jobs, np.float64)
-        add_outer(scatter, -n_rows, column_sums(shifted) / n_rows)
+        shifted = shift_columns(X, centre_of(X))
+        centred = Problem(shifted, transpose(shifted), None, None, column_means(shifted), None)
+        scatter = centred.gram("primal", np.float64, n_jobs)
         return cls(n_rows, scatter, cross, feature_sums, column_sums(Y))
 
     @classmethod
     def of_gram(cls, n_rows: int, gram: Array, cross: Any, feature_sums: Array, label_counts: Array) -> Statistics:
         """From X'X about zero in float32, as models of earlier versions store it; digits lost there stay lost."""
         scatter = gram.astype(np.float64)
-        add_outer(scatter, -n_rows, feature_sums / n_rows)
+        add_outer(scatter, -feature_sums, feature_sums / n_rows)
         return cls(n_rows, scatter, cross.astype(np.float64), feature_sums, label_counts)
 
     @property
@@ -176,7 +207,8 @@ class Statistics:
         cross = sparse.csr_array(_widen(self.cross, labels) + _widen(other.cross, labels))
         cross.sort_indices()
         scatter = self.scatter + other.scatter
-        add_outer(scatter, self.n_rows * other.n_rows / n_rows, self.mean - other.mean)
+        apart = self.mean - other.mean
+        add_outer(scatter, self.n_rows * other.n_rows / n_rows * apart, apart)
         return Statistics(
             n_rows,
             scatter,
@@ -217,11 +249,15 @@ class SummedProblem:
     def n_rows(self) -> int:
         return self.statistics.n_rows
 
+    @property
+    def n_labels(self) -> int:
+        return len(self.statistics.label_counts)
+
     def gram(self, side: str, dtype: Any, n_jobs: int | None) -> Array:
         """A fresh copy of X'X, centred if there is an intercept; only the upper triangle counts."""
         gram = self.statistics.scatter.astype(dtype)
         if self.mean is None:
-            add_outer(gram, self.n_rows, self.statistics.mean)
+            add_outer(gram, self.statistics.feature_sums, self.statistics.mean)
         return gram
 
     def right(self, side: str, block: slice, dtype: Any) -> Array:

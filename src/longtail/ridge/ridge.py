@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -14,14 +13,16 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.estimator import check_training, column_counts
 from longtail.memory import MemoryPlan, available_memory
+from longtail.parallel import resolve_jobs
 from longtail.parameters import Choice, Constraint, Number
-from longtail.ridge.conjugate import ConjugateGradients
-from longtail.ridge.cost import Estimate, Shape, cheapest, cholesky_precisions, plan_for_sums, sum_parts
+from longtail.ridge.cost import Estimate, Shape, block_size, cheapest, cholesky_precisions, plan_for_sums, sum_parts
 from longtail.ridge.model import RidgeModel
+from longtail.ridge.pieces import prepared
 from longtail.ridge.problem import Problem, Statistics
-from longtail.ridge.solvers import Cholesky, Spectral
+from longtail.ridge.training import Training, prepare_gradients, solve_by_gradients, solve_directly
 from longtail.store import State
 from longtail.validation import as_features
+from longtail.work import InMemory, Results, Work, begin, is_in_pieces
 
 _log = logging.getLogger(__name__)
 
@@ -134,6 +135,10 @@ class Ridge(RidgeModel):
         """The penalty, by the name that it has in `RidgeCV`."""
         return self.alpha
 
+    @property
+    def trains_in_pieces(self) -> bool:
+        return super().trains_in_pieces and not self.updatable
+
     _behind = False  # whether rows were added since the weights were last solved
 
     @property
@@ -150,13 +155,16 @@ class Ridge(RidgeModel):
         """
         self._check_parameters()
         X, Y = check_training(X, Y, type(self).__name__)
+        self.check_pieces()
         if self.updatable:
             self._check_updatable(X, Y)
             return self._solve_statistics(Statistics.of(X, Y, self.n_jobs))
         self.__dict__.pop("statistics_", None)
         shape = Shape.of(X, Y)
-        cheapest(self._estimates(shape)).plan.check()
-        self._solve(Problem.build(X, Y, self.fit_intercept), shape, column_counts(Y))
+        if not is_in_pieces():
+            cheapest(self._estimates(shape)).plan.check()
+        work = begin(self._job(), self.n_jobs, features=X, labels=Y)
+        self._solve(work, *prepared(work, self.fit_intercept), shape, column_counts(Y))
         return self
 
     def partial_fit(self, X: Any, Y: Any, *, solve: bool = True) -> Ridge:
@@ -203,18 +211,19 @@ class Ridge(RidgeModel):
 
     def _sums_plan(self, n_features: int, n_labels: int, algebra: str, parts: dict[str, int]) -> MemoryPlan:
         """The plan of solving from sums by `algebra`, including `parts`."""
-        block = min(self._update_block(n_features), n_labels)
-        return plan_for_sums(n_features, algebra, block, self._weight_bytes(n_features, n_labels), parts)
+        labels = resolve_jobs(self.n_jobs) * min(self._update_block(n_features, n_labels), n_labels)
+        return plan_for_sums(n_features, algebra, labels, self._weight_bytes(n_features, n_labels), parts)
 
-    def _update_block(self, n_features: int) -> int:
-        return self.block_size or max(16, min(2048, 2**24 // max(1, n_features)))
+    def _update_block(self, n_features: int, n_labels: int) -> int:
+        return self.block_size or block_size(n_labels, n_features)
 
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         if self.updatable:
             return self._update_plan(X, Y)
-        problem = Problem.build(X, Y, self.fit_intercept)
+        problem, shape = Problem.build(X, Y, self.fit_intercept), Shape.of(X, Y)
         alphas = self._label_alphas(self._label_weights(column_counts(Y), X.shape[0]), self.alpha)
-        return self._choose(problem, Shape.of(X, Y), alphas)[0].plan
+        training = self._training(InMemory(self.n_jobs, {}), problem, problem, shape.n_features, 1)
+        return self._choose(training, shape, alphas)[0].plan
 
     def _algebras(self, side: int, n_labels: int) -> tuple[str, ...]:
         """What to start with: eigenvectors serve many alphas and alpha 0; a Cholesky factor is cheaper."""
@@ -231,8 +240,8 @@ class Ridge(RidgeModel):
             for algebra in (("float32",) if solver == "cg" else self._algebras(shape.side(solver), shape.n_labels))
         ]
 
-    def _choose(self, problem: Problem, shape: Shape, alphas: Array) -> tuple[Estimate, ConjugateGradients | None]:
-        """The chosen solver with its cost and memory, and the conjugate gradients if they are chosen after a trial."""
+    def _choose(self, training: Training, shape: Shape, alphas: Array) -> tuple[Estimate, Results | None]:
+        """The chosen solver with its cost and memory, and what conjugate gradients need if they have been tried."""
         estimates = self._estimates(shape, _FEW_ITERATIONS)
         if self.solver != "auto":
             return cheapest(estimates), None
@@ -243,43 +252,43 @@ class Ridge(RidgeModel):
         cheap = max(gradient.work, _WORTH_A_TOLERANCE)
         if direct.plan.total <= available_memory() and direct.work <= cheap:
             return direct, None
-        gradients = ConjugateGradients(problem, alphas, self.tol, self.max_iter)
-        if gradients.misled and direct.plan.total <= available_memory():
+        tried = prepare_gradients(training, alphas, self.tol, self.max_iter)
+        if tried[0]["misled"][0] and direct.plan.total <= available_memory():
             return direct, None
-        chosen = cheapest(self._estimates(shape, gradients.iterations))
-        return chosen, gradients if chosen.solver == "cg" else None
+        return cheapest(self._estimates(shape, int(tried[0]["iterations"][0]))), tried
 
-    def _solve(self, problem: Problem, shape: Shape, label_counts: Array) -> None:
+    def _solve(self, work: Work, given: Any, problem: Problem, shape: Shape, label_counts: Array) -> None:
         label_weights = self._label_weights(label_counts, shape.n_rows)
         alphas = self._label_alphas(label_weights, self.alpha)
-        chosen, gradients = self._choose(problem, shape, alphas)
-        chosen.plan.check()
-        _log.info("%s needs at most this memory: %s", chosen.plan.work, chosen.plan.describe())
-        solver: Any
+        training = self._training(work, given, problem, shape.n_features, 1)
+        chosen, tried = self._choose(training, shape, alphas)
+        if not work.is_stored:
+            chosen.plan.check()
+            _log.info("%s needs at most this memory: %s", chosen.plan.work, chosen.plan.describe())
+        training = replace(training, size=self._block(shape, chosen.solver))
         if chosen.solver == "cg":
-            solver = gradients or ConjugateGradients(problem, alphas, self.tol, self.max_iter)
+            tried = tried or prepare_gradients(training, alphas, self.tol, self.max_iter)
+            solved = solve_by_gradients(training, tried, alphas, self.tol, self.max_iter)
         else:
-            plan = partial(self._plan_of, shape, chosen.solver)
-            solver = self._direct(problem, chosen.solver, chosen.algebra, plan)
-        self.solver_ = chosen.solver
-        self._gather(solver, alphas, problem, shape.n_features, self._block(shape, chosen.solver))
-        self.n_iter_ = getattr(solver, "iterations", 0)
+            tried = None
+            check = partial(self._check_plan, shape, chosen.solver)
+            solved = solve_directly(training, chosen.solver, chosen.algebra, self.alpha, alphas, check)
+        self._take(solved, problem, chosen.solver)
         self.inverse_propensity_ = label_weights
-
-    def _direct(self, problem: Any, side: str, algebra: str, plan: Callable[[str], MemoryPlan]) -> Any:
-        if algebra == "spectral":
-            return Spectral(problem, side, self.n_jobs)
-        return Cholesky(problem, side, self.alpha, algebra, self.n_jobs, plan)
 
     def _solve_statistics(self, statistics: Statistics) -> Ridge:
         problem = statistics.problem(self.fit_intercept)
         label_weights = self._label_weights(statistics.label_counts, statistics.n_rows)
         alphas = self._label_alphas(label_weights, self.alpha)
         n_features = len(statistics.feature_sums)
-        plan = partial(self._sums_plan, n_features, len(alphas), parts=statistics.parts())
-        solver = self._direct(problem, "primal", self._algebras(n_features, len(alphas))[0], plan)
-        self.solver_, self.n_iter_ = "primal", 0
-        self._gather(solver, alphas, problem, n_features, self._update_block(n_features))
+        work, size = InMemory(self.n_jobs, {}), self._update_block(n_features, len(alphas))
+        training = self._training(work, problem, problem, n_features, size)
+
+        def check(algebra: str) -> None:
+            self._sums_plan(n_features, len(alphas), algebra, statistics.parts()).check()
+
+        algebra = self._algebras(n_features, len(alphas))[0]
+        self._take(solve_directly(training, "primal", algebra, self.alpha, alphas, check), problem, "primal")
         self.statistics_, self.inverse_propensity_, self._behind = statistics, label_weights, False
         return self
 

@@ -12,20 +12,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from longtail import progress
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
 from longtail.estimator import check_training, column_counts
 from longtail.metrics import ndcg_at_k, precision_at_k, psp_at_k, recall_at_k
-from longtail.native import kernels
+from longtail.parallel import resolve_jobs
 from longtail.parameters import Choice, Constraint, Number, Sequence
 from longtail.ridge.cost import Estimate, Shape, cheapest, cholesky_precisions, estimate_path
-from longtail.ridge.leave_one_out import FactoredPath, SpectralPath, leave_one_out
+from longtail.ridge.gram import column_squares
 from longtail.ridge.model import RidgeModel
-from longtail.ridge.problem import Problem
-from longtail.ridge.solvers import Cholesky, Spectral
+from longtail.ridge.path_stages import FoundPath, factored_path, rank_without_each_row, spectral_path
+from longtail.ridge.pieces import prepared
+from longtail.ridge.training import Training, solve_by_eigenvectors, solve_directly
 from longtail.store import State
 from longtail.validation import as_labels
+from longtail.work import begin, is_in_pieces
 
 _log = logging.getLogger(__name__)
 
@@ -119,41 +120,44 @@ class RidgeCV(RidgeModel):
         """Choose alpha, then solve for the weights of every label with it; parameters as for `Ridge.fit`."""
         self._check_parameters()
         X, Y = check_training(X, Y, type(self).__name__)
+        self.check_pieces()
         shape = Shape.of(X, Y)
         rows = self._sampled_rows(Y)
         self.alphas_ = self._path(X)
         chosen = self.cheapest_path(shape)
-        chosen.plan.check()
-        _log.info("%s needs at most this memory: %s", chosen.plan.work, chosen.plan.describe())
-        side, spectral = chosen.solver, chosen.algebra == "spectral"
-        problem = Problem.build(X, Y, self.fit_intercept)
+        if not is_in_pieces():
+            chosen.plan.check()
+            _log.info("%s needs at most this memory: %s", chosen.plan.work, chosen.plan.describe())
+        side = chosen.solver
+        work = begin(self._job(), self.n_jobs, features=X, labels=Y)
+        given, problem = prepared(work, self.fit_intercept)
         self.inverse_propensity_ = self._label_weights(column_counts(Y), X.shape[0])
-        path: Any = None if spectral else FactoredPath(problem, side, rows, self.alphas_, self.n_jobs)
-        solver: Any = None
-        if path is None or path.failed:
-            path = None
-            self._path_estimate(shape, side, spectral=True).plan.check()
-            solver = Spectral(problem, side, self.n_jobs)
-            path = SpectralPath(solver, rows, self.alphas_)
+        training = self._training(work, given, problem, shape.n_features, self._block(shape, side))
+        found = factored_path(training, side, rows, self.alphas_) if chosen.algebra != "spectral" else None
+        if found is None:
+            if not is_in_pieces():
+                self._path_estimate(shape, side, spectral=True).plan.check()
+            found = spectral_path(training, side, rows, self.alphas_)
         # If no row has a label, there is nothing to choose by and the first alpha is taken.
-        self.cv_scores_ = self._judge(path, problem, rows, Y[rows]) if len(rows) else np.zeros(len(self.alphas_))
+        self.cv_scores_ = self._judge(training, found, rows, Y[rows]) if len(rows) else np.zeros(len(self.alphas_))
         self.alpha_ = float(self.alphas_[int(np.argmax(self.cv_scores_))])
         _log.info("leave-one-out %s@%d is best at alpha=%.4g", self.metric, self.k, self.alpha_)
-        if solver is None:
+        alphas = self._label_alphas(self.inverse_propensity_, self.alpha_)
+        if found.eigenvectors is not None:
+            solved = solve_by_eigenvectors(training, side, found.eigenvectors, alphas)
+        else:
             precisions = cholesky_precisions(shape.side(side), shape.n_labels)
             precision = cheapest([self._estimate(shape, side, each) for each in precisions]).algebra
-            gram, path = path.gram if precision == "float32" else None, None
-            plan = partial(self._plan_of, shape, side)
-            solver = Cholesky(problem, side, self.alpha_, precision, self.n_jobs, plan, gram)
-        self.solver_, self.n_iter_ = side, 0
-        alphas = self._label_alphas(self.inverse_propensity_, self.alpha_)
-        self._gather(solver, alphas, problem, shape.n_features, self._block(shape, side))
+            gram, found = found.gram if precision == "float32" else None, None
+            check = partial(self._check_plan, shape, side)
+            solved = solve_directly(training, side, precision, self.alpha_, alphas, check, gram)
+        self._take(solved, problem, side)
         return self
 
     def _path(self, X: Any) -> Array:
         if self.alphas is not None:
             return np.asarray(self.alphas, dtype=np.float64)
-        scale = float(X.data.astype(np.float64) @ X.data) / X.shape[0]
+        scale = float(column_squares(X).sum()) / X.shape[0]
         return np.array(_RELATIVE_ALPHAS) * (scale or 1.0)
 
     def cheapest_path(self, shape: Shape) -> Estimate:
@@ -166,7 +170,7 @@ class RidgeCV(RidgeModel):
         sampled = shape.n_rows if self.sample is None else min(self.sample, shape.n_rows)
         block = max(self._block(shape, side), self._cv_block(sampled))
         count = len(_RELATIVE_ALPHAS if self.alphas is None else self.alphas)
-        return estimate_path(shape, side, spectral, count, sampled, block, weights)
+        return estimate_path(shape, side, spectral, count, sampled, block, resolve_jobs(self.n_jobs), weights)
 
     def _sampled_rows(self, Y: Any) -> Array:
         """The rows to score: rows with labels, at most `sample` of them."""
@@ -175,18 +179,11 @@ class RidgeCV(RidgeModel):
             return rows
         return np.sort(np.random.default_rng(self.random_state).choice(rows, self.sample, replace=False))
 
-    def _judge(self, path: Any, problem: Problem, rows: Array, truth: Any) -> Array:
+    def _judge(self, training: Training, path: FoundPath, rows: Array, truth: Any) -> Array:
         """The metric of the leave-one-out rankings at each alpha."""
-        count = len(self.alphas_)
-        rankings = [np.full((len(rows), self.k), -1, dtype=np.int64) for _ in range(count)]
-        ranked = [np.full((len(rows), self.k), -np.inf, dtype=np.float32) for _ in range(count)]
-        scale = self._label_scale()
-        with progress.task("leave-one-out", total=count * truth.shape[1]) as advance:
-            for block, which, scores in leave_one_out(path, problem, rows, count, self._cv_block(len(rows))):
-                if scale is not None:
-                    scores *= scale[block]
-                kernels.update_topk(scores, block.start, None, rankings[which], ranked[which])
-                advance(block.stop - block.start)
+        rankings = rank_without_each_row(
+            training, path, rows, len(self.alphas_), self.k, self._cv_block(len(rows)), self._label_scale()
+        )
         metric: Any = _METRICS[self.metric]
         extra = (self.inverse_propensity_,) if self.metric == "PSP" else ()
         truth = as_labels(truth)

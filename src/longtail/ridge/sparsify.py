@@ -6,8 +6,9 @@ multiple of the kept weights.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -48,16 +49,19 @@ class Sparsification:
     def is_identity(self) -> bool:
         return self.density in (None, 1) and not self.top and not self.smallest
 
-    def collector(self, n_features: int, n_labels: int) -> Collector:
-        """An empty collector for a model of this size."""
-        if self.is_identity:
-            return _KeepAll(n_features, n_labels)
-        if self.top:
-            return _TopOfEachLabel(n_features, n_labels, self.top)
-        if self.smallest:
-            return _AtLeast(n_features, n_labels, self.smallest)
+    @property
+    def prunes(self) -> bool:
+        """Whether each label keeps weights of its own, whatever those of other labels are."""
+        return bool(self.top or self.smallest)
+
+    def collector(self, n_features: int, n_labels: int) -> LargestOverall:
+        """An empty collector of the largest weights of all labels, for a model of this size."""
         assert self.density is not None
-        return _LargestOverall(n_features, n_labels, round(self.density * n_features * n_labels))
+        return LargestOverall(n_features, n_labels, round(self.density * n_features * n_labels))
+
+    def pruned(self, weights: Array) -> dict[str, Array]:
+        """The weights kept of some labels, one label per row: their number for each label, features and values."""
+        return _top(weights, self.top) if self.top else _at_least(weights, np.float32(self.smallest))
 
     def memory(self, n_features: int, n_labels: int) -> int:
         """Peak bytes of the gathered weights; a guess if only a smallest magnitude is given."""
@@ -71,49 +75,11 @@ class Sparsification:
         return 2 * _ENTRY_BYTES * everything // 10
 
 
-class Collector(Protocol):
-    def add(self, first_label: int, weights: Array) -> None:
-        """Take the weights of labels `first_label` onwards, one label per row; blocks come in order."""
-
-    def finish(self) -> Any:
-        """The coefficients, n_features x n_labels: an array, or CSR if weights were dropped."""
-
-
-class _KeepAll:
-    def __init__(self, n_features: int, n_labels: int) -> None:
-        self._coefficients = np.zeros((n_features, n_labels), dtype=np.float32)
-
-    def add(self, first_label: int, weights: Array) -> None:
-        self._coefficients[:, first_label : first_label + len(weights)] = weights.T
-
-    def finish(self) -> Any:
-        return self._coefficients
-
-
-class _Entries:
-    """Kept weights as parallel arrays in label order."""
-
-    def __init__(self, n_features: int, n_labels: int) -> None:
-        self._shape = (n_features, n_labels)
-        index = np.int32 if max(self._shape) < 2**31 else np.int64
-        self._labels: list[Array] = [np.zeros(0, dtype=index)]
-        self._features: list[Array] = [np.zeros(0, dtype=index)]
-        self._values: list[Array] = [np.zeros(0, dtype=np.float32)]
-        self._index = index
-
-    def _append(self, labels: Array, features: Array, values: Array) -> None:
-        self._labels.append(labels.astype(self._index, copy=False))
-        self._features.append(features.astype(self._index, copy=False))
-        self._values.append(values)
-
-    def finish(self) -> Any:
-        values = np.concatenate(self._values)
-        features = np.concatenate(self._features)
-        labels = np.concatenate(self._labels)
-        self._labels, self._features, self._values = [], [], []
-        coefficients = sparse.csr_array((values, (features, labels)), shape=self._shape)
-        coefficients.sum_duplicates()
-        return coefficients
+def columns_of(pruned: Mapping[str, Array], n_features: int) -> Any:
+    """The CSR coefficients, n_features x n_labels, from what `Sparsification.pruned` keeps of all labels."""
+    ends = np.concatenate([[0], np.cumsum(pruned["lengths"])])
+    by_label = sparse.csc_array((pruned["values"], pruned["features"], ends), shape=(n_features, len(ends) - 1))
+    return by_label.tocsr()
 
 
 def _strips(weights: Array) -> list[slice]:
@@ -121,45 +87,48 @@ def _strips(weights: Array) -> list[slice]:
     return split(len(weights), max(1, _STRIP // max(1, weights.shape[1])))
 
 
-class _AtLeast(_Entries):
-    def __init__(self, n_features: int, n_labels: int, smallest: float) -> None:
-        super().__init__(n_features, n_labels)
-        self._smallest = np.float32(smallest)
-
-    def add(self, first_label: int, weights: Array) -> None:
-        for rows in _strips(weights):
-            labels, features = np.nonzero(np.abs(weights[rows]) >= self._smallest)
-            self._append(labels + (first_label + rows.start), features, weights[rows][labels, features])
+def _at_least(weights: Array, smallest: np.float32) -> dict[str, Array]:
+    parts = [_entries(weights[rows], *np.nonzero(np.abs(weights[rows]) >= smallest)) for rows in _strips(weights)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-class _TopOfEachLabel(_Entries):
-    def __init__(self, n_features: int, n_labels: int, count: int) -> None:
-        super().__init__(n_features, n_labels)
-        self._count = min(count, n_features)
-
-    def add(self, first_label: int, weights: Array) -> None:
-        if self._count == 0 or len(weights) == 0:
-            return
-        largest = np.argpartition(np.abs(weights), -self._count, axis=1)[:, -self._count :]
-        largest.sort(axis=1)
-        values = np.take_along_axis(weights, largest, axis=1)
-        labels, places = np.nonzero(values)
-        self._append(labels + first_label, largest[labels, places], values[labels, places])
+def _top(weights: Array, count: int) -> dict[str, Array]:
+    count = min(count, weights.shape[1])
+    largest = np.argpartition(np.abs(weights), -count, axis=1)[:, -count:]
+    largest.sort(axis=1)
+    labels, places = np.nonzero(np.take_along_axis(weights, largest, axis=1))
+    return _entries(weights, labels, largest[labels, places])
 
 
-class _LargestOverall(_Entries):
+def _entries(weights: Array, labels: Array, features: Array) -> dict[str, Array]:
+    return {
+        "lengths": np.bincount(labels, minlength=len(weights)),
+        "features": features.astype(np.int32),
+        "values": weights[labels, features],
+    }
+
+
+class LargestOverall:
     """Exactly the `count` largest of all: a weight below the current `count`-th largest can be dropped for good."""
 
     def __init__(self, n_features: int, n_labels: int, count: int) -> None:
-        super().__init__(n_features, n_labels)
+        self._shape = (n_features, n_labels)
+        index = np.int32 if max(self._shape) < 2**31 else np.int64
+        self._labels: list[Array] = [np.zeros(0, dtype=index)]
+        self._features: list[Array] = [np.zeros(0, dtype=index)]
+        self._values: list[Array] = [np.zeros(0, dtype=np.float32)]
+        self._index = index
         self._count = count
         self._floor = np.float32(0)
         self._held = 0
 
     def add(self, first_label: int, weights: Array) -> None:
+        """Take the weights of labels `first_label` onwards, one label per row; blocks come in order."""
         for rows in _strips(weights):
             labels, features = np.nonzero(np.abs(weights[rows]) > self._floor)
-            self._append(labels + (first_label + rows.start), features, weights[rows][labels, features])
+            self._labels.append((labels + (first_label + rows.start)).astype(self._index, copy=False))
+            self._features.append(features.astype(self._index, copy=False))
+            self._values.append(weights[rows][labels, features])
             self._held += len(labels)
             if self._held > 2 * self._count:
                 self._trim()
@@ -178,5 +147,10 @@ class _LargestOverall(_Entries):
         self._held = len(values)
 
     def finish(self) -> Any:
+        """The coefficients, n_features x n_labels, as CSR."""
         self._trim()
-        return super().finish()
+        values, features, labels = (np.concatenate(part) for part in (self._values, self._features, self._labels))
+        self._labels, self._features, self._values = [], [], []
+        coefficients = sparse.csr_array((values, (features, labels)), shape=self._shape)
+        coefficients.sum_duplicates()
+        return coefficients

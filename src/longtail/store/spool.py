@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from hashlib import file_digest
@@ -21,7 +22,7 @@ _HEAD = 128  # bytes of the header of any array of one dimension
 
 @dataclass(frozen=True)
 class Spooled:
-    """A finished array of one dimension in a `.npy` file, perhaps with the SHA-256 of the file."""
+    """A finished array in a `.npy` file, perhaps with the SHA-256 of the file."""
 
     path: Path
     dtype: str
@@ -31,11 +32,12 @@ class Spooled:
     @property
     def values(self) -> Array:
         """The array, mapped from the file."""
-        if not self.shape[0]:
-            return np.zeros(0, DTYPES[self.dtype])
+        count = math.prod(self.shape)
+        if not count:
+            return np.zeros(self.shape, DTYPES[self.dtype])
         with open(self.path, "rb") as file:
             mapped = map_whole(file, self.path, os.fstat(file.fileno()).st_size, self)
-        return np.frombuffer(mapped, DTYPES[self.dtype], self.shape[0], _HEAD)
+        return np.frombuffer(mapped, DTYPES[self.dtype], count, _HEAD).reshape(self.shape)
 
     def sha256(self) -> str:
         """The SHA-256 of the file; it is read if that is not known."""
@@ -57,7 +59,7 @@ class SpooledCsr:
 
 
 class Spool:
-    """Appends to an array in a file.
+    """Appends to an array in a file: values or, if `width` is not None, rows of a matrix of this width.
 
     Examples
     --------
@@ -69,9 +71,10 @@ class Spool:
     [1, 2, 3]
     """
 
-    def __init__(self, path: Path, dtype: Any) -> None:
+    def __init__(self, path: Path, dtype: Any, width: int | None = None) -> None:
         self._path, self._dtype = path, np.dtype(dtype).newbyteorder("<").str
         self._length = 0
+        self._tail = () if width is None else (width,)
 
     def __enter__(self) -> Self:
         # A saved model may share the earlier file.
@@ -95,7 +98,7 @@ class Spool:
             with writing(self._path), self._file:
                 if error[0] is None:
                     self._file.seek(0)
-                    self._file.write(header(self._dtype, (self._length,)))
+                    self._file.write(header(self._dtype, (self._length, *self._tail)))
                     self._file.flush()
                     os.fsync(self._file.fileno())
         except Unavailable:
@@ -104,4 +107,4 @@ class Spool:
 
     def finished(self) -> Spooled:
         """The array; only after the block of ``with``."""
-        return Spooled(self._path, self._dtype, (self._length,))
+        return Spooled(self._path, self._dtype, (self._length, *self._tail))

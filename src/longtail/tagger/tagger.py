@@ -184,11 +184,7 @@ class Tagger(BaseEstimator, Persistent):
         corpus = with_labels_that_occur(corpus)
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
-        if is_in_pieces() and not estimator.trains_in_pieces:
-            raise InvalidInput(
-                f"{type(estimator).__name__} trains in memory only; label trees and one-vs-rest train in pieces",
-                code="not_in_pieces",
-            )
+        estimator.check_pieces()
         return self._adopt(features, estimator.fit(X, corpus.labels), corpus, reasons)
 
     def _tell_idle(self, when: str) -> None:

@@ -163,11 +163,6 @@ class TreeModel(Estimator):
         prune = read_prune(self.prune)
         return Objective(self.loss, float(self.C), self.tol, self.max_sweeps, *prune, seed, self.precision)
 
-    def _job(self) -> dict[str, Any]:
-        """What tells a training from others: the learner and its parameters, but not the number of threads."""
-        params = {name: repr(value) for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
-        return {"learner": type(self).__name__, **params}
-
     def _miss_costs(self, X: Any, Y: Any) -> Array:
         """The cost of missing each label; sets the inverse propensities."""
         counts = column_counts(Y)

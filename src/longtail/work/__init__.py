@@ -2,12 +2,13 @@
 
 from longtail.work.cluster import connected
 from longtail.work.disk import in_pieces
-from longtail.work.results import Piece, Range, Results
+from longtail.work.results import Kept, Piece, Range, Results
 from longtail.work.rows import Rows, Stacked, even_ranges
 from longtail.work.work import InMemory, Work, begin, is_in_pieces
 
 __all__ = [
     "InMemory",
+    "Kept",
     "Piece",
     "Range",
     "Results",

@@ -24,7 +24,7 @@ from longtail.errors import InvalidInput, NotEnoughMemory
 from longtail.files import PathName
 from longtail.memory import current_limit, format_bytes, parse_bytes
 from longtail.memory import limit as memory_limit
-from longtail.parallel import check_stop, map_blocks
+from longtail.parallel import check_stop, map_blocks, split
 from longtail.store import (
     RemoteFile,
     Spool,
@@ -42,6 +42,7 @@ from longtail.store import (
 )
 from longtail.version import __version__
 from longtail.work.results import (
+    Kept,
     Piece,
     Range,
     Results,
@@ -56,6 +57,7 @@ from longtail.work.results import (
 from longtail.work.rows import Rows, even_ranges
 from longtail.work.work import Function, Work, longest_first, shown, working_in
 
+_STRIP = 2**24  # values that are put together at once
 _ENOUGH = 0.25  # share of the memory that can always be planned, however much the process has taken already
 
 
@@ -75,9 +77,9 @@ class Folder:
 def in_pieces(folder: PathName, workers: Any = None) -> Iterator[None]:
     """Train in pieces that are kept in a folder; an interrupted training goes on where it stopped.
 
-    Inside the block, `fit` of `LabelTree` and `OneVsRest` writes the result of every task to the folder; other learners
-    train in memory. The same block again goes on with what is there. The folder is removed at the end, if no error is
-    raised: save the model inside the block. The model does not depend on the workers.
+    Inside the block, `fit` of `LabelTree`, `OneVsRest`, `Ridge` and `RidgeCV` writes the result of every task to the
+    folder; other learners train in memory. The same block again goes on with what is there. The folder is removed at
+    the end, if no error is raised: save the model inside the block. The model does not depend on the workers.
 
     Parameters
     ----------
@@ -147,7 +149,7 @@ def _limited(task: Task, limit: int | None) -> bool:
 
 
 @dataclass(frozen=True)
-class StoredRows:
+class StoredRows(Kept):
     """A sparse matrix in three `.npy` files, by their paths or URLs."""
 
     files: tuple[Spooled | RemoteFile, ...]
@@ -188,7 +190,7 @@ class Task:
         with _room.taken(self.memory) as fits:
             if not fits:
                 return False
-            opened = [each.open() if isinstance(each, StoredRows | StoredPiece) else each for each in self.arguments]
+            opened = [each.open() if isinstance(each, Kept) else each for each in self.arguments]
             write_piece(self.path, self.function(*opened, self.start, self.stop))
         return True
 
@@ -321,21 +323,22 @@ class Stored(Work):
     def __init__(
         self, folder: Path, workers: Any, n_jobs: int | None, about: Mapping[str, Any], matrices: Mapping[str, Any]
     ) -> None:
-        self._folder, self._workers, self._n_jobs = folder, workers, n_jobs
+        self._folder, self._workers, self.jobs = folder, workers, n_jobs
         # Folders and stages of other trainings may have the same names.
         self._token = secrets.token_hex(4)
         parts = {name: Rows.of(matrix, name) for name, matrix in matrices.items()}
         told = {name: [*map(_told, each[:3]), each.n_columns] for name, each in parts.items()}
         claim_folder(folder, {"longtail": __version__, "about": dict(about), "matrices": told})
-        self._matrices = {
-            name: StoredRows(
-                tuple(_stored(folder / f"{name}{number}.npy", array) for number, array in enumerate(each[:3])),
-                each.n_columns,
-            )
-            for name, each in parts.items()
-        }
+        self._matrices: dict[str, StoredRows] = {}
+        for name, each in parts.items():
+            self.add(name, each)
         if workers is not None:
+            self.jobs = 1
             workers.check_files([file for each in self._matrices.values() for file in each.files])
+
+    def add(self, name: str, matrix: Rows) -> None:
+        files = [_stored(self._folder / f"{name}{number}.npy", array) for number, array in enumerate(matrix[:3])]
+        self._matrices[name] = StoredRows(tuple(files), matrix.n_columns)
 
     def matrix(self, name: str) -> Any:
         return self._matrices[name]
@@ -414,7 +417,15 @@ class Stored(Work):
         if self._workers is not None:
             yield from self._workers.finished(tasks)
         else:
-            yield from zip(tasks, map_blocks(Task.run, tasks, self._n_jobs), strict=True)
+            yield from zip(tasks, map_blocks(Task.run, tasks, self.jobs), strict=True)
+
+    def side_by_side(self, results: Any, name: str, shape: tuple[int, int]) -> tuple[Array, list[Piece]]:
+        path = self._folder / f"{results.stage}-{name}.npy"
+        with Spool(path, np.float32, shape[1]) as spool:
+            for rows in split(shape[0], max(1, _STRIP // max(1, shape[1]))):
+                spool.append(np.concatenate([piece[name][rows] for piece in results], axis=1))
+        rest: list[Piece] = [{key: np.array(piece[key]) for key in piece if key != name} for piece in results]
+        return spool.finished().values, rest
 
 
 def _told(array: Array) -> dict[str, Any]:

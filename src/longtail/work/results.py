@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,14 @@ from longtail.store import Spooled, read_piece
 
 Range = tuple[int, int]
 Piece = Mapping[str, Array]
+
+
+class Kept(ABC):
+    """An argument of stages that is small to send: it names files, and a worker opens it."""
+
+    @abstractmethod
+    def open(self) -> Any:
+        """What the function of a stage receives."""
 
 
 class Results(Sequence[Piece]):
@@ -53,7 +63,7 @@ class StoredResults(Results):
 
 
 @dataclass(frozen=True)
-class StoredPiece:
+class StoredPiece(Kept):
     """Arrays in a piece and in files of their own, by their paths."""
 
     path: str

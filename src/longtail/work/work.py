@@ -8,7 +8,7 @@ model is the same however the items are divided.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -33,14 +33,19 @@ class Work(ABC):
     """A training whose stages run one after another."""
 
     is_stored: bool
+    jobs: int | None  # the threads that a task may start if it is the only one of its stage
+
+    @abstractmethod
+    def add(self, name: str, matrix: Rows) -> None:
+        """Add a matrix to those that `begin` got."""
 
     @abstractmethod
     def matrix(self, name: str) -> Any:
-        """A matrix that `begin` got, as an argument of stages; they receive it as `Rows`."""
+        """A matrix of this training, as an argument of stages; they receive it as `Rows`."""
 
     @abstractmethod
     def opened(self, name: str) -> Rows:
-        """A matrix that `begin` got, in memory or mapped."""
+        """A matrix of this training, in memory or mapped."""
 
     @abstractmethod
     def keep(self, name: str, arrays: Piece) -> Any:
@@ -81,6 +86,14 @@ class Work(ABC):
             The bytes that each item needs from then on until the task is finished.
         """
 
+    def each(self, *arguments: Any, **options: Any) -> Iterable[Piece]:
+        """The results of `run`, to be used one after another; in memory, none is kept."""
+        return self.run(*arguments, **options)
+
+    @abstractmethod
+    def side_by_side(self, results: Iterable[Piece], name: str, shape: tuple[int, int]) -> tuple[Array, list[Piece]]:
+        """The float32 matrix whose columns are the arrays `name` of `each` result, and the other arrays."""
+
     @abstractmethod
     def join(self, stage: str, results: Any, names: Sequence[str]) -> dict[str, Array]:
         """The arrays of all results of an earlier stage, one after another; results in memory give them up.
@@ -96,8 +109,11 @@ class InMemory(Work):
 
     def __init__(self, n_jobs: int | None, matrices: Mapping[str, Any]) -> None:
         resolve_jobs(n_jobs)
-        self._n_jobs = n_jobs
+        self.jobs = n_jobs
         self._matrices = {name: Rows.of(matrix, name) for name, matrix in matrices.items()}
+
+    def add(self, name: str, matrix: Rows) -> None:
+        self._matrices[name] = matrix
 
     def matrix(self, name: str) -> Any:
         return self._matrices[name]
@@ -124,11 +140,37 @@ class InMemory(Work):
         order, amounts = longest_first(ranges, costs)
         done: list[Piece] = [{}] * len(ranges)
         with progress.task(shown(stage), total=sum(amounts)) as advance:
-            found = map_blocks(lambda place: function(*arguments, *ranges[place]), order, self._n_jobs)
+            found = map_blocks(lambda place: function(*arguments, *ranges[place]), order, self.jobs)
             for place, piece in zip(order, found, strict=True):
                 done[place] = piece
                 advance(amounts[place])
         return Results(ranges, done)
+
+    def each(
+        self,
+        stage: str,
+        function: Function,
+        ranges: Sequence[Range],
+        *arguments: Any,
+        costs: Array | None = None,
+        memory: Array | None = None,
+    ) -> Iterator[Piece]:
+        _, amounts = longest_first(ranges, costs)
+        with progress.task(shown(stage), total=sum(amounts)) as advance:
+            found = map_blocks(lambda each: function(*arguments, *each), ranges, self.jobs)
+            for piece, amount in zip(found, amounts, strict=True):
+                yield piece
+                advance(amount)
+
+    def side_by_side(self, results: Iterable[Piece], name: str, shape: tuple[int, int]) -> tuple[Array, list[Piece]]:
+        matrix, place = np.zeros(shape, dtype=np.float32), 0
+        rest: list[Piece] = []
+        for piece in results:
+            columns = piece[name]
+            matrix[:, place : place + columns.shape[1]] = columns
+            place += columns.shape[1]
+            rest.append({key: piece[key] for key in piece if key != name})
+        return matrix, rest
 
     def join(self, stage: str, results: Any, names: Sequence[str]) -> dict[str, Array]:
         return {name: np.concatenate([piece.pop(name) for piece in results]) for name in names}

@@ -49,7 +49,7 @@ class Regression:
         self.Y = as_labels(Y, n_rows=self.X.shape[0])
         problem = Problem.build(self.X, self.Y, fit_intercept=True)
         self.mean, self.label_mean = (column_sums(matrix) / problem.n_rows for matrix in (self.X, self.Y))
-        self._spectral = Spectral(problem, "primal", None)
+        self._spectral = Spectral.of(problem, "primal", None)
         # X'Y of the centred matrices. All targets below are linear in Y, so they need nothing else.
         self.cross = problem.right("primal", slice(0, self.Y.shape[1]), np.float64).T
 
