@@ -151,7 +151,7 @@ def _noting(names: list[str]) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize(
-    ("learner", "stage", "count"), [(LEARNERS[0], "label-vectors", 15), (LEARNERS[4], "float64_Gram-matrix", 12)]
+    ("learner", "stage", "count"), [(LEARNERS[0], "label-vectors", 15), (LEARNERS[4], "float64_Gram-matrix", 18)]
 )
 def test_a_damaged_piece_is_made_again(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learner: Any, stage: str, count: int
