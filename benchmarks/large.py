@@ -1,4 +1,4 @@
-"""A synthetic data set of the shape of Amazon-3M, of any size, written as a file of rows without holding it in memory.
+"""A synthetic data set of the shape of Amazon-3M, of any size, written to a file without holding it in memory.
 
 Labels come in topics of forty. A row is about one topic, with other labels that are popular everywhere. Half of its
 features tell its labels; the others are common words.
@@ -45,21 +45,25 @@ AMAZON_3M = Shape(1_700_000, 337_000, 2_800_000, 50, 36)
 
 
 def write_rows(path: Path, shape: Shape, n_rows: int, *, seed: int = 0, covering: bool = True) -> None:
-    """Write rows in the repository text format; `covering` rows have every label at least once, all together."""
+    """Write texts as JSON lines, or features in the repository text format, by the ending of `path`.
+
+    `covering` rows have every label at least once, all together.
+    """
     rng = np.random.default_rng(seed)
-    label_texts = [str(label) for label in range(shape.labels)]
-    feature_texts = [f"{feature}:1" for feature in range(shape.features)]
+    is_text = path.suffix == ".jsonl"
+    label_texts = [f'"label {label}"' if is_text else str(label) for label in range(shape.labels)]
+    feature_texts = [f"w{feature}" if is_text else f"{feature}:1" for feature in range(shape.features)]
+    line = '{{"labels": [{}], "text": "{}"}}\n' if is_text else "{} {}\n"
     places = rng.permutation(n_rows) if covering else rng.integers(0, shape.rows, n_rows)
     total = n_rows if covering else shape.rows
     with open(path, "w", encoding="ascii", buffering=2**22) as file:
-        file.write(f"{n_rows} {shape.features} {shape.labels}\n")
+        if not is_text:
+            file.write(f"{n_rows} {shape.features} {shape.labels}\n")
         for start in range(0, n_rows, BLOCK_ROWS):
             homes = places[start : start + BLOCK_ROWS]
             for labels, features in _rows(rng, shape, homes, total, covering):
-                file.write(",".join(map(label_texts.__getitem__, labels)))
-                file.write(" ")
-                file.write(" ".join(map(feature_texts.__getitem__, features)))
-                file.write("\n")
+                named = ",".join(map(label_texts.__getitem__, labels))
+                file.write(line.format(named, " ".join(map(feature_texts.__getitem__, features))))
 
 
 def _rows(rng: np.random.Generator, shape: Shape, homes: Array, total: int, covering: bool):  # type: ignore[no-untyped-def]

@@ -1,8 +1,9 @@
 """Training beyond memory and beyond one process: ``python -m benchmarks.scale``.
 
 Each data set is prepared, then a label tree is trained on it in memory, in pieces with a memory limit, and by two
-workers of a Dask cluster; then again, with a process killed in the middle. The models must have the same bytes. Every
-step is a command of its own; the peak memory is that of the process with the most.
+workers of a Dask cluster; then again, with a process killed in the middle. The models must have the same bytes. The
+last model is evaluated and served. Every step is a command of its own; the peak memory is that of the process with the
+most.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import psutil
 
 from benchmarks.cluster import Cluster, digest_of
 from benchmarks.large import AMAZON_3M, write_rows
 from benchmarks.measure import ROOT
-from longtail.data import find_data_set
+from benchmarks.services import ask, longtail_service, post, started
+from longtail.data import find_data_set, iter_batches
 from longtail.pictures import Line, Panel, Picture
 from longtail_papers.common import Column, Results, Section, Table
 
@@ -38,14 +41,28 @@ WITH_WORKERS: dict[str, Callable[[Cluster, psutil.Process], None] | None] = {
     "two workers, scheduler killed": lambda cluster, client: cluster.kill_scheduler(),
     "two workers, client killed": lambda cluster, client: client.kill(),
 }
-STEPS = ("prepare", "in memory", "in pieces", KILLED, *WITH_WORKERS)
+EVALUATED, SERVED = "evaluated", "served"
+STEPS = ("prepare", "in memory", "in pieces", KILLED, *WITH_WORKERS, EVALUATED, SERVED)
 BETWEEN_LOOKS = 0.05  # seconds
 TEST_ROWS = 10_000
+REQUESTS = 300
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One step: wall time, processor time, peak memory of a process, the model that it made, and bytes per task."""
+    """One step: wall time, processor time, peak memory of a process, and what else is known of it.
+
+    Parameters
+    ----------
+    model : str
+        The first digits of the checksum of the model that it made.
+    bytes_per_task : float or None
+        Bytes through the scheduler.
+    stages : dict
+        The seconds of each stage of a training in pieces.
+    result : str
+        What it found out about the model.
+    """
 
     step: str
     seconds: float
@@ -53,6 +70,8 @@ class Measured:
     peak_bytes: int
     model: str = ""
     bytes_per_task: float | None = None
+    stages: dict[str, float] = field(default_factory=dict)
+    result: str = ""
 
     def after(self, first: Measured) -> Measured:
         """Both together."""
@@ -62,13 +81,26 @@ class Measured:
 
 @dataclass
 class Pieces:
-    """The pieces that a training has made, for which one looks now and then, since they are removed at the end."""
+    """The pieces and stages that a training has finished, looked for now and then: they are removed at the end."""
 
     folder: Path
     names: set[str] = field(default_factory=set)
+    ends: dict[str, float] = field(default_factory=dict)
+    started: float = field(default_factory=time.time)
 
     def look(self) -> None:
-        self.names.update(str(path) for path in self.folder.glob("training*/*.*-*"))
+        with suppress(FileNotFoundError):
+            for path in self.folder.glob("training*/*"):
+                if path.suffix == ".index":
+                    self.ends[path.stem.rpartition("_")[2]] = path.stat().st_mtime
+                elif "-" in path.suffix:
+                    self.names.add(str(path))
+
+    def stages(self) -> dict[str, float]:
+        """The seconds of each stage, in the order of their ends; what comes before a stage counts as part of it."""
+        ends = sorted(self.ends.items(), key=lambda each: each[1])
+        before = [self.started, *(end for _, end in ends)]
+        return {stage: end - begun for (stage, end), begun in zip(ends, before, strict=False)}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -107,7 +139,7 @@ def files_of(name: str, folder: Path) -> tuple[Path, Path]:
         home = find_data_set(name)
         return home / "train.jsonl.gz", home / "test.jsonl.gz"
     shape = AMAZON_3M.scaled(float(name.partition(":")[2] or 1))
-    train, test = folder / "train.txt", folder / "test.txt"
+    train, test = folder / "train.jsonl", folder / "test.jsonl"
     write_rows(train, shape, shape.rows)
     write_rows(test, shape, TEST_ROWS, seed=1, covering=False)
     return train, test
@@ -125,7 +157,8 @@ def measure(
     if "in memory" in steps:
         yield run("in memory", command, model)
     if "in pieces" in steps:
-        yield run("in pieces", limited, model)
+        pieces = Pieces(folder / "model.unfinished")
+        yield replace(run("in pieces", limited, model, meanwhile=pieces.look), stages=pieces.stages())
     if KILLED in steps:
         shutil.rmtree(model, ignore_errors=True)
         first = run("", limited, harm_after=kill_after, harm=psutil.Process.kill)
@@ -134,6 +167,28 @@ def measure(
         if step in steps:
             shutil.rmtree(model, ignore_errors=True)
             yield with_workers(step, command, model, memory, kill_after, harm)
+    if EVALUATED in steps:
+        found = folder / "found.json"
+        done = run(EVALUATED, ["evaluate", str(model), str(folder / "test"), "--json"], out=found)
+        metrics = json.loads(found.read_text(encoding="utf-8"))["metrics"]
+        yield replace(done, result="P@1/3/5 " + "/".join(f"{100 * metrics[f'P@{k}']:.2f}" for k in (1, 3, 5)))
+    if SERVED in steps:
+        yield served(model, test)
+
+
+def served(model: Path, test: Path) -> Measured:
+    """Start the service and ask it for the tags of one text after another."""
+    texts = next(iter_batches(test, n_rows=REQUESTS)).rows
+    begun, took = time.perf_counter(), []
+    with started(longtail_service(model), model.parent / "service.log") as service:
+        for text in texts:
+            status, _, seconds = ask(service.port, post("/v1/tag", text))
+            if status != 200:
+                raise SystemExit(f"the service answered with status {status}")
+            took.append(1000 * seconds)
+        told = f"ready after {service.seconds_to_ready:.1f} s; {len(took)} requests, median {median(took):.1f} ms"
+        cpu, memory = service.cpu_seconds(), service.memory()
+    return Measured(SERVED, time.perf_counter() - begun, cpu, memory, result=told)
 
 
 def with_workers(
@@ -175,13 +230,15 @@ def run(
     *,
     workers: Sequence[psutil.Process] = (),
     meanwhile: Callable[[], None] = lambda: None,
+    out: Path | None = None,
     harm_after: float | None = None,
     harm: Callable[[psutil.Process], None] = lambda client: None,
 ) -> Measured:
     """Run a command to its end, with the time and memory of its workers; only after harm it may fail."""
     started, peak, is_harmed = time.perf_counter(), 0, False
     before = sum(cpu_of(each) for each in workers)
-    child = subprocess.Popen([*LONGTAIL, "--quiet", *arguments])
+    with open(os.devnull if out is None else out, "wb") as output:
+        child = subprocess.Popen([*LONGTAIL, "--quiet", *arguments], stdout=output)
     while True:
         ended, status, usage = os.wait4(child.pid, os.WNOHANG)
         seconds = time.perf_counter() - started
@@ -191,13 +248,13 @@ def run(
             harm(psutil.Process(child.pid))
             is_harmed = True
         meanwhile()
-        peak = max([peak, *map(resident, workers)])
+        peak = max(peak, *map(peak_of, [child.pid, *(each.pid for each in workers)]))
         time.sleep(BETWEEN_LOOKS)
     if status and not is_harmed:
         raise SystemExit(f"{' '.join(arguments)} failed")
     cpu = usage.ru_utime + usage.ru_stime + max(0, sum(cpu_of(each) for each in workers) - before)
     made = "" if model is None or not model.exists() else digest_of(model)
-    return Measured(step, seconds, cpu, max(peak, usage.ru_maxrss * 1024), made)
+    return Measured(step, seconds, cpu, peak, made)
 
 
 def cpu_of(process: psutil.Process) -> float:
@@ -208,9 +265,17 @@ def cpu_of(process: psutil.Process) -> float:
     return 0
 
 
-def resident(process: psutil.Process) -> int:
-    with suppress(psutil.NoSuchProcess):
-        return int(process.memory_info().rss)
+def peak_of(pid: int) -> int:
+    """The peak resident memory of a process, or its present one where the system does not tell; 0 if it has ended.
+
+    The usage that `wait4` returns would count the memory of this process, from which it was forked.
+    """
+    with suppress(psutil.NoSuchProcess, OSError):
+        try:
+            lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
+            return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+        except (FileNotFoundError, StopIteration):
+            return int(psutil.Process(pid).memory_info().rss)
     return 0
 
 
@@ -224,6 +289,7 @@ def section_of(found: dict[str, list[Measured]]) -> Section:
         Column("peak MiB", ",.0f"),
         Column("bytes per task through the scheduler", ",.0f"),
         Column("model"),
+        Column("result"),
     )
     lines = []
     for name, steps in found.items():
@@ -231,9 +297,8 @@ def section_of(found: dict[str, list[Measured]]) -> Section:
         for each in steps:
             ratio = each.seconds / known["in memory"] if "in memory" in known and each.model else None
             peak = each.peak_bytes / 2**20
-            lines.append(
-                (name, each.step, each.seconds, each.cpu_seconds, ratio, peak, each.bytes_per_task, each.model)
-            )
+            told = each.bytes_per_task, each.model, each.result
+            lines.append((name, each.step, each.seconds, each.cpu_seconds, ratio, peak, *told))
     trained = [each for steps in found.values() for each in steps if each.model]
     numbers = list(range(1, len(trained) + 1))
     panels = [
@@ -242,7 +307,14 @@ def section_of(found: dict[str, list[Measured]]) -> Section:
     ]
     text = "The same *model* means the same bytes. The bytes through the scheduler include its connections when idle."
     picture = Picture("scale.png", "Training in memory, in pieces and by workers", [panels])
-    return Section("Scale", text, [Table("Steps", columns, lines)], [picture])
+    stages = [
+        (name, each.step, stage.replace("-", " "), seconds)
+        for name, steps in found.items()
+        for each in steps
+        for stage, seconds in each.stages.items()
+    ]
+    of_stages = Table("Stages", (Column("data"), Column("step"), Column("stage"), Column("s", ".1f")), stages)
+    return Section("Scale", text, [Table("Steps", columns, lines), of_stages], [picture])
 
 
 if __name__ == "__main__":
