@@ -31,4 +31,4 @@ def test_a_model_has_the_same_bytes_in_pieces_and_is_evaluated_and_served(tmp_pa
     assert found["in memory"]["model"] == found["in pieces"]["model"] != ""
     assert found[scale.EVALUATED]["result"].startswith("P@1/3/5 ")
     assert "300 requests" in found[scale.SERVED]["result"]
-    assert "training classifiers" in {line["stage"] for line in of_stages}
+    assert "rows of labels" in {line["stage"] for line in of_stages}
