@@ -213,7 +213,7 @@ def test_files_of_another_kind_are_told(longtail: Callable, model: str) -> None:
         ("empty.jsonl", "empty.jsonl"),
         ("empty.txt", "empty.txt"),
         ("array.npy", "the extension '.npy' of array.npy is unknown"),
-        ("model", "model is a folder"),
+        ("model", "model holds a Tagger, not a prepared corpus"),
         ("missing.jsonl", "there is no file missing.jsonl"),
     ):
         found = longtail("audit", model, data)

@@ -102,12 +102,12 @@ def estimate(shape: Shape, solver: str, algebra: str, iterations: int, block: in
     `algebra` is "float32" or "float64" for a Cholesky factor in that precision, or "spectral" for eigenvectors.
     """
     n, d, labels = shape.n_rows, shape.n_features, shape.n_labels
-    block = min(block, labels)
+    at_once = min(jobs * block, labels)  # labels that are solved for at the same time
     parts = {"copies of the features": 32 * shape.non_zeros, "labels": 16 * shape.label_non_zeros, "weights": weights}
     if solver == "cg":
         basis = basis_size(n, d, labels)
         work = iterations * labels * (2 * _SPARSE_PRODUCT * shape.non_zeros + (4 * _VECTOR + 2 * basis) * d)
-        parts["label blocks"] = jobs * 4 * block * (12 * d + 2 * n)
+        parts["label blocks"] = 4 * at_once * (12 * d + 2 * n)
         parts["preconditioner"] = 4 * basis * (5 * d + n)
     else:
         side = shape.side(solver)
@@ -116,10 +116,10 @@ def estimate(shape: Shape, solver: str, algebra: str, iterations: int, block: in
         work += side**2 * labels
         entry = 4 if algebra == "float32" else 8
         parts["Gram matrix"] = gram_bytes(algebra, side)
-        parts["label blocks"] = jobs * 3 * entry * block * side
+        parts["label blocks"] = 3 * entry * at_once * side
         if solver == "dual":
             work += _SPARSE_PRODUCT * shape.non_zeros * labels
-            parts["label blocks"] += jobs * 3 * entry * block * d
+            parts["label blocks"] += 3 * entry * at_once * d
     return Estimate(solver, work, MemoryPlan(f"ridge with solver={solver!r}", parts, ADVICE), algebra)
 
 
@@ -146,17 +146,17 @@ def estimate_path(
     shape: Shape, side: str, spectral: bool, n_alphas: int, n_sampled: int, block: int, jobs: int, weights: int
 ) -> Estimate:
     """Return the cost of leave-one-out over a path of alphas on `n_sampled` rows, plus a fit."""
-    block = min(block, shape.n_labels)
+    at_once = min(jobs * block, shape.n_labels)
     fit = estimate(shape, side, "spectral" if spectral else "float32", 1, block, jobs, weights)
     size = shape.side(side)
     scoring = n_alphas * n_sampled * size * shape.n_labels
     parts = dict(fit.plan.parts)
     if spectral:
         work = fit.work + scoring + size**2 * (n_sampled + shape.n_labels)
-        parts["sampled rows"] = 8 * n_sampled * (3 * size + 2 * block * jobs)
+        parts["sampled rows"] = 8 * n_sampled * (3 * size + 2 * at_once)
     else:
         work = fit.work + scoring + n_alphas * (size**3 / 6 + size**2 * n_sampled)
-        parts["sampled rows"] = 4 * n_sampled * ((n_alphas + 2) * size + 2 * block * jobs)
+        parts["sampled rows"] = 4 * n_sampled * ((n_alphas + 2) * size + 2 * at_once)
         parts["Gram matrix"] *= 2
     return Estimate(side, work, MemoryPlan("ridge over a path of alphas", parts, ADVICE), fit.algebra)
 
