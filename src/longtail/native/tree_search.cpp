@@ -19,6 +19,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <nanobind/stl/optional.h>
 
 #include "best.h"
@@ -46,6 +50,11 @@ constexpr size_t few_features = size_t{1} << 14;
 constexpr size_t looked_up_at_once = 64;
 // Separates classifiers that all have margins above 1.
 constexpr float apart = 0.01f;
+
+#if defined(__SSE2__)
+// From byte 16 - n on, the first n of 16 bytes are set.
+constexpr uint8_t first_bytes[2 * window] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+#endif
 
 struct Tree {
     Vector<const int64_t> pointers, children;
@@ -174,6 +183,17 @@ struct Block {
     LONGTAIL_INLINE size_t find_in_window(uint16_t low, size_t row, size_t length, size_t &weight) const {
         const uint16_t *low_of = lows + row;
         const uint8_t *count_of = counts + row;
+#if defined(__SSE2__)
+        const auto load = [](const void *at) { return _mm_loadu_si128(static_cast<const __m128i *>(at)); };
+        const __m128i sought = _mm_set1_epi16(static_cast<int16_t>(low));
+        const __m128i equal = _mm_packs_epi16(_mm_cmpeq_epi16(load(low_of), sought), _mm_cmpeq_epi16(load(low_of + 8), sought));
+        const unsigned places = static_cast<unsigned>(_mm_movemask_epi8(equal)) & ((1u << length) - 1);
+        const unsigned place = static_cast<unsigned>(__builtin_ctz(places | 1u << (window - 1)));
+        const __m128i before = _mm_and_si128(load(count_of), load(first_bytes + window - place));
+        const __m128i sums = _mm_sad_epu8(before, _mm_setzero_si128());
+        weight += place + static_cast<size_t>(_mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4));
+        return places ? within(weight, count_of[place] + size_t{1}) : 0;
+#else
         const uint16_t there = static_cast<uint16_t>(length);
         uint16_t skipped = 0, count = 0;
         for (uint16_t i = 0; i < window; ++i) {
@@ -185,6 +205,7 @@ struct Block {
         }
         weight += skipped;
         return count ? within(weight, count) : 0;
+#endif
     }
 
     // The number of weights that exist, of `count` from `weight` on. A dense block has one for every child, or none.
@@ -634,6 +655,7 @@ class TreeSearch {
                         scores += width;
                         continue;
                     }
+                    if (from + 1 != to) fetch_row(rows, from[1].row);
                     float own[block_children] = {};
                     const size_t begin = static_cast<size_t>(rows.indptr[rows.first + from->row]);
                     (block.short_weights ? walk_short : walk_full)(block, table ? scratch.table.data() : nullptr,
@@ -644,6 +666,16 @@ class TreeSearch {
             }
             if (table) clear(block, scratch.table);
             if (dense) clear(block, scratch.spread.row_of);
+        }
+    }
+
+    // Ask for a row that is walked next.
+    static void fetch_row(const Rows &rows, uint32_t row) {
+        constexpr int64_t step = 64 / sizeof(float);
+        const int64_t end = rows.indptr[rows.first + row + 1];
+        for (int64_t j = rows.indptr[rows.first + row]; j < end; j += step) {
+            prefetch(rows.indices + j);
+            prefetch(rows.data + j);
         }
     }
 
