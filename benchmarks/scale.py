@@ -156,13 +156,15 @@ def measure(
     limited = [*command, "--resume", "--memory", memory]
     if "in memory" in steps:
         yield run("in memory", command, model)
-    if "in pieces" in steps:
-        pieces = Pieces(folder / "model.unfinished")
-        yield replace(run("in pieces", limited, model, meanwhile=pieces.look), stages=pieces.stages())
-    if KILLED in steps:
+    for step, is_killed in (("in pieces", False), (KILLED, True)):
+        if step not in steps:
+            continue
         shutil.rmtree(model, ignore_errors=True)
-        first = run("", limited, harm_after=kill_after, harm=psutil.Process.kill)
-        yield run(KILLED, limited, model).after(first)
+        pieces = Pieces(folder / "model.unfinished")
+        if is_killed:
+            first = run("", limited, meanwhile=pieces.look, harm_after=kill_after, harm=psutil.Process.kill)
+        done = run(step, limited, model, meanwhile=pieces.look)
+        yield replace(done.after(first) if is_killed else done, stages=pieces.stages())
     for step, harm in WITH_WORKERS.items():
         if step in steps:
             shutil.rmtree(model, ignore_errors=True)
