@@ -20,7 +20,7 @@ def test_twice_the_workers_take_half_the_time_of_what_can_be_divided(costs: Cost
     few, many = (plan(LOAD, costs, workers=workers, network=1e15).cluster for workers in (2, 4))
     for one, other in zip(few.stages, many.stages, strict=True):
         assert other.seconds == pytest.approx(one.seconds / (2 if one.limit == "processors" else 1))
-    assert {each.stage for each in few.stages if each.limit == "client"} == {"preparing", "joining"}
+    assert {each.stage for each in few.stages if each.limit == "client"} == {"preparing"}
 
 
 def test_no_number_of_workers_is_faster_than_the_longest_task(costs: Costs) -> None:

@@ -101,7 +101,7 @@ class _Run:
                 learner.save(folder / "model")
                 whole = time.process_time() - begun
             self.seconds = {name: each.cpu for name, each in spent.items()}
-            self.joining = whole - sum(self.seconds.values())
+            self.joining = whole - sum(spent for name, spent in self.seconds.items() if not name.startswith("joining"))
             self.model_bytes = learner.trees_[0].n_bytes
             self.units = _measured_units(self.load, learner.trees_[0].hierarchy, Y)
             self.searched = searching_units(self.load, len(self.load.levels), self.model_bytes)

@@ -25,6 +25,8 @@ _SEARCHED = 2**10  # rows
 _LANES = 256  # classifiers of a block
 _ENTRY = 8  # bytes of a value and its column
 _CACHED = 2**20  # bytes
+_ARRAYS = 12  # of a tree, each joined by one task
+_LARGEST_ARRAY = 0.6  # share of the bytes: the weights, with 16 bits each
 
 
 @dataclass(frozen=True)
@@ -236,7 +238,7 @@ def _training_again(load: Workload, costs: Costs) -> Stage:
 def _joining(load: Workload, costs: Costs) -> Stage:
     size = model_bytes(load, costs)
     seconds = costs.join * size
-    return Stage("joining", 1, seconds, seconds, 0, size, size, by_client=True)
+    return Stage("joining", _ARRAYS, seconds, _LARGEST_ARRAY * seconds, 0, size, size)
 
 
 def predicting_seconds(load: Workload, costs: Costs) -> float:
