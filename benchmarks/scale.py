@@ -92,7 +92,7 @@ class Pieces:
         with suppress(FileNotFoundError):
             for path in self.folder.glob("training*/*"):
                 if path.suffix == ".index":
-                    self.ends[path.stem.rpartition("_")[2]] = path.stat().st_mtime
+                    self.ends.setdefault(path.stem.rpartition("_")[2], path.stat().st_mtime)
                 elif "-" in path.suffix:
                     self.names.add(str(path))
 

@@ -77,8 +77,8 @@ class PieceOptions:
     )
     work: str | None = option(
         metavar="FOLDER",
-        help="Folder for the unfinished pieces; workers must see it.  [default: that of MODEL; for a URL, the current "
-        "folder]",
+        help="Create MODEL.unfinished in FOLDER; all workers must see it.  [default: the folder that contains MODEL; "
+        "for a URL, the current folder]",
     )
 
     def check_unused(self) -> None:

@@ -53,7 +53,7 @@ class SizeOptions:
         type=FiniteRange(0, 3),
         default=0.8,
         show_default=True,
-        help="Rows of the label of rank r are in proportion to r to the power of -SKEW.",
+        help="Skew of the label frequencies: the r-th most frequent label has rows in proportion to r^-SKEW.",
     )
 
     def workload(self, data: str | None, **learner: Any) -> Workload:

@@ -62,7 +62,7 @@ def command(
     The features and labels go to arrays on disk, in bounded memory and batch by batch. `longtail train` and `longtail
     evaluate` take the directory wherever they take a file.
 
-    If the command is interrupted, the same command goes on where it stopped. Its unfinished work is in DIR.unfinished,
+    If the command is interrupted, run it again: it continues where it stopped. Unfinished work is in DIR.unfinished,
     for a URL in the current folder.
     """
     from longtail.memory import limit
