@@ -92,15 +92,19 @@ class Pieces:
         with suppress(FileNotFoundError):
             for path in self.folder.glob("training*/*"):
                 if path.suffix == ".index":
-                    self.ends.setdefault(path.stem.rpartition("_")[2], path.stat().st_mtime)
+                    self.ends.setdefault(path.stem, path.stat().st_mtime)
                 elif "-" in path.suffix:
                     self.names.add(str(path))
 
     def stages(self) -> dict[str, float]:
-        """The seconds of each stage, in the order of their ends; what comes before a stage counts as part of it."""
-        ends = sorted(self.ends.items(), key=lambda each: each[1])
-        before = [self.started, *(end for _, end in ends)]
-        return {stage: end - begun for (stage, end), begun in zip(ends, before, strict=False)}
+        """The seconds of each stage; what comes before a stage counts as part of it."""
+        found: dict[str, float] = {}
+        before = self.started
+        for name, end in sorted(self.ends.items(), key=lambda each: each[1]):
+            stage = name.rpartition("_")[2]
+            found[stage] = found.get(stage, 0) + end - before
+            before = end
+        return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
