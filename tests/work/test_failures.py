@@ -62,7 +62,7 @@ class Job:
     def new_stages(self, client: subprocess.Popen[str]) -> Iterator[str]:
         """Each stage that has not been seen, as soon as its first file is there, until the client ends."""
         while client.poll() is None:
-            for path in self.folder.glob("training1/*"):
+            for path in self.folder.glob("training1-*/*"):
                 found = re.fullmatch(r"(.+)\.\d+-\d+", path.name)
                 if found and found[1] not in self.seen:
                     self.seen.add(found[1])
@@ -187,7 +187,7 @@ def test_a_worker_that_runs_out_of_memory_gets_smaller_tasks(job: Callable[[str]
         client = one.start(own.address)
         pieces = set()
         while client.poll() is None:
-            pieces |= {path.name for path in one.folder.glob("training1/tree0_training-classifiers.*-*")}
+            pieces |= {path.name for path in one.folder.glob("training1-*/tree0_training-classifiers.*-*")}
             time.sleep(0.01)
         one.finish(client)
     assert len(pieces) > 1
@@ -302,11 +302,11 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(
             resize(next(sizes))
             told = capfd.readouterr().err
             assert re.search(NO_ROOM, told), told
-            full |= set(re.findall(r"prepared|joining|training1/rows|tree0_training", told))
+            full |= set(re.findall(r"prepared|joining|rows-of-labels|tree0_training", told))
             assert not made.exists()
             assert not list(disk.rglob(".longtail-*.tmp"))
     assert digest_of(out) == one.expected
-    assert full == {"prepared", "joining", "training1/rows", "tree0_training"}
+    assert full == {"prepared", "joining", "rows-of-labels", "tree0_training"}
     assert sorted(path.name for path in disk.iterdir()) == ["model", "prepared"]
 
 
@@ -344,7 +344,7 @@ def test_few_bytes_travel_through_the_scheduler(cluster: Cluster, job: Callable[
     before, tasks = cluster.bytes.total, set[str]()
     client = one.start(cluster.address)
     while client.poll() is None:
-        tasks |= {path.name for path in one.folder.glob("training1/*.*-*")}
+        tasks |= {path.name for path in one.folder.glob("training1-*/*.*-*")}
         time.sleep(0.01)
     one.finish(client)
     assert len(tasks) > 50

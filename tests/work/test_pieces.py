@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from longtail import LabelTree, OneVsRest, in_pieces, memory
+from longtail import LabelTree, OneVsRest, Ridge, in_pieces, memory
 from longtail.errors import InvalidInput, NotEnoughMemory
-from longtail.labels import bisection, vectors
+from longtail.labels import LabelHierarchy, bisection, vectors
 from longtail.ridge import pieces
 from longtail.store import Spooled, read_piece
 from longtail.trees import training
@@ -41,6 +41,12 @@ def many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 def last_pieces(folder: Path) -> list[Path]:
     """The pieces of the stages that train classifiers or solve for labels."""
     return [path for stage in ("training-classifiers", "solving-for-labels") for path in folder.glob(f"*/*{stage}.*-*")]
+
+
+def training_in(folder: Path) -> Path:
+    """The folder of the only training."""
+    [found] = folder.glob("training1-*")
+    return found
 
 
 @pytest.fixture
@@ -184,7 +190,7 @@ def test_a_joined_file_with_a_fault_is_joined_again(
     with contextlib.suppress(KeyboardInterrupt), in_pieces(folder):
         learner.fit(X, Y)
         raise KeyboardInterrupt
-    joined = folder / "training1" / "tree0_joining-classifiers-weights.npy"
+    joined = training_in(folder) / "tree0_joining-classifiers-weights.npy"
     content = bytearray(joined.read_bytes())
     content[-1] ^= 1
     joined.unlink()
@@ -208,8 +214,8 @@ def test_the_client_reads_no_weights(folder: Path, tmp_path: Path, monkeypatch: 
         tree = LEARNERS[1].fit(X, Y)
         before = sum(path.stat().st_size for path in folder.rglob("*") if "joining" not in path.name)
         tree.save(tmp_path / "model")
-        search = folder / "training1" / "tree0_search"
-        joined = folder / "training1" / "tree0_joining-classifiers-again-weights.npy"
+        search = training_in(folder) / "tree0_search"
+        joined = training_in(folder) / "tree0_joining-classifiers-again-weights.npy"
         assert set(read_piece(search)).isdisjoint({"weights", "slots", "lows"})
         assert joined.stat().st_nlink == 2
         assert sum(path.stat().st_size for path in folder.rglob("*") if "joining" not in path.name) == before
@@ -299,14 +305,67 @@ def test_mapped_matrices_are_not_copied_into_the_folder(folder: Path, tmp_path: 
     X, Y = data()
     with in_pieces(folder):
         LabelTree(n_jobs=1).fit(X, Y)
-        assert (folder / "training1" / "features1.npy").exists()
-        names = {path.name for path in (folder / "training1").iterdir()}
+        assert (training_in(folder) / "features1.npy").exists()
+        names = {path.name for path in training_in(folder).iterdir()}
     assert {"features0.npy", "features1.npy", "features2.npy", "labels1.npy"} <= names
     with Spool(tmp_path / "values.npy", np.float32) as spool:
         spool.append(X.data)
     X.data = spool.finished().values
     with in_pieces(folder):
         LabelTree(n_jobs=1).fit(X, Y)
-        assert (folder / "training1" / "features1.npy").exists()
-        index = read_piece(folder / "training1" / "rows-of-labels.index")
+        assert (training_in(folder) / "features1.npy").exists()
+        index = read_piece(training_in(folder) / "rows-of-labels.index")
         assert index["ranges"][:, 1].max() == Y.shape[1]
+
+
+def test_files_of_others_are_neither_accepted_nor_removed(folder: Path) -> None:
+    X, Y = data()
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(InvalidInput, match=r"holds other files, such as 'notes\.txt'"), in_pieces(folder):
+        pass
+    (folder / "notes.txt").unlink()
+    with in_pieces(folder):
+        LabelTree(n_jobs=1).fit(X, Y).save(folder / "model")
+    assert [path.name for path in folder.iterdir()] == ["model"]
+
+
+def test_another_tree_over_the_labels_is_another_training(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = data()
+    halves = np.array_split(np.arange(Y.shape[1]), 2)
+    one, other = (
+        LabelHierarchy([0, 2, 2 + len(halves[0]), 2 + Y.shape[1]], [1, 2, *~order], n_labels=Y.shape[1])
+        for order in (np.concatenate(halves), np.concatenate(halves)[::-1])
+    )
+    assert repr(one) == repr(other)
+    with monkeypatch.context() as patch:
+        interrupted_after(patch, 2)
+        with pytest.raises(KeyboardInterrupt), in_pieces(folder):
+            LabelTree(hierarchy=one, n_jobs=1).fit(X, Y)
+    with pytest.raises(InvalidInput, match="unfinished work of another job"), in_pieces(folder):
+        LabelTree(hierarchy=other, n_jobs=1).fit(X, Y)
+
+
+def test_a_ridge_goes_on_with_its_solver_on_a_machine_with_other_memory(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, Y = data()
+    expected = model_bytes(Ridge(solver="dual", n_jobs=1).fit(X, Y), tmp_path / "dual")
+
+    def chosen(solver: str) -> Callable[..., Any]:
+        def changed(ridge: Ridge, training: Any, shape: Any, alphas: Any) -> Any:
+            [found] = [each for each in ridge._estimates(shape) if each.solver == solver][:1]
+            return found, None
+
+        return changed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ridge, "_choose", chosen("dual"))
+        interrupted_after(patch, 20)
+        with pytest.raises(KeyboardInterrupt), in_pieces(folder):
+            Ridge(n_jobs=1).fit(X, Y)
+    monkeypatch.setattr(Ridge, "_choose", chosen("primal"))
+    with in_pieces(folder):
+        found = Ridge(n_jobs=1).fit(X, Y)
+        assert found.solver_ == "dual"
+        assert model_bytes(found, tmp_path / "pieces") == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -169,7 +170,7 @@ class Estimator(BaseEstimator, Persistent):
 
     def _job(self) -> dict[str, Any]:
         """What tells a training from others: the learner and its parameters, but not the number of threads."""
-        params = {name: repr(value) for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
+        params = {name: _told(value) for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
         return {"learner": type(self).__name__, **params}
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -315,3 +316,12 @@ class Estimator(BaseEstimator, Persistent):
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         return tags
+
+
+def _told(value: Any) -> str:
+    """A parameter in words; what has too much content for that, by a digest of it."""
+    if isinstance(value, np.ndarray):
+        return sha256(np.ascontiguousarray(value).data).hexdigest() + str(value.dtype)
+    if isinstance(value, LabelHierarchy):
+        return " ".join([_told(value.pointers), _told(value.children), repr(value.n_labels), repr(value.node_names)])
+    return repr(value)

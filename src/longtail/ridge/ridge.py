@@ -265,15 +265,17 @@ class Ridge(RidgeModel):
         if not work.is_stored:
             chosen.plan.check()
             _log.info("%s needs at most this memory: %s", chosen.plan.work, chosen.plan.describe())
-        training = replace(training, size=self._block(shape, chosen.solver))
-        if chosen.solver == "cg":
+        # The choice depends on the memory of this machine, but the pieces of an interrupted training belong to one.
+        solver, algebra = work.settled("solver", (chosen.solver, chosen.algebra))
+        training = replace(training, size=self._block(shape, solver))
+        if solver == "cg":
             tried = tried or prepare_gradients(training, alphas, self.tol, self.max_iter)
             solved = solve_by_gradients(training, tried, alphas, self.tol, self.max_iter)
         else:
             tried = None
-            check = partial(self._check_plan, shape, chosen.solver)
-            solved = solve_directly(training, chosen.solver, chosen.algebra, self.alpha, alphas, check)
-        self._take(solved, problem, chosen.solver)
+            check = partial(self._check_plan, shape, solver)
+            solved = solve_directly(training, solver, algebra, self.alpha, alphas, check)
+        self._take(solved, problem, solver)
         self.inverse_propensity_ = label_weights
 
     def _solve_statistics(self, statistics: Statistics) -> Ridge:

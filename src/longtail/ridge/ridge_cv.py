@@ -128,12 +128,12 @@ class RidgeCV(RidgeModel):
         if not is_in_pieces():
             chosen.plan.check()
             _log.info("%s needs at most this memory: %s", chosen.plan.work, chosen.plan.describe())
-        side = chosen.solver
         work = begin(self._job(), self.n_jobs, features=X, labels=Y)
+        side, algebra = work.settled("solver", (chosen.solver, chosen.algebra))
         given, problem = prepared(work, self.fit_intercept)
         self.inverse_propensity_ = self._label_weights(column_counts(Y), X.shape[0])
         training = self._training(work, given, problem, shape.n_features, self._block(shape, side))
-        found = factored_path(training, side, rows, self.alphas_) if chosen.algebra != "spectral" else None
+        found = factored_path(training, side, rows, self.alphas_) if algebra != "spectral" else None
         if found is None:
             if not is_in_pieces():
                 self._path_estimate(shape, side, spectral=True).plan.check()
@@ -148,6 +148,7 @@ class RidgeCV(RidgeModel):
         else:
             precisions = cholesky_precisions(shape.side(side), shape.n_labels)
             precision = cheapest([self._estimate(shape, side, each) for each in precisions]).algebra
+            [precision] = work.settled("precision", (precision,))
             gram, found = found.gram if precision == "float32" else None, None
             check = partial(self._check_plan, shape, side)
             solved = solve_directly(training, side, precision, self.alpha_, alphas, check, gram)

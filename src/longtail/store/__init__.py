@@ -1,14 +1,14 @@
 """The model directory: a manifest and plain arrays; the one place that writes models."""
 
 from longtail.store.card import read_card, update_card
-from longtail.store.files import alone_in, locked, open_plain
+from longtail.store.files import LOCK, alone_in, locked, open_plain
 from longtail.store.invariants import rises
 from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
 from longtail.store.layout import MAX_DIMENSIONS, NAME
 from longtail.store.mapped import file_behind, map_whole, release_pages, remote_behind, scratch_behind
 from longtail.store.persistent import Persistent, load, part_state
 from longtail.store.piece import is_sound, join_pieces, read_piece, write_piece
-from longtail.store.pieces import Pieces, claim_folder
+from longtail.store.pieces import Pieces, claim_folder, claim_folder_of_job
 from longtail.store.read import RemoteFile, inspect_model, read_model, saved_at
 from longtail.store.spool import Spool, Spooled, SpooledCsr
 from longtail.store.state import State, check_params, rebuilt, same_state, saved_params
@@ -17,6 +17,7 @@ from longtail.store.write import check_replaceable, write_model
 
 __all__ = [
     "FEATURES",
+    "LOCK",
     "MAX_DIMENSIONS",
     "NAME",
     "Persistent",
@@ -31,6 +32,7 @@ __all__ = [
     "check_params",
     "check_replaceable",
     "claim_folder",
+    "claim_folder_of_job",
     "file_behind",
     "inspect_model",
     "is_sound",

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -72,19 +73,40 @@ class Pieces:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def claim_folder_of_job(parent: Path, name: str, job: Mapping[str, Any]) -> Path:
+    """Create a folder whose name begins with `name` and tells the job; `InvalidInput` if there is one of another job.
+
+    A worker that still works on another job, which was removed, cannot write its results here.
+    """
+    folder = parent / f"{name}-{sha256(_content(job)).hexdigest()[:12]}"
+    for other in sorted(parent.glob(f"{name}-*")):
+        if other != folder:
+            raise _of_another_job(other)
+    claim_folder(folder, job)
+    return folder
+
+
+def _content(job: Mapping[str, Any]) -> bytes:
+    return json.dumps(plain_value(job, "job"), indent=1, sort_keys=True).encode()
+
+
+def _of_another_job(folder: Path) -> InvalidInput:
+    return InvalidInput(
+        f"{folder} holds the unfinished work of another job, with other data, options or versions; "
+        f"finish it with these, or remove the folder",
+        code="other_job",
+    )
+
+
 def claim_folder(folder: Path, job: Mapping[str, Any]) -> None:
     """Create a folder for unfinished work; `InvalidInput` if it belongs to another job or holds something else."""
-    content = json.dumps(plain_value(job, "job"), indent=1, sort_keys=True).encode()
+    content = _content(job)
     try:
         os.makedirs(folder, exist_ok=True)
         names = [name for name in os.listdir(folder) if name != LOCK and not is_ours(name)]
         if _JOB in names:
             if (folder / _JOB).read_bytes() != content:
-                raise InvalidInput(
-                    f"{folder} holds the unfinished work of another job, with other data, options or versions; "
-                    f"finish it with these, or remove the folder",
-                    code="other_job",
-                )
+                raise _of_another_job(folder)
         elif names:
             raise InvalidInput(f"{folder} holds other files, such as {names[0]!r}; choose another folder")
         else:

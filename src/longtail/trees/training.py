@@ -16,6 +16,7 @@ from longtail.work import Piece, Results, Rows, Work, even_ranges
 
 _WORK_OF_A_PIECE = 2**25  # rows times siblings
 _ROWS_SEARCHED = 2**10
+_MOST_SEARCHES = 128  # every block looks through the results of all
 _COPIES = 2  # of the results of a task: one by one, and joined
 _WEIGHT_BYTES = 5
 _KEPT_SHARE = 0.25  # of the weights that rows can have; a guess, since only training tells
@@ -115,7 +116,7 @@ def grow(
     grown = joined("joining-classifiers", done)
     if beam > 0 and hierarchy.n_nodes > 1:
         search = work.keep(f"{name}search", grown.weights.for_search())
-        by_rows = even_ranges(np.ones(n_rows), _ROWS_SEARCHED)
+        by_rows = even_ranges(np.ones(n_rows), max(_ROWS_SEARCHED, n_rows / _MOST_SEARCHES))
         sizes = n_features, hierarchy.n_labels
         mistaken = work.run(
             f"{name}searching-for-negatives", _mistaken, by_rows, X, search, *sizes, objective.loss == "logistic", beam

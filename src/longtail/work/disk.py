@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor, as_completed
-from contextlib import contextmanager
+from concurrent.futures import BrokenExecutor, Executor, as_completed
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,17 +21,18 @@ import numpy as np
 
 from longtail import progress
 from longtail.arrays import Array
-from longtail.errors import InvalidInput, NotEnoughMemory
+from longtail.errors import InvalidInput, NotEnoughMemory, Unavailable
 from longtail.files import PathName
-from longtail.memory import current_limit, format_bytes, parse_bytes
+from longtail.memory import available_memory, current_limit, format_bytes, parse_bytes
 from longtail.memory import limit as memory_limit
 from longtail.parallel import check_stop, map_blocks, split
 from longtail.store import (
+    LOCK,
     RemoteFile,
     Spool,
     Spooled,
     alone_in,
-    claim_folder,
+    claim_folder_of_job,
     file_behind,
     is_sound,
     join_pieces,
@@ -57,6 +59,7 @@ from longtail.work.results import (
 from longtail.work.rows import Rows, even_ranges
 from longtail.work.work import Function, Work, longest_first, shown, working_in
 
+_OWN = re.compile(r"training\d+-[0-9a-f]{12}|data")
 _STRIP = 2**24  # values that are put together at once
 _ENOUGH = 0.25  # share of the memory that can always be planned, however much the process has taken already
 
@@ -70,7 +73,7 @@ class Folder:
 
     def begin(self, about: Mapping[str, Any], n_jobs: int | None, matrices: Mapping[str, Any]) -> Work:
         self._begun += 1
-        return Stored(self.folder / f"training{self._begun}", self.workers, n_jobs, about, matrices)
+        return Stored(self.folder, f"training{self._begun}", self.workers, n_jobs, about, matrices)
 
 
 @contextmanager
@@ -103,13 +106,25 @@ def in_pieces(folder: PathName, workers: Any = None) -> Iterator[None]:
         raise InvalidInput("a training in pieces is already open here; close it first")
     path = Path(os.path.abspath(folder))
     with alone_in(path):
+        _check_content(path)
         token = working_in.set(Folder(path, _workers(workers, path)))
         try:
             yield
         finally:
             working_in.reset(token)
             forget_opened()
-        shutil.rmtree(path, ignore_errors=True)
+        for name in filter(_OWN.fullmatch, os.listdir(path)):
+            shutil.rmtree(path / name, ignore_errors=True)
+        (path / LOCK).unlink(missing_ok=True)
+        with suppress(OSError):  # something else is in the folder, such as a model
+            path.rmdir()
+
+
+def _check_content(folder: Path) -> None:
+    """Refuse a folder with files of others: those of a training are removed at its end."""
+    others = [name for name in os.listdir(folder) if name != LOCK and not _OWN.fullmatch(name)]
+    if others:
+        raise InvalidInput(f"{folder} holds other files, such as {min(others)!r}; choose another folder")
 
 
 def _workers(workers: Any, folder: Path) -> Any:
@@ -138,6 +153,12 @@ class Executors:
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
+        except BrokenExecutor:
+            raise Unavailable(
+                "a worker process has died, perhaps of too little memory; what is finished is kept: run the same again "
+                "to go on",
+                code="no_workers",
+            ) from None
         finally:
             for future in futures:
                 future.cancel()
@@ -301,8 +322,8 @@ def _resident() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def _process_memory() -> int | None:
-    """The memory that this process may have in all; None if only the machine limits it."""
+def _process_memory() -> int:
+    """The memory that this process may have in all: a limit, or what the machine has left."""
     limit = current_limit()
     if limit is not None:
         return limit
@@ -311,8 +332,9 @@ def _process_memory() -> int | None:
     if "distributed.worker" in sys.modules:
         from longtail.work.cluster import worker_memory
 
-        return worker_memory()
-    return None
+        if (found := worker_memory()) is not None:
+            return found
+    return _resident() + available_memory()
 
 
 class Stored(Work):
@@ -321,14 +343,21 @@ class Stored(Work):
     is_stored = True
 
     def __init__(
-        self, folder: Path, workers: Any, n_jobs: int | None, about: Mapping[str, Any], matrices: Mapping[str, Any]
+        self,
+        parent: Path,
+        name: str,
+        workers: Any,
+        n_jobs: int | None,
+        about: Mapping[str, Any],
+        matrices: Mapping[str, Any],
     ) -> None:
-        self._folder, self._workers, self.jobs = folder, workers, n_jobs
+        self._workers, self.jobs = workers, n_jobs
         # Folders and stages of other trainings may have the same names.
         self._token = secrets.token_hex(4)
         parts = {name: Rows.of(matrix, name) for name, matrix in matrices.items()}
         told = {name: [*map(_told, each[:3]), each.n_columns] for name, each in parts.items()}
-        claim_folder(folder, {"longtail": __version__, "about": dict(about), "matrices": told})
+        job = {"longtail": __version__, "about": dict(about), "matrices": told}
+        self._folder = claim_folder_of_job(parent, name, job)
         self._matrices: dict[str, StoredRows] = {}
         for name, each in parts.items():
             self.add(name, each)
@@ -339,6 +368,12 @@ class Stored(Work):
     def add(self, name: str, matrix: Rows) -> None:
         files = [_stored(self._folder / f"{name}{number}.npy", array) for number, array in enumerate(matrix[:3])]
         self._matrices[name] = StoredRows(tuple(files), matrix.n_columns)
+
+    def settled(self, name: str, found: tuple[str, ...]) -> tuple[str, ...]:
+        path = self._folder / name
+        if not is_sound(path):
+            write_piece(path, {"json": np.frombuffer(json.dumps(found).encode(), np.uint8)})
+        return tuple(json.loads(read_piece(path)["json"].tobytes()))
 
     def matrix(self, name: str) -> Any:
         return self._matrices[name]

@@ -86,6 +86,10 @@ class Work(ABC):
             The bytes that each item needs from then on until the task is finished.
         """
 
+    def settled(self, name: str, found: tuple[str, ...]) -> tuple[str, ...]:
+        """A decision that depends on the machine; an interrupted training goes on with its earlier decision."""
+        return found
+
     def each(self, *arguments: Any, **options: Any) -> Iterable[Piece]:
         """The results of `run`, to be used one after another; in memory, none is kept."""
         return self.run(*arguments, **options)
