@@ -108,3 +108,11 @@ def test_a_report_on_the_training_set_says_so_first(longtail: Callable, model: s
     assert "notes.jsonl" in note
     page = plain(Path("report.html").read_text(encoding="utf-8"))
     assert page.index(sentence(note)) < page.index("P@1")
+
+
+def test_a_prepared_corpus_without_texts_is_refused_for_a_model_of_texts(longtail: Callable, model: str) -> None:
+    assert longtail("prepare", "notes.jsonl", "--out", "prepared", "--min-df", "1").code == 0
+    result = longtail("report", model, "prepared")
+    assert result.code == 1
+    assert f"a report on {model} shows texts, and prepared holds none; give a file of texts" in result.err
+    assert not Path("report.html").exists()

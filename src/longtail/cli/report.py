@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from longtail.cli.cards import learnt_from, now, source
-from longtail.cli.inputs import ReaderOptions, load_tagger
+from longtail.cli.inputs import ReaderOptions, called, load_tagger
 from longtail.cli.measuring import MeasuringOptions, read_measured
 from longtail.cli.options import option, takes
 from longtail.cli.outputs import check_out, out_field, output
@@ -69,6 +69,8 @@ def command(
         _check_is_report(out)
     tagger = load_tagger(model)
     corpus = read_measured(data, reader)
+    if tagger.takes_texts and corpus.made_by is not None:
+        raise InvalidInput(f"a report on {model} shows texts, and {called(data)} holds none; give a file of texts")
     card = read_card(model, tagger.fingerprint_)
     warning = learnt_from(card, data)
     if warning:
