@@ -193,22 +193,13 @@ def test_a_worker_that_runs_out_of_memory_gets_smaller_tasks(job: Callable[[str]
     assert len(pieces) > 1
 
 
-def test_too_little_memory_and_no_worker_at_all_are_told_and_the_next_worker_goes_on(
-    job: Callable[[str], Job], tmp_path: Path
-) -> None:
+def test_too_little_memory_is_told_and_the_next_worker_goes_on(job: Callable[[str], Job], tmp_path: Path) -> None:
     one = job("tree")
     with Cluster(tmp_path) as own:
         own.start_worker("--no-nanny", LONGTAIL_MEMORY="1K")
         own.workers(1)
         one.refused(one.start(own.address), "not_enough_memory", "the workers that got it have less")
         own.end_workers()
-        own.start_worker("--no-nanny", "--preload", ODD_WORKER, ODD_SECONDS="0.2")
-        own.workers(1)
-        waiting = {"work.cluster._LONGEST_WITHOUT_WORKERS": 1, "work.cluster._BETWEEN_LOOKS": 0.5}
-        client = one.start(own.address, **waiting)
-        assert any("training" in stage for stage in one.new_stages(client))
-        own.end_workers()
-        one.refused(client, "no_workers", "no worker is left; .* run the same command")
         own.start_worker("--no-nanny")
         own.workers(1)
         one.finish(one.start(own.address))
