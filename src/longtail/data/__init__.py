@@ -24,6 +24,7 @@ from longtail.data.formats.scipy_files import read_scipy, write_scipy
 from longtail.data.formats.splits import read_splits, split_corpus
 from longtail.data.grouped import GroupedCorpus, aggregate_labels, memberships
 from longtail.data.label_texts import LabelTexts
+from longtail.data.row_ids import row_id
 from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set, part_files
 from longtail.data.sets.python_api import load_python_api, python_api_versions
 from longtail.data.streams import read_lines, read_names, read_text_lines
@@ -72,6 +73,7 @@ __all__ = [
     "read_scipy",
     "read_splits",
     "read_text_lines",
+    "row_id",
     "split_corpus",
     "write_corpus",
     "write_delimited",
