@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import longtail
 from longtail import LabelTree, OneVsRest
@@ -11,13 +12,20 @@ from longtail.errors import ModelFormatError
 from longtail.estimator.checks import planted
 from tests.store.stored_states import fields_of, replace_file
 
-LARGE = ("shifts", "bucket_rows", "bucket_weights", "lows", "counts", "slots", "weights")
-SMALL = ("pointers", "children", "intercepts", "scales", "first_bucket", "first_row", "first_weight")
+LARGE = ("shifts", "masks", "bucket_rows", "bucket_weights", "lows", "counts", "slots", "weights")
+SMALL = ("pointers", "children", "intercepts", "scales", "first_bucket", "first_row", "first_low", "first_weight")
+
+
+def rows():
+    """Rows with so many features without weights that the low bits of the others are stored."""
+    X, Y = planted(np.random.default_rng(0))
+    wide = (X.data, X.indices * 100, X.indptr)
+    return sparse.csr_array(wide, shape=(X.shape[0], 100 * X.shape[1])), Y
 
 
 @pytest.fixture(params=[16, 32])
 def model(request, tmp_path):
-    X, Y = planted(np.random.default_rng(0))
+    X, Y = rows()
     LabelTree(leaf_size=3, n_trees=2, prune=0.05, precision=request.param).fit(X, Y).save(tmp_path / "model")
     return tmp_path / "model"
 
@@ -53,7 +61,7 @@ def check_sound(found, X):
 @pytest.mark.parametrize("names", [*((name,) for name in LARGE), LARGE], ids="-".join)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_large_arrays_of_any_bytes_give_sound_answers(model, names):
-    X, _ = planted(np.random.default_rng(0))
+    X, _ = rows()
     for seed in range(2):
         overwrite(model, np.random.default_rng(seed), names)
         check_sound(longtail.load(model), X)
@@ -69,7 +77,7 @@ def test_small_arrays_of_any_bytes_are_refused(model, name):
 @pytest.mark.parametrize("name", ["intercepts", "scales"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_intercepts_and_scales_of_any_bytes_are_refused_or_sound(model, name):
-    X, _ = planted(np.random.default_rng(0))
+    X, _ = rows()
     for seed in range(6):
         overwrite(model, np.random.default_rng(seed), (name,))
         try:

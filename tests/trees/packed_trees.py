@@ -10,7 +10,7 @@ from longtail.trees.examples import block_of, layout_of
 from longtail.trees.weights import TrainedBlock, TreeWeights
 from longtail.work import InMemory, Rows
 
-LARGE_ARRAYS = ("shifts", "bucket_rows", "bucket_weights", "lows", "counts", "slots", "weights")
+LARGE_ARRAYS = ("shifts", "masks", "bucket_rows", "bucket_weights", "lows", "counts", "slots", "weights")
 
 
 def flat(n_children):

@@ -76,6 +76,17 @@ def test_children_beyond_a_block_begin_another(rng, n_children, density):
     check_packed(tree, weights)
 
 
+def test_low_bits_are_stored_only_where_a_mask_has_too_few_bits(rng):
+    weights = np.zeros((64 * 64, 3))
+    weights[::32] = 1
+    assert len(packed(flat(3), weights, np.zeros(3)).lows) == 0
+    weights[32] = 0
+    tree = packed(flat(3), weights, np.zeros(3))
+    width = 1 << (int(tree.shifts[0]) & 0x7F)
+    assert tree.lows.tolist() == [feature % width for feature in np.flatnonzero(weights[:, 0]).tolist()]
+    check_packed(tree, weights)
+
+
 def test_a_block_with_half_of_its_weights_is_dense_and_one_with_fewer_is_not(rng):
     half = np.zeros((10, 4))
     half[:, ::2] = 1
@@ -183,7 +194,8 @@ def huge(array):
     return array
 
 
-ALL = ("pointers", "children", "intercepts", "scales", "first_bucket", "first_row", "first_weight", *LARGE_ARRAYS)
+SMALL = ("pointers", "children", "intercepts", "scales", "first_bucket", "first_row", "first_low", "first_weight")
+ALL = (*SMALL, *LARGE_ARRAYS)
 
 
 @pytest.mark.parametrize(
@@ -193,18 +205,18 @@ ALL = ("pointers", "children", "intercepts", "scales", "first_bucket", "first_ro
         *(missing(name) for name in ALL),
         *(
             change(f"first_{of}", function)
-            for of in ("bucket", "row", "weight")
+            for of in ("bucket", "row", "low", "weight")
             for function in (negative, beyond, falling, huge)
         ),
         *(change(name, function) for name in ("intercepts", "scales") for function in (infinite, nan)),
         *(change("pointers", function) for function in (negative, beyond, huge)),
         *(change("children", function) for function in (huge, beyond)),
-        *(fact("n_features", value) for value in (None, 0, -1, 2**31, 2**70, 3.5, True, "30")),
+        *(fact("n_features", value) for value in (None, 0, -1, 2**31, 2**70, 3.5, True, "3000")),
         *(fact("n_labels", value) for value in (None, 0, -1, 10, 3.5)),
     ],
 )
 def test_a_state_that_does_not_fit_together_is_refused(attack):
-    state = random_tree(np.random.default_rng(0), TREE).to_state()
+    state = random_tree(np.random.default_rng(0), TREE, 3000, density=0.002).to_state()
     hostile = State("TreeWeights", facts=dict(state.facts), arrays=dict(state.arrays))
     attack(hostile)
     with pytest.raises(ModelFormatError):

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <initializer_list>
 
@@ -35,6 +36,12 @@ LONGTAIL_INLINE Lanes load(const float *from) {
     Lanes out;
     std::memcpy(&out, from, sizeof out);
     return out;
+}
+
+LONGTAIL_INLINE Lanes load(const int16_t *from) {
+    short loaded __attribute__((vector_size(16)));
+    std::memcpy(&loaded, from, sizeof loaded);
+    return __builtin_convertvector(loaded, Lanes);
 }
 
 LONGTAIL_INLINE void store(float *to, Lanes from) { std::memcpy(to, &from, sizeof from); }
@@ -78,6 +85,10 @@ LONGTAIL_INLINE Lanes each(F f) {
 
 LONGTAIL_INLINE Lanes load(const float *from) {
     return each([=](size_t i) { return from[i]; });
+}
+
+LONGTAIL_INLINE Lanes load(const int16_t *from) {
+    return each([=](size_t i) { return static_cast<float>(from[i]); });
 }
 
 LONGTAIL_INLINE void store(float *to, Lanes from) {

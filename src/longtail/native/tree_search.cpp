@@ -1,16 +1,19 @@
 // Beam search through trees of linear classifiers.
 //
 // The weights of a node's children are stored in blocks of up to 256 children, feature by feature. A directory finds
-// the features of a bucket (features with the same high bits); each feature has the low bits of its number and its
-// number of weights; each weight has its child. A block with most weights present stores one for every child instead.
+// the features of a bucket, which are those with the same high bits: a mask of 64 bits tells which features of the
+// bucket have weights. In wide buckets, where a bit stands for several features, the low bits of the features tell them
+// apart. Each feature has its number of weights; each weight has its child. A block with most weights present stores one
+// for every child instead.
 //
 // The search goes level by level and handles all rows of a node together, so that the node's weights are read into the
-// cache once. If enough rows meet at a node, its directory is first expanded into a table, or its weights into a dense
-// matrix. Reads never go beyond the arrays of the blocks, whatever they hold: they may be mapped from a file that was
-// not verified. Only the hierarchy, `pointers` and `children`, is trusted.
+// cache once. If enough rows meet at a node, its weights are first expanded into a dense matrix. Reads never go beyond
+// the arrays of the blocks, whatever they hold: they may be mapped from a file that was not verified. Only the
+// hierarchy, `pointers` and `children`, is trusted.
 #include "kernels.h"
 
 #include <algorithm>
+#include <bitset>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -42,10 +45,9 @@ constexpr float rounding = 1e-3f;  // safety distance of log scores
 constexpr float smallest_log = -80.0f;  // the exponential of less may be 0
 constexpr size_t few_rows = 32;
 constexpr size_t largest_spread = size_t{1} << 24;  // weights
-constexpr uint32_t absent = 0xFFFFFFFFu;
-// Features of a bucket that are compared at once; most buckets have fewer.
-constexpr size_t window = 16;
-constexpr size_t few_features = size_t{1} << 14;
+constexpr unsigned exact_shift = 6;  // a bucket of 2^6 features has a bit for each of them
+constexpr unsigned largest_shift = 16;
+constexpr size_t window = 16;  // bytes that are added up at once
 // Features of a row that are looked up together, so that their reads from memory overlap.
 constexpr size_t looked_up_at_once = 64;
 // Separates classifiers that all have margins above 1.
@@ -59,8 +61,9 @@ constexpr uint8_t first_bytes[2 * window] = {255, 255, 255, 255, 255, 255, 255, 
 struct Tree {
     Vector<const int64_t> pointers, children;
     Vector<const float> intercepts, scales;
-    Vector<const int64_t> first_block, first_bucket, first_row, first_weight;
+    Vector<const int64_t> first_block, first_bucket, first_row, first_low, first_weight;
     Vector<const uint8_t> shifts;
+    Vector<const uint64_t> masks;
     Vector<const uint32_t> bucket_rows, bucket_weights;
     Vector<const uint16_t> lows;
     Vector<const uint8_t> counts, slots;
@@ -123,6 +126,7 @@ struct Rows {
 
 // The part of a tree's arrays that belongs to one block of children, with every length clamped to the arrays.
 struct Block {
+    const uint64_t *masks;
     const uint32_t *bucket_rows, *bucket_weights;
     size_t buckets, rows, weights, children;
     unsigned shift;
@@ -132,7 +136,7 @@ struct Block {
     const int16_t *short_weights;
     const float *full_weights;
 
-    Block(const Tree &tree, size_t block, size_t n_children) : children(n_children) {
+    Block(const Tree &tree, size_t block, size_t n_children, size_t n_features) : children(n_children) {
         const auto part = [block](const Vector<const int64_t> &first, size_t length, size_t &size) {
             const size_t from = std::min(static_cast<size_t>(std::max<int64_t>(first.data()[block], 0)), length);
             const size_t to = std::min(static_cast<size_t>(std::max<int64_t>(first.data()[block + 1], 0)), length);
@@ -141,78 +145,73 @@ struct Block {
         };
         const uint8_t form = tree.shifts.data()[block];
         dense = form & dense_block;
-        shift = std::min<unsigned>(form & ~dense_block, 16);
-        const size_t bucket = part(tree.first_bucket, std::min(tree.bucket_rows.size(), tree.bucket_weights.size()), buckets);
-        const size_t row = part(tree.first_row, std::min(tree.lows.size(), tree.counts.size()), rows);
+        shift = std::clamp<unsigned>(form & ~dense_block, exact_shift, largest_shift);
+        size_t n_lows;
+        const size_t bucket = part(
+            tree.first_bucket, std::min({tree.masks.size(), tree.bucket_rows.size(), tree.bucket_weights.size()}), buckets);
+        const size_t row = part(tree.first_row, tree.counts.size(), rows);
+        const size_t low = part(tree.first_low, tree.lows.size(), n_lows);
         const size_t length = tree.short_weights ? tree.short_weights->size() : tree.weights->size();
         const size_t weight = part(tree.first_weight, std::min(tree.slots.size(), length), weights);
+        if (shift > exact_shift) rows = std::min(rows, n_lows);
+        if (dense) rows = std::min(rows, weights / children);
+        if (buckets << shift < n_features) rows = 0;  // every feature must have a bucket
+        masks = tree.masks.data() + bucket;
         bucket_rows = tree.bucket_rows.data() + bucket;
         bucket_weights = tree.bucket_weights.data() + bucket;
-        lows = tree.lows.data() + row;
+        lows = tree.lows.data() + low;
         counts = tree.counts.data() + row;
         slots = tree.slots.data() + weight;
         short_weights = tree.short_weights ? tree.short_weights->data() + weight : nullptr;
         full_weights = tree.short_weights ? nullptr : tree.weights->data() + weight;
     }
 
-    // The rows of a bucket, and where their weights start.
-    void bucket(size_t number, size_t &row, size_t &end, size_t &weight) const {
-        row = std::min<size_t>(bucket_rows[number], rows);
-        end = number + 1 < buckets ? std::min<size_t>(bucket_rows[number + 1], rows) : rows;
-        weight = bucket_weights[number];
-    }
+    // The bit of a feature in the mask of its bucket.
+    LONGTAIL_INLINE unsigned bit_of(uint32_t feature) const { return feature >> (shift - exact_shift) & 63; }
 
-    uint16_t low_bits(uint32_t feature) const { return static_cast<uint16_t>(feature & ((1u << shift) - 1)); }
+    // Where the features of a bucket start.
+    LONGTAIL_INLINE size_t first_row(size_t bucket) const { return std::min<size_t>(bucket_rows[bucket], rows); }
 
-    // Few features in all: they stay in the cache, and a simple scan is fastest.
-    bool is_small() const { return buckets << shift <= few_features; }
-
-    // The weights of the feature with these low bits, among the rows of its bucket: their number, starting at `weight`.
-    LONGTAIL_INLINE size_t find(uint16_t low, size_t row, size_t end, size_t &weight) const {
-        if (row + window <= rows && end - row <= window) return find_in_window(low, row, end - row, weight);
-        return scan(low, row, end, weight);
-    }
-
-    LONGTAIL_INLINE size_t scan(uint16_t low, size_t row, size_t end, size_t &weight) const {
-        for (; row < end && lows[row] < low; ++row) weight += counts[row] + size_t{1};
-        if (row >= end || lows[row] != low) return 0;
-        return within(weight, counts[row] + size_t{1});
-    }
-
-    // The same without branches, which the processor would often predict wrongly and then wait for memory.
-    LONGTAIL_INLINE size_t find_in_window(uint16_t low, size_t row, size_t length, size_t &weight) const {
-        const uint16_t *low_of = lows + row;
-        const uint8_t *count_of = counts + row;
-#if defined(__SSE2__)
-        const auto load = [](const void *at) { return _mm_loadu_si128(static_cast<const __m128i *>(at)); };
-        const __m128i sought = _mm_set1_epi16(static_cast<int16_t>(low));
-        const __m128i equal = _mm_packs_epi16(_mm_cmpeq_epi16(load(low_of), sought), _mm_cmpeq_epi16(load(low_of + 8), sought));
-        const unsigned places = static_cast<unsigned>(_mm_movemask_epi8(equal)) & ((1u << length) - 1);
-        const unsigned place = static_cast<unsigned>(__builtin_ctz(places | 1u << (window - 1)));
-        const __m128i before = _mm_and_si128(load(count_of), load(first_bytes + window - place));
-        const __m128i sums = _mm_sad_epu8(before, _mm_setzero_si128());
-        weight += place + static_cast<size_t>(_mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4));
-        return places ? within(weight, count_of[place] + size_t{1}) : 0;
-#else
-        const uint16_t there = static_cast<uint16_t>(length);
-        uint16_t skipped = 0, count = 0;
-        for (uint16_t i = 0; i < window; ++i) {
-            const uint16_t weights_here = static_cast<uint16_t>(count_of[i] + 1);
-            const uint16_t less = static_cast<uint16_t>(-static_cast<int>(low_of[i] < low && i < there));
-            const uint16_t equal = static_cast<uint16_t>(-static_cast<int>(low_of[i] == low && i < there));
-            skipped = static_cast<uint16_t>(skipped + (weights_here & less));
-            count = static_cast<uint16_t>(count + (weights_here & equal));
+    // The row of a feature in the block; `rows` if it has no weights. Its bucket has a bit for it.
+    LONGTAIL_INLINE size_t find(uint32_t feature) const {
+        const size_t bucket = feature >> shift;
+        size_t row = first_row(bucket);
+        if (shift == exact_shift) {
+            const uint64_t lower = (uint64_t{1} << bit_of(feature)) - 1;
+            return std::min(row + std::bitset<64>(masks[bucket] & lower).count(), rows);
         }
-        weight += skipped;
-        return count ? within(weight, count) : 0;
-#endif
+        const size_t end = bucket + 1 < buckets ? first_row(bucket + 1) : rows;
+        const auto low = static_cast<uint16_t>(feature & ((1u << shift) - 1));
+        while (row < end && lows[row] < low) ++row;
+        return row < end && lows[row] == low ? row : rows;
     }
 
-    // The number of weights that exist, of `count` from `weight` on. A dense block has one for every child, or none.
-    size_t within(size_t weight, size_t count) const {
-        const size_t left = weight < weights ? weights - weight : 0;
-        if (dense) return left >= children ? children : 0;
-        return std::min(count, left);
+    // Where the weights of a row start, which belongs to this bucket.
+    LONGTAIL_INLINE size_t first_weight(size_t bucket, size_t row) const {
+        size_t from = first_row(bucket), weight = bucket_weights[bucket] + (row - from);
+#if defined(__SSE2__)
+        // Most buckets need two windows at most. To take two at once is faster than a branch.
+        for (; from < row && from + 2 * window <= rows; from += 2 * window) {
+            const size_t n = std::min(row - from, 2 * window), first = std::min(n, window);
+            const __m128i sums = _mm_add_epi64(add_up(counts + from, first), add_up(counts + from + window, n - first));
+            weight += static_cast<size_t>(_mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4));
+        }
+#endif
+        for (; from < row; ++from) weight += counts[from];
+        return weight;
+    }
+
+#if defined(__SSE2__)
+    // The sums of the first bytes of a window, in two parts.
+    LONGTAIL_INLINE static __m128i add_up(const uint8_t *bytes, size_t n) {
+        const auto load = [](const void *at) { return _mm_loadu_si128(static_cast<const __m128i *>(at)); };
+        return _mm_sad_epu8(_mm_and_si128(load(bytes), load(first_bytes + window - n)), _mm_setzero_si128());
+    }
+#endif
+
+    // The number of weights of a row that exist, from `weight` on.
+    LONGTAIL_INLINE size_t n_weights(size_t row, size_t weight) const {
+        return std::min(counts[row] + size_t{1}, weight < weights ? weights - weight : 0);
     }
 };
 
@@ -239,43 +238,47 @@ LONGTAIL_WIDE size_t list_children(const float *scales, const float *intercepts,
     return found;
 }
 
-// The weights of one feature of a row.
+// A feature of a row of data that has weights in a block: its row there, and where its weights are.
 struct Found {
-    size_t weight, count;
+    uint32_t row, weight, count;
     float value;
 };
 
-// Look up some features of a row in the directory; returns how many have weights. Each pass asks for the memory that
-// the next one reads.
-inline __attribute__((always_inline)) size_t look_up(const Block &block, const int32_t *features, const float *values,
-                                                     size_t length, Found *found) {
-    size_t row[looked_up_at_once], end[looked_up_at_once], weight[looked_up_at_once];
+// Find those of some features that have weights, and their rows; returns how many there are.
+LONGTAIL_INLINE size_t find_rows(const Block block, const int32_t *features, const float *values, size_t length,
+                                 Found *found) {
+    if (block.rows == 0) return 0;
+    uint32_t places[looked_up_at_once];
+    size_t n_places = 0, n_found = 0;
     for (size_t j = 0; j < length; ++j) {
-        const size_t number = std::min<size_t>(static_cast<uint32_t>(features[j]) >> block.shift, block.buckets);
-        prefetch(block.bucket_rows + number);
-        prefetch(block.bucket_weights + number);
+        const auto feature = static_cast<uint32_t>(features[j]);
+        places[n_places] = static_cast<uint32_t>(j);
+        n_places += block.masks[feature >> block.shift] >> block.bit_of(feature) & 1;
     }
-    for (size_t j = 0; j < length; ++j) {
-        const size_t number = static_cast<uint32_t>(features[j]) >> block.shift;
-        row[j] = end[j] = weight[j] = 0;
-        if (number < block.buckets) block.bucket(number, row[j], end[j], weight[j]);
-        end[j] = std::max(row[j], end[j]);  // a damaged directory may end before it starts
-        prefetch(block.lows + row[j]);
-        prefetch(block.counts + row[j]);
+    for (size_t i = 0; i < n_places; ++i) {
+        const auto feature = static_cast<uint32_t>(features[places[i]]);
+        const size_t row = block.find(feature);
+        found[n_found] = {static_cast<uint32_t>(row), feature >> block.shift, 0, values[places[i]]};
+        n_found += row != block.rows;
+        if (!block.dense) prefetch(block.counts + row);
+        else if (block.short_weights) prefetch(block.short_weights + row * block.children);
+        else prefetch(block.full_weights + row * block.children);
     }
-    size_t n_found = 0;
-    for (size_t j = 0; j < length; ++j) {
-        size_t from = weight[j];
-        const size_t count = block.find(block.low_bits(static_cast<uint32_t>(features[j])), row[j], end[j], from);
-        found[n_found] = {from, count, values[j]};
-        // The place of a feature without weights may lie anywhere.
-        const size_t asked = count > 0 ? from : 0;
+    return n_found;
+}
+
+// Find the weights of such features, and ask for them.
+LONGTAIL_INLINE void find_weights(const Block block, Found *found, size_t n_found) {
+    for (size_t i = 0; i < n_found; ++i) {
+        const size_t row = found[i].row, weight = block.first_weight(found[i].weight, row);
+        const size_t count = block.n_weights(row, weight);
+        found[i].weight = static_cast<uint32_t>(weight);
+        found[i].count = static_cast<uint32_t>(count);
+        const size_t asked = count > 0 ? weight : 0;  // a place without weights may lie anywhere
         prefetch(block.slots + asked);
         if (block.short_weights) prefetch(block.short_weights + asked);
         else prefetch(block.full_weights + asked);
-        n_found += count > 0;
     }
-    return n_found;
 }
 
 // Add the contributions of one feature to the scores of the children.
@@ -284,10 +287,6 @@ inline __attribute__((always_inline)) void add_weights(const Block &block, const
                                                        float *scores) {
     const Weight *w = weights + found.weight;
     const float value = found.value;
-    if (block.dense) {
-        for (size_t i = 0; i < block.children; ++i) scores[i] += static_cast<float>(w[i]) * value;
-        return;
-    }
     const uint8_t *slots = block.slots + found.weight;
     size_t count = found.count;
     // The products of a strip are computed together, then added to their children.
@@ -299,53 +298,79 @@ inline __attribute__((always_inline)) void add_weights(const Block &block, const
     for (size_t i = 0; i < count; ++i) scores[slots[i]] += static_cast<float>(w[i]) * value;
 }
 
-// Add the contributions of a row's features to each child. `table`, if given, has the place and number of the weights
-// of every feature; without it they are looked up.
+// Add the contributions of some features to the scores of the children from `column` on, N strips of them. The last
+// strip may overlap the one before: both have the same sums.
+template <size_t N, typename Weight>
+inline __attribute__((always_inline)) void add_dense(const Weight *weights, const Found *found, size_t n_found,
+                                                     size_t column, size_t children, float *scores) {
+    size_t from[N];
+    lanes::Lanes sums[N];
+    for (size_t v = 0; v < N; ++v) {
+        from[v] = std::min(column + v * strip, children - strip);
+        sums[v] = lanes::load(scores + from[v]);
+    }
+    for (size_t i = 0; i < n_found; ++i) {
+        const Weight *w = weights + found[i].row * children;
+        for (size_t v = 0; v < N; ++v) sums[v] += lanes::load(w + from[v]) * found[i].value;
+    }
+    for (size_t v = 0; v < N; ++v) lanes::store(scores + from[v], sums[v]);
+}
+
+// The same for all children of a dense block.
 template <typename Weight>
-inline __attribute__((always_inline)) void walk(const Block &block, const Weight *weights, const uint32_t *table,
-                                                const int32_t *features, const float *values, size_t length,
-                                                float *scores) {
-    if (table) {
-        for (size_t j = 0; j < length; ++j) {
-            const uint32_t entry = table[features[j]];
-            if (entry == absent) continue;
-            add_weights(block, weights, {entry >> 8, (entry & 255) + size_t{1}, values[j]}, scores);
-        }
+inline __attribute__((always_inline)) void add_rows(const Block &block, const Weight *weights, const Found *found,
+                                                    size_t n_found, float *scores) {
+    const size_t children = block.children;
+    if (children < strip) {
+        for (size_t i = 0; i < n_found; ++i)
+            for (size_t child = 0; child < children; ++child)
+                scores[child] += static_cast<float>(weights[found[i].row * children + child]) * found[i].value;
         return;
     }
-    if (block.is_small()) {
-        for (size_t j = 0; j < length; ++j) {
-            const auto feature = static_cast<uint32_t>(features[j]);
-            if (feature >> block.shift >= block.buckets) continue;
-            size_t row, end, weight;
-            block.bucket(feature >> block.shift, row, end, weight);
-            const size_t count = block.scan(block.low_bits(feature), row, end, weight);
-            if (count > 0) add_weights(block, weights, {weight, count, values[j]}, scores);
+    const size_t strips = (children + strip - 1) / strip;
+    // A last strip of its own would overlap one that is finished.
+    for (size_t first = 0, n = 0; first < strips; first += n) {
+        n = strips - first == 5 ? 5 : std::min<size_t>(4, strips - first);
+        switch (n) {
+            case 1: add_dense<1>(weights, found, n_found, first * strip, children, scores); break;
+            case 2: add_dense<2>(weights, found, n_found, first * strip, children, scores); break;
+            case 3: add_dense<3>(weights, found, n_found, first * strip, children, scores); break;
+            case 4: add_dense<4>(weights, found, n_found, first * strip, children, scores); break;
+            default: add_dense<5>(weights, found, n_found, first * strip, children, scores);
         }
-        return;
     }
+}
+
+// Add the contributions of a row's features to each child.
+template <typename Weight>
+inline __attribute__((always_inline)) void walk(const Block &block, const Weight *weights, const int32_t *features,
+                                                const float *values, size_t length, float *scores) {
     Found found[looked_up_at_once];
     for (size_t first = 0; first < length; first += looked_up_at_once) {
         const size_t count = std::min(looked_up_at_once, length - first);
-        const size_t n_found = look_up(block, features + first, values + first, count, found);
+        const size_t n_found = find_rows(block, features + first, values + first, count, found);
+        if (block.dense) {
+            add_rows(block, weights, found, n_found, scores);
+            continue;
+        }
+        find_weights(block, found, n_found);
         for (size_t i = 0; i < n_found; ++i) add_weights(block, weights, found[i], scores);
     }
 }
 
-LONGTAIL_WIDE void walk_short(const Block &block, const uint32_t *table, const int32_t *features, const float *values,
-                              size_t length, float *scores) {
-    walk(block, block.short_weights, table, features, values, length, scores);
+LONGTAIL_WIDE void walk_short(const Block &block, const int32_t *features, const float *values, size_t length,
+                              float *scores) {
+    walk(block, block.short_weights, features, values, length, scores);
 }
 
-LONGTAIL_WIDE void walk_full(const Block &block, const uint32_t *table, const int32_t *features, const float *values,
-                             size_t length, float *scores) {
-    walk(block, block.full_weights, table, features, values, length, scores);
+LONGTAIL_WIDE void walk_full(const Block &block, const int32_t *features, const float *values, size_t length,
+                             float *scores) {
+    walk(block, block.full_weights, features, values, length, scores);
 }
 
-// A block expanded for many rows: the row of every feature, and dense rows of weights. Columns are in panels of 32,
-// panel by panel, so that a panel stays in the cache while rows of features are read.
+// The weights of a block as dense rows, for many rows of data. Columns are in panels of 32, panel by panel, so that a
+// panel stays in the cache while rows of features are read.
 struct Spread {
-    std::vector<uint32_t> row_of;
     std::vector<float> weights;
     size_t rows = 0, width = 0;
 
@@ -389,12 +414,27 @@ LONGTAIL_WIDE void walk_spread(const Spread &spread, const Hit *hits, const size
 // Working memory of a search, kept from node to node.
 struct Scratch {
     Stop stop;
-    std::vector<uint32_t> table;
     Spread spread;
     std::vector<Hit> hits;
     std::vector<size_t> bounds;
     std::vector<float> scores;
 };
+
+// The features of some rows that have weights, row by row.
+LONGTAIL_WIDE void find_hits(const Block &block, const Rows &rows, const Visit *from, const Visit *to, Scratch &scratch) {
+    Found found[looked_up_at_once];
+    scratch.hits.clear();
+    scratch.bounds.assign(1, 0);
+    for (const Visit *each = from; each != to; ++each) {
+        const int64_t *bounds = rows.indptr + rows.first + each->row;
+        for (int64_t j = bounds[0]; j < bounds[1]; j += looked_up_at_once) {
+            const auto count = static_cast<size_t>(std::min<int64_t>(looked_up_at_once, bounds[1] - j));
+            const size_t n_found = find_rows(block, rows.indices + j, rows.data + j, count, found);
+            for (size_t i = 0; i < n_found; ++i) scratch.hits.push_back({found[i].row, found[i].value});
+        }
+        scratch.bounds.push_back(scratch.hits.size());
+    }
+}
 
 // A floor that no node falls below.
 struct Unbounded {
@@ -425,8 +465,10 @@ class TreeSearch {
             tree.first_block = nb::cast<Vector<const int64_t>>(get("first_block"));
             tree.first_bucket = nb::cast<Vector<const int64_t>>(get("first_bucket"));
             tree.first_row = nb::cast<Vector<const int64_t>>(get("first_row"));
+            tree.first_low = nb::cast<Vector<const int64_t>>(get("first_low"));
             tree.first_weight = nb::cast<Vector<const int64_t>>(get("first_weight"));
             tree.shifts = nb::cast<Vector<const uint8_t>>(get("shifts"));
+            tree.masks = nb::cast<Vector<const uint64_t>>(get("masks"));
             tree.bucket_rows = nb::cast<Vector<const uint32_t>>(get("bucket_rows"));
             tree.bucket_weights = nb::cast<Vector<const uint32_t>>(get("bucket_weights"));
             tree.lows = nb::cast<Vector<const uint16_t>>(get("lows"));
@@ -547,8 +589,8 @@ class TreeSearch {
         const std::vector<char> open = mask ? open_nodes(tree, mask) : std::vector<char>();
         if (tree.pointers.size() < 2 || rows.count == 0) return;
         beam = std::min(beam, tree.pointers.size() - 1);
-        std::vector<Visit> level(rows.count), round;
-        std::vector<size_t> first(rows.count + 1);
+        std::vector<Visit> level(rows.count), round, other;
+        std::vector<size_t> first(rows.count + 1), places;
         for (size_t row = 0; row < rows.count; ++row) {
             level[row] = {0, static_cast<uint32_t>(row), 0.0f};
             first[row] = row;
@@ -572,7 +614,7 @@ class TreeSearch {
                         if (path_weight_ * level[i].log_score >= floor(row)) round.push_back(level[i]);
                 }
                 if (round.empty()) break;
-                by_node(round);
+                by_node(round, other, places);
                 for (size_t from = 0, to = 0; from < round.size(); from = to) {
                     while (to < round.size() && round[to].node == round[from].node) ++to;
                     descend(tree, rows, round.data() + from, round.data() + to, mask, open, next, emit, floor, seen != nullptr, scratch);
@@ -588,7 +630,7 @@ class TreeSearch {
             first[rows.count] = level.size();
             if (seen) {
                 round = level;
-                by_node(round);
+                by_node(round, other, places);
                 seen->insert(seen->end(), round.begin(), round.end());
             }
         }
@@ -603,10 +645,24 @@ class TreeSearch {
         });
     }
 
-    static void by_node(std::vector<Visit> &visits) {
-        std::sort(visits.begin(), visits.end(), [](const Visit &a, const Visit &b) {
-            return a.node < b.node || (a.node == b.node && a.row < b.row);
-        });
+    // Order visits by node; those of a node stay in their order. `other` is working memory.
+    static void by_node(std::vector<Visit> &visits, std::vector<Visit> &other, std::vector<size_t> &places) {
+        if (visits.empty()) return;
+        int64_t least = visits[0].node, most = least;
+        for (const Visit &visit : visits) {
+            least = std::min(least, visit.node);
+            most = std::max(most, visit.node);
+        }
+        if (static_cast<size_t>(most - least) > visits.size()) {
+            std::stable_sort(visits.begin(), visits.end(), [](const Visit &a, const Visit &b) { return a.node < b.node; });
+            return;
+        }
+        places.assign(static_cast<size_t>(most - least) + 2, 0);
+        for (const Visit &visit : visits) ++places[static_cast<size_t>(visit.node - least) + 1];
+        for (size_t i = 1; i < places.size(); ++i) places[i] += places[i - 1];
+        other.resize(visits.size());
+        for (const Visit &visit : visits) other[places[static_cast<size_t>(visit.node - least)]++] = visit;
+        visits.swap(other);
     }
 
     // Score the children of one node for the rows that reached it.
@@ -621,36 +677,30 @@ class TreeSearch {
         for (const Visit *each = visit; each != end; ++each) features += length(rows, each->row);
         for (size_t first = 0; first < children; first += block_children) {
             const size_t count = std::min(block_children, children - first);
-            const Block block(tree, static_cast<size_t>(tree.first_block.data()[node]) + first / block_children, count);
+            const Block block(tree, static_cast<size_t>(tree.first_block.data()[node]) + first / block_children, count,
+                              n_features_);
             const int64_t *child = tree.children.data() + edge + first;
             const auto labels = static_cast<size_t>(std::count_if(child, child + count, [](int64_t id) { return id < 0; }));
             if (nodes_only && labels == count) continue;
             scratch.stop.count(features + block.rows);
             // The cost of a walk, in strips of a dense matrix: a single weight costs about four, because the features
-            // of rows are those with the most weights. Expanding the directory costs a write per feature of the node,
-            // expanding the weights a dense matrix.
+            // of rows are those with the most weights.
             const size_t width = (count + strip - 1) / strip * strip;
             const size_t sparse_cost = 4 * features * (block.weights / std::max<size_t>(1, block.rows) + 1);
-            // The first time, a place for every feature must be made.
-            const size_t dense_places = scratch.spread.row_of.empty() ? n_features_ / strip : 0;
-            const size_t table_places = scratch.table.empty() ? n_features_ / strip : 0;
-            const size_t dense_cost =
-                features * width / strip + block.rows * width / (2 * strip) + 2 * block.weights + dense_places;
-            const bool dense = dense_cost < sparse_cost && block.rows * width <= largest_spread;
-            const bool table = !dense && features > block.rows + table_places && block.weights < (size_t{1} << 24) - 1;
-            if (dense && block.short_weights) spread_weights(block, block.short_weights, width, scratch.spread);
-            if (dense && block.full_weights) spread_weights(block, block.full_weights, width, scratch.spread);
-            if (table) spread_directory(block, scratch.table);
+            const size_t spread_cost = features * width / strip + block.rows * width / (2 * strip) + 2 * block.weights;
+            const bool spread = !block.dense && spread_cost < sparse_cost && block.rows * width <= largest_spread;
+            if (spread && block.short_weights) spread_weights(block, block.short_weights, width, scratch.spread);
+            if (spread && block.full_weights) spread_weights(block, block.full_weights, width, scratch.spread);
             for (const Visit *from = visit; from != end;) {
                 const Visit *to = from + std::min<std::ptrdiff_t>(rows_at_once, end - from);
-                if (dense) scratch.scores.resize(rows_at_once * width);
-                if (dense) {
-                    find_hits(scratch.spread.row_of, rows, from, to, scratch);
+                if (spread) {
+                    scratch.scores.resize(rows_at_once * width);
+                    find_hits(block, rows, from, to, scratch);
                     walk_spread(scratch.spread, scratch.hits.data(), scratch.bounds.data(), static_cast<size_t>(to - from),
                                 scratch.scores.data());
                 }
                 for (float *scores = scratch.scores.data(); from != to; ++from) {
-                    if (dense) {
+                    if (spread) {
                         offer_children(tree, *from, edge + first, count, labels, mask, open, scores, next, emit, floor);
                         scores += width;
                         continue;
@@ -658,14 +708,11 @@ class TreeSearch {
                     if (from + 1 != to) fetch_row(rows, from[1].row);
                     float own[block_children] = {};
                     const size_t begin = static_cast<size_t>(rows.indptr[rows.first + from->row]);
-                    (block.short_weights ? walk_short : walk_full)(block, table ? scratch.table.data() : nullptr,
-                                                                   rows.indices + begin, rows.data + begin,
+                    (block.short_weights ? walk_short : walk_full)(block, rows.indices + begin, rows.data + begin,
                                                                    length(rows, from->row), own);
                     offer_children(tree, *from, edge + first, count, labels, mask, open, own, next, emit, floor);
                 }
             }
-            if (table) clear(block, scratch.table);
-            if (dense) clear(block, scratch.spread.row_of);
         }
     }
 
@@ -735,69 +782,20 @@ class TreeSearch {
         return static_cast<size_t>(rows.indptr[rows.first + row + 1] - rows.indptr[rows.first + row]);
     }
 
-    // table[feature]: where the weights of the feature start, and how many there are.
-    void spread_directory(const Block &block, std::vector<uint32_t> &table) const {
-        if (table.size() != n_features_) table.assign(n_features_, absent);
-        for_each_feature(block, [&](size_t feature, size_t weight, size_t count) {
-            table[feature] = static_cast<uint32_t>(weight << 8 | (count - 1));
-        });
-    }
-
     template <typename Weight>
-    void spread_weights(const Block &block, const Weight *weights, size_t width, Spread &spread) const {
-        if (spread.row_of.size() != n_features_) spread.row_of.assign(n_features_, absent);
+    static void spread_weights(const Block &block, const Weight *weights, size_t width, Spread &spread) {
         spread.rows = block.rows;
         spread.width = width;
         spread.weights.assign(block.rows * width, 0.0f);
-        size_t row = 0;
-        for_each_feature(block, [&](size_t feature, size_t weight, size_t count) {
-            if (row == block.rows) return;
-            for (size_t i = weight; i < weight + count; ++i) {
-                const size_t slot = block.dense ? i - weight : block.slots[i];
+        size_t weight = 0;
+        for (size_t row = 0; row < block.rows; ++row) {
+            const size_t end = weight + block.n_weights(row, weight);
+            for (; weight < end; ++weight) {
+                const size_t slot = block.slots[weight];
                 if (slot >= width) continue;
                 const size_t column = slot / panel_columns * panel_columns;
                 spread.weights[block.rows * column + row * spread.panel_width(column) + slot - column] =
-                    static_cast<float>(weights[i]);
-            }
-            spread.row_of[feature] = static_cast<uint32_t>(row++);
-        });
-    }
-
-    // The features of some rows that have weights, row by row.
-    static void find_hits(const std::vector<uint32_t> &row_of, const Rows &rows, const Visit *from, const Visit *to,
-                          Scratch &scratch) {
-        size_t most = 0, found = 0;
-        for (const Visit *each = from; each != to; ++each) most += length(rows, each->row);
-        scratch.hits.resize(most + 1);  // one more than is found may be written
-        scratch.bounds.assign(1, 0);
-        for (const Visit *each = from; each != to; ++each) {
-            const int64_t begin = rows.indptr[rows.first + each->row], end = rows.indptr[rows.first + each->row + 1];
-            for (int64_t j = begin; j < end; ++j) {
-                const uint32_t row = row_of[static_cast<size_t>(rows.indices[j])];
-                scratch.hits[found] = {row, rows.data[j]};
-                found += row != absent;
-            }
-            scratch.bounds.push_back(found);
-        }
-    }
-
-    void clear(const Block &block, std::vector<uint32_t> &table) const {
-        for_each_feature(block, [&](size_t feature, size_t, size_t) { table[feature] = absent; });
-    }
-
-    template <typename F>
-    void for_each_feature(const Block &block, F f) const {
-        size_t done = 0;
-        for (size_t bucket = 0; bucket < block.buckets; ++bucket) {
-            size_t row, end, weight;
-            block.bucket(bucket, row, end, weight);
-            if (row < done) continue;  // a damaged directory must not make the same features repeat
-            done = std::max(row, end);
-            for (; row < end; ++row) {
-                const size_t feature = (bucket << block.shift) + block.lows[row], count = block.counts[row] + size_t{1};
-                const size_t there = block.within(weight, count);
-                if (feature < n_features_ && there > 0) f(feature, weight, there);
-                weight += count;
+                    static_cast<float>(weights[weight]);
             }
         }
     }

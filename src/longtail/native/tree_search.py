@@ -11,7 +11,7 @@ from longtail.arrays import Array
 from longtail.parallel import check_stop
 
 _BLOCK_CHILDREN = 256
-_LARGEST_SHIFT = 16
+_EXACT_SHIFT, _LARGEST_SHIFT = 6, 16
 _FEW_PROPOSED = 16  # minimum number of labels that each of several trees proposes
 _FEW_COMPARED = 3  # minimum k of the k-th best score that scores in other trees are compared with
 _LEAST_SHARE = np.float32(0.3)  # of the first tree's k-th best score; a tree does not count for labels that score less
@@ -31,13 +31,20 @@ def block_entries(tree: Mapping[str, Array], block: int, n_features: int) -> tup
 
     Entries that a damaged directory places outside the block or the features are left out.
     """
-    rows = slice(int(tree["first_row"][block]), int(tree["first_row"][block + 1]))
-    stored = slice(int(tree["first_weight"][block]), int(tree["first_weight"][block + 1]))
-    buckets = tree["bucket_rows"][int(tree["first_bucket"][block]) : int(tree["first_bucket"][block + 1])]
-    lows, slots, weights = tree["lows"][rows], tree["slots"][stored], tree["weights"][stored]
-    bucket = np.searchsorted(np.maximum.accumulate(buckets), np.arange(len(lows)), side="right") - 1
-    features = (bucket << min(int(tree["shifts"][block]) & 0x7F, _LARGEST_SHIFT)) + lows
-    owners = np.repeat(features, tree["counts"][rows].astype(np.int64) + 1)[: len(slots)]
+
+    def part(name: str, first: str) -> Array:
+        return tree[name][int(tree[first][block]) : int(tree[first][block + 1])]
+
+    counts, slots, weights = part("counts", "first_row"), part("slots", "first_weight"), part("weights", "first_weight")
+    shift = min(max(int(tree["shifts"][block]) & 0x7F, _EXACT_SHIFT), _LARGEST_SHIFT)
+    if shift == _EXACT_SHIFT:
+        bits = np.unpackbits(part("masks", "first_bucket").astype("<u8").view(np.uint8), bitorder="little")
+        features = np.flatnonzero(bits)[: len(counts)]
+    else:
+        buckets, lows = part("bucket_rows", "first_bucket"), part("lows", "first_low")
+        bucket = np.searchsorted(np.maximum.accumulate(buckets), np.arange(len(lows)), side="right") - 1
+        features = ((bucket << shift) + lows)[: len(counts)]
+    owners = np.repeat(features, counts[: len(features)].astype(np.int64) + 1)[: len(slots)]
     inside = np.flatnonzero((owners >= 0) & (owners < n_features))
     return owners[inside], slots[inside], weights[inside]
 

@@ -1,7 +1,8 @@
 """`TreeWeights`: a label tree as arrays that are searched in place, in memory or mapped from a file.
 
 The children of a node are stored in blocks of up to 256. The weights of a block are ordered by feature, behind a
-directory of buckets (features with the same high bits), so that a row finds its features without reading the rest.
+directory of buckets (features with the same high bits), so that a row finds its features without reading the rest. A
+mask of 64 bits tells which features of a bucket have weights.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from longtail.store import State
 BLOCK_CHILDREN = 256
 DENSE = 0x80  # flag beside the shift of a block
 _DENSE_SHARE = 0.5
-_FEATURES_OF_A_BUCKET = 4
-_LARGEST_SHIFT = 16  # the low bits of a feature must fit in 16 bits
+_FEWEST_EXACT, _FEWEST_OTHERS = 2, 4  # features of a bucket
+_EXACT_SHIFT, _LARGEST_SHIFT = 6, 16  # a mask has 2^6 bits, and the low bits of a feature must fit in 16
 
 _TYPES: dict[str, Any] = {
     "shifts": np.uint8,
+    "masks": np.uint64,
     "bucket_rows": np.uint32,
     "bucket_weights": np.uint32,
     "lows": np.uint16,
@@ -37,7 +39,7 @@ _TYPES: dict[str, Any] = {
 
 
 PACKED = ("intercepts", "scales", *_TYPES, "weights")
-_FIRSTS = ("first_bucket", "first_row", "first_weight")
+_FIRSTS = ("first_bucket", "first_row", "first_low", "first_weight")
 
 
 class TrainedBlock(NamedTuple):
@@ -76,15 +78,19 @@ class TreeWeights:
     n_features : int
     intercepts, scales : float32 arrays of n_edges
         The intercept and the scale of each child; the scale multiplies the stored weights.
-    first_bucket, first_row, first_weight : int64 arrays of n_blocks + 1
+    first_bucket, first_row, first_low, first_weight : int64 arrays of n_blocks + 1
         Start of each block in the arrays below.
     shifts : uint8 array of n_blocks
-        The bucket of a feature is its number shifted right by this. Blocks with the flag 0x80 are dense: each feature
-        has a weight for every child.
+        The bucket of a feature is its number shifted right by this, which is at least 6. Blocks with the flag 0x80 are
+        dense: each feature has a weight for every child.
+    masks : uint64 array
+        The 64 equal parts of each bucket that have features with weights: one bit for each, the lowest first.
     bucket_rows, bucket_weights : uint32 arrays
         Start of the features and weights of each bucket, relative to the block.
-    lows, counts : uint16 and uint8 arrays
-        The low bits of each feature that has weights, and its number of weights minus one.
+    counts : uint8 array
+        The number of weights of each feature that has any, minus one.
+    lows : uint16 array
+        The low bits of these features; only of blocks with a shift above 6, where a part of a bucket has several.
     slots, weights : uint8 and int16 or float32 arrays
         The child (within its block) and the value of each weight.
     """
@@ -95,8 +101,10 @@ class TreeWeights:
     scales: Array
     first_bucket: Array
     first_row: Array
+    first_low: Array
     first_weight: Array
     shifts: Array
+    masks: Array
     bucket_rows: Array
     bucket_weights: Array
     lows: Array
@@ -125,7 +133,7 @@ class TreeWeights:
         """From the arrays of packed blocks, one after another in the order of nodes; none if there are no blocks."""
         if not arrays:
             arrays = {name: array[:0] for name, array in pack_block(NO_BLOCK, n_features, precision).items()}
-        ends = np.concatenate([np.zeros((1, 3), np.int64), np.cumsum(arrays["sizes"].reshape(-1, 3), axis=0)])
+        ends = np.concatenate([np.zeros((1, 4), np.int64), np.cumsum(arrays["sizes"].reshape(-1, 4), axis=0)])
         sizes = {name: np.ascontiguousarray(ends[:, place]) for place, name in enumerate(_FIRSTS)}
         columns = {name: arrays[name] for name in PACKED}
         return cls(hierarchy=hierarchy, n_features=n_features, **columns, **sizes)
@@ -196,7 +204,7 @@ class TreeWeights:
         return steps
 
     def _arrays(self) -> dict[str, Array]:
-        names = ["intercepts", "scales", "first_bucket", "first_row", "first_weight", *_TYPES, "weights"]
+        names = ["intercepts", "scales", *_FIRSTS, *_TYPES, "weights"]
         own = {name: getattr(self, name) for name in names}
         return {"pointers": self.hierarchy.pointers, "children": self.hierarchy.children, **own}
 
@@ -229,13 +237,13 @@ class TreeWeights:
         stored = state.arrays.get("weights")
         short = isinstance(stored, np.ndarray) and stored.dtype == np.int16
         arrays["weights"] = state.array("weights", np.int16 if short else np.float32, arrays["slots"].shape)
-        for first, of in (("first_bucket", "bucket_rows"), ("first_row", "lows"), ("first_weight", "slots")):
+        for first, of in zip(_FIRSTS, ("masks", "counts", "lows", "slots"), strict=True):
             arrays[first] = bounds = state.array(first, np.int64, (n_blocks + 1,))
             if bounds[0] != 0 or bounds[-1] != len(arrays[of]) or (bounds[1:] < bounds[:-1]).any():
                 raise ModelFormatError(f"{state.kind}: {first!r} does not divide the {len(arrays[of])} {of}")
-        for one, other in (("bucket_rows", "bucket_weights"), ("lows", "counts")):
-            if len(arrays[one]) != len(arrays[other]):
-                raise ModelFormatError(f"{state.kind}: {one!r} and {other!r} differ in length")
+        for name in ("bucket_rows", "bucket_weights"):
+            if len(arrays[name]) != len(arrays["masks"]):
+                raise ModelFormatError(f"{state.kind}: {name!r} and 'masks' differ in length")
         if len(arrays["shifts"]) != n_blocks:
             raise ModelFormatError(f"{state.kind}: {len(arrays['shifts'])} shifts for {n_blocks} blocks")
         if not (np.isfinite(arrays["intercepts"]).all() and np.isfinite(arrays["scales"]).all()):
@@ -262,10 +270,17 @@ def pack_block(block: TrainedBlock, n_features: int, precision: int) -> dict[str
         block = _filled(block)
     if len(block.weights) >= 2**32:
         raise InvalidInput(f"{n_children} children have {len(block.weights):,} weights; keep fewer (prune)")
-    n_buckets = max(1, n_rows // _FEATURES_OF_A_BUCKET)
-    shift = min(_LARGEST_SHIFT, max(0, int(np.ceil(np.log2(max(1, n_features) / n_buckets)))))
+    # As few buckets as the mask allows if these have enough features.
+    shift, per_feature = _EXACT_SHIFT, n_features / max(1, n_rows)
+    if _FEWEST_EXACT * per_feature > 1 << shift:
+        shift = min(_LARGEST_SHIFT, int(np.ceil(np.log2(_FEWEST_OTHERS * per_feature))))
     buckets = np.arange(((n_features - 1) >> shift) + 1 if n_rows else 0)
     rows = np.searchsorted(block.features >> shift, buckets)
+    parts = block.features >> (shift - _EXACT_SHIFT)
+    masks = np.zeros(len(buckets), dtype=np.uint64)
+    used, starts = np.unique(parts >> 6, return_index=True)
+    masks[used] = np.bitwise_or.reduceat(np.uint64(1) << (parts & 63).astype(np.uint64), starts) if n_rows else 0
+    lows = block.features if shift > _EXACT_SHIFT else block.features[:0]
     weights, scales = block.weights, np.ones(len(block.intercepts), dtype=np.float32)
     if precision == 16:
         largest = np.zeros(len(block.intercepts), dtype=np.float32)
@@ -274,13 +289,14 @@ def pack_block(block: TrainedBlock, n_features: int, precision: int) -> dict[str
         scales = np.where(largest > 1e-30, largest / np.float32(32767), np.float32(1)).astype(np.float32)
         weights = np.rint(weights / scales[block.siblings]).astype(np.int16)
     return {
-        "sizes": np.array([len(rows), n_rows, len(weights)], dtype=np.int64),
+        "sizes": np.array([len(rows), n_rows, len(lows), len(weights)], dtype=np.int64),
         "intercepts": block.intercepts,
         "scales": scales,
         "shifts": np.array([shift | (DENSE if dense else 0)], dtype=np.uint8),
+        "masks": masks,
         "bucket_rows": rows.astype(np.uint32),
         "bucket_weights": block.pointers[rows].astype(np.uint32),
-        "lows": (block.features & ((1 << shift) - 1)).astype(np.uint16),
+        "lows": (lows & ((1 << shift) - 1)).astype(np.uint16),
         "counts": (np.diff(block.pointers) - 1).astype(np.uint8),
         "slots": block.siblings,
         "weights": weights,
