@@ -19,7 +19,7 @@ from longtail.store import RemoteFile
 from longtail.store.layout import StoredFile
 from longtail.work import cluster as cluster_module
 from longtail.work import connected
-from longtail.work.disk import Task
+from longtail.work.task import Task
 from tests.work.models import LEARNERS, data, model_bytes
 
 distributed = pytest.importorskip("distributed")

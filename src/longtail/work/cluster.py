@@ -17,7 +17,7 @@ from longtail.store import RemoteFile, Spooled
 from longtail.version import __version__
 
 if TYPE_CHECKING:
-    from longtail.work.disk import Task
+    from longtail.work.task import Task
 
 _PATIENCE = 10  # seconds to wait for a scheduler and for the first worker
 _LONGEST_WITHOUT_WORKERS = 300  # seconds; a batch system may start others in place of those that were stopped
@@ -217,14 +217,3 @@ def identities(paths: list[str]) -> dict[str, tuple[int, int] | None]:
         except OSError:
             found[path] = None
     return found
-
-
-def worker_memory() -> int | None:
-    """The memory limit of the Dask worker that this thread works for; None outside a worker, or without a limit."""
-    from distributed import get_worker
-
-    try:
-        limit: int | None = get_worker().memory_manager.memory_limit
-    except (ValueError, AttributeError):
-        return None
-    return limit
