@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, as_completed
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 
 from longtail.errors import Unavailable
 from longtail.memory import current_limit, limit
 from longtail.store import RemoteFile, Spooled
+from longtail.work.room import process_memory
 from longtail.work.task import Task
 
 
@@ -22,7 +23,7 @@ class Executors:
 
     def finished(self, tasks: list[Task]) -> Iterator[tuple[Task, bool]]:
         """Run tasks; yield each when it is finished, and whether its memory was enough."""
-        memory = current_limit()
+        memory = self._memory()
         futures = {self._executor.submit(_limited, task, memory): task for task in tasks}
         try:
             for future in as_completed(futures):
@@ -36,6 +37,12 @@ class Executors:
         finally:
             for future in futures:
                 future.cancel()
+
+    def _memory(self) -> int | None:
+        """The memory limit of a worker: threads share the memory of this process, and processes divide it."""
+        if isinstance(self._executor, ProcessPoolExecutor):
+            return max(1, process_memory() // self._executor._max_workers)  # type: ignore[attr-defined]
+        return current_limit()
 
 
 def _limited(task: Task, memory: int | None) -> bool:
