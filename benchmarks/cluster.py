@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -102,6 +103,11 @@ class Cluster:
         self._scheduler.kill()
         self._scheduler.wait()
         self.end_workers()
+
+    def suspend_scheduler(self) -> None:
+        """Stop the scheduler without closing its connections."""
+        assert self._scheduler is not None
+        self._scheduler.send_signal(signal.SIGSTOP)
 
     def is_running(self) -> bool:
         """Whether the scheduler lives."""

@@ -104,6 +104,7 @@ def compare(name: str, costs: Costs, negatives: str, threads: int, folder: Path)
 
 
 STAGES = {
+    "labels of rows": "rows of labels",
     "rows of labels": "rows of labels",
     "label vectors": "label vectors",
     "bisecting labels": "clustering labels",

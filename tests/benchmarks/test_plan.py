@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.plan import compare, section_of
 from longtail.planning import Costs
 
-COSTS = Costs(1e-7, 5e-9, 2e-8, 1.5e-8, 1.5e-8, 1e-9, 1e-8, 0.5, 7e-9, 1.5e-9, 2e-9, 3.0)
+COSTS = Costs(1e-7, 5e-8, 1.5e-8, 1.5e-8, 1e-9, 1e-8, 0.5, 7e-9, 1.5e-9, 2e-9, 3.0)
 
 
 def test_every_stage_is_planned_and_measured(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longtail.work.disk import Task
+from longtail.work.task import Task
 
 TREE = ("--learner", "tree", "--min-df", "1", "--leaf-size", "2")
 RIDGE = ("--learner", "ridge", "--min-df", "1")

@@ -12,7 +12,7 @@ import pytest
 from longtail.planning import Costs, Workload, plan
 from longtail.prepared import open_prepared
 
-COSTS = Costs(1e-7, 5e-9, 2e-8, 1.5e-8, 1.5e-8, 1e-9, 1e-8, 0.5, 7e-9, 1.5e-9, 2e-9, 3.0)
+COSTS = Costs(1e-7, 5e-8, 1.5e-8, 1.5e-8, 1e-9, 1e-8, 0.5, 7e-9, 1.5e-9, 2e-9, 3.0)
 SIZES = ["--rows", "1.7M", "--labels", "2.8M", "--features", "337k", "--per-row", "50", "--labels-per-row", "36"]
 PLACE = ["--costs", "costs.json", "--cores", "2", "--workers", "4", "--memory", "4G"]
 

@@ -94,7 +94,7 @@ def test_metrics_go_into_the_card_in_the_bucket(longtail: Callable, model: str, 
 def test_training_in_pieces_for_a_bucket_can_be_interrupted(
     longtail: Callable, model: str, prepared: str, bucket: str, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from longtail.work.disk import Task
+    from longtail.work.task import Task
 
     run, started = Task.run, []
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from longtail.errors import InvalidInput, NotEnoughMemory
-from longtail.labels import label_vectors, vectors
+from longtail.labels import label_vectors, members_by_label, vectors
+from longtail.work import InMemory, begin, in_pieces
 
 
 @pytest.fixture
@@ -84,3 +87,45 @@ def test_nothing_in_nothing_out(shape):
     found = label_vectors(sparse.csr_array((rows, features)), sparse.csr_array((rows, labels)))
     assert found.shape == (labels, features)
     assert found.nnz == 0
+
+
+@pytest.mark.parametrize("is_stored", [False, True], ids=["memory", "pieces"])
+@pytest.mark.parametrize(("entries", "between"), [(1, 1), (7, 3), (50, 2), (10**6, 4)])
+@pytest.mark.parametrize(("shape", "density"), [((60, 25), 0.2), ((9, 200), 0.02), ((5, 3), 0.0), ((1, 1), 1.0)])
+def test_rows_of_labels_do_not_depend_on_the_tasks(
+    shape, density, entries, between, is_stored, rng, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(vectors, "_BLOCK_ENTRIES", entries)
+    monkeypatch.setattr(vectors, "_BETWEEN_MARKS", between)
+    Y = sparse.csr_array(rng.random(shape) < density).astype(np.float32)
+    counts = np.bincount(Y.indices, minlength=shape[1])
+    expected = Y.tocsc()
+    with in_pieces(tmp_path / "unfinished") if is_stored else nullcontext():
+        found = members_by_label(begin({}, 1, labels=Y), counts)
+        assert [bound for pair in found.ranges for bound in pair][:: len(found) * 2 - 1] == [0, shape[1]]
+        assert np.concatenate([piece["indices"] for piece in found]).tobytes() == expected.indices.tobytes()
+        lengths = np.concatenate([np.diff(piece["indptr"]) for piece in found])
+        assert lengths.tobytes() == np.diff(expected.indptr.astype(np.int64)).tobytes()
+
+
+def test_tasks_read_the_labels_of_all_rows_only_once(rng, monkeypatch):
+    monkeypatch.setattr(vectors, "_BLOCK_ENTRIES", 50)
+    monkeypatch.setattr(vectors, "_BETWEEN_MARKS", 4)
+    Y = sparse.csr_array(rng.random((300, 100)) < 0.2).astype(np.float32)
+    read = []
+
+    class Counted(np.ndarray):
+        def __getitem__(self, place):
+            found = self.view(np.ndarray)[place]
+            read.append(len(found))
+            return found
+
+    def counted(*arguments):
+        piece = sorted_pairs(*arguments)
+        return {**piece, "pairs": piece["pairs"].view(Counted)}
+
+    sorted_pairs = vectors._sorted_pairs
+    monkeypatch.setattr(vectors, "_sorted_pairs", counted)
+    found = members_by_label(InMemory(1, {"labels": Y}), np.bincount(Y.indices, minlength=100))
+    assert len(read) > len(found) > 1
+    assert Y.nnz <= sum(read) <= Y.nnz + 2 * 4 * len(read)

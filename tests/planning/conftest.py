@@ -11,8 +11,7 @@ from longtail.planning import Costs
 def costs() -> Costs:
     return Costs(
         prepare=1e-7,
-        scan=5e-9,
-        sort=2e-8,
+        sort=5e-8,
         add=1.5e-8,
         cluster=1.5e-8,
         train=1e-9,

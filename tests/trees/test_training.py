@@ -17,7 +17,7 @@ from longtail.trees import examples as examples_module
 from longtail.trees.examples import Block, block_of, examples_of, layout_of, visits_by_node
 from longtail.trees.training import Objective, grow, train_block
 from longtail.trees.weights import TreeWeights
-from longtail.work import InMemory, Results, Rows
+from longtail.work import InMemory, Rows
 from tests.labels.trees import hierarchies
 from tests.trees.packed_trees import blocks_of, members_of
 
@@ -176,16 +176,6 @@ def test_training_with_negatives_from_the_start_or_later_comes_to_the_same(rng):
     for ((one, _, _), _, _), ((other, _, _), _, _) in zip(later, scratch, strict=True):
         np.testing.assert_allclose(one.intercepts, other.intercepts, atol=5e-3)
         np.testing.assert_allclose(one.weights, other.weights, atol=5e-3)
-
-
-def test_members_are_the_rows_of_each_label_however_labels_are_divided(rng, monkeypatch):
-    monkeypatch.setattr("longtail.labels.vectors._BLOCK_ENTRIES", 50)
-    _, Y = planted(rng)
-    members = members_of(Y)
-    assert isinstance(members, Results)
-    assert len(members) > 1
-    found = [row for piece in members for row in np.split(piece["indices"], piece["indptr"][1:-1])]
-    assert [rows.tolist() for rows in found] == [np.flatnonzero(column).tolist() for column in Y.toarray().T]
 
 
 def test_more_features_than_32_bits_number_are_refused():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from longtail.work import cluster
-from longtail.work.disk import Task
+from longtail.work.task import Task
 
 _run = Task.run
 

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import cloudpickle
@@ -20,7 +19,7 @@ from longtail.store import RemoteFile
 from longtail.store.layout import StoredFile
 from longtail.work import cluster as cluster_module
 from longtail.work import connected
-from longtail.work.disk import Task
+from longtail.work.task import Task
 from tests.work.models import LEARNERS, data, model_bytes
 
 distributed = pytest.importorskip("distributed")
@@ -164,13 +163,3 @@ def test_workers_rank_and_evaluate_as_one_process_does(client: Any, tmp_path: Pa
         assert model.evaluate(corpus).to_json() == report
         with pytest.raises(InvalidInput, match="save it"):
             Tagger(estimator=LEARNERS[0]).fit_corpus(corpus).evaluate(corpus)
-
-
-def test_a_client_does_not_wait_for_ever_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "_LONGEST_WITHOUT_WORKERS", 0.1)
-    monkeypatch.setattr(cluster_module, "_BETWEEN_LOOKS", 0.05)
-    found = cluster_module.Cluster.__new__(cluster_module.Cluster)
-    found._client = SimpleNamespace(scheduler_info=lambda: {"workers": {}})
-    with pytest.raises(Unavailable, match=r"no worker is left; .* run the same command") as caught:
-        found._wait(SimpleNamespace(has_ready=lambda: False))
-    assert caught.value.code == "no_workers"

@@ -34,6 +34,7 @@ LEARNERS = {
     "one-vs-rest": (["--learner", "one-vs-rest"], 600, 2000),
 }
 ODD_WORKER = "tests.work.odd_worker"
+HURRIED = {"work.cluster._LONGEST_WITHOUT_WORKERS": 1, "work.cluster._BETWEEN_LOOKS": 0.5, "work.cluster._PATIENCE": 5}
 LONGEST = 240  # seconds of any training here
 NO_ROOM = r"No space left on device|File too large"
 
@@ -203,6 +204,34 @@ def test_too_little_memory_is_told_and_the_next_worker_goes_on(job: Callable[[st
         own.start_worker("--no-nanny")
         own.workers(1)
         one.finish(one.start(own.address))
+
+
+@pytest.mark.parametrize("later", [0, 0.1], ids=["after a task", "in the middle of a task"])
+def test_a_client_does_not_wait_for_ever_when_its_last_worker_is_killed(
+    job: Callable[[str], Job], tmp_path: Path, later: float
+) -> None:
+    one = job("tree")
+    with Cluster(tmp_path) as own:
+        own.start_worker("--no-nanny", "--preload", ODD_WORKER, ODD_SECONDS="0.2")
+        own.workers(1)
+        client = one.start(own.address, **HURRIED)
+        assert any("training" in stage for stage in one.new_stages(client))
+        time.sleep(later)
+        own.end_workers()
+        one.refused(client, "no_workers", "no worker is left, .* run the same command")
+        own.start_worker("--no-nanny")
+        own.workers(1)
+        one.finish(one.start(own.address))
+
+
+def test_a_scheduler_that_does_not_answer_ends_the_client(job: Callable[[str], Job], tmp_path: Path) -> None:
+    one = job("tree")
+    with Cluster(tmp_path) as own:
+        start_workers(own, "--no-nanny")
+        client = one.start(own.address, **HURRIED)
+        next(one.new_stages(client))
+        own.suspend_scheduler()
+        one.refused(client, "no_workers", "the scheduler does not answer; .* run the same command")
 
 
 def test_two_trainings_into_the_same_folder_at_once_are_refused(cluster: Cluster, job: Callable[[str], Job]) -> None:

@@ -22,7 +22,7 @@ from longtail.ridge import pieces
 from longtail.store import Spooled, read_piece
 from longtail.trees import training
 from longtail.work import is_in_pieces
-from longtail.work.disk import Task
+from longtail.work.task import Task
 from tests.work.models import LEARNERS, data, model_bytes
 
 
@@ -134,13 +134,13 @@ def test_an_interrupted_training_goes_on_where_it_stopped(
         with pytest.raises(KeyboardInterrupt):
             train()
     made = []
-    monkeypatch.setattr("longtail.work.disk.write_piece", _noting(made))
+    monkeypatch.setattr("longtail.work.task.write_piece", _noting(made))
     assert train() == expected
     pieces = [name for name in made if not name.endswith(".index") and "-" in name.rsplit(".", 1)[-1]]
     assert len(pieces) == len(set(pieces))
     with monkeypatch.context() as patch:
         all_made: list[str] = []
-        patch.setattr("longtail.work.disk.write_piece", _noting(all_made))
+        patch.setattr("longtail.work.task.write_piece", _noting(all_made))
         assert train() == expected
     every = [name for name in all_made if not name.endswith(".index") and "-" in name.rsplit(".", 1)[-1]]
     assert len(pieces) == len(every) - count
@@ -174,7 +174,7 @@ def test_a_damaged_piece_is_made_again(
     content[-1] ^= 1
     damaged.write_bytes(content)
     made: list[str] = []
-    monkeypatch.setattr("longtail.work.disk.write_piece", _noting(made))
+    monkeypatch.setattr("longtail.work.task.write_piece", _noting(made))
     with in_pieces(folder):
         assert model_bytes(learner.fit(X, Y), tmp_path / "pieces") == expected
     assert damaged.name in made
@@ -197,7 +197,7 @@ def test_a_joined_file_with_a_fault_is_joined_again(
     if fault != "missing":
         joined.write_bytes(content if fault == "damaged" else content[:-2])
     made: list[str] = []
-    monkeypatch.setattr("longtail.work.disk.write_piece", _noting(made))
+    monkeypatch.setattr("longtail.work.task.write_piece", _noting(made))
     with in_pieces(folder):
         assert model_bytes(learner.fit(X, Y), tmp_path / "pieces") == expected
     assert [name for name in made if "joining" in name and not name.endswith(".index")] == [

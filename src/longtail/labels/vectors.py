@@ -18,7 +18,7 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.memory import MemoryPlan, available_memory
 from longtail.native import kernels
-from longtail.parallel import check_stop, map_blocks, split
+from longtail.parallel import check_stop, map_blocks
 from longtail.validation import as_features, as_labels, check_whole
 from longtail.work import Piece, Results, Rows, Stacked, Work, even_ranges
 
@@ -26,7 +26,7 @@ _ENTRY_BYTES = 8  # a weight and its feature
 _BLOCK_ENTRIES = 2**21
 _FEATURE_LIMIT = 2**31
 _COST_OF_A_LABEL = 16  # in rows
-_ROWS_SCANNED = 2**18
+_BETWEEN_MARKS = 2**12  # sorted pairs: a search reads the marks and the pairs between two of them
 
 
 def label_vectors(X: Any, Y: Any, top: int | None = None, n_jobs: int | None = None) -> Any:
@@ -113,30 +113,44 @@ def sum_of_rows(
 
 
 def members_by_label(work: Work, counts: Array) -> Results:
-    """The rows of each label, from the matrix "labels" of a training; `counts` are the numbers of rows."""
+    """The rows of each label, from the matrix "labels" of a training; `counts` are the numbers of rows.
+
+    Blocks of rows are sorted by label first; then each range of labels takes its part of every block.
+    """
+    ends = work.opened("labels").indptr
+    # Few blocks, because every range of labels opens all of them.
+    edges = np.searchsorted(ends, np.arange(0, ends[-1], 2 * _BLOCK_ENTRIES))
+    blocks = list(pairwise(np.unique([0, *edges, len(ends) - 1]).tolist()))
+    pairs = work.run("labels-of-rows", _sorted_pairs, blocks, work.matrix("labels"))
     costs = counts + _COST_OF_A_LABEL
-    # As few ranges as possible: each scans the labels of all rows.
-    ranges = even_ranges(costs, _BLOCK_ENTRIES)
-    return work.run("rows-of-labels", _members, ranges, work.matrix("labels"), costs=costs)
+    return work.run("rows-of-labels", _members, even_ranges(costs, _BLOCK_ENTRIES), pairs, costs=costs)
 
 
-def _members(Y: Rows, start: int, stop: int) -> Piece:
-    """The rows of some labels: one scan over the labels of all rows."""
-    rows, labels = [], []
-    for block in split(len(Y), _ROWS_SCANNED):
+def _sorted_pairs(Y: Rows, start: int, stop: int) -> Piece:
+    """The labels of some rows as sorted numbers: the label in the upper 32 bits, the row in the lower ones."""
+    bounds = Y.indptr[start : stop + 1]
+    pairs = Y.indices[bounds[0] : bounds[-1]].astype(np.int64)
+    pairs <<= 32
+    pairs |= np.repeat(np.arange(start, stop), np.diff(bounds))
+    pairs.sort()
+    return {"pairs": pairs, "marks": pairs[::_BETWEEN_MARKS]}
+
+
+def _members(blocks: Results, start: int, stop: int) -> Piece:
+    """The rows of some labels, from the sorted pairs of all blocks."""
+    edges = np.array([start, stop]) << 32
+    parts = [np.zeros(0, np.int64)]
+    for block in blocks:
         check_stop()
-        bounds = Y.indptr[block.start : block.stop + 1]
-        found = Y.indices[bounds[0] : bounds[-1]]
-        chosen = (found >= start) & (found < stop)
-        before = np.concatenate([[0], np.cumsum(chosen)])[bounds - bounds[0]]
-        rows.append(np.repeat(np.arange(block.start, block.stop, dtype=np.int32), np.diff(before)))
-        labels.append(found[chosen] - start)
-    own_rows, own_labels = (np.concatenate([np.zeros(0, np.int32), *parts]) for parts in (rows, labels))
-    # A matrix with one row per entry, whose transposition is a counting sort.
-    order = sparse.csr_array(
-        (np.arange(len(own_rows)), own_labels, np.arange(len(own_rows) + 1)), shape=(len(own_rows), stop - start)
-    ).tocsc()
-    return {"indptr": order.indptr.astype(np.int64), "indices": own_rows[order.data]}
+        first, last = np.searchsorted(block["marks"], edges)
+        near = block["pairs"][max(0, first - 1) * _BETWEEN_MARKS : last * _BETWEEN_MARKS]
+        parts.append(near[slice(*np.searchsorted(near, edges))])
+    pairs = np.concatenate(parts)
+    pairs.sort()
+    rows = (pairs & (2**32 - 1)).astype(np.int32)
+    pairs >>= 32
+    lengths = np.bincount(pairs - start, minlength=stop - start)
+    return {"indptr": np.concatenate([[0], np.cumsum(lengths)]), "indices": rows}
 
 
 def vectors_by_label(work: Work, members: Results, counts: Array, top: int) -> Results:

@@ -65,12 +65,10 @@ def calibrate(rows: tuple[int, int] = (4_000, 12_000), features: int = 300_000) 
         flat = _Run(OneVsRest(), X, sparse.csr_array(Y[:, frequent]), folder / "flat")
         advance(1)
         train, train_row = _fitted([*runs, flat, short])
-        scan, sort = _members(rows[1], folder / "members")
         large, load = runs[-1], runs[-1].load
         costs = {
             "prepare": _preparing(X, Y, folder),
-            "scan": scan,
-            "sort": sort,
+            "sort": _sorting(rows[1], folder / "members"),
             "add": large.seconds["label vectors"] / (Y.nnz * load.per_row),
             "cluster": large.clustering / (vector_entries(load) * bisections(load)),
             "train": train,
@@ -179,16 +177,12 @@ def _fitted(runs: list[_Run]) -> Array:
     return np.asarray(found / scales)
 
 
-def _members(n_rows: int, folder: Path) -> tuple[float, float]:
-    """The costs of reading and of sorting the labels of rows: many tasks read as often as they are, but sort once."""
-    tasks, seconds = [], []
-    for n_labels in (n_rows, 100 * n_rows):
-        Y = power_law_labels(np.random.default_rng(0), 2 * n_rows, n_labels, 36)
-        with measured_stages() as found, in_pieces(folder / str(n_labels)):
-            tasks.append(len(members_by_label(begin({}, None, labels=Y), column_counts(Y))))
-        seconds.append(found["rows of labels"].cpu / Y.nnz)
-    scan = max(0.0, seconds[1] - seconds[0]) / max(1, tasks[1] - tasks[0])
-    return scan, max(0.0, seconds[0] - tasks[0] * scan)
+def _sorting(n_rows: int, folder: Path) -> float:
+    """The cost of a label of a row in the two stages that find the rows of labels."""
+    Y = power_law_labels(np.random.default_rng(0), 2 * n_rows, 10 * n_rows, 36)
+    with measured_stages() as found, in_pieces(folder):
+        members_by_label(begin({}, None, labels=Y), column_counts(Y))
+    return sum(spent.cpu for spent in found.values()) / Y.nnz
 
 
 def _preparing(X: Any, Y: Any, folder: Path) -> float:

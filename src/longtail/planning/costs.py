@@ -18,8 +18,8 @@ class Costs:
     ----------
     prepare : float
         An entry of the rows of a file: a feature or a label.
-    scan, sort : float
-        Rows of labels: a label of a row that a task reads, and one that it keeps.
+    sort : float
+        Rows of labels: a label of a row.
     add : float
         Label vectors: a feature of a row of a label.
     cluster : float
@@ -43,7 +43,6 @@ class Costs:
     """
 
     prepare: float
-    scan: float
     sort: float
     add: float
     cluster: float

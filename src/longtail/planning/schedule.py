@@ -106,7 +106,7 @@ def plan(
 
     Examples
     --------
-    >>> costs = Costs(1e-7, 5e-9, 2e-8, 1.5e-8, 1.5e-8, 1e-9, 1e-8, 0.5, 7e-9, 4e-9, 2e-9, 3.0)
+    >>> costs = Costs(1e-7, 5e-8, 1.5e-8, 1.5e-8, 1e-9, 1e-8, 0.5, 7e-9, 4e-9, 2e-9, 3.0)
     >>> found = plan(Workload(1_000_000, 500_000, 200_000, 50, 10), costs, workers=4, memory=2**32)
     >>> found.cluster.seconds < found.machine.seconds, found.cluster.problems
     (True, ())

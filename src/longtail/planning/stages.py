@@ -24,6 +24,7 @@ _PROJECTED = 2**18  # labels
 _SEARCHED = 2**10  # rows
 _LANES = 256  # classifiers of a block
 _ENTRY = 8  # bytes of a value and its column
+_FINDING = 2**16  # bytes that are read to find a range of labels among sorted ones
 _CACHED = 2**20  # bytes
 _ARRAYS = 12  # of a tree, each joined by one task
 _LARGEST_ARRAY = 0.6  # share of the bytes: the weights, with 16 bits each
@@ -89,12 +90,16 @@ def _pairs(load: Workload) -> float:
 
 
 def _rows_of_labels(load: Workload, costs: Costs) -> Stage:
+    """Blocks of rows are sorted by label, and ranges of labels find their part of each block."""
     pairs, labels = _pairs(load), load.frequencies.total()
-    tasks = _pieces_of_labels(load)
-    seconds = costs.scan * pairs * tasks + costs.sort * pairs
-    read, memory = tasks * (4 * pairs + 8 * load.rows), 40 * pairs / tasks + 2**22
-    written = 4 * pairs + 8 * labels
-    return Stage("rows of labels", tasks, seconds, seconds / tasks, int(memory), int(read), int(written))
+    blocks, ranges = math.ceil(pairs / (2 * BLOCK_ENTRIES)), _pieces_of_labels(load)
+    sorted_at_once, largest = min(pairs, 2 * BLOCK_ENTRIES), max(pairs / ranges, float(load.frequencies.counts[0]))
+    seconds, longest = costs.sort * pairs, costs.sort * max(sorted_at_once, largest)
+    read = 12 * pairs + 8 * load.rows + blocks * ranges * _FINDING
+    memory, written = max(16 * sorted_at_once, 20 * largest), 12 * pairs + 8 * labels
+    return Stage(
+        "rows of labels", blocks + ranges, seconds, min(seconds, longest), int(memory), int(read), int(written)
+    )
 
 
 def _pieces_of_labels(load: Workload) -> int:

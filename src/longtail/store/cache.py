@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import file_digest
 from pathlib import Path
 
 from longtail.errors import Unavailable, reason
 from longtail.files import cache_directory
+from longtail.memory import parse_bytes
 from longtail.store import files
 from longtail.store.layout import StoredFile
+
+_KEPT = 3600  # seconds after its last use in which a file is not removed: its reader may not have opened it yet
 
 
 def path_of(stored: StoredFile) -> Path:
@@ -25,12 +30,14 @@ def put(stored: StoredFile, write: Callable[[Path], None], *, verify: bool) -> P
     """
     path = path_of(stored)
     try:
+        _note_use(path.parent)
         if is_intact(path, stored, verify=verify):
             return path
         os.makedirs(path.parent, exist_ok=True)
         with files.locked(path.parent):
             if not is_intact(path, stored, verify=verify):
                 files.remove_ours(path.parent, keep=())
+                _make_room(stored.length)
                 try:
                     write(path.parent)
                 except BaseException:
@@ -54,3 +61,32 @@ def is_intact(path: Path, stored: StoredFile, *, verify: bool = True) -> bool:
             )
     except FileNotFoundError:
         return False
+
+
+def _note_use(folder: Path) -> None:
+    # Not the time of the file: it tells whether the file is still the one that is mapped.
+    with suppress(OSError), files.locked(folder):
+        os.utime(folder)
+
+
+def _make_room(size: int) -> None:
+    """Remove the least recently used files until a new one fits into $LONGTAIL_CACHE_SIZE.
+
+    A process that has mapped a file can go on reading it; Windows does not remove such a file.
+    """
+    chosen = os.environ.get("LONGTAIL_CACHE_SIZE")
+    if not chosen:
+        return
+    excess = size - parse_bytes(chosen)
+    with suppress(OSError):  # another process removes files too
+        folders = filter(Path.is_dir, (cache_directory() / "arrays").iterdir())
+        found = sorted((os.stat(folder).st_mtime, folder) for folder in folders)
+        sizes = {folder: sum(os.stat(path).st_size for path in folder.iterdir()) for _, folder in found}
+        excess += sum(sizes.values())
+        for used, folder in found:
+            if excess <= 0 or used > time.time() - _KEPT:
+                break
+            with files.locked(folder, wait=False) as free:
+                if free and os.stat(folder).st_mtime == used:
+                    files.remove_ours(folder, keep=())
+                    excess -= sizes[folder]

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from longtail.store import RemoteFile, Spooled
 from longtail.version import __version__
 
 if TYPE_CHECKING:
-    from longtail.work.disk import Task
+    from longtail.work.task import Task
 
 _PATIENCE = 10  # seconds to wait for a scheduler and for the first worker
 _LONGEST_WITHOUT_WORKERS = 300  # seconds; a batch system may start others in place of those that were stopped
@@ -50,7 +50,8 @@ def connected(address: str) -> Iterator[Any]:
     try:
         yield client
     finally:
-        client.close(timeout=_PATIENCE)
+        with suppress(TimeoutError):  # the scheduler does not answer
+            client.close(timeout=_PATIENCE)
         logger.setLevel(level)
 
 
@@ -115,7 +116,7 @@ class Cluster:
 
     def finished(self, tasks: list[Task]) -> Iterator[tuple[Task, bool]]:
         """Run tasks; yield each when it is finished, and whether its memory was enough."""
-        from distributed import KilledWorker, as_completed
+        from distributed import as_completed
 
         # A new key for each submission: the scheduler would answer a known one with an old result.
         call = secrets.token_hex(4)
@@ -128,16 +129,24 @@ class Cluster:
             while not completed.is_empty():
                 self._wait(completed)
                 future = next(completed)
-                with _scheduler_needed():
-                    error = future.exception() if future.status == "error" else None
-                    fits = error is None and future.result()
-                if error is not None and not isinstance(error, KilledWorker):
-                    raise error
-                yield by_key[future.key], fits
+                yield by_key[future.key], self._fitted(future)
                 future.release()
         finally:
             if self._client.status == "running":
                 self._client.cancel(futures)
+
+    def _fitted(self, future: Any) -> bool:
+        """Whether the memory of a finished task was enough; raises the error of the task."""
+        from distributed import KilledWorker
+
+        # The result of a future is not asked for: the client would wait for ever if the last worker has died with it.
+        with _scheduler_needed():
+            if future.status == "cancelled":
+                raise CancelledError
+            error = future.exception(timeout=_PATIENCE) if future.status == "error" else None
+        if error is None or isinstance(error, KilledWorker | _TooLarge):
+            return error is None
+        raise error
 
     def _wait(self, completed: Any) -> None:
         """Wait for a task to finish, but not for ever without workers."""
@@ -147,13 +156,20 @@ class Cluster:
             now = time.monotonic()
             if now - looked < _BETWEEN_LOOKS:
                 continue
-            looked = now
-            with _scheduler_needed():
-                workers = self._client.scheduler_info()["workers"]
-            if workers:
+            if self._has_workers():
                 seen = now
             elif now - seen > _LONGEST_WITHOUT_WORKERS:
-                raise Unavailable(f"no worker is left; {_GO_ON}", code="no_workers")
+                raise Unavailable(f"no worker is left, or the scheduler does not answer; {_GO_ON}", code="no_workers")
+            looked = time.monotonic()
+
+    def _has_workers(self) -> bool:
+        """Ask the scheduler; False if it does not answer in time."""
+        with _scheduler_needed():
+            try:
+                found = self._client.sync(self._client.scheduler.identity, callback_timeout=_PATIENCE)
+            except TimeoutError:
+                return False
+        return bool(found["workers"])
 
 
 @contextmanager
@@ -174,8 +190,14 @@ def _reach(files: list[RemoteFile]) -> LongtailError | None:
     return None
 
 
-def _run(task: Task) -> bool:
-    return task.run()
+class _TooLarge(Exception):
+    """The worker has too little memory for the task."""
+
+
+def _run(task: Task) -> None:
+    """Do a task without a result: its end and its error reach the client even if the worker dies afterwards."""
+    if not task.run():
+        raise _TooLarge(task.name)
 
 
 def versions() -> dict[str, str]:
@@ -195,14 +217,3 @@ def identities(paths: list[str]) -> dict[str, tuple[int, int] | None]:
         except OSError:
             found[path] = None
     return found
-
-
-def worker_memory() -> int | None:
-    """The memory limit of the Dask worker that this thread works for; None outside a worker, or without a limit."""
-    from distributed import get_worker
-
-    try:
-        limit: int | None = get_worker().memory_manager.memory_limit
-    except (ValueError, AttributeError):
-        return None
-    return limit

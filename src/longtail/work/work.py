@@ -10,6 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +23,42 @@ from longtail.work.results import Piece, Range, Results
 from longtail.work.rows import Rows, even_ranges
 
 if TYPE_CHECKING:
-    from longtail.work.disk import Folder
+    from longtail.work.folder import Folder
 
 Function = Callable[..., Piece]
 _LEAST_TASKS = 256
 
 working_in: ContextVar[Folder | None] = ContextVar("longtail_work", default=None)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What the items of a stage need: time and memory, as `Work.run` describes."""
+
+    costs: Array | None = None
+    memory: Array | None = None
+    results: Array | None = None
+
+    def amount(self, start: int, stop: int) -> int:
+        """The relative duration of a task."""
+        return stop - start if self.costs is None else max(1, int(self._sums[stop] - self._sums[start]))
+
+    def total(self, ranges: Sequence[Range]) -> int:
+        """The relative duration of all tasks."""
+        return sum(self.amount(*each) for each in ranges)
+
+    def longest_first(self, ranges: Sequence[Range]) -> list[int]:
+        """The places of ranges, the most expensive first, so that no worker starts a long task last."""
+        return sorted(range(len(ranges)), key=lambda place: (-self.amount(*ranges[place]), place))
+
+    def bytes_of(self, start: int, stop: int) -> int:
+        """The bytes of a task: for the largest of its items, and for the results of all."""
+        largest = 0 if self.memory is None else int(self.memory[start:stop].max(initial=0))
+        return largest + (0 if self.results is None else int(self.results[start:stop].sum()))
+
+    @cached_property
+    def _sums(self) -> Array:
+        return np.concatenate([[0], np.cumsum(np.asarray(self.costs))])
 
 
 class Work(ABC):
@@ -55,7 +87,6 @@ class Work(ABC):
     def divide(self, costs: Array, most: float) -> Sequence[Range]:
         """Ranges of items that cost at most `most`, or of single items that cost more."""
 
-    @abstractmethod
     def run(
         self,
         stage: str,
@@ -85,6 +116,13 @@ class Work(ABC):
         results : array or None
             The bytes that each item needs from then on until the task is finished.
         """
+        return self._run(stage, function, ranges, arguments, Needs(costs, memory, results))
+
+    @abstractmethod
+    def _run(
+        self, stage: str, function: Function, ranges: Sequence[Range], arguments: tuple[Any, ...], needs: Needs
+    ) -> Results:
+        """`run`, with what the items need."""
 
     def settled(self, name: str, found: tuple[str, ...]) -> tuple[str, ...]:
         """A decision that depends on the machine; an interrupted training goes on with its earlier decision."""
@@ -131,40 +169,30 @@ class InMemory(Work):
     def divide(self, costs: Array, most: float) -> Sequence[Range]:
         return even_ranges(costs, min(most, float(np.sum(costs)) / _LEAST_TASKS))
 
-    def run(
-        self,
-        stage: str,
-        function: Function,
-        ranges: Sequence[Range],
-        *arguments: Any,
-        costs: Array | None = None,
-        memory: Array | None = None,
-        results: Array | None = None,
+    def _run(
+        self, stage: str, function: Function, ranges: Sequence[Range], arguments: tuple[Any, ...], needs: Needs
     ) -> Results:
-        order, amounts = longest_first(ranges, costs)
+        order = needs.longest_first(ranges)
+        found = self._found(stage, function, [ranges[place] for place in order], arguments, needs)
         done: list[Piece] = [{}] * len(ranges)
-        with progress.task(shown(stage), total=sum(amounts)) as advance:
-            found = map_blocks(lambda place: function(*arguments, *ranges[place]), order, self.jobs)
-            for place, piece in zip(order, found, strict=True):
-                done[place] = piece
-                advance(amounts[place])
+        for place, piece in zip(order, found, strict=True):
+            done[place] = piece
         return Results(ranges, done)
 
     def each(
-        self,
-        stage: str,
-        function: Function,
-        ranges: Sequence[Range],
-        *arguments: Any,
-        costs: Array | None = None,
-        memory: Array | None = None,
+        self, stage: str, function: Function, ranges: Sequence[Range], *arguments: Any, **needs: Array | None
     ) -> Iterator[Piece]:
-        _, amounts = longest_first(ranges, costs)
-        with progress.task(shown(stage), total=sum(amounts)) as advance:
+        return self._found(stage, function, ranges, arguments, Needs(**needs))
+
+    def _found(
+        self, stage: str, function: Function, ranges: Sequence[Range], arguments: tuple[Any, ...], needs: Needs
+    ) -> Iterator[Piece]:
+        """Results in the order of the ranges."""
+        with progress.task(shown(stage), total=needs.total(ranges)) as advance:
             found = map_blocks(lambda each: function(*arguments, *each), ranges, self.jobs)
-            for piece, amount in zip(found, amounts, strict=True):
+            for each, piece in zip(ranges, found, strict=True):
                 yield piece
-                advance(amount)
+                advance(needs.amount(*each))
 
     def side_by_side(self, results: Iterable[Piece], name: str, shape: tuple[int, int]) -> tuple[Array, list[Piece]]:
         matrix, place = np.zeros(shape, dtype=np.float32), 0
@@ -183,16 +211,6 @@ class InMemory(Work):
 def shown(stage: str) -> str:
     """The name of a stage for people: without the number of the tree or training."""
     return stage.split("_")[-1].replace("-", " ")
-
-
-def longest_first(ranges: Sequence[Range], costs: Array | None) -> tuple[list[int], list[int]]:
-    """The places of ranges, the most expensive first, so that no worker starts a long task last; and their costs."""
-    if costs is None:
-        amounts = [stop - start for start, stop in ranges]
-    else:
-        sums = np.concatenate([[0], np.cumsum(costs)])
-        amounts = [max(1, int(sums[stop] - sums[start])) for start, stop in ranges]
-    return sorted(range(len(ranges)), key=lambda place: (-amounts[place], place)), amounts
 
 
 def begin(about: Mapping[str, Any], n_jobs: int | None, **matrices: Any) -> Work:
