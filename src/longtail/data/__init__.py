@@ -1,6 +1,6 @@
 """Input data: corpora, file formats, named data sets and the embedded corpus."""
 
-from longtail.data.batches import Batch, iter_batches
+from longtail.data.batches import Batch, iter_batches, iter_records
 from longtail.data.corpus import Corpus, encode_labels
 from longtail.data.files import format_of, read_corpus, write_corpus
 from longtail.data.formats.arff import read_arff
@@ -51,6 +51,7 @@ __all__ = [
     "iter_batches",
     "iter_grouped_jsonl",
     "iter_jsonl",
+    "iter_records",
     "load_data_set",
     "load_python_api",
     "looks_like_groups",

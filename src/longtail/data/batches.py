@@ -10,13 +10,15 @@ import numpy as np
 from longtail.data.corpus import Corpus
 from longtail.data.files import format_of, read_corpus
 from longtail.data.formats.delimited import iter_delimited
-from longtail.data.formats.jsonl import iter_jsonl
+from longtail.data.formats.jsonl import Record, iter_jsonl
 from longtail.data.formats.repository import iter_repository
 from longtail.data.formats.rows import RowCollector
+from longtail.errors import InvalidInput
 from longtail.files import PathName
 from longtail.parallel import split
 
 _CHARACTERS = 2**25  # of the texts of a batch, at least
+_WITH_TEXTS = ("jsonl", "delimited")
 
 
 class Batch(NamedTuple):
@@ -56,11 +58,8 @@ def iter_batches(path: PathName, format: str | None = None, n_rows: int = 2**16,
     [(['a red apple'], ('fruit',)), (['a blue sky'], ('sky',))]
     """
     chosen = format_of(path) if format is None else format
-    if chosen == "jsonl":
-        yield from _collected(path, iter_jsonl(path, **options), n_rows)
-    elif chosen == "delimited":
-        rows = iter_delimited(path, **options)
-        yield from _collected(path, ((row.line, row.text, row.labels, row.row_name) for row in rows), n_rows)
+    if chosen in _WITH_TEXTS:
+        yield from _collected(path, iter_records(path, chosen, **options), n_rows)
     elif chosen == "repository":
         for features, labels, names in iter_repository(path, **options):
             for block in split(features.shape[0], n_rows):
@@ -72,9 +71,27 @@ def iter_batches(path: PathName, format: str | None = None, n_rows: int = 2**16,
             yield Batch(part.features, part.labels, corpus.label_names, True, part.row_names)
 
 
-def _collected(
-    path: PathName, records: Iterable[tuple[int, str, Iterable[str], str | None]], n_rows: int
-) -> Iterator[Batch]:
+def iter_records(path: PathName, format: str | None = None, **options: Any) -> Iterator[Record]:
+    """Yield the rows of a file of texts one at a time; the parameters are those of `read_corpus`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "notes.csv"
+    >>> _ = path.write_text("text,labels\\na red apple,fruit\\n")
+    >>> list(iter_records(path))
+    [Record(line=2, text='a red apple', labels=('fruit',), row_name=None)]
+    """
+    chosen = format_of(path) if format is None else format
+    if chosen == "jsonl":
+        return iter_jsonl(path, **options)
+    if chosen == "delimited":
+        rows = iter_delimited(path, **options)
+        return (Record(row.line, row.text, tuple(row.labels), row.row_name) for row in rows)
+    raise InvalidInput(f"{path} is not a file of texts; its format is {chosen}")
+
+
+def _collected(path: PathName, records: Iterable[Record], n_rows: int) -> Iterator[Batch]:
     rows, count, characters = RowCollector(path), 0, 0
     for line, text, labels, row_name in records:
         rows.add(line, text, labels, row_name)
