@@ -16,6 +16,7 @@
 #include <nanobind/stl/string.h>
 
 #include "dual_descent.h"
+#include "large.h"
 #include "owned.h"
 #include "stop.h"
 
@@ -72,7 +73,7 @@ class Shuffler {
 
 // The rows of a node, with the features that occur renumbered in ascending order.
 struct Rows {
-    std::vector<Entry> entries;
+    LargeVector<Entry> entries;
     std::vector<const Entry *> first;
     std::vector<uint32_t> length;
     std::vector<float> square;
@@ -234,7 +235,7 @@ nb::tuple train_siblings(Vector<const int64_t> indptr, Vector<const int32_t> ind
         const Rows local(indptr.data(), indices.data(), data.data(), static_cast<size_t>(n_features), rows.data(),
                          n_rows, bias, stop);
         std::vector<Weight> kept;
-        std::vector<float> weights, own_duals;
+        LargeVector<float> weights, own_duals;
         size_t first = 0, lanes_before = 0;
         for (const size_t width : block_widths(count)) {
             const size_t own = std::min(width, count - first);
