@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_a_command_imports_nothing_from_the_working_directory(name: str) -> None
     assert program is not None
     environment = {**os.environ, "PIP_NO_INDEX": "1", "LONGTAIL_DATA": os.getcwd(), "LONGTAIL_CACHE": os.getcwd()}
     Path("pages.jsonl").write_text(PAGES, encoding="utf-8")
-    Costs(*[1e-9] * 12).save("c.json")
+    Costs(*[1e-9] * len(fields(Costs))).save("c.json")
     if "model" in RUNS[name]:
         options = ["--learner", "tree", "--min-df", "1"]
         subprocess.run([program, "train", "notes.jsonl", "--out", "model", *options], env=environment, check=True)
