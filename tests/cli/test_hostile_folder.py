@@ -29,6 +29,7 @@ RUNS = {
     "predict": ["predict", "model", "notes.jsonl"],
     "evaluate": ["evaluate", "model", "notes.jsonl"],
     "explain": ["explain", "model", "--text", "red apples", "--label", "fruit"],
+    "labels": ["labels", "model"],
     "tree": ["tree", "model"],
     "audit": ["audit", "model", "notes.jsonl"],
     "select": ["select", "notes.jsonl", "-n", "2", "--min-df", "1"],

@@ -33,6 +33,7 @@ COMMANDS = {
     "predict": "Tag new texts or rows of features.",
     "evaluate": "Evaluate a model on rows with known labels.",
     "explain": "Show how much each word adds to the score of a label.",
+    "labels": "List the labels of a model with their training rows.",
     "tree": "Print or export the label tree of a model.",
     "audit": "Find label sets that a model can never predict.",
     "select": "Select a few labels that represent all.",

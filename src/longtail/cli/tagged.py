@@ -41,7 +41,7 @@ class TaggedOptions:
 
     def check(self, *read: str | None) -> str:
         """Refuse options that contradict each other, and a file that cannot be written; return as `check_out` does."""
-        from longtail.data import check_tag_file
+        from longtail.data import check_table_file
 
         if self.as_table() and self.out:
             raise click.UsageError("--out writes a file for other programs; a table can only be printed")
@@ -50,7 +50,7 @@ class TaggedOptions:
                 if given:
                     raise click.UsageError(f"{flag} is for files; give --out FILE")
             return ""
-        check_tag_file(self.out)
+        check_table_file(self.out, "tags are written")
         return check_out(self.out, *read)
 
     def as_table(self) -> bool:

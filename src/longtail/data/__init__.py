@@ -30,8 +30,8 @@ from longtail.data.row_ids import row_id
 from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set, part_files
 from longtail.data.sets.python_api import load_python_api, python_api_versions
 from longtail.data.streams import read_lines, read_names, read_text_lines
-from longtail.data.tagged.files import check_tag_file, joins_labels, writing_tags
-from longtail.data.tagged.table import Layout, TaggedRow
+from longtail.data.tables.files import check_table_file, writing_table
+from longtail.data.tables.tags import Layout, TaggedRow, joins_labels, writing_tags
 from longtail.files import cache_directory
 
 __all__ = [
@@ -50,7 +50,7 @@ __all__ = [
     "aggregate_labels",
     "as_line",
     "cache_directory",
-    "check_tag_file",
+    "check_table_file",
     "data_set",
     "encode_labels",
     "fetch",
@@ -94,5 +94,6 @@ __all__ = [
     "write_jsonl",
     "write_repository",
     "write_scipy",
+    "writing_table",
     "writing_tags",
 ]

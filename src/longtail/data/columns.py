@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-Kind = Literal["text", "whole", "number", "truth", "texts", "numbers", "json"]
+Kind = Literal["text", "whole", "number", "truth", "texts", "json", "labels", "scores"]
 
 _INT64 = range(-(2**63), 2**63)
 
 
 class Column(NamedTuple):
-    """A column of a table; values of the kind ``json`` are of several kinds, or objects."""
+    """A column of a table.
+
+    Values of the kind ``json`` are of several kinds, or objects. A separator joins ``labels`` and ``scores`` in a cell
+    of a delimited file; other lists are written there as JSON.
+    """
 
     name: str
     kind: Kind = "text"

@@ -1,11 +1,15 @@
-"""`TagTable`: which columns a table of tags has, and the records of a row."""
+"""`writing_tags`: rows with their tags as a table, with one record for each row or for each tag."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
 from longtail.data.columns import Column
+from longtail.data.streams import suffix_of
+from longtail.data.tables.files import DELIMITERS, writing_table
+from longtail.files import PathName
 
 Layout = Literal["row", "tag"]
 
@@ -56,11 +60,10 @@ class TagTable:
     def __init__(self, layout: Layout, kept: Sequence[Column] | None, with_texts: bool) -> None:
         own = [Column("rank", "whole"), Column("label"), Column("score", "number")]
         if layout == "row":
-            own = [Column("labels", "texts"), Column("scores", "numbers")]
+            own = [Column("labels", "labels"), Column("scores", "scores")]
         front = [Column("id"), *([Column("text")] if with_texts else [])] if kept is None else list(kept)
         taken = {column.name for column in front}
         self.columns = [*front, *(column._replace(name=_free(column.name, taken)) for column in own)]
-        self.n_front = len(front)
         self._layout = layout
         self._keeps, self._with_texts = kept is not None, with_texts
 
@@ -82,3 +85,51 @@ def _free(name: str, taken: set[str]) -> str:
     while name in taken:
         name = f"predicted_{name}"
     return name
+
+
+def joins_labels(path: PathName, layout: Layout) -> bool:
+    """Whether the labels of a row go into one cell of the file, joined by a separator."""
+    return layout == "row" and suffix_of(path) in DELIMITERS
+
+
+@contextmanager
+def writing_tags(
+    path: PathName,
+    *,
+    layout: Layout = "row",
+    kept: Sequence[Column] | None = None,
+    with_texts: bool = True,
+    label_separator: str = ";",
+) -> Iterator[Callable[[TaggedRow], None]]:
+    """A function that writes rows with their tags to a file, as `writing_table` does.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The ending decides on the kind of file.
+    layout : {"row", "tag"}
+        One record for each row, with all its labels; or one for each tag, with rank, label and score.
+    kept : sequence of Column or None
+        Original columns to keep in front, in place of id and text, see `read_originals`.
+    with_texts : bool
+        Whether the rows have texts.
+    label_separator : str
+        As for `writing_table`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "tags.tsv"
+    >>> with writing_tags(path) as write:
+    ...     write(TaggedRow("a", "a red apple", [("fruit", 0.9), ("red", 0.8)]))
+    >>> path.read_text().splitlines()
+    ['id\\ttext\\tlabels\\tscores', 'a\\ta red apple\\tfruit;red\\t0.9;0.8']
+    """
+    table = TagTable(layout, kept, with_texts)
+    with writing_table(path, table.columns, label_separator=label_separator) as write_record:
+
+        def write(row: TaggedRow) -> None:
+            for record in table.records(row):
+                write_record(record)
+
+        yield write

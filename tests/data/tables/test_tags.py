@@ -70,10 +70,10 @@ def test_parquet_has_lists(tmp_path: Path) -> None:
 
 def test_parquet_is_written_in_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arrow = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr("longtail.data.tagged.parquet._MOST_ROWS", 2)
+    monkeypatch.setattr("longtail.data.tables.parquet._MOST_ROWS", 2)
     write(tmp_path / "tags.parquet")
     assert arrow.ParquetFile(tmp_path / "tags.parquet").metadata.num_row_groups == 2
-    monkeypatch.setattr("longtail.data.tagged.parquet._MOST_CHARACTERS", 1)
+    monkeypatch.setattr("longtail.data.tables.parquet._MOST_CHARACTERS", 1)
     write(tmp_path / "tags.parquet")
     assert arrow.ParquetFile(tmp_path / "tags.parquet").metadata.num_row_groups == 3
     write(tmp_path / "tags.parquet", [])
@@ -188,7 +188,7 @@ def test_a_failure_leaves_no_parquet_file(tmp_path: Path) -> None:
     [
         ("tags.xlsx", "Excel opens .csv files"),
         ("tags.json", "one JSON object per line is called .jsonl"),
-        ("tags", "tags are written as .csv, .tsv, .jsonl or .parquet, also with .gz, not as "),
+        ("tags", "tables are written as .csv, .tsv, .jsonl or .parquet, also with .gz, not as "),
         ("tags.pdf", "not as "),
         ("tags.parquet.gz", "leave out .gz"),
     ],

@@ -1,15 +1,14 @@
-"""Tables of tags as Parquet files, written one row group after the other."""
+"""Tables as Parquet files, written one row group after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
-from longtail.data.columns import Kind
+from longtail.data.columns import Column, Kind
 from longtail.data.originals import MISSING
-from longtail.data.tagged.table import TagTable
-from longtail.data.tagged.writers import Write
+from longtail.data.tables.writers import Write
 from longtail.errors import Unavailable
 from longtail.printable import json_text
 
@@ -29,8 +28,8 @@ def require_arrow() -> None:
 
 
 @contextmanager
-def parquet_writer(stream: IO[bytes], table: TagTable) -> Iterator[Write]:
-    """A Parquet file with lists of labels and scores; memory holds one row group."""
+def parquet_writer(stream: IO[bytes], columns: Sequence[Column]) -> Iterator[Write]:
+    """A Parquet file; memory holds one row group."""
     require_arrow()
     import pyarrow as pa
     from pyarrow import parquet
@@ -42,10 +41,11 @@ def parquet_writer(stream: IO[bytes], table: TagTable) -> Iterator[Write]:
         "number": pa.float64(),
         "truth": pa.bool_(),
         "texts": pa.list_(pa.string()),
-        "numbers": pa.list_(pa.float64()),
+        "labels": pa.list_(pa.string()),
+        "scores": pa.list_(pa.float64()),
     }
-    schema = pa.schema([(column.name, types[column.kind]) for column in table.columns])
-    convert = [_CONVERSIONS.get(column.kind, _same) for column in table.columns]
+    schema = pa.schema([(column.name, types[column.kind]) for column in columns])
+    convert = [_CONVERSIONS.get(column.kind, _same) for column in columns]
     held: list[list[Any]] = []
     characters = 0
 
@@ -63,7 +63,7 @@ def parquet_writer(stream: IO[bytes], table: TagTable) -> Iterator[Write]:
             held.clear()
             characters = 0
 
-        def write(record: list[Any]) -> None:
+        def write(record: Sequence[Any]) -> None:
             nonlocal characters
             row = [
                 None if value is None or value is MISSING else to(value)
