@@ -25,6 +25,7 @@ RUNS = {
     "prepare": ["prepare", "notes.jsonl", "--out", "prepared"],
     "plan": ["plan", "--rows=9", "--labels=3", "--features=5", "--per-row=2", "--labels-per-row=1", "--costs=c.json"],
     "train": ["train", "notes.jsonl", "--out", "another", "--min-df", "1"],
+    "compare": ["compare", "notes.jsonl", "--holdout", "0.4", "--learners", "tree", "--min-df", "1"],
     "assign": ["assign", "pages.jsonl", "--min-df", "1"],
     "predict": ["predict", "model", "notes.jsonl"],
     "evaluate": ["evaluate", "model", "notes.jsonl"],

@@ -28,6 +28,7 @@ PIPE_CLOSED = 141
 COMMANDS = {
     "prepare": "Turn files of any size into arrays on disk to train on.",
     "plan": "Estimate time, memory and disk of a training.",
+    "compare": "Compare learners on held-out rows.",
     "train": "Train a model on labelled texts or features.",
     "assign": "Decide which texts of a group carry which of its labels.",
     "predict": "Tag new texts or rows of features.",

@@ -394,10 +394,11 @@ class Tagger(BaseEstimator, Persistent):
         found = table.containing(contains) if contains else table.with_prefix(prefix)
         if contains and prefix:
             found = np.intersect1d(found, table.with_prefix(prefix), assume_unique=True)
-        return [
-            LabelCount(names[label], int(self.label_counts_[label]))
-            for label in self.most_frequent(found, limit).tolist()
-        ]
+        best = self.most_frequent(found, limit)
+        if 4 * len(best) > len(names):
+            names = tuple(names)  # decoding all together is faster than many one by one
+        counts = self.label_counts_[best].tolist()
+        return [LabelCount(names[label], count) for label, count in zip(best.tolist(), counts, strict=True)]
 
     def similar_labels(self, name: str, limit: int = 3) -> list[str]:
         """The labels whose names are most like a mistyped one, best first; none if no name is like it.
