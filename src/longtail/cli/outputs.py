@@ -17,27 +17,9 @@ from longtail.printable import json_text
 
 _STANDARD_OUTPUT = "-"
 # A directory of one of these names would be taken for a file.
-_ENDINGS_OF_FILES = frozenset(
-    [
-        ".csv",
-        ".tsv",
-        ".jsonl",
-        ".json",
-        ".parquet",
-        ".txt",
-        ".npz",
-        ".html",
-        ".pdf",
-        ".png",
-        ".zip",
-        ".tar",
-        ".tgz",
-        ".pkl",
-        ".pickle",
-        ".joblib",
-        ".pt",
-        ".onnx",
-    ]
+_ENDINGS_OF_FILES = (
+    *(".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt", ".npz", ".html", ".pdf", ".png"),
+    *(".zip", ".tar", ".tgz", ".pkl", ".pickle", ".joblib", ".pt", ".onnx"),
 )
 
 

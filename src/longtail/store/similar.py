@@ -57,7 +57,7 @@ def most_similar(sought: str, names: Sequence[str], limit: int) -> list[int]:
     """The positions of at most `limit` names that are like `sought`, best first, ignoring case.
 
     >>> most_similar("Chess", ["cheese", "chess", "draughts", "ches"], 3)
-    [1, 3, 0]
+    [1, 3]
     """
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(sought.casefold())
