@@ -31,7 +31,7 @@ PAGES = '{"texts": ["red apples", "clear sky"], "labels": ["fruit", "weather"]}\
         (["evaluate", "m", "d", "--picture", "c.pdf"], "pictures are written as .png, not as c.pdf"),
         (["audit", "m", "d", "--picture", "c"], "pictures are written as .png, not as c"),
         (["select", "d", "-o", "s.csv"], "selected labels are written as .json or .tsv, not as s.csv"),
-        (["assign", "d", "-o", "a.csv"], "labelled rows are written as .jsonl, .ndjson, .txt or .npz, also with .gz"),
+        (["assign", "d", "-o", "a.csv"], "labelled rows are written as .jsonl, .jsonl.gz, .txt, .txt.gz or .npz"),
         (["tree", "m", "-o", "t.svg"], "trees are written as .txt, .json or .tsv, not as t.svg"),
         (["tree", "m", "--output", "tsv", "-o", "t.json"], "trees as tsv are written as .tsv, not as t.json"),
         (["train", "d", "-o", "m.pkl"], "m.pkl has the name of a file, and a directory is written; leave out .pkl"),

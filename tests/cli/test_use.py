@@ -198,7 +198,7 @@ def test_a_fault_in_the_data_leaves_no_file(longtail: Callable, model: str) -> N
         (["evaluate", "model", "rows.txt"], "the model takes texts; the corpus has only features"),
         (
             ["evaluate", "model", "notes.jsonl", "--picture", "a.gif"],
-            "the picture is a PNG file, but its path is 'a.gif'",
+            "pictures are written as .png, not as a.gif",
         ),
         (["info", "absent"], "absent: there is no model here (no such directory)"),
         (

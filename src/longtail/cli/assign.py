@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _DECIMALS = 6
 _SHOWN_OF_A_TEXT = 70
-_OF_TEXTS, _OF_FEATURES = (".jsonl", ".ndjson"), (".txt", ".npz")
+_OF_TEXTS, _OF_FEATURES = (".jsonl", ".jsonl.gz"), (".txt", ".txt.gz", ".npz")
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def command(
     out = options.out
     if out is not None:
         terminal.outlive_reader()
-        check_ending(out, [*_OF_TEXTS, *_OF_FEATURES], "labelled rows are written", gzipped=True)
+        check_ending(out, [*_OF_TEXTS, *_OF_FEATURES], "labelled rows are written")
     wrote = check_out(out, data, group.groups)
     corpus = read_grouped(data, group.groups, reader, group.group_column)
     terminal.say(describe_groups(data, corpus))
@@ -127,9 +127,9 @@ def command(
 def _check_format(out: str, corpus: GroupedCorpus) -> None:
     """Refuse, before the work, a file that cannot hold the result."""
     if corpus.texts is not None:
-        check_ending(out, _OF_TEXTS, "labelled texts are written", gzipped=True)
+        check_ending(out, _OF_TEXTS, "labelled texts are written")
     else:
-        check_ending(out, _OF_FEATURES, "labelled features are written", gzipped=True)
+        check_ending(out, _OF_FEATURES, "labelled features are written")
 
 
 def _write(found: AssignedCorpus, out: str | None) -> None:

@@ -29,8 +29,8 @@ def command(name: str | None, out: str, quick: bool) -> None:
 
         show(simple_table(["name", "what"], [[key, entry.line] for key, entry in papers.EXPERIMENTS.items()]))
         return
-    check_folder_name(out)
     if Path(out).exists() and not Path(out).is_dir():
         raise InvalidInput(f"{out} is a file; give a folder to write to", path=out)
+    check_folder_name(out)
     for path in papers.run(name, out, quick=quick):
         click.echo(str(path))
