@@ -12,6 +12,7 @@ import pytest
 
 import longtail as library
 from longtail.data import read_corpus
+from longtail.parallel import resolve_jobs
 
 SHEET = "id,body,year\r\na,red apples,2001\r\nb,grey sky,2002\r\nc,=green pears,\r\n"
 
@@ -137,3 +138,11 @@ def test_the_number_of_threads_changes_nothing_else(
     assert set(started) == {3}
     assert longtail("predict", tree_model, "texts.txt", "--plain").out == three
     assert Path(tree_model, "manifest.json").read_bytes() == before
+
+
+def test_the_service_takes_a_number_of_threads(longtail: Callable, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fastapi")
+    used: list[int] = []
+    monkeypatch.setattr("longtail.serve.run", lambda *_, **__: used.append(resolve_jobs(1)))
+    assert longtail("serve", model, "--jobs", "3").code == 0
+    assert (used, resolve_jobs(1)) == ([3], 1)
