@@ -131,8 +131,8 @@ def check_target(out: str, force: bool) -> None:
 
 
 def check_folder_name(out: str) -> None:
-    """Refuse the name of a file where a directory is written."""
-    if ending_of(out).removesuffix(".gz") in _ENDINGS_OF_FILES and not Path(out).is_dir():
+    """Refuse the name of a file where a new directory is written."""
+    if ending_of(out).removesuffix(".gz") in _ENDINGS_OF_FILES and not Path(out).exists():
         raise InvalidInput(
             f"{out} has the name of a file, and a directory is written; leave out {ending_of(out)}",
             code="unknown_ending",
