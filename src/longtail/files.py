@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, cast
@@ -37,6 +37,60 @@ def unfinished(target: PathName, folder: PathName | None = None) -> Path:
     path = PurePosixPath(target).name if is_url(target) else target
     beside = Path(os.path.abspath(path))
     return Path(os.path.abspath(folder or beside.parent), f"{beside.name}.unfinished")
+
+
+def ending_of(path: PathName) -> str:
+    """The ending of a name in lower case; that before ``.gz`` belongs to it.
+
+    >>> ending_of("Notes.JSONL.gz"), ending_of("report.html"), ending_of("notes")
+    ('.jsonl.gz', '.html', '')
+    """
+    name = Path(path).name.lower()
+    bare = name.removesuffix(".gz")
+    return Path(bare).suffix + name[len(bare) :]
+
+
+def check_ending(
+    path: PathName,
+    known: Sequence[str],
+    what: str,
+    *,
+    gzipped: bool = False,
+    reasons: Mapping[str, str] | None = None,
+) -> None:
+    """Refuse a file whose name does not end as its content demands.
+
+    Parameters
+    ----------
+    path : str or path-like
+    known : sequence of str
+        The endings that are right, such as ``.csv``; an empty one allows a name without an ending.
+    what : str
+        What is written, with its verb: "tags are written".
+    gzipped : bool
+        Whether ``.gz`` may follow.
+    reasons : mapping of str to str or None
+        What to say about certain wrong endings.
+
+    Examples
+    --------
+    >>> check_ending("tags.CSV.gz", [".csv"], "tags are written", gzipped=True)
+    >>> check_ending("tags.xlsx", [".csv", ".tsv"], "tags are written", reasons={".xlsx": "Excel opens .csv files"})
+    Traceback (most recent call last):
+    ...
+    longtail.errors.InvalidInput: tags are written as .csv or .tsv, not as tags.xlsx: Excel opens .csv files
+    """
+    ending = ending_of(path)
+    if (ending.removesuffix(".gz") if gzipped else ending) in known:
+        return
+    *others, last = (end or "a name without an ending" for end in known)
+    listed = f"{', '.join(others)} or {last}" if others else last
+    why = (reasons or {}).get(ending, "")
+    raise InvalidInput(
+        f"{what} as {listed}{', also with .gz' if gzipped else ''}, not as {path}{': ' if why else ''}{why}",
+        code="unknown_ending",
+        path=path,
+    )
 
 
 @contextmanager

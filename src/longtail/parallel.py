@@ -33,6 +33,29 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
+_asked_jobs: list[int] = []
+
+
+@contextmanager
+def use_jobs(n_jobs: int | None) -> Iterator[None]:
+    """Use this number of threads inside the block, in every thread, whatever models and features are set to.
+
+    Their parameters stay as they are. None changes nothing.
+
+    >>> with use_jobs(2):
+    ...     resolve_jobs(3)
+    2
+    """
+    if n_jobs is None:
+        yield
+        return
+    _asked_jobs.append(_resolved(n_jobs))
+    try:
+        yield
+    finally:
+        _asked_jobs.pop()
+
+
 def resolve_jobs(n_jobs: int | None) -> int:
     """The number of threads: None and -1 mean every core, -2 all but one, and so on.
 
@@ -41,6 +64,10 @@ def resolve_jobs(n_jobs: int | None) -> int:
     >>> resolve_jobs(3), resolve_jobs(10**12) < 10**6
     (3, True)
     """
+    return _asked_jobs[-1] if _asked_jobs else _resolved(n_jobs)
+
+
+def _resolved(n_jobs: int | None) -> int:
     if n_jobs is None:
         return count_cores()
     if n_jobs == 0:

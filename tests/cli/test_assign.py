@@ -188,7 +188,11 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
             "groups.txt is a groups file: give the file of its rows as DATA, and this one as --groups",
         ),
         (None, ["bibtex"], "bibtex has labels of rows; give their groups as --groups FILE, or use python-api"),
-        (None, ["pages.jsonl", "--out", "."], ". is a folder; give the name of a file to write to"),
+        (
+            None,
+            ["pages.jsonl", "--out", "."],
+            "labelled rows are written as .jsonl, .jsonl.gz, .txt, ",
+        ),
         (
             b"[]",
             ["bad.jsonl"],
@@ -206,14 +210,14 @@ def test_labels_of_a_single_group_are_unsure(longtail: Callable) -> None:
         ),
         (
             None,
-            ["pages.jsonl", "--out", "rows.csv"],
-            "labelled texts are written as JSON lines; name the file ",
+            ["pages.jsonl", "--out", "rows.txt"],
+            "labelled texts are written as .jsonl or .jsonl.gz, not as rows.txt",
         ),
         (None, ["pages.jsonl", "--out", "no/rows.jsonl"], "cannot write no/rows.jsonl: there is no folder"),
         (
             None,
             ["vectors.txt", "--groups", "groups.txt", "--out", "rows.jsonl"],
-            "labelled features are written as .txt or .npz, not as rows.jsonl",
+            "labelled features are written as .txt, .txt.gz or .npz, not as rows.jsonl",
         ),
         (b"", ["bad.jsonl"], "the corpus has no rows to label"),
         (b'{"texts": [], "labels": ["x"]}', ["bad.jsonl"], "the corpus has no rows to label"),

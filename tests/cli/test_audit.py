@@ -294,7 +294,7 @@ def test_rows_of_weights_can_be_named(longtail: Callable, plane: list[str]) -> N
         (["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--ranks", "x"], "expected ranks such as"),
         (
             ["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--picture", "a.jpg"],
-            "choose a path that ends in .png",
+            "pictures are written as .png, not as a.jpg",
         ),
         (["audit", "absent", "absent.jsonl", "--picture", "none/a.png"], "cannot write none/a.png: there is no folder"),
         (["audit", "absent", "absent.jsonl", "--picture", "folder.png"], "folder.png is a folder"),

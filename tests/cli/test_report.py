@@ -71,8 +71,8 @@ def test_only_reports_are_replaced_without_asking(longtail: Callable, model: str
         (["model", "absent.jsonl"], "there is no file absent.jsonl"),
         (["model", "empty.jsonl"], "empty.jsonl has no rows; there is nothing to evaluate on"),
         (["model", "rows.txt"], "the model takes texts; the corpus has only features"),
-        (["model", "notes.jsonl", "-o", "notes.jsonl"], "notes.jsonl is also an input; write to another file"),
-        (["model", "notes.jsonl", "-o", "model"], "model is a folder; give the name of a file to write to"),
+        (["model", "notes.jsonl", "-o", "notes.jsonl"], "reports are written as .html or .htm, not as notes.jsonl"),
+        (["model", "notes.jsonl", "-o", "model"], "reports are written as .html or .htm, not as model"),
         (["model", "notes.jsonl", "-o", "no/report.html"], "cannot write no/report.html: there is no folder "),
     ],
 )

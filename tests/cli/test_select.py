@@ -193,8 +193,11 @@ def test_a_picture_without_matplotlib_is_refused_before_the_work(
         (["absent.jsonl"], "there is no file absent.jsonl"),
         (["recipes.jsonl", "-o", "subset.csv"], "selected labels are written as .json or .tsv, not as subset.csv"),
         (["recipes.jsonl", "-o", "no/subset.tsv"], "cannot write no/subset.tsv: there is no folder"),
-        (["recipes.jsonl", "-o", "recipes.jsonl"], "recipes.jsonl is also an input; write to another file"),
-        (["recipes.jsonl", "--picture", "coverage.pdf"], "the picture is a PNG file, but its path is 'coverage.pdf'"),
+        (
+            ["recipes.jsonl", "-o", "recipes.jsonl"],
+            "selected labels are written as .json or .tsv, ",
+        ),
+        (["recipes.jsonl", "--picture", "coverage.pdf"], "pictures are written as .png, not as coverage.pdf"),
         (["recipes.jsonl", "--log"], "--log is for features; recipes.jsonl holds texts"),
         (["groups.jsonl"], "groups.jsonl:1: no key 'text'; the keys are 'labels', 'texts'; these are groups"),
     ],

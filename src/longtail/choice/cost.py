@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from longtail.estimator import Estimator
-from longtail.ridge import RidgeCV, Shape
+from longtail.ridge import Ridge, RidgeCV, Shape
 from longtail.trees import LabelTree, OneVsRest
 
 # Seconds of one core, fitted to measurements on short and long texts; right within a factor of about two.
@@ -31,4 +31,6 @@ def seconds_of(estimator: Estimator, X: Any, Y: Any, width: int = 0) -> float:
         return _ONE_VS_REST * row_work * shape.n_labels
     if isinstance(estimator, RidgeCV):
         return _RIDGE * estimator.cheapest_path(shape).work
+    if isinstance(estimator, Ridge):
+        return _RIDGE * estimator.cheapest_solver(shape).work
     raise TypeError(f"no estimate for {type(estimator).__name__}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +15,7 @@ from longtail.cli.inputs import ReaderOptions
 from longtail.cli.options import SEED, FiniteRange, option, takes
 from longtail.cli.outputs import check_out, out_field, output, write_through
 from longtail.cli.terminal import Terminal
-from longtail.errors import InvalidInput
+from longtail.files import check_ending
 from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 _DECIMALS = 6
 _SHOWN_OF_A_TEXT = 70
+_OF_TEXTS, _OF_FEATURES = (".jsonl", ".jsonl.gz"), (".txt", ".txt.gz", ".npz")
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,9 @@ def command(
     if options.strategy == "eagle-0" and options.search():
         raise click.UsageError("--strategy eagle-0 does not search, so --iterations and --step do not apply")
     out = options.out
+    if out is not None:
+        terminal.outlive_reader()
+        check_ending(out, [*_OF_TEXTS, *_OF_FEATURES], "labelled rows are written")
     wrote = check_out(out, data, group.groups)
     corpus = read_grouped(data, group.groups, reader, group.group_column)
     terminal.say(describe_groups(data, corpus))
@@ -123,12 +126,10 @@ def command(
 
 def _check_format(out: str, corpus: GroupedCorpus) -> None:
     """Refuse, before the work, a file that cannot hold the result."""
-    from longtail.data import format_of
-
-    if corpus.texts is not None and format_of(out) not in (None, "jsonl"):
-        raise InvalidInput(f"labelled texts are written as JSON lines; name the file {Path(out).stem}.jsonl")
-    if corpus.texts is None and format_of(out) not in ("repository", "scipy"):
-        raise InvalidInput(f"labelled features are written as .txt or .npz, not as {out}")
+    if corpus.texts is not None:
+        check_ending(out, _OF_TEXTS, "labelled texts are written")
+    else:
+        check_ending(out, _OF_FEATURES, "labelled features are written")
 
 
 def _write(found: AssignedCorpus, out: str | None) -> None:

@@ -95,6 +95,8 @@ def command(
     rows = str(data if layer.weights is None else layer.labels_file)
     if options.picture is not None:
         check_picture(options.picture, rows)
+    if options.card or options.picture is not None:
+        terminal.outlive_reader()
     tagger = None
     if layer.weights is None:
         tagger = load_tagger(str(model))

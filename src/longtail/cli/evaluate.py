@@ -43,6 +43,8 @@ def command(
 
     if picture is not None:
         check_picture(picture, data)
+    if card or picture is not None:
+        terminal.outlive_reader()
     tagger = load_tagger(model)
     corpus = read_measured(data, reader)
     a, b = measuring.propensity or propensity_constants(data)

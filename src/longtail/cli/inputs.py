@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ from longtail.files import is_url
 from longtail.printable import counted
 
 if TYPE_CHECKING:
-    from longtail.data import Corpus, GroupedCorpus
+    from longtail.data import Column, Corpus, GroupedCorpus, Originals
     from longtail.tagger import Tagger
 
 STANDARD_INPUT = "-"
@@ -28,10 +27,7 @@ FORMATS = ("jsonl", "delimited", "repository", "scipy", "arff")
 GROUPS = "groups in JSON lines"
 _ROWS_AT_ONCE = 512
 _DIGITS = 9
-_CUTOFF = 0.8
-# Limits of the search for a similar name: comparing all names could take minutes.
-_NAMES_SCANNED = 100_000
-_NAMES_COMPARED = 500
+_NAMES_SCANNED = 10_000
 _PLAIN = "for one text per line use --plain"
 
 
@@ -97,10 +93,11 @@ def counted_rows(corpus: Corpus | GroupedCorpus) -> str:
 
 
 class Batch(NamedTuple):
-    """Rows to tag: their names or numbers, and the texts or feature vectors."""
+    """Rows to tag: their names or numbers, the texts or feature vectors and, if they are kept, their fields."""
 
     names: list[str | int]
     rows: Any
+    fields: list[list[Any]] | None = None
 
 
 def read(
@@ -148,8 +145,8 @@ def read_prepared(data: str, options: ReaderOptions) -> Corpus | None:
 
 
 def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -> Iterator[Batch]:
-    """Rows to tag, in batches; JSON lines and plain lines are streamed, other files are read whole."""
-    from longtail.data import CATALOGUE, format_of, iter_jsonl, read_text_lines
+    """Rows to tag, in batches; texts are streamed, files of features are read whole."""
+    from longtail.data import CATALOGUE, format_of, iter_jsonl, iter_records, read_text_lines
 
     is_stream = data == STANDARD_INPUT
     if plain:
@@ -158,12 +155,14 @@ def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -
         yield from _in_batches((None, line.rstrip("\r\n")) for _, line in lines)
         return
     is_named = not is_stream and not Path(data).is_file() and data.lower() in CATALOGUE
-    if is_stream or (not is_named and (options.format or format_of(data)) == "jsonl"):
+    format = "jsonl" if is_stream else options.format or format_of(data)
+    if not is_named and format in ("jsonl", "delimited"):
         check_stdin(options) if is_stream else check_exists(data)
         if not takes_texts:
             raise InvalidInput(f"the model takes features; {data} holds texts")
-        records = iter_jsonl(sys.stdin.buffer if is_stream else data, **options.for_format("jsonl", False))
+        chosen = options.for_format(format, False)
         with reading(plain=_PLAIN):
+            records = iter_jsonl(sys.stdin.buffer, **chosen) if is_stream else iter_records(data, format, **chosen)
             yield from _in_batches((record.row_name, record.text) for record in records)
         return
     corpus = read(data, "test", options, labelled=False, plain=_PLAIN)
@@ -175,6 +174,29 @@ def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -
         stop = min(start + _ROWS_AT_ONCE, corpus.n_rows)
         names = list(range(start + 1, stop + 1)) if corpus.row_names is None else corpus.row_names[start:stop]
         yield Batch(list(names), rows[start:stop])
+
+
+def kept_batches(data: str, options: ReaderOptions) -> tuple[list[Column], Iterator[Batch]]:
+    """The columns of a file of texts, and its rows to tag with their original fields, in batches."""
+    from longtail.data import format_of, read_originals
+
+    if data == STANDARD_INPUT:
+        raise InvalidInput(
+            "--keep-columns looks at DATA twice, so it cannot be standard input; write it to a file first"
+        )
+    check_exists(data)
+    format = options.format or format_of(data)
+    with reading(plain=_PLAIN):
+        found = read_originals(data, format, **options.for_format(format, False))
+    return found.columns, _kept(found)
+
+
+def _kept(found: Originals) -> Iterator[Batch]:
+    numbered = enumerate(found.rows, start=1)
+    with reading(plain=_PLAIN):
+        while some := list(islice(numbered, _ROWS_AT_ONCE)):
+            names = [number if record.row_name is None else record.row_name for number, (record, _) in some]
+            yield Batch(names, [record.text for _, (record, _) in some], [fields for _, (_, fields) in some])
 
 
 def load_tagger(directory: str) -> Tagger:
@@ -193,23 +215,10 @@ def load_tagger(directory: str) -> Tagger:
 
 def check_labels(tagger: Tagger, names: Iterable[str], source: str) -> None:
     """Refuse labels that the model does not know."""
-    unknown = tagger.unknown_labels(names)
-    if not unknown:
-        return
-    near = _alike(unknown[0], tagger.label_names_)
-    meant = "" if near is None else f"; did you mean {near!r}?"
-    knows = f"the model has no label {unknown[0]!r}; it knows {len(tagger.label_names_):,} labels{meant}"
-    raise InvalidInput(f"{source}: {knows}")
-
-
-def _alike(sought: str, names: Iterable[str]) -> str | None:
-    """A similar name: the same first letter, about the same length, few differences."""
-    similar = (
-        name
-        for name in islice(names, _NAMES_SCANNED)
-        if name[:1].lower() == sought[:1].lower() and 3 * len(sought) <= 4 * len(name) <= 6 * len(sought)
-    )
-    return next(iter(difflib.get_close_matches(sought, islice(similar, _NAMES_COMPARED), n=1, cutoff=_CUTOFF)), None)
+    try:
+        tagger.check_labels(names)
+    except InvalidInput as error:
+        raise InvalidInput(f"{source}: {error}", code=error.code, name=error.name, found=error.found) from None
 
 
 def _in_batches(rows: Iterable[tuple[str | None, str]]) -> Iterator[Batch]:
@@ -247,11 +256,12 @@ def check_file(path: str) -> None:
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise InvalidInput(f"there is no file {path}, because there is no folder {folder}")
+    from longtail.store import similar_names
+
     with os.scandir(folder) as entries:
         files = [entry.name for entry in islice(entries, _NAMES_SCANNED) if entry.is_file()]
-    near = _alike(Path(path).name, files)
-    if near is not None:
-        raise InvalidInput(f"there is no file {path}; did you mean {Path(path).with_name(near)}?")
+    if near := similar_names(Path(path).name, files, 1):
+        raise InvalidInput(f"there is no file {path}; did you mean {Path(path).with_name(near[0])}?")
     raise InvalidInput(f"there is no file {path} in {folder}")
 
 

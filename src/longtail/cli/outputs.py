@@ -12,10 +12,15 @@ from typing import Any
 
 from longtail.cli.options import option
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
-from longtail.files import is_url
+from longtail.files import check_ending, ending_of, is_url
 from longtail.printable import json_text
 
 _STANDARD_OUTPUT = "-"
+# A directory of one of these names would be taken for a file.
+_ENDINGS_OF_FILES = (
+    *(".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt", ".npz", ".html", ".pdf", ".png"),
+    *(".zip", ".tar", ".tgz", ".pkl", ".pickle", ".joblib", ".pt", ".onnx"),
+)
 
 
 _ABOUT = "Write to FILE instead of standard output."
@@ -64,8 +69,7 @@ def check_picture(path: str, data: str | None) -> None:
 
     if not can_draw():
         raise Unavailable("drawing needs matplotlib, which is not installed; install it: pip install 'longtail[plots]'")
-    if Path(path).suffix.lower() != ".png":
-        raise InvalidInput(f"the picture is a PNG file, but its path is {path!r}; choose a path that ends in .png")
+    check_ending(path, [".png"], "pictures are written")
     check_out(path, data)
 
 
@@ -105,6 +109,7 @@ def check_target(out: str, force: bool) -> None:
     """Refuse a directory that the model could not be written to, before any work is done."""
     from longtail.store import check_replaceable, inspect_model
 
+    check_folder_name(out)
     if is_url(out):
         if check_replaceable(out) and not force:
             raise _exists(out)
@@ -123,6 +128,16 @@ def check_target(out: str, force: bool) -> None:
         raise InvalidInput(f"{out} exists and is not a model; choose a new or empty directory") from None
     if not force:
         raise _exists(out)
+
+
+def check_folder_name(out: str) -> None:
+    """Refuse the name of a file where a new directory is written."""
+    if ending_of(out).removesuffix(".gz") in _ENDINGS_OF_FILES and not Path(out).exists():
+        raise InvalidInput(
+            f"{out} has the name of a file, and a directory is written; leave out {ending_of(out)}",
+            code="unknown_ending",
+            path=out,
+        )
 
 
 def _exists(out: str) -> InvalidInput:

@@ -11,6 +11,7 @@ import click
 from longtail.cli.options import FiniteRange, SectionedCommand, option, takes
 from longtail.cli.outputs import check_out, print_json
 from longtail.errors import InvalidInput
+from longtail.files import check_ending
 from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ class PlaceOptions:
 
         if self.costs is not None and Path(self.costs).is_file():
             return Costs.load(self.costs)
+        if self.costs is not None:
+            check_ending(self.costs, [".json"], "costs are written")
         check_out(self.costs)
         costs = calibrate()
         if self.costs is not None:

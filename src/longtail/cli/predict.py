@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -16,20 +16,21 @@ from longtail.cli.inputs import (
     batches,
     check_file,
     check_labels,
+    kept_batches,
     load_tagger,
     read_prepared,
 )
 from longtail.cli.options import FiniteRange, option, takes
-from longtail.cli.outputs import check_out, out_field, output
 from longtail.cli.pieces import ClusterOptions
+from longtail.cli.tagged import TaggedOptions, tagged_rows
 from longtail.cli.terminal import Terminal, on_terminal
 from longtail.errors import InvalidInput
-from longtail.printable import counted, json_text, printable
+from longtail.parallel import use_jobs
+from longtail.printable import counted
 
 if TYPE_CHECKING:
+    from longtail.data import Column, Corpus
     from longtail.tagger import Tag, Tagger
-
-_DECIMALS = 6
 
 
 @dataclass(frozen=True)
@@ -48,19 +49,13 @@ class PredictOptions:
         type=click.Choice(["none", "target"]),
         help="Ridge: target gives rare labels more weight.  [default: as trained]",
     )
-    out: str | None = out_field()
-    output: str | None = option(
-        type=click.Choice(["table", "jsonl"]), help="Output format.  [default: table on a terminal, else jsonl]"
-    )
-
-    def as_table(self) -> bool:
-        return self.output == "table" or (self.output is None and self.out is None and on_terminal())
+    jobs: int | None = option(type=int, help="Number of threads.  [default: as in training]")
 
 
 @click.command()
 @click.argument("model")
 @click.argument("data", required=False)
-@takes(options=PredictOptions, reader=ReaderOptions, workers=ClusterOptions)
+@takes(options=PredictOptions, target=TaggedOptions, reader=ReaderOptions, workers=ClusterOptions)
 @click.pass_obj
 def command(
     terminal: Terminal,
@@ -68,6 +63,7 @@ def command(
     model: str,
     data: str | None,
     options: PredictOptions,
+    target: TaggedOptions,
     reader: ReaderOptions,
     workers: ClusterOptions,
 ) -> None:
@@ -82,32 +78,29 @@ def command(
         raise click.UsageError("give either DATA or --text")
     if options.plain and reader.format:
         raise click.UsageError("--plain and --format exclude each other")
-    if options.as_table() and options.out:
-        raise click.UsageError("--out writes JSON lines; a table can only be printed")
-    wrote = check_out(options.out, data, options.allow, options.deny)
+    wrote = target.check(data, options.allow, options.deny)
     terminal.hide_progress("predicting")
-    if options.out is None and on_terminal():
+    if target.out is None and on_terminal():
         terminal.hide_progress()
 
     tagger = load_tagger(model)
-    restrictions = _restrictions(options, tagger, model)
+    restrictions = {**_restrictions(options, tagger, model), "threshold": options.threshold}
+    separator, reader = target.separator(tagger, reader)
     tagged = 0
-    restrictions["threshold"] = options.threshold
-    with output(options.out) as write, workers.opened(model):
-        for batch, found in _tagged(tagger, model, data, options, reader, workers, restrictions):
-            tagged += len(batch.names)
-            for number, (name, tags) in enumerate(zip(batch.names, found, strict=True)):
-                if options.as_table():
-                    _show(name, batch.rows[number] if isinstance(batch.rows, list) else None, tags)
-                else:
-                    write(_line(name, tags))
-            sys.stdout.flush()
-        if not tagged and data != STANDARD_INPUT:
-            raise InvalidInput(f"{data} has no rows; there is nothing to tag")
+    with use_jobs(options.jobs), workers.opened(model):
+        rows = _rows(tagger, model, data, options, reader, target.keep_columns)
+        with target.opened(rows.columns, rows.with_texts, separator) as write:
+            for batch, found in _tagged(tagger, rows, options.k, workers, restrictions):
+                tagged += len(batch.names)
+                for row in tagged_rows(batch, found):
+                    write(row)
+                sys.stdout.flush()
+            if not tagged and data != STANDARD_INPUT:
+                raise InvalidInput(f"{data} has no rows; there is nothing to tag")
     if not tagged:
         terminal.say("standard input has no rows; there is nothing to tag")
-    if options.out is not None:
-        terminal.say(f"{wrote} {options.out}: {counted(tagged, 'row')}")
+    if target.out is not None:
+        terminal.say(f"{wrote} {target.out}: {counted(tagged, 'row')}")
 
 
 def _restrictions(options: PredictOptions, tagger: Tagger, model: str) -> dict[str, Any]:
@@ -126,53 +119,46 @@ def _restrictions(options: PredictOptions, tagger: Tagger, model: str) -> dict[s
     return {"allow": allow, "deny": deny, "weighting": None if options.weighting == "none" else options.weighting}
 
 
-def _tagged(
-    tagger: Tagger,
-    model: str,
-    data: str | None,
-    options: PredictOptions,
-    reader: ReaderOptions,
-    workers: ClusterOptions,
-    restrictions: dict[str, Any],
-) -> Iterator[tuple[Batch, Iterable[list[Tag]]]]:
-    """Batches of rows with their labels."""
-    corpus = None if data is None or options.plain else read_prepared(data, reader)
-    if corpus is not None:
-        names: Iterable[str | int] = corpus.row_names or range(1, corpus.n_rows + 1)
-        yield Batch(list(names), corpus.features), tagger.tag_corpus(corpus, options.k, **restrictions)
-        return
-    if workers.cluster is not None:
-        raise InvalidInput("--cluster needs DATA that all workers can read: prepare it first with `longtail prepare`")
-    for batch in _rows(tagger, model, data, options, reader):
-        yield batch, tagger.tag(batch.rows, options.k, **restrictions)
+class _Rows(NamedTuple):
+    """What to tag: batches or, if it is prepared, a corpus; and the columns to keep, if they are kept."""
+
+    batches: Iterable[Batch]
+    with_texts: bool
+    corpus: Corpus | None = None
+    columns: list[Column] | None = None
 
 
 def _rows(
-    tagger: Tagger, model: str, data: str | None, options: PredictOptions, reader: ReaderOptions
-) -> Iterable[Batch]:
-    """The rows to tag, in batches."""
+    tagger: Tagger, model: str, data: str | None, options: PredictOptions, reader: ReaderOptions, keep: bool
+) -> _Rows:
+    """The rows to tag."""
+    corpus = None if data is None or options.plain else read_prepared(data, reader)
+    if keep and (corpus is not None or data is None or options.plain or not tagger.takes_texts):
+        raise InvalidInput("there are no columns to keep: --keep-columns needs DATA with texts, such as a .csv file")
+    if corpus is not None:
+        names: Iterable[str | int] = corpus.row_names or range(1, corpus.n_rows + 1)
+        return _Rows([Batch(list(names), corpus.features)], False, corpus)
     if not tagger.takes_texts and (options.text or options.plain or data == STANDARD_INPUT):
         raise InvalidInput(f"{model} takes features, not texts; give a file of features")
     if options.text:
-        return [Batch(list(range(1, len(options.text) + 1)), list(options.text))]
-    return batches(str(data), reader, options.plain, tagger.takes_texts)
+        return _Rows([Batch(list(range(1, len(options.text) + 1)), list(options.text))], True)
+    if keep:
+        columns, found = kept_batches(str(data), reader)
+        return _Rows(found, True, columns=columns)
+    return _Rows(batches(str(data), reader, options.plain, tagger.takes_texts), tagger.takes_texts)
 
 
-def _line(name: str | int, tags: list[Tag]) -> bytes:
-    labels = [{"label": tag.label, "score": round(tag.score, _DECIMALS)} for tag in tags]
-    return json_text({"id": name, "labels": labels}).encode() + b"\n"
-
-
-def _show(name: str | int, text: str | None, tags: list[Tag]) -> None:
-    from rich.text import Text
-
-    from longtail.cli.tables import show, tag_lines
-
-    heading = Text(printable(str(name)), style="bold")
-    if text is not None:
-        heading.append("  " + " ".join(text.split()), style="dim")
-        heading.truncate(100, overflow="ellipsis")
-    show(heading, tag_lines(tags) if tags else Text("no label"), "")
+def _tagged(
+    tagger: Tagger, rows: _Rows, k: int, workers: ClusterOptions, restrictions: dict[str, Any]
+) -> Iterator[tuple[Batch, Iterable[list[Tag]]]]:
+    """Batches of rows with their labels."""
+    if rows.corpus is None and workers.cluster is not None:
+        raise InvalidInput("--cluster needs DATA that all workers can read: prepare it first with `longtail prepare`")
+    for batch in rows.batches:
+        if rows.corpus is not None:
+            yield batch, tagger.tag_corpus(rows.corpus, k, **restrictions)
+        else:
+            yield batch, tagger.tag(batch.rows, k, **restrictions)
 
 
 def _names(path: str | None, tagger: Tagger) -> list[str] | None:

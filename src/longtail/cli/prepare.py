@@ -68,6 +68,7 @@ def command(
     from longtail.memory import limit
     from longtail.prepared import open_prepared, prepare
 
+    terminal.outlive_reader()
     check_target(target.out, target.force)
     like = None if target.like is None else open_prepared(target.like)
     with limit(running.memory):

@@ -28,11 +28,13 @@ PIPE_CLOSED = 141
 COMMANDS = {
     "prepare": "Turn files of any size into arrays on disk to train on.",
     "plan": "Estimate time, memory and disk of a training.",
+    "compare": "Compare learners on held-out rows.",
     "train": "Train a model on labelled texts or features.",
     "assign": "Decide which texts of a group carry which of its labels.",
     "predict": "Tag new texts or rows of features.",
     "evaluate": "Evaluate a model on rows with known labels.",
     "explain": "Show how much each word adds to the score of a label.",
+    "labels": "List the labels of a model with their training rows.",
     "tree": "Print or export the label tree of a model.",
     "audit": "Find label sets that a model can never predict.",
     "select": "Select a few labels that represent all.",

@@ -14,6 +14,10 @@ from longtail.cli.options import option, takes
 from longtail.cli.outputs import check_out, out_field, output
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
+from longtail.files import check_ending
+
+_PRINT = "write an .html file, open it in a browser and print it to PDF"
+_REASONS = {".pdf": _PRINT, ".docx": f"for paper, {_PRINT}"}
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,8 @@ def command(
     from longtail.store import read_card
 
     out = target.out
+    if out is not None:
+        check_ending(out, [".html", ".htm"], "reports are written", reasons=_REASONS)
     wrote = check_out(out, data)
     if out is not None and not target.force:
         _check_is_report(out)

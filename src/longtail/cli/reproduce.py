@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from longtail.cli.outputs import check_folder_name
 from longtail.errors import InvalidInput
 
 
@@ -30,5 +31,6 @@ def command(name: str | None, out: str, quick: bool) -> None:
         return
     if Path(out).exists() and not Path(out).is_dir():
         raise InvalidInput(f"{out} is a file; give a folder to write to", path=out)
+    check_folder_name(out)
     for path in papers.run(name, out, quick=quick):
         click.echo(str(path))

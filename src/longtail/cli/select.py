@@ -14,7 +14,7 @@ from longtail.cli.inputs import ReaderOptions, called, read
 from longtail.cli.options import SEED, FiniteRange, option, takes
 from longtail.cli.outputs import check_out, check_picture, out_field, output
 from longtail.cli.terminal import Terminal
-from longtail.errors import InvalidInput
+from longtail.files import check_ending
 from longtail.printable import counted, json_text, printable
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ def command(
     criterion = options.checked_criterion()
     out = options.out
     wrote = _check_files(data, out, options.picture)
+    if options.picture is not None:
+        terminal.outlive_reader()
     corpus = read(data, "train", reader)
     terminal.say(f"{called(data)}: {counted(corpus.n_rows, 'row')}, {counted(corpus.n_labels, 'label')}")
     found = select_from_corpus(
@@ -131,9 +133,9 @@ def command(
 
 def _check_files(data: str, out: str | None, picture: str | None) -> str:
     """Refuse, before the work, files that cannot be written; return whether `out` is written or replaced."""
+    if out is not None:
+        check_ending(out, [".json", ".tsv"], "selected labels are written")
     wrote = check_out(out, data)
-    if out is not None and Path(out).suffix.lower() not in (".json", ".tsv"):
-        raise InvalidInput(f"selected labels are written as .json or .tsv, not as {out}")
     if picture is not None:
         check_picture(picture, data)
     return wrote

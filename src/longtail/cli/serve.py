@@ -17,6 +17,7 @@ from longtail.cli.options import FiniteRange, SectionedCommand, SectionedOption,
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 from longtail.files import is_url
+from longtail.parallel import use_jobs
 from longtail.serve import Limits
 
 _TOKEN = "LONGTAIL_TOKEN"
@@ -51,6 +52,7 @@ class ServeOptions:
     )
     open_page: bool = option("--open", is_flag=True, default=False, help="Open the page in the browser.")
     access_log: bool = option(is_flag=True, default=False, help="Log a line for each request.")
+    jobs: int | None = option(type=int, help="Number of threads for one batch of texts.  [default: as in training]")
 
 
 @click.command(cls=SectionedCommand)
@@ -83,16 +85,17 @@ def command(terminal: Terminal, /, models: tuple[str, ...], options: ServeOption
             # In a thread, because some browsers return only when they are closed.
             threading.Thread(target=_open, args=(terminal, address), daemon=True).start()
 
-    ended_by = run(
-        directories,
-        host=host,
-        port=options.port,
-        limits=Limits(**limits),
-        token=token,
-        hosts=options.hosts,
-        access_log=options.access_log,
-        started=started,
-    )
+    with use_jobs(options.jobs):
+        ended_by = run(
+            directories,
+            host=host,
+            port=options.port,
+            limits=Limits(**limits),
+            token=token,
+            hosts=options.hosts,
+            access_log=options.access_log,
+            started=started,
+        )
     if ended_by == signal.SIGINT:
         raise click.Abort
 

@@ -13,6 +13,7 @@ from longtail.cli.options import option, takes
 from longtail.cli.outputs import check_out, out_field, output, write_through
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
+from longtail.files import check_ending, ending_of
 from longtail.printable import counted, json_text
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from longtail.tagger import Tagger
 
 _LABELS_SHOWN = 5
+_FORMS = {".txt": "text", ".json": "json", ".tsv": "tsv"}
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,19 @@ class TreeOptions:
     labels: int | None = option(
         type=click.IntRange(min=0), help="Text: number of labels to show per node.  [default: 5]"
     )
-    output: str = option(
+    output: str | None = option(
         type=click.Choice(["text", "json", "tsv"]),
-        default="text",
-        show_default=True,
-        help="Output format; tsv has lines of child, tab, parent.",
+        help="Output format; tsv has lines of child, tab, parent.  [default: by the ending of FILE, else text]",
     )
-    out: str | None = out_field()
+    out: str | None = out_field("Write to FILE (.txt, .json or .tsv) instead of standard output.")
+
+    def form(self) -> str:
+        """The output format; a file whose name ends otherwise is refused."""
+        if self.out is None:
+            return self.output or "text"
+        given = [end for end, form in _FORMS.items() if self.output in (None, form)]
+        check_ending(self.out, given, f"trees {'' if self.output is None else f'as {self.output} '}are written")
+        return _FORMS[ending_of(self.out)]
 
 
 @click.command()
@@ -52,7 +60,7 @@ def command(terminal: Terminal, /, model: str, options: TreeOptions) -> None:
     To correct a learned tree by hand, export it with --output tsv, edit the file, and pass it to `longtail train
     --taxonomy`.
     """
-    form, out = options.output, options.out
+    form, out = options.form(), options.out
     for name in ("depth", "labels"):
         if getattr(options, name) is not None and form != "text":
             raise click.UsageError(f"--{name} is for --output text")

@@ -1,6 +1,7 @@
 """Input data: corpora, file formats, named data sets and the embedded corpus."""
 
 from longtail.data.batches import Batch, iter_batches, iter_records
+from longtail.data.columns import Column
 from longtail.data.corpus import Corpus, encode_labels
 from longtail.data.files import format_of, read_corpus, write_corpus
 from longtail.data.formats.arff import read_arff
@@ -24,24 +25,32 @@ from longtail.data.formats.scipy_files import read_scipy, write_scipy
 from longtail.data.formats.splits import read_splits, split_corpus
 from longtail.data.grouped import GroupedCorpus, aggregate_labels, memberships
 from longtail.data.label_texts import LabelTexts
+from longtail.data.originals import Originals, read_originals
 from longtail.data.row_ids import row_id
 from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set, part_files
 from longtail.data.sets.python_api import load_python_api, python_api_versions
 from longtail.data.streams import read_lines, read_names, read_text_lines
+from longtail.data.tables.files import check_table_file, writing_table
+from longtail.data.tables.tags import Layout, TaggedRow, joins_labels, writing_tags
 from longtail.files import cache_directory
 
 __all__ = [
     "CATALOGUE",
     "Batch",
+    "Column",
     "Corpus",
     "DataSet",
     "GroupRecord",
     "GroupedCorpus",
     "LabelTexts",
+    "Layout",
+    "Originals",
     "Record",
+    "TaggedRow",
     "aggregate_labels",
     "as_line",
     "cache_directory",
+    "check_table_file",
     "data_set",
     "encode_labels",
     "fetch",
@@ -52,6 +61,7 @@ __all__ = [
     "iter_grouped_jsonl",
     "iter_jsonl",
     "iter_records",
+    "joins_labels",
     "load_data_set",
     "load_python_api",
     "looks_like_groups",
@@ -70,6 +80,7 @@ __all__ = [
     "read_label_texts",
     "read_lines",
     "read_names",
+    "read_originals",
     "read_repository",
     "read_scipy",
     "read_splits",
@@ -83,4 +94,6 @@ __all__ = [
     "write_jsonl",
     "write_repository",
     "write_scipy",
+    "writing_table",
+    "writing_tags",
 ]

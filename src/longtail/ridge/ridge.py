@@ -240,6 +240,10 @@ class Ridge(RidgeModel):
             for algebra in (("float32",) if solver == "cg" else self._algebras(shape.side(solver), shape.n_labels))
         ]
 
+    def cheapest_solver(self, shape: Shape) -> Estimate:
+        """The cost of the cheapest solver that fits in memory, before anything is computed."""
+        return cheapest(self._estimates(shape, _FEW_ITERATIONS))
+
     def _choose(self, training: Training, shape: Shape, alphas: Array) -> tuple[Estimate, Results | None]:
         """The chosen solver with its cost and memory, and what conjugate gradients need if they have been tried."""
         estimates = self._estimates(shape, _FEW_ITERATIONS)

@@ -12,7 +12,7 @@ from longtail.store.pieces import Pieces, claim_folder, claim_folder_of_job
 from longtail.store.read import RemoteFile, inspect_model, read_model, saved_at
 from longtail.store.spool import Spool, Spooled, SpooledCsr
 from longtail.store.state import State, check_params, rebuilt, same_state, saved_params
-from longtail.store.strings import StringTable
+from longtail.store.strings import StringTable, similar_names
 from longtail.store.write import check_replaceable, write_model
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "saved_at",
     "saved_params",
     "scratch_behind",
+    "similar_names",
     "update_card",
     "write_model",
     "write_piece",

@@ -31,7 +31,7 @@ class StringIndex:
     __slots__ = ("_hashes", "_offsets", "_places", "_text")
 
     def __init__(self, text: Array, offsets: Array) -> None:
-        _check_rise(text, offsets)
+        check_rise(text, offsets)
         self._text = text
         self._offsets = offsets
         hashes = _hashes(text, offsets)
@@ -84,7 +84,7 @@ def places_with_prefix(text: Array, offsets: Array, prefix: bytes) -> Array:
 
     Each byte narrows the candidates, so most strings are visited once.
     """
-    _check_rise(text, offsets)
+    check_rise(text, offsets)
     starts = offsets[:-1]
     found = np.flatnonzero(np.diff(offsets) >= len(prefix))
     for position, byte in enumerate(prefix.lower()):
@@ -97,7 +97,7 @@ def places_containing(text: Array, offsets: Array, part: bytes) -> Array:
 
     The strings of a block are searched as one; matches across two strings do not count.
     """
-    _check_rise(text, offsets)
+    check_rise(text, offsets)
     if not part:
         return np.arange(len(offsets) - 1)
     contains = np.zeros(len(offsets) - 1, dtype=bool)
@@ -131,7 +131,8 @@ def _are(found: Array, byte: int) -> Array:
     return same
 
 
-def _check_rise(text: Array, offsets: Array) -> None:
+def check_rise(text: Array, offsets: Array) -> None:
+    """Raise `ValueError` unless the offsets rise within the text."""
     if len(offsets) < 1 or offsets[0] < 0 or offsets[-1] > len(text) or (offsets[1:] < offsets[:-1]).any():
         raise ValueError("the offsets do not rise within the text")
 

@@ -45,6 +45,10 @@ class State:
     parts: Mapping[str, State] = field(default_factory=dict)
     fingerprint: str = field(default="", compare=False)
 
+    def n_bytes(self) -> int:
+        """The bytes of all arrays, which are nearly the size of the saved model."""
+        return sum(map(_size, self.arrays.values())) + sum(part.n_bytes() for part in self.parts.values())
+
     def array(self, name: str, dtype: Any, shape: tuple[int | None, ...]) -> Any:
         """Return the array `name`; `ModelFormatError` unless it has the dtype and shape (None: any length)."""
         return self._checked(name, np.ndarray, "an array", dtype, shape)
@@ -118,6 +122,16 @@ class State:
         ):
             raise ModelFormatError(f"{self.kind}: array {name!r} has shape {found.shape}; expected {shape}")
         return found
+
+
+def _size(array: Any) -> int:
+    if isinstance(array, StringTable):
+        return int(array.text.nbytes + array.offsets.nbytes)
+    if isinstance(array, tuple):
+        return sum(len(text.encode("utf-8", "surrogatepass")) + 8 for text in array) + 8
+    if isinstance(array, sparse.csr_array):
+        return int(array.data.nbytes + array.indices.nbytes + array.indptr.nbytes)
+    return int(array.nbytes)
 
 
 def same_state(one: State, other: State) -> bool:

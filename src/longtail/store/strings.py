@@ -16,6 +16,7 @@ from longtail.arrays import Array
 from longtail.errors import ModelFormatError
 from longtail.store.invariants import check_monotone
 from longtail.store.lookup import StringIndex, places_containing, places_with_prefix
+from longtail.store.similar import most_similar, places_of_candidates
 
 _BLOCK = 1 << 16
 
@@ -149,6 +150,24 @@ class StringTable(Sequence[str]):
         except ValueError:
             raise _damaged(0, len(self)) from None
 
+    def similar(self, sought: str, limit: int = 3, counts: Array | None = None) -> list[int]:
+        """Return the positions of the strings that are most like `sought`, best first; none if no string is like it.
+
+        The work is bounded: of very many strings of about the same length, only those with the same first letter or,
+        if these are too many, the largest `counts` are compared.
+
+        Examples
+        --------
+        >>> StringTable.from_strings(("apple", "pear", "pineapple")).similar("aple")
+        [0]
+        """
+        try:
+            places = places_of_candidates(self.text, self.offsets, sought.encode("utf-8", "surrogatepass"), counts)
+        except ValueError:
+            raise _damaged(0, len(self)) from None
+        names = [self[place] for place in places.tolist()]
+        return [int(places[number]) for number in most_similar(sought, names, limit)]
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, StringTable):
             return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.text, other.text)
@@ -162,6 +181,16 @@ class StringTable(Sequence[str]):
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self[:3]))
         return f"<StringTable of {len(self)}: {shown}{', ...' if len(self) > 3 else ''}>"
+
+
+def similar_names(sought: str, names: Sequence[str], limit: int = 3) -> list[str]:
+    """Those of `names` that are most like `sought`, best first; names that are not valid Unicode are left out.
+
+    >>> similar_names("note.jsonl", ["notes.jsonl", "model"])
+    ['notes.jsonl']
+    """
+    valid = [name for name in names if name.isascii() or name.encode("utf-8", "ignore").decode() == name]
+    return [valid[place] for place in StringTable.from_strings(valid).similar(sought, limit)]
 
 
 def _damaged(start: int, stop: int) -> ModelFormatError:

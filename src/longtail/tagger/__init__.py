@@ -1,12 +1,16 @@
 """`Tagger`: texts and label names in, label names and scores out."""
 
 from longtail.tagger.best import RaceSummary
+from longtail.tagger.comparing import COMPARED, DEFAULT, Compared, compare
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
 from longtail.tagger.preparation import hold_out
 from longtail.tagger.tagger import Aligned, Tagger
 
 __all__ = [
+    "COMPARED",
+    "DEFAULT",
     "Aligned",
+    "Compared",
     "LabelCount",
     "PathStep",
     "RaceSummary",
@@ -14,5 +18,6 @@ __all__ = [
     "Tag",
     "TagExplanation",
     "Tagger",
+    "compare",
     "hold_out",
 ]

@@ -24,7 +24,7 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.memory import available_memory
 from longtail.native import Text, kernels
-from longtail.parallel import map_blocks, resolve_jobs
+from longtail.parallel import check_stop, map_blocks, resolve_jobs
 from longtail.progress import Advance, task
 from longtail.store import State, rises
 from longtail.text.blocks import RowArrays, blocks_of, stack_rows
@@ -396,7 +396,10 @@ def _add_features(vocabulary: Any, texts: Iterable[str], rule: tuple[Any, ...]) 
         _, ids, _ = vocabulary.count(block, *rule, True)
         return np.unique(ids)
 
-    found = list(map_blocks(ids_of, blocks_of(texts), 1))
+    found = []
+    for block in blocks_of(texts):  # in one thread, as they add to one vocabulary
+        check_stop()
+        found.append(ids_of(block))
     wanted = np.zeros(len(vocabulary.frequencies()), dtype=bool)
     for ids in found:
         wanted[ids] = True

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longtail.data.corpus import Corpus
+from longtail.data.formats.cells import kept_apart, restored
 from longtail.data.formats.rows import RowCollector
 from longtail.data.streams import LINE_LIMIT, read_text_lines, suffix_of
 from longtail.errors import DataFormatError, InvalidInput
@@ -81,13 +82,14 @@ def read_delimited(
 
 
 class DelimitedRow(NamedTuple):
-    """One record of a delimited file, and the line on which it starts."""
+    """One record of a delimited file, the line on which it starts, and its fields as they are."""
 
     line: int
     text: str
     labels: list[str]
     row_name: str | None
     group: str | None
+    fields: list[str]
 
 
 def iter_delimited(
@@ -119,7 +121,7 @@ def iter_delimited(
             found = [] if columns.labels is None else _split_labels(fields[columns.labels], label_separator)
             row_name = None if columns.row_name is None else fields[columns.row_name]
             owner = None if columns.group is None else fields[columns.group].strip()
-            yield DelimitedRow(line, fields[columns.text], found, row_name, owner)
+            yield DelimitedRow(line, fields[columns.text], found, row_name, owner, fields)
     if columns is None:
         raise DataFormatError(path, 1, "the file is empty")
 
@@ -160,7 +162,7 @@ def fields_up_to(limit: int) -> Iterator[None]:
 
 
 def records(path: PathName, delimiter: str | None, field_limit: int) -> Iterator[tuple[int, list[str]]]:
-    """Records that are not blank, with the line on which each starts."""
+    """Records that are not blank, with the line on which each starts; disarmed cells as they were."""
     lines = (line for _, line in read_text_lines(path, field_limit))
     first = next(lines, None)
     if first is None:
@@ -175,7 +177,7 @@ def records(path: PathName, delimiter: str | None, field_limit: int) -> Iterator
     try:
         for fields in reader:
             if fields:
-                yield start, fields
+                yield start, [restored(field) for field in fields]
             start = reader.line_num + 1
     except csv.Error as error:
         raise DataFormatError(path, start, f"{error}; check the quotes of the row that starts here") from None
@@ -262,7 +264,8 @@ def write_delimited(
     with writing(path) as stream:
         for row, content in enumerate(corpus.texts):
             joined = label_separator.join(corpus.label_names[i] for i in indices[indptr[row] : indptr[row + 1]])
-            writer.writerow([content, joined] if row_names is None else [row_names[row], content, joined])
+            cells = [content, joined] if row_names is None else [row_names[row], content, joined]
+            writer.writerow([kept_apart(cell) for cell in cells])
             if row % _ROWS_WRITTEN_AT_ONCE == 0:
                 stream.write(buffer.getvalue().encode("utf-8"))
                 buffer.seek(0)

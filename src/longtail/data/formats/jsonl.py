@@ -63,11 +63,34 @@ def iter_jsonl(
     >>> record.text, record.labels
     ('a red apple', ())
     """
+    return (
+        record
+        for record, _ in iter_jsonl_objects(
+            source,
+            text_key=text_key,
+            labels_key=labels_key,
+            unknown=unknown,
+            require_labels=require_labels,
+            line_limit=line_limit,
+        )
+    )
+
+
+def iter_jsonl_objects(
+    source: PathName | IO[bytes],
+    *,
+    text_key: str = "text",
+    labels_key: str = "labels",
+    unknown: Unknown = "report",
+    require_labels: bool = True,
+    line_limit: int = LINE_LIMIT,
+) -> Iterator[tuple[Record, dict[str, Any]]]:
+    """Like `iter_jsonl`, with the object of each line as it is."""
     check_unknown(unknown)
 
-    def build(number: int, found: dict[str, Any]) -> Record:
+    def build(number: int, found: dict[str, Any]) -> tuple[Record, dict[str, Any]]:
         text, labels = text_of(found, text_key), labels_of(found, labels_key, require_labels)
-        return Record(number, text, tuple(dict.fromkeys(labels)), id_of(found))
+        return Record(number, text, tuple(dict.fromkeys(labels)), id_of(found)), found
 
     return read_records(source, build, {text_key, labels_key, ID_KEY}, unknown, line_limit)
 
