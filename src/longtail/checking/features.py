@@ -116,7 +116,7 @@ class FeatureRows:
                 "unused_features",
                 "note",
                 len(unused),
-                f"{counted(len(unused), 'feature')} of {self.n_features:,} stand{'s' * (len(unused) == 1)} in no row",
+                f"{len(unused):,} of {counted(self.n_features, 'feature')} stand{'s' * (len(unused) == 1)} in no row",
                 "They cost little; leave them, unless rows are missing.",
                 [Example((), f"feature {column}") for column in unused[: self._most].tolist()],
             )
@@ -126,8 +126,8 @@ class FeatureRows:
                 "constant_features",
                 "note",
                 len(constant),
-                f"{counted(len(constant), 'feature')} ha{'s' if len(constant) == 1 else 've'} the same value in every "
-                f"row",
+                f"{len(constant):,} of {counted(self.n_features, 'feature')} "
+                f"ha{'s' if len(constant) == 1 else 've'} the same value in every row",
                 "They tell no rows apart; leave them out.",
                 [
                     Example((), f"feature {column} is {self._value[column]:g}")

@@ -120,7 +120,7 @@ def frequency_findings(labels: LabelTable, n_rows: int, n_labels_of_rows: Array,
             "labels_with_one_row",
             "note",
             len(single),
-            f"{counted(len(single), 'label')} of {n_labels:,} ha{'s' if len(single) == 1 else 've'} only one row",
+            f"{len(single):,} of {counted(n_labels, 'label')} ha{'s' if len(single) == 1 else 've'} only one row",
             "A label can hardly be learned from one row; add rows, merge such labels, or give label texts.",
             _examples(labels, single, names, most, with_counts=False),
         )
@@ -130,7 +130,7 @@ def frequency_findings(labels: LabelTable, n_rows: int, n_labels_of_rows: Array,
             "rare_labels",
             "note",
             rare,
-            f"{counted(rare, 'label')} of {n_labels:,} ha{'s' if rare == 1 else 've'} fewer than {_RARE} rows, "
+            f"{rare:,} of {counted(n_labels, 'label')} ha{'s' if rare == 1 else 've'} fewer than {_RARE} rows, "
             f"{very_rare:,} fewer than 3",
             "Expect weak predictions for them; `longtail report` shows quality by label frequency.",
         )
@@ -140,7 +140,7 @@ def frequency_findings(labels: LabelTable, n_rows: int, n_labels_of_rows: Array,
             "labels_without_rows",
             "note",
             idle,
-            f"{counted(idle, 'label')} ha{'s' if idle == 1 else 've'} no row",
+            f"{idle:,} of {counted(len(counts), 'label')} ha{'s' if idle == 1 else 've'} no row",
             "Training leaves them out.",
             [Example((), names[label]) for label in np.flatnonzero(~used)[:most].tolist()],
         )

@@ -147,7 +147,7 @@ def odd_names(labels: LabelTable, names: Sequence[str], most: int) -> Iterator[F
                 code,
                 "note",
                 len(matching),
-                f"{counted(len(matching), 'label')} of {len(names):,} look{'s' * (len(matching) == 1)} like {what}",
+                f"{len(matching):,} of {counted(len(names), 'label')} look{'s' * (len(matching) == 1)} like {what}",
                 "If these are not names of classes, the column of the labels may be the wrong one.",
                 [Example((int(labels.first[label]),), names[label]) for label in matching[:most]],
             )
@@ -190,7 +190,7 @@ def _list_finding(
         "list_labels",
         "warning",
         len(found),
-        f"{counted(len(found), 'label')} of {len(names):,} {looks} {how}",
+        f"{len(found):,} of {counted(len(names), 'label')} {looks} {how}",
         advice,
         [Example((int(labels.first[label]),), names[label]) for label in found[:most]],
     )

@@ -91,7 +91,7 @@ def _shared(
         code,
         "warning",
         count,
-        f"{counted(count, 'test row')} of {n_rows:,} ha{'s' if count == 1 else 've'} {what} of a training row",
+        f"{count:,} of {counted(n_rows, 'test row')} ha{'s' if count == 1 else 've'} {what} of a training row",
         "Remove them from the training rows or from the test rows; otherwise metrics are too good.",
         [
             Example((int(test[1][row]),), f"the same as {unit} {int(train[1][order[found[row]]])} of the training set")
