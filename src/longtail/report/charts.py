@@ -114,6 +114,28 @@ def band_chart(bands: Sequence[Band]) -> Markup:
     return _picture(width, height, "Precision and recall by label frequency", parts)
 
 
+def bar_chart(bars: Sequence[tuple[str, int]], axis: str, what: str) -> Markup:
+    """A bar for each range of numbers, with the count above it; `axis` says what is counted, `what` names one."""
+    width, height = 720, 240
+    step = (width - _LEFT - _RIGHT) / len(bars)
+    bottom = height - _BOTTOM - 4
+    most = max(1, *(count for _, count in bars))
+    wide = min(52.0, 0.7 * step)
+    parts = [element("line", x1=_LEFT, x2=width - _RIGHT, y1=bottom, y2=bottom, class_="grid")]
+    for number, (name, count) in enumerate(bars):
+        centre = _LEFT + step * (number + 0.5)
+        tall = (bottom - _TOP - 14) * count / most
+        title = element("title", f"{counted(count, what)} with {name}")
+        parts.append(
+            element("rect", title, x=centre - wide / 2, y=bottom - tall, width=wide, height=tall, class_="bar")
+        )
+        parts.append(element("text", f"{count:,}", x=centre, y=bottom - tall - 4, class_="tick middle"))
+        parts.append(element("text", name, x=centre, y=bottom + 16, class_="tick middle"))
+    middle = _LEFT + (width - _LEFT - _RIGHT) / 2
+    parts.append(element("text", axis, x=middle, y=height - 6, class_="axis middle"))
+    return _picture(width, height, f"Number of {what}s by {axis}", parts)
+
+
 def _fit(ticks: Sequence[str], step: float) -> bool:
     return _CHARACTER * max(map(len, ticks)) + _APART <= step
 
