@@ -18,10 +18,12 @@ from longtail.parallel import split
 _ROWS_AT_ONCE = 2**16
 # Of texts to look at: a few seconds.
 _CHARACTERS = 2**27
+# A warning about fewer rows can wait.
+_SHARE_OF_ROWS = 0.01
 
 
 def check_briefly(corpus: Corpus) -> tuple[Finding, ...]:
-    """The errors and warnings that can be found fast, without examples; none if all is well.
+    """The errors and warnings that can be found fast and concern the labels or one row of a hundred; no examples.
 
     Only the first hundred million characters of the texts are looked at.
 
@@ -47,8 +49,9 @@ def _findings(corpus: Corpus) -> Iterator[Finding]:
             for number, label_set in enumerate(row_hashes(part).tolist(), start=block.start):
                 contents.add(number + 1, corpus.texts[number], label_set)
                 left -= len(corpus.texts[number])
-    yield from unlabelled(int(per_row[0]), corpus.n_rows, ())
-    yield from contents.findings()
+    for finding in (*unlabelled(int(per_row[0]), corpus.n_rows, ()), *contents.findings()):
+        if finding.count >= _SHARE_OF_ROWS * corpus.n_rows:
+            yield finding
     yield from frequency_findings(labels, corpus.n_rows, per_row, 0)
     names = corpus.label_names
     if not names_are_numbers(names):

@@ -21,9 +21,9 @@ def distribution(counts: Mapping[int, int]) -> Distribution:
     >>> found.spread.median, [(each.name, each.count) for each in found.bins]
     (1.0, [('1', 2), ('2', 0), ('3-4', 1)])
     """
-    if not counts:
+    values = np.array(sorted(value for value, times in counts.items() if times), dtype=np.int64)
+    if not len(values):
         return Distribution(None)
-    values = np.array(sorted(counts), dtype=np.int64)
     times = np.array([counts[value] for value in values.tolist()], dtype=np.int64)
     before = np.cumsum(times)
     total = int(before[-1])

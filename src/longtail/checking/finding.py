@@ -91,7 +91,7 @@ class Distribution:
 class LabelsInTexts:
     """Of how many pairs of a row and a label the name could be looked for, and the share of names that were found.
 
-    `share` is the share in the text of the row, `by_chance` in the text of another row.
+    `share` is the share in the text of the row, `by_chance` in the text of a row without the label.
     """
 
     n_pairs: int

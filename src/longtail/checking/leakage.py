@@ -1,4 +1,4 @@
-"""`Leakage`: how often the name of a label stands in the text of its row, and how often by chance in another row."""
+"""`Leakage`: how often the name of a label stands in the text of its row, and how often by chance in other rows."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ class Leakage:
         self.n_named = 0
         self.n_by_chance = 0
         self._n_compared = 0
-        self._others: list[str] = []
+        self._n_rows = 0
+        self._others: list[tuple[str, Sequence[str]]] = []
         self._names: dict[str, str] = {}
         self._most = most
         self._examples: list[Example] = []
 
     def add(self, place: int, words: Sequence[str], labels: Sequence[str]) -> None:
-        """Look for the names of the labels of a row in its words, and in those of another row."""
+        """Look for the names of the labels of a row in its words, and in those of a row without these labels."""
         text = f" {' '.join(words)} "
-        other = self._other(text)
+        other, labels_of_other = self._other(text, labels)
         for label in labels:
             name = self._names.get(label)
             if name is None:
@@ -53,17 +54,18 @@ class Leakage:
                 self.n_named += 1
                 if len(self._examples) < self._most:
                     self._examples.append(Example((place,), label))
-            if other:
+            if other and label not in labels_of_other:
                 self._n_compared += 1
                 self.n_by_chance += name in other
 
-    def _other(self, text: str) -> str:
-        """The text of an earlier row; which one is as good as random, and the same in every run."""
+    def _other(self, text: str, labels: Sequence[str]) -> tuple[str, Sequence[str]]:
+        """The text and the labels of an earlier row; which one is as good as random, and the same in every run."""
+        self._n_rows += 1
+        place = (self._n_rows * 0x9E3779B1 >> 7) % _KEPT
         if len(self._others) < _KEPT:
-            self._others.append(text)
-            return self._others[len(self._others) // 2] if len(self._others) > 1 else ""
-        place = (self.n_pairs * 0x9E3779B1 >> 7) % _KEPT
-        other, self._others[place] = self._others[place], text
+            self._others.append((text, labels))
+            return self._others[place % len(self._others)] if self._n_rows > 1 else ("", ())
+        other, self._others[place] = self._others[place], (text, labels)
         return other
 
     @property
@@ -73,7 +75,7 @@ class Leakage:
 
     @property
     def chance(self) -> float:
-        """The share of pairs whose name stands in the text of another row."""
+        """The share of pairs whose name stands in the text of a row without the label."""
         return self.n_by_chance / max(1, self._n_compared)
 
     def findings(self) -> Iterator[Finding]:
@@ -86,7 +88,7 @@ class Leakage:
             "warning" if always else "note",
             self.n_named,
             f"the name of the label stands in the text for {self.share:.0%} of {counted(self.n_pairs, 'pair')} "
-            f"of a row and a label; in the text of another row for {self.chance:.0%}",
+            f"of a row and a label, and by chance for {self.chance:.0%}",
             "If the texts that you want to tag will not contain the names of their labels, remove these names from "
             "the texts; otherwise metrics are too good.",
             self._examples,

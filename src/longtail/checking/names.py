@@ -32,6 +32,7 @@ _FEWEST = 10
 _SHORTEST = 7
 # Neighbours in alphabetical order that a name is compared with: bounds the work.
 _NEIGHBOURS = 4
+_MOST_PAIRS = 100_000
 
 
 def fold_name(name: str) -> str:
@@ -70,14 +71,16 @@ def _most_rows(groups: Groups, counts: Array, most: int) -> list[Array]:
 def _group(labels: LabelTable, names: Sequence[str], members: Array) -> Example:
     ordered = members[np.argsort(-labels.counts[members], kind="stable")].tolist()
     places = [int(labels.first[label]) for label in ordered]
-    return Example(places if all(places) else (), ", ".join(labels.described(label, names[label]) for label in ordered))
+    return Example(
+        tuple(places) if all(places) else (), ", ".join(labels.described(label, names[label]) for label in ordered)
+    )
 
 
 def similar_labels(labels: LabelTable, names: Sequence[str], most: int) -> Finding | None:
     """Labels that differ in one letter, or in the order of their words.
 
     A name is compared with its neighbours in alphabetical order, read forwards and backwards, so a few pairs among very
-    many alike names can be missed.
+    many alike names can be missed. At most 200,000 pairs are kept.
     """
     folded = [fold_name(name) for name in names]
     pairs: set[tuple[int, int]] = set()
@@ -86,7 +89,7 @@ def similar_labels(labels: LabelTable, names: Sequence[str], most: int) -> Findi
         order = sorted((label for label in range(len(names)) if len(keys[label]) >= _SHORTEST), key=keys.__getitem__)
         for step in range(1, _NEIGHBOURS + 1):
             for one, other in zip(order, order[step:], strict=False):
-                if _differ_in_a_letter(keys[one], keys[other]):
+                if len(pairs) < _MOST_PAIRS and _differ_in_a_letter(keys[one], keys[other]):
                     pairs.add((min(one, other), max(one, other)))
     pairs |= _reordered(names, folded)
     if not pairs:
@@ -133,7 +136,7 @@ def _reordered(names: Sequence[str], folded: Sequence[str]) -> set[tuple[int, in
     found = set()
     for start, stop in zip(groups.starts, groups.stops, strict=True):
         for one, other in pairwise(groups.members[start:stop].tolist()):
-            if folded[several[one]] != folded[several[other]]:
+            if len(found) < _MOST_PAIRS and folded[several[one]] != folded[several[other]]:
                 found.add((several[one], several[other]))
     return found
 

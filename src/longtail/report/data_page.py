@@ -12,7 +12,6 @@ from longtail.report.markup import Markup, element, join, name, shortened
 from longtail.version import __version__
 
 _EXAMPLE = 300
-_KINDS = {"error": "wrong", "warning": "partly", "note": ""}
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def _finding(found: Check, finding: Finding) -> Markup:
     examples = [
         element("li", element("bdi", shortened(shown(example, found.unit), _EXAMPLE))) for example in finding.examples
     ]
-    kind = f"kind {_KINDS[finding.severity]}".rstrip()
+    kind = "kind wrong" if finding.severity == "error" else "kind"
     return element(
         "article",
         element("h3", element("span", finding.severity, class_=kind), _sentence(finding.says)),
@@ -85,7 +84,7 @@ def _pictured(distribution: Distribution, axis: str, what: str) -> Markup | None
         return None
     return join(
         means(_sentence(told(distribution))),
-        element("div", bar_chart([(each.name, each.count) for each in distribution.bins], axis, what), class_="wide"),
+        element("div", bar_chart(distribution.bins, axis, what), class_="wide"),
     )
 
 
@@ -97,7 +96,7 @@ def _names(found: Check) -> Markup | None:
     return join(
         means(
             f"Of {pairs} of a row and a label, the text of the row contains the name of the label for "
-            f"{names.share:.1%}; the text of another row for {names.by_chance:.1%}."
+            f"{names.share:.1%}; the text of a row without this label for {names.by_chance:.1%}."
         )
     )
 
