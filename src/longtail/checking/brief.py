@@ -55,6 +55,6 @@ def _findings(corpus: Corpus) -> Iterator[Finding]:
     yield from frequency_findings(labels, corpus.n_rows, per_row, 0)
     names = corpus.label_names
     if not names_are_numbers(names):
-        for finding in (alike_labels(labels, names, 0), list_labels(labels, names, 0)):
-            if finding is not None:
-                yield finding
+        for look in (alike_labels, list_labels):
+            if (told := look(labels, names, 0)) is not None:
+                yield told

@@ -133,7 +133,7 @@ def _reordered(names: Sequence[str], folded: Sequence[str]) -> set[tuple[int, in
     several = [label for label, name in enumerate(names) if len(name.split()) > 1]
     words = (" ".join(sorted(map(fold_name, names[label].split()))) for label in several)
     groups = equal_groups(np.fromiter(map(hash, words), np.int64, len(several)))
-    found = set()
+    found: set[tuple[int, int]] = set()
     for start, stop in zip(groups.starts, groups.stops, strict=True):
         for one, other in pairwise(groups.members[start:stop].tolist()):
             if len(found) < _MOST_PAIRS and folded[several[one]] != folded[several[other]]:
