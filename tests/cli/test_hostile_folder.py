@@ -23,6 +23,7 @@ MODULES = ("json", "numpy", "longtail", "scipy", "sklearn", "pip", "subprocess",
 PAGES = '{"texts": ["red apples", "clear sky"], "labels": ["fruit", "weather"]}\n' * 3
 # What each command is run with; those that no model or file leads into do the work that takes them furthest.
 RUNS = {
+    "check": ["check", "notes.jsonl", "--out", "page.html"],
     "prepare": ["prepare", "notes.jsonl", "--out", "prepared"],
     "plan": ["plan", "--rows=9", "--labels=3", "--features=5", "--per-row=2", "--labels-per-row=1", "--costs=c.json"],
     "train": ["train", "notes.jsonl", "--out", "another", "--min-df", "1"],

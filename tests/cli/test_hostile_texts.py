@@ -127,6 +127,8 @@ def test_no_command_that_reads_data_prints_what_it_steers_with(longtail: Callabl
     groups.append(json.dumps({"id": evil("last"), "texts": [], "labels": [EVIL]}))
     Path("groups.jsonl").write_text("\n".join(groups), encoding="utf-8")
     for arguments in (
+        ("check", data, "--test", data, "--out", "page.html"),
+        ("check", data, "--json"),
         ("select", data, *SMALL),
         ("select", data, "--labels-only"),
         ("assign", "groups.jsonl", *SMALL),

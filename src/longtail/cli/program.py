@@ -26,6 +26,7 @@ PIPE_CLOSED = 141
 
 # Listing the commands must not import them, so their short descriptions are here.
 COMMANDS = {
+    "check": "Look at labelled data before training.",
     "prepare": "Turn files of any size into arrays on disk to train on.",
     "plan": "Estimate time, memory and disk of a training.",
     "compare": "Compare learners on held-out rows.",

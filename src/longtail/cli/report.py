@@ -72,7 +72,7 @@ def command(
         check_ending(out, [".html", ".htm"], "reports are written", reasons=_REASONS)
     wrote = check_out(out, data)
     if out is not None and not target.force:
-        _check_is_report(out)
+        check_is_report(out)
     tagger = load_tagger(model)
     corpus = read_measured(data, reader)
     if tagger.takes_texts and corpus.made_by is not None:
@@ -99,7 +99,8 @@ def command(
         terminal.say(f"{wrote} {out}; open it in a browser")
 
 
-def _check_is_report(out: str) -> None:
+def check_is_report(out: str) -> None:
+    """Refuse to replace a file that is not a report."""
     from longtail.report import is_report
 
     if not Path(out).exists():

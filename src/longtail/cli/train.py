@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longtail.cli.cards import metrics_section, now, source
+from longtail.cli.check import warn_of_data
 from longtail.cli.features import FeatureFlags
 from longtail.cli.groups import TrainGroupOptions, describe_groups, holds_group_labels, read_grouped
 from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, called, check_file, counted_rows, read
@@ -163,6 +164,7 @@ def command(
                 if corpus.made_by is not None and Path(data).is_file():
                     tagger.features = None  # the file was prepared with these features
                 terminal.say(_describe(data, corpus))
+                warn_of_data(terminal, data, corpus)
                 if label_texts is not None:
                     corpus = corpus.with_label_texts(label_texts)
                 try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from longtail.checking import Bin
 from longtail.metrics import Band, Interval, Reliability
 from longtail.printable import counted
 from longtail.report.markup import Markup, element, join
@@ -112,6 +113,34 @@ def band_chart(bands: Sequence[Band]) -> Markup:
     middle = _LEFT + (width - _LEFT - _RIGHT) / 2
     parts.append(element("text", axis, x=middle, y=height - 6, class_="axis middle"))
     return _picture(width, height, "Precision and recall by label frequency", parts)
+
+
+def bar_chart(bins: Sequence[Bin], axis: str, what: str) -> Markup:
+    """A bar for each range of numbers, with the number of things in it; `what` names one thing.
+
+    If the ranges are too long for the axis, it shows their lower ends.
+    """
+    width, height = 720, 240
+    step = (width - _LEFT - _RIGHT) / len(bins)
+    ticks = [each.name for each in bins]
+    if not _fit(ticks, step):
+        ticks = [f"{_brief(each.low)}{'+' * (each.high > each.low)}" for each in bins]
+    bottom = height - _BOTTOM - 4
+    most = max(1, *(each.count for each in bins))
+    wide = min(52.0, 0.7 * step)
+    parts = [element("line", x1=_LEFT, x2=width - _RIGHT, y1=bottom, y2=bottom, class_="grid")]
+    for number, (tick, each) in enumerate(zip(ticks, bins, strict=True)):
+        centre = _LEFT + step * (number + 0.5)
+        tall = (bottom - _TOP - 14) * each.count / most
+        title = element("title", f"{counted(each.count, what)} with {each.name}")
+        parts.append(
+            element("rect", title, x=centre - wide / 2, y=bottom - tall, width=wide, height=tall, class_="bar")
+        )
+        parts.append(element("text", f"{each.count:,}", x=centre, y=bottom - tall - 4, class_="tick middle"))
+        parts.append(element("text", tick, x=centre, y=bottom + 16, class_="tick middle"))
+    middle = _LEFT + (width - _LEFT - _RIGHT) / 2
+    parts.append(element("text", axis, x=middle, y=height - 6, class_="axis middle"))
+    return _picture(width, height, f"Number of {what}s by {axis}", parts)
 
 
 def _fit(ticks: Sequence[str], step: float) -> bool:

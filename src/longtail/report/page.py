@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from longtail.data import Corpus
 from longtail.printable import counted
@@ -14,13 +14,17 @@ from longtail.report import text
 from longtail.report.charts import band_chart, legend, metric_bar, reliability_diagram
 from longtail.report.examples import Example, Given, Why
 from longtail.report.facts import Facts, ReportOptions, WorstLabel, gather
+from longtail.report.layout import BEGINNING, Column, document, tiles
+from longtail.report.layout import day as _day
+from longtail.report.layout import listed as _listed
+from longtail.report.layout import means as _means
+from longtail.report.layout import note as _note
+from longtail.report.layout import numbers as _numbers
+from longtail.report.layout import table as _table
 from longtail.report.markup import Markup, element, escape, join, name, shortened
-from longtail.report.style import STYLE
 from longtail.tagger import Tagger
 from longtail.version import __version__
 
-_BEGINNING = "<!doctype html>\n<!-- a longtail report -->\n"
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _TEXT_SHOWN = 420
 _MEANING = {
     "P": "precision: share of the first k labels that are correct",
@@ -72,7 +76,7 @@ def make_report(tagger: Tagger, corpus: Corpus, heading: Heading, options: Repor
 def is_report(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins like a report."""
     with Path(path).open("rb") as file:
-        return file.read(len(_BEGINNING)) == _BEGINNING.encode()
+        return file.read(len(BEGINNING)) == BEGINNING.encode()
 
 
 def render(facts: Facts, heading: Heading) -> str:
@@ -86,33 +90,20 @@ def render(facts: Facts, heading: Heading) -> str:
         ("unknown", "Unknown labels and words", _unknown(facts)),
         ("examples", "Example documents", _examples(facts)),
     )
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="generator", content=f"longtail {__version__}"),
-        element("title", f"{shortened(heading.model, 80)} on {shortened(heading.data, 80)}"),
-        element("style", Markup(STYLE)),
-    )
     contents = element("nav", *(element("a", title, href=f"#{place}") for place, title, _ in sections))
-    body = element(
-        "body",
-        element(
-            "main",
-            _opening(facts, heading),
-            contents,
-            *(element("section", element("h2", title), content, id=place) for place, title, content in sections),
-            _colophon(facts.options, heading),
-        ),
+    return document(
+        f"{shortened(heading.model, 80)} on {shortened(heading.data, 80)}",
+        _opening(facts, heading),
+        contents,
+        *(element("section", element("h2", title), content, id=place) for place, title, content in sections),
+        _colophon(facts.options, heading),
     )
-    return f"{_BEGINNING}{element('html', head, body, lang='en')}\n"
 
 
 def _opening(facts: Facts, heading: Heading) -> Markup:
     report = facts.report
     first, k = report.ks[0], facts.k
-    tiles = [
+    figures = [
         (text.percent(report.metrics["P"][first], 1), f"P@{first}"),
         (text.percent(report.metrics["R"][k], 1), f"R@{k}"),
         (text.percent(report.metrics["nDCG"][k], 1), f"nDCG@{k}"),
@@ -124,11 +115,7 @@ def _opening(facts: Facts, heading: Heading) -> Markup:
         element("h1", name(heading.model)),
         element("p", "measured on ", name(heading.data), ", ", element("time", _day(heading.at)), class_="lead"),
         element("p", _sentence(heading.warning), class_="means warning") if heading.warning else None,
-        element(
-            "div",
-            *(element("div", element("b", value), element("span", what), class_="tile") for value, what in tiles),
-            class_="tiles",
-        ),
+        tiles(figures),
         element("dl", *(join(element("dt", term), element("dd", value)) for term, value in card)),
     )
 
@@ -366,52 +353,10 @@ def _colophon(options: ReportOptions, heading: Heading) -> Markup:
     )
 
 
-class Column(NamedTuple):
-    """The title of a column and the class of its cells, "n" for numbers."""
-
-    title: str
-    kind: str = ""
-
-
-def _numbers(*titles: str) -> list[Column]:
-    return [Column(title, "n") for title in titles]
-
-
-def _table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> Markup:
-    heads = (element("th", title, class_="n" if kind == "n" else None, scope="col") for title, kind in columns)
-    lines = (
-        element(
-            "tr", *(element("td", cell, class_=column.kind or None) for cell, column in zip(row, columns, strict=True))
-        )
-        for row in rows
-    )
-    return element(
-        "div", element("table", element("thead", element("tr", *heads)), element("tbody", *lines)), class_="wide"
-    )
-
-
-def _means(sentence: str) -> Markup:
-    return element("p", sentence, class_="means")
-
-
-def _note(sentence: str) -> Markup:
-    return element("p", sentence, class_="note")
-
-
-def _listed(items: Iterable[Markup], separator: str = ", ") -> Markup:
-    return join(*(join(separator if number else "", item) for number, item in enumerate(items)))
-
-
 def _duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def _day(at: str) -> str:
-    """A time without seconds."""
-    day, _, clock = at.partition("T")
-    return f"{day} {clock[:5]} UTC" if clock else at
 
 
 def _sentence(said: str) -> str:
