@@ -32,7 +32,7 @@ class _Labels(NamedTuple):
     classes: str | None = None
 
 
-def read_rows(rows: Any, y: Any, sample_weight: Any = None) -> GivenRows:
+def read_rows(rows: Any, y: Any, sample_weight: Any = None, *, only_texts: bool = False) -> GivenRows:
     """Build a corpus from texts, or a matrix of features, and labels in any form.
 
     Parameters
@@ -42,6 +42,8 @@ def read_rows(rows: Any, y: Any, sample_weight: Any = None) -> GivenRows:
         The columns of a data frame name its labels; those of another matrix are named by their numbers, from 0.
     sample_weight : array-like or None
         How much each row counts.
+    only_texts : bool
+        Whether rows must be texts.
 
     Examples
     --------
@@ -55,7 +57,7 @@ def read_rows(rows: Any, y: Any, sample_weight: Any = None) -> GivenRows:
     n_rows = labels.matrix.shape[0]
     weights = read_weights(sample_weight, n_rows)
     named: dict[str, Any] = {"labels": labels.matrix, "label_names": labels.names, "weights": weights}
-    if is_features(rows):
+    if not only_texts and is_features(rows):
         corpus = Corpus(**named, features=rows)
     else:
         texts = list(checked_texts(rows))

@@ -166,7 +166,8 @@ class Tagger(BaseEstimator, Persistent):
             Names, alternative names and descriptions of labels: a text or a list of texts for each label, or a file
             that `longtail.data.read_label_texts` reads. See `Corpus.with_label_texts`.
         """
-        corpus, classes = read_rows(texts, labels, sample_weight)
+        only_texts = bool(getattr(self.features, "takes_texts", False))
+        corpus, classes = read_rows(texts, labels, sample_weight, only_texts=only_texts)
         if isinstance(label_texts, str | os.PathLike):
             label_texts = read_label_texts(label_texts)
         self.fit_corpus(corpus if label_texts is None else corpus.with_label_texts(label_texts))
@@ -364,7 +365,7 @@ class Tagger(BaseEstimator, Persistent):
         The parameters are those of `fit`.
         """
         check_is_fitted(self, "features_")
-        corpus = read_rows(rows, labels).corpus
+        corpus = read_rows(rows, labels, only_texts=self.takes_texts).corpus
         k = 1 if self.is_single_label_ and corpus.is_single_label else PLACES_OF_SCORE
         aligned = self.align(corpus)
         return ndcg_at_k(aligned.labels, self.estimator_.predict_topk(aligned.features, k)[0], k)
