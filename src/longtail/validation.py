@@ -235,6 +235,36 @@ def as_labels(Y: Any, n_rows: int | None = None, name: str = "Y") -> Any:
     return csr
 
 
+def as_relevance(Y: Any, n_rows: int | None = None, name: str = "Y") -> Any:
+    """As `as_labels`, and values between 0 and 1 stay as they are: how relevant a label is for a row.
+
+    >>> as_relevance([[1, 0.5], [0, 1]]).toarray().tolist()
+    [[1.0, 0.5], [0.0, 1.0]]
+    """
+    if "labels" in _known(Y):
+        return as_labels(Y, n_rows, name)
+    csr = _as_csr(Y, name)
+    if not csr.data.size or np.isin(csr.data, (0, 1)).all():
+        return as_labels(Y, n_rows, name)
+    if not ((csr.data >= 0) & (csr.data <= 1)).all():  # written such that NaN fails
+        wrong = csr.data[~((csr.data >= 0) & (csr.data <= 1))][0].item()
+        raise InvalidInput(
+            f"Unknown label type: {name} must hold only 0 and 1, or relevance between them; found {wrong!r}"
+        )
+    if n_rows is not None and csr.shape[0] != n_rows:
+        raise InvalidInput(f"Found input variables with inconsistent numbers of samples: [{n_rows}, {csr.shape[0]}]")
+    csr = _canonical(csr, Y)
+    csr = sparse.csr_array((csr.data.astype(np.float32), csr.indices.copy(), csr.indptr.copy()), shape=csr.shape)
+    if csr.data.max() > 1:
+        raise InvalidInput(f"{name} holds a cell twice, and its values add up to more than 1")
+    return own(_without_zeros(csr), "features")
+
+
+def is_binary(Y: Any) -> bool:
+    """Whether a checked label matrix holds no relevance other than 1."""
+    return "labels" in _known(Y) or bool((Y.data == 1).all())
+
+
 def _checked_labels(Y: Any, name: str) -> Any:
     csr = _as_csr(Y, name)
     if csr.data.size and not np.isin(csr.data, (0, 1)).all():

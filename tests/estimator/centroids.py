@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from longtail.estimator import Estimator, check_training, column_counts, register
+from longtail.estimator import Estimator, column_counts, register
 from longtail.parameters import Constraint, Number
 from longtail.store import State, saved_params
 
@@ -20,13 +20,10 @@ class Centroids(Estimator):
     def __init__(self, smoothing: float = 1.0) -> None:
         self.smoothing = smoothing
 
-    def fit(self, X: Any, Y: Any) -> Self:
-        self._check_parameters()
-        X, Y = check_training(X, Y, "Centroids")
+    def _fit(self, X: Any, Y: Any, weights: Any) -> None:
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         sums = (Y.T @ X).toarray()
         self.centroids_ = (sums / (column_counts(Y)[:, None] + self.smoothing + 1e-9)).astype(np.float32)
-        return self
 
     def _scores(self, X: Any) -> Any:
         return np.asarray(X @ self.centroids_.T, dtype=np.float32)

@@ -134,3 +134,15 @@ def test_few_rows_are_taken_in_small_steps(rng) -> None:
     by_itself = MultiHeadClassifier(**options).fit(X, Y).decision_function(X)
     told = MultiHeadClassifier(**options, batch_size=4).fit(X, Y).decision_function(X)
     np.testing.assert_array_equal(by_itself, told)  # 80 rows in twenty steps
+
+
+def test_a_single_label_network_always_gives_a_class(rng):
+    X = rng.normal(size=(60, 5)).astype(np.float32)
+    y = rng.integers(0, 6, size=60)  # noise: no class gets half of the probability
+    settings = {"task": "single-label", "width": 8, "epochs": 2, "batch_size": 16, "n_jobs": 1}
+    model = MultiHeadClassifier("one-hot", **settings).fit(X, np.eye(6)[y])
+    given = model.predict(X)
+    assert (given.sum(axis=1) == 1).all()
+    np.testing.assert_array_equal(given.indices, model.predict_topk(X, k=1)[0][:, 0])
+    classes = MultiHeadClassifier("one-hot", **settings).fit(X, y)
+    np.testing.assert_array_equal(classes.predict(X), given.indices)

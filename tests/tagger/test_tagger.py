@@ -205,8 +205,10 @@ def test_a_second_fit_forgets_the_names_of_the_first(tagger):
 
 
 def test_labels_given_as_a_text_are_not_taken_letter_by_letter():
-    with pytest.raises(InvalidInput, match=r"row 0 are the single text 'fruit'; expected a list: \['fruit'\]"):
-        Tagger().fit(["apples", "sky"], ["fruit", "weather"])
+    tagger = Tagger(TextFeatures(min_df=1), Ridge())
+    assert tagger.fit(["apples", "sky"], ["fruit", "weather"]).label_names_ == ("fruit", "weather")
+    with pytest.raises(InvalidInput, match=r"row 1 are the single text 'weather'; expected a list: \['weather'\]"):
+        tagger.fit(["apples", "sky"], [["fruit"], "weather"])
 
 
 def test_nothing_to_learn_from_is_an_error():

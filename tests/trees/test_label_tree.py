@@ -144,8 +144,8 @@ def test_negatives_of_the_beam_change_only_nodes_that_got_some(rng, monkeypatch)
     X, Y = planted(rng)
     counts = []
 
-    def spy(layout, members, negatives, block, n_rows):
-        found = examples_of(layout, members, negatives, block, n_rows)
+    def spy(layout, members, negatives, block, n_rows, relevance):
+        found = examples_of(layout, members, negatives, block, n_rows, relevance)
         counts.append((block.node, len(found.rows) - np.count_nonzero(np.diff(found.pointers))))
         return found
 

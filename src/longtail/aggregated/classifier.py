@@ -144,7 +144,7 @@ class AggregatedClassifier(Estimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, groups: Any, group_labels: Any) -> Self:
+    def fit(self, X: Any, groups: Any, group_labels: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
         """Find the rows of the labels, then train the estimator on them.
 
         Parameters
@@ -155,7 +155,12 @@ class AggregatedClassifier(Estimator):
             Groups may overlap, differ in size and be empty. Rows in no group are ignored.
         group_labels : sparse or dense matrix of whole numbers, of shape (n_groups, n_labels)
             How often each label is in a group, or 1 where the number is unknown.
+        sample_weight : None
+            Rows of groups have no weights: what a row counts would also have to decide which rows get labels.
         """
+        if sample_weight is not None:
+            message = "AggregatedClassifier cannot weigh rows; fit it without sample_weight"
+            raise InvalidInput(message, code="no_sample_weight")
         X, aggregation, seed = self._checked(X, groups, group_labels)
         if not len(aggregation.label_groups):
             raise InvalidInput("no group has both members and labels, so there is nothing to learn", code="no_labels")

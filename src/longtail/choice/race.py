@@ -154,6 +154,7 @@ def run_race(
     seconds: float,
     seed: int,
     trainings: float = 2,
+    weights: Array | None = None,
 ) -> Race:
     """Run the race within a number of estimated processor seconds, which include training the winner once more.
 
@@ -174,9 +175,11 @@ def run_race(
         Random seed for the samples.
     trainings : float
         How often the winner will be trained on about all rows, in this race and after it.
+    weights : float32 array or None
+        How much each row counts in training; held-out rows count once.
     """
     rest = parts[0][1]
-    track = _Track(X, Y, parts, rest[np.random.default_rng(seed).permutation(len(rest))])
+    track = _Track(X, Y, weights, parts, rest[np.random.default_rng(seed).permutation(len(rest))])
     each_time = trainings + sum(share for share, _, _ in _ROUNDS)
     ranked = [each for each in entered if each is entered[0] or each_time * each.seconds <= seconds]
     left_out = tuple(each for each in entered if each not in ranked)
@@ -204,8 +207,10 @@ def run_race(
 class _Track:
     """Trains learners on the first rows of an order, and judges them on the held-out rows."""
 
-    def __init__(self, X: Any, Y: Any, parts: Sequence[tuple[Array, Array]], order: Array) -> None:
-        self._X, self._Y, self._parts, self._order = X, Y, parts, order
+    def __init__(
+        self, X: Any, Y: Any, weights: Array | None, parts: Sequence[tuple[Array, Array]], order: Array
+    ) -> None:
+        self._X, self._Y, self._weights, self._parts, self._order = X, Y, weights, parts, order
         self.standings: list[Standing] = []
         self.fitted: dict[Entrant, Estimator] = {}
         self.last_size = 0
@@ -241,7 +246,8 @@ class _Track:
         self._stand(entrant, len(rows), self._scores[entrant])
 
     def _judge(self, entrant: Entrant, held: Array, rows: Array) -> tuple[Estimator, float]:
-        model = clone(entrant.estimator).fit(self._X[rows], self._Y[rows])
+        weights = None if self._weights is None else self._weights[rows]
+        model = clone(entrant.estimator).fit(self._X[rows], self._Y[rows], sample_weight=weights)
         return model, ndcg_at_k(self._Y[held], model.predict_topk(self._X[held], _K)[0], _K)
 
     def _stand(self, entrant: Entrant, n_rows: int, ndcg: float, n_parts: int = 1) -> None:

@@ -38,6 +38,8 @@ class Corpus:
         description. The sequence is empty if nothing is known. A label can have texts and no rows.
     made_by : fitted features or None
         What made `features`, in a prepared corpus; None if they are given.
+    weights : float32 array of shape (n_rows,) or None
+        How much each row counts in training, not negative; None if all rows count 1.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Corpus:
     row_names: Sequence[str] | None = None
     label_texts: Sequence[Sequence[str]] | None = None
     made_by: Any = None
+    weights: Array | None = None
 
     def __post_init__(self) -> None:
         labels = as_labels(self.labels, name="labels")
@@ -75,6 +78,8 @@ class Corpus:
             yield "rows of groups", self.groups.shape[0]
         if self.row_names is not None:
             yield "row names", len(self.row_names)
+        if self.weights is not None:
+            yield "weights", len(self.weights)
 
     @property
     def n_rows(self) -> int:
@@ -83,6 +88,11 @@ class Corpus:
     @property
     def n_labels(self) -> int:
         return int(self.labels.shape[1])
+
+    @property
+    def is_single_label(self) -> bool:
+        """Whether every row has exactly one label."""
+        return bool(self.n_rows and (np.diff(self.labels.indptr) == 1).all())
 
     @property
     def label_counts(self) -> Array:
@@ -118,7 +128,12 @@ class Corpus:
             features=None if self.features is None else own(self.features[ids]),
             groups=None if self.groups is None else own(self.groups[ids]),
             row_names=None if self.row_names is None else [self.row_names[i] for i in ids],
+            weights=None if self.weights is None else self.weights[ids],
         )
+
+    def weighted_rows(self) -> Corpus:
+        """The corpus without the rows of weight 0."""
+        return self if self.weights is None or self.weights.all() else self.select(self.weights > 0)
 
     def with_label_names(self, label_names: Sequence[str]) -> Corpus:
         """The same rows with labels numbered as in `label_names`; labels not in it are dropped."""

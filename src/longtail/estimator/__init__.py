@@ -1,24 +1,52 @@
 """The contract of every learner, as code."""
 
-from longtail.estimator.base import CELLS, Estimator, check_training, column_counts, read_prune
+from longtail.estimator.base import (
+    CELLS,
+    PLACES_OF_SCORE,
+    Estimator,
+    column_counts,
+    column_weights,
+    fit_with,
+    normalised,
+    read_prune,
+    total_weight,
+)
 from longtail.estimator.checks import check_estimator
 from longtail.estimator.explanation import Evidence, Explanation, Step
 from longtail.estimator.output_layer import OutputLayer, Rule, check_memory, row_lengths
+from longtail.estimator.targets import (
+    TrainingSet,
+    check_training,
+    classes_of_rows,
+    one_hot,
+    read_training,
+    read_weights,
+)
 from longtail.store import register
 
 __all__ = [
     "CELLS",
+    "PLACES_OF_SCORE",
     "Estimator",
     "Evidence",
     "Explanation",
     "OutputLayer",
     "Rule",
     "Step",
+    "TrainingSet",
     "check_estimator",
     "check_memory",
     "check_training",
+    "classes_of_rows",
     "column_counts",
+    "column_weights",
+    "fit_with",
+    "normalised",
+    "one_hot",
     "read_prune",
+    "read_training",
+    "read_weights",
     "register",
     "row_lengths",
+    "total_weight",
 ]

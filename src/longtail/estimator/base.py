@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,41 +12,55 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import ClassifierTags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator.explanation import Explanation
 from longtail.estimator.output_layer import OutputLayer, Rule
+from longtail.estimator.targets import TrainingSet, read_classes, read_training, stored_classes
 from longtail.labels import LabelHierarchy
 from longtail.memory import MemoryPlan
+from longtail.metrics import ndcg_at_k
 from longtail.native import kernels
 from longtail.parallel import split
 from longtail.parameters import Constraint, check_parameters
 from longtail.store import Persistent, State, check_params
-from longtail.validation import as_features, as_label_mask, as_labels, check_k, finite
+from longtail.validation import as_features, as_label_mask, as_labels, check_k, finite, is_binary
 from longtail.work import is_in_pieces
 
 CELLS = 2**22  # scores of all labels held at once
-
-
-def check_training(X: Any, Y: Any, owner: str) -> tuple[Any, Any]:
-    """Check features and labels for a fit of `owner`; return them as CSR matrices."""
-    X = as_features(X)
-    if X.shape[0] < 1:
-        raise InvalidInput(
-            f"Found array with {X.shape[0]} sample(s) (shape={X.shape}) while a minimum of 1 is required."
-        )
-    if X.shape[1] < 1:
-        raise InvalidInput(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
-    if Y is None:
-        raise InvalidInput(f"{owner} requires y to be passed, but the target y is None")
-    return X, as_labels(Y, n_rows=X.shape[0])
+PLACES_OF_SCORE = 5  # of nDCG in `score`
 
 
 def column_counts(Y: Any) -> Array:
     """The number of rows of each label."""
     return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
+
+
+def column_weights(Y: Any, weights: Array | None) -> Array:
+    """The sum of each label's relevance over the rows, times the `weights` of the rows."""
+    if weights is None and is_binary(Y):
+        return column_counts(Y)
+    values = Y.data.astype(np.float64)
+    if weights is not None:
+        values *= np.repeat(weights, np.diff(Y.indptr))
+    return np.bincount(Y.indices, weights=values, minlength=Y.shape[1])
+
+
+def total_weight(n_rows: int, weights: Array | None) -> int:
+    """The number of rows, or the sum of their weights, rounded up."""
+    return n_rows if weights is None else max(1, math.ceil(float(weights.sum(dtype=np.float64)) * (1 - 1e-12)))
+
+
+def fit_with(learner: Any, X: Any, Y: Any, weights: Array | None) -> Any:
+    """Fit a learner; one that cannot weigh rows is needed only to fit without weights.
+
+    Learners of other packages may lack the argument ``sample_weight``.
+    """
+    return learner.fit(X, Y) if weights is None else learner.fit(X, Y, sample_weight=weights)
 
 
 def read_prune(prune: float) -> tuple[float, int]:
@@ -59,13 +74,32 @@ def read_prune(prune: float) -> tuple[float, int]:
     return float(prune), 0
 
 
+def normalised(scores: Array) -> Array:
+    """Scores of classes as probabilities that add up to 1 in each row.
+
+    >>> normalised(np.array([[0.2, 0.6], [0.0, 0.0]])).round(2).tolist()
+    [[0.25, 0.75], [0.5, 0.5]]
+    """
+    sums = scores.sum(axis=1, dtype=np.float64, keepdims=True)
+    even = 1 / max(1, scores.shape[1])
+    return np.divide(scores, sums, out=np.full(scores.shape, even, dtype=np.float64), where=sums > 0)
+
+
+def _gives_probabilities(learner: Any) -> bool:
+    return bool(learner.scores_are_probabilities)
+
+
 class Estimator(BaseEstimator, Persistent):
     """A learner of many labels from rows of features.
 
-    A learner implements `fit`, `_scores`, `to_state` and `from_state`. `fit` sets ``n_features_in_`` and ``n_labels_``,
-    and last of all the attribute that `_fitted_by` names. A learner that need not score every label also overrides
-    `_topk` and `_predict`. The arguments of these methods are checked: the model is fitted, rows are CSR float32 with
-    finite values and the right width, label ids and masks match the labels.
+    A learner implements `_fit`, `_scores`, `to_state` and `from_state`. `_fit` sets ``n_features_in_`` and
+    ``n_labels_``, and last of all the attribute that `_fitted_by` names. A learner that need not score every label also
+    overrides `_topk` and `_predict`. The arguments of these methods are checked: the model is fitted, rows are CSR
+    float32 with finite values and the right width, label ids and masks match the labels.
+
+    Fitted with one class for each row instead of a label matrix, a learner is a classifier as scikit-learn has them:
+    it has ``classes_``, and `predict` returns one class for each row. Learners know only label matrices; this class
+    turns classes into one and back.
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {}
@@ -88,6 +122,62 @@ class Estimator(BaseEstimator, Persistent):
 
     n_features_in_: int
     n_labels_: int
+    classes_: Array
+    """The class of each column, if the learner was fitted with one class for each row; else missing."""
+
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows and their labels.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels), or one class for each row
+            Learners with `takes_relevance` also take values between 0 and 1. Classes are names or whole numbers; then
+            `predict` returns the best class of each row.
+        sample_weight : array-like of shape (n_rows,) or None
+            How much each row counts, not negative. A row of weight 2 counts as two such rows, one of weight 0 as none.
+            Learners without `takes_weights` refuse it.
+        """
+        self._check_parameters()
+        found = read_training(X, Y, sample_weight, type(self).__name__)
+        self._check_targets(found)
+        self.__dict__.pop("classes_", None)
+        self._fit(found.X, found.Y, found.weights)
+        if found.classes is not None:
+            self.classes_ = found.classes
+        return self
+
+    def _fit(self, X: Any, Y: Any, weights: Array | None) -> None:
+        """Learn from checked rows and labels; `weights` (float32, above 0) is None if all rows weigh 1."""
+        raise NotImplementedError(f"{type(self).__name__} has no _fit")
+
+    def _check_targets(self, found: TrainingSet) -> None:
+        """Refuse weights and relevance that the learner cannot learn from."""
+        name = type(self).__name__
+        if found.weights is not None and not self.takes_weights:
+            message = f"{name} cannot weigh rows; fit it without sample_weight, or repeat rows"
+            raise InvalidInput(message, code="no_sample_weight")
+        if is_binary(found.Y):
+            if found.weights is None:
+                return
+        elif not self.takes_relevance:
+            raise InvalidInput(
+                f"Unknown label type: {name} learns from labels that hold only 0 and 1; found relevance between them",
+                code="no_relevance",
+            )
+        if is_in_pieces():
+            message = f"{name} learns weights of rows and relevance in memory only; train outside of in_pieces"
+            raise InvalidInput(message, code="not_in_pieces")
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether `fit` takes ``sample_weight``."""
+        return False
+
+    @property
+    def takes_relevance(self) -> bool:
+        """Whether `fit` takes labels with values between 0 and 1."""
+        return False
 
     @abstractmethod
     def _scores(self, X: Any) -> Array:
@@ -214,18 +304,65 @@ class Estimator(BaseEstimator, Persistent):
         return np.pad(labels, beyond, constant_values=-1), np.pad(scores, beyond, constant_values=-np.inf)
 
     def decision_function(self, X: Any) -> Array:
-        """Return the scores of every label for every row as one dense matrix: for small vocabularies."""
+        """Return the scores of every label for every row as one dense matrix: for small vocabularies.
+
+        For two classes, it is how much more the second scores than the first, as in scikit-learn.
+        """
+        scores = self._all_scores(X, "decision_function")
+        if "classes_" in vars(self) and len(self.classes_) == 2:
+            if self.scores_are_probabilities:
+                scores = normalised(scores)
+            return np.asarray(scores[:, 1] - scores[:, 0])
+        return scores
+
+    def _all_scores(self, X: Any, work: str) -> Array:
         X = self._check_rows(X)
         MemoryPlan(
-            "decision_function",
+            work,
             {"scores": self._bytes_per_score * X.shape[0] * self.n_labels_},
             "Use predict_topk, which never holds all scores, or fewer rows at a time.",
         ).check()
-        return finite(self._scores(X))
+        return np.asarray(finite(self._scores(X)))
 
     def predict(self, X: Any) -> Any:
-        """Return the labels of each row as a sparse 0/1 matrix (n_rows x n_labels)."""
-        return self._predict(self._check_rows(X))
+        """Return the labels of each row as a sparse 0/1 matrix (n_rows x n_labels), or the best class of each row."""
+        X = self._check_rows(X)
+        if "classes_" not in vars(self):
+            return self._predict(X)
+        labels, _ = self._ranked(X, 1, None, None)
+        return self.classes_[np.maximum(labels[:, 0], 0)]
+
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of every label, or of every class, as one dense matrix: for small vocabularies.
+
+        Only learners with `scores_are_probabilities` have this method. The probabilities of the classes of a row add
+        up to 1; those of labels are independent of each other.
+        """
+        scores = self._all_scores(X, "predict_proba")
+        return normalised(scores) if "classes_" in vars(self) else scores
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the accuracy for one class in each row, and nDCG@5 for a label matrix.
+
+        nDCG judges the ranking, which all learners have, rather than their thresholds.
+        """
+        if "classes_" in vars(self):
+            return float(np.mean(self.predict(X) == np.asarray(y)))
+        return ndcg_at_k(as_labels(y), self.predict_topk(X, PLACES_OF_SCORE)[0], PLACES_OF_SCORE)
+
+    def state(self) -> State:
+        state = super().state()
+        if "classes_" not in vars(self):
+            return state
+        return replace(state, arrays={**state.arrays, "classes": stored_classes(self.classes_)})
+
+    @classmethod
+    def from_saved(cls, state: State) -> Self:
+        model = super().from_saved(state)
+        if "classes" in state.arrays:
+            model.classes_ = read_classes(state, model.n_labels_)
+        return model
 
     def explain(self, x: Any, label: int) -> Explanation:
         """Return exactly what each feature of the row `x` adds to the score of `label`.
@@ -282,7 +419,8 @@ class Estimator(BaseEstimator, Persistent):
             As for `fit`.
         """
         self._check_parameters()
-        return self._memory_plan(*check_training(X, Y, type(self).__name__))
+        found = read_training(X, Y, None, type(self).__name__)
+        return self._memory_plan(found.X, found.Y)
 
     def _check_parameters(self) -> None:
         """Raise `InvalidInput` unless every parameter meets its constraint."""
@@ -311,10 +449,11 @@ class Estimator(BaseEstimator, Persistent):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags(multi_label=True)
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
         return tags
 
 

@@ -37,16 +37,20 @@ def planted(
 class Case:
     """An estimator to check, a fitted copy of it, and the training data."""
 
-    def __init__(self, estimator: Estimator, fit: Fit, seed: int) -> None:
-        self.estimator, self._fit = estimator, fit
+    def __init__(self, estimator: Estimator, fit: Fit, rows: bool, seed: int) -> None:
+        self.estimator, self._fit, self.learns_rows = estimator, fit, rows
         self.X, self.Y = planted(np.random.default_rng(seed))
         self.n_labels = self.Y.shape[1]
         self.fitted = self.fit(self.X, self.Y)
 
     def fit(self, X: Any, Y: Any, **params: Any) -> Any:
+        return self._fit(self.fresh(**params), X, Y)
+
+    def fresh(self, **params: Any) -> Any:
+        """An unfitted copy with some other parameters, as far as the estimator has them."""
         fresh = clone(self.estimator)
         known = fresh.get_params(deep=False)
-        return self._fit(fresh.set_params(**{name: value for name, value in params.items() if name in known}), X, Y)
+        return fresh.set_params(**{name: value for name, value in params.items() if name in known})
 
 
 def topk_has_the_promised_shapes_and_order(case: Case) -> None:
@@ -206,8 +210,10 @@ def bad_arguments_are_refused(case: Case) -> None:
 
 
 def bad_data_is_refused(case: Case) -> None:
-    with _refused("a label value of 0.5"):
-        case.fit(case.X, 0.5 * case.Y)
+    bad_values = [-1.0, np.nan] + [2.0] * case.learns_rows + [0.5] * (not case.fitted.takes_relevance)
+    for bad in bad_values:
+        with _refused(f"a label value of {bad}"):
+            case.fit(case.X, bad * case.Y)
     with _refused("rows of label ids"):
         case.fit(case.X, [row.indices.tolist() for row in case.Y])
     for bad in (np.nan, np.inf, 1e300):
@@ -215,6 +221,51 @@ def bad_data_is_refused(case: Case) -> None:
         dense[3, 3] = bad
         with _refused(f"a feature value of {bad}"):
             case.fit(dense, case.Y)
+
+
+def weights_count_rows(case: Case) -> None:
+    """A row of weight 0 is absent; other weights count, or are refused."""
+    if not case.learns_rows:
+        return
+    weights = np.arange(case.X.shape[0]) % 3
+    kept = weights > 0
+    some = case.fresh().fit(case.X, case.Y, sample_weight=kept)
+    _same_answers(some, case.fresh().fit(case.X[kept], case.Y[kept]), case.X)
+    if not case.fitted.takes_weights:
+        with _refused("sample_weight"):
+            case.fresh().fit(case.X, case.Y, sample_weight=weights)
+        return
+    heavy = case.fresh().fit(case.X, case.Y, sample_weight=weights)
+    assert not np.array_equal(heavy.decision_function(case.X), some.decision_function(case.X))
+    for bad in (weights[1:], -weights, np.full(len(weights), np.nan), weights[:, None], "heavy", 0 * weights):
+        with _refused("weights that are no weights"):
+            case.fresh().fit(case.X, case.Y, sample_weight=bad)
+
+
+def one_class_for_each_row_makes_a_classifier(case: Case) -> None:
+    if not case.learns_rows:
+        return
+    names = np.array(["pear", "apple", "fig"], dtype=object)
+    targets = np.arange(case.X.shape[0]) % 3
+    for y, classes in ((names[targets], ["apple", "fig", "pear"]), (5 * targets + 2, [2, 7, 12])):
+        model = case.fresh(n_labels=2).fit(case.X, y)
+        assert model.classes_.tolist() == classes
+        predicted = model.predict(case.X)
+        assert predicted.shape == y.shape
+        best = model.predict_topk(case.X, k=1)[0][:, 0]
+        np.testing.assert_array_equal(predicted, model.classes_[best])
+        with tempfile.TemporaryDirectory() as folder:
+            model.save(f"{folder}/model")
+            again = load(f"{folder}/model")
+        assert again.classes_.tolist() == classes
+        np.testing.assert_array_equal(again.predict(case.X), predicted)
+        if hasattr(model, "predict_proba"):
+            np.testing.assert_allclose(model.predict_proba(case.X).sum(axis=1), 1, atol=_TOLERANCE)
+    again.fit(case.X, case.Y)
+    assert not hasattr(again, "classes_"), "a label matrix leaves no classes"
+    for bad in (np.linspace(0, 1, len(y)), [*y[:-1], np.nan], [*names[targets][:-1], 3], y[1:]):
+        with _refused("classes that are no classes"):
+            case.fresh().fit(case.X, bad)
 
 
 def bad_parameters_are_refused(case: Case) -> None:
@@ -258,6 +309,8 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
     it_is_fitted_only_after_fit,
     bad_arguments_are_refused,
     bad_data_is_refused,
+    weights_count_rows,
+    one_class_for_each_row_makes_a_classifier,
     bad_parameters_are_refused,
     a_ranking_too_large_for_memory_is_refused,
     no_rows_to_predict_is_no_error,
@@ -269,7 +322,7 @@ def _fit_rows(estimator: Any, X: Any, Y: Any) -> Any:
     return estimator.fit(X, Y)
 
 
-def check_estimator(estimator: Estimator, *, fit: Fit = _fit_rows, seed: int = 0) -> None:
+def check_estimator(estimator: Estimator, *, fit: Fit = _fit_rows, rows: bool = True, seed: int = 0) -> None:
     """Raise `AssertionError`, which names the check, unless a learner keeps the contract of `Estimator`.
 
     Parameters
@@ -278,6 +331,8 @@ def check_estimator(estimator: Estimator, *, fit: Fit = _fit_rows, seed: int = 0
         An unfitted estimator; small settings keep the checks quick. Copies of it are fitted to 80 rows with 12 labels.
     fit : callable
         ``fit(estimator, X, Y)`` fits a copy and returns it. For learners that take groups of rows.
+    rows : bool
+        Whether the learner itself takes rows with labels, not groups: weights and classes of rows are then checked.
     seed : int
         Random seed for the data.
 
@@ -289,7 +344,7 @@ def check_estimator(estimator: Estimator, *, fit: Fit = _fit_rows, seed: int = 0
     """
     if not isinstance(estimator, Estimator):
         raise AssertionError(f"{type(estimator).__name__} does not derive from longtail.estimator.Estimator")
-    case = Case(estimator, fit, seed)
+    case = Case(estimator, fit, rows, seed)
     for check in CHECKS:
         try:
             check(case)

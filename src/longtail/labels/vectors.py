@@ -153,15 +153,19 @@ def _members(blocks: Results, start: int, stop: int) -> Piece:
     return {"indptr": np.concatenate([[0], np.cumsum(lengths)]), "indices": rows}
 
 
-def vectors_by_label(work: Work, members: Results, counts: Array, top: int) -> Results:
-    """Label vectors of a training on the matrix "features", as `label_vectors` gives them."""
+def vectors_by_label(work: Work, members: Results, counts: Array, top: int, factors: Results | None = None) -> Results:
+    """Label vectors of a training on the matrix "features", as `label_vectors` gives them.
+
+    `factors` are weights of the rows of each label, in the order of `members`.
+    """
     costs = counts + _COST_OF_A_LABEL
     ranges = work.divide(costs, _BLOCK_ENTRIES)
-    return work.run("label-vectors", _vectors, ranges, work.matrix("features"), members, top, costs=costs)
+    return work.run("label-vectors", _vectors, ranges, work.matrix("features"), members, factors, top, costs=costs)
 
 
-def _vectors(X: Rows, members: Results, top: int, start: int, stop: int) -> Piece:
+def _vectors(X: Rows, members: Results, factors: Results | None, top: int, start: int, stop: int) -> Piece:
     starts, rows, _ = Stacked(members).take(np.arange(start, stop))
+    weights = None if factors is None else Stacked(factors).take(np.arange(start, stop))[1]
     rows = rows.astype(np.int64)
     lengths = np.concatenate([[0], np.cumsum(X.indptr[rows + 1] - X.indptr[rows])])
     most = np.minimum(np.diff(lengths[starts]), top)
@@ -171,7 +175,7 @@ def _vectors(X: Rows, members: Results, top: int, start: int, stop: int) -> Piec
         capacity = int(most[block].sum())
         found = np.empty(capacity, dtype=np.int32), np.empty(capacity, dtype=np.float32)
         written = kernels.sum_label_rows(
-            *(starts[block.start : block.stop + 1], rows, None, X.indptr, X.indices, X.data, X.n_columns, top),
+            *(starts[block.start : block.stop + 1], rows, weights, X.indptr, X.indices, X.data, X.n_columns, top),
             *(counts[block], *found),
         )
         indices.append(found[0][:written].copy())

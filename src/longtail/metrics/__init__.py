@@ -18,12 +18,14 @@ from longtail.metrics.judgement import MEASURES, Judgement
 from longtail.metrics.label_scores import Band, LabelScores, frequency_bands, frequency_groups
 from longtail.metrics.propensities import PROPENSITY_CONSTANTS, inverse_propensity, propensity, propensity_constants
 from longtail.metrics.report import GroupReport, Report, evaluate
+from longtail.metrics.single_label import ClassScores
 
 __all__ = [
     "MEASURES",
     "PROPENSITY_CONSTANTS",
     "Band",
     "Bin",
+    "ClassScores",
     "ConfusedPair",
     "GroupReport",
     "Interval",

@@ -12,6 +12,7 @@ import numpy as np
 from longtail.errors import InvalidInput
 from longtail.metrics.judgement import MEASURES, Judgement
 from longtail.metrics.label_scores import GROUP_NAMES, LabelScores, frequency_groups
+from longtail.metrics.single_label import ClassScores
 from longtail.printable import json_text
 
 AtK = dict[int, float]
@@ -59,6 +60,8 @@ class Report:
         The non-empty groups among head, middle, tail and unseen labels; none without training counts.
     n_rows_without_labels : int
         Number of rows without true labels, which count as 0 in every mean over rows.
+    classes : ClassScores or None
+        Accuracy and macro-F1, if every row has exactly one label.
     """
 
     n_rows: int
@@ -67,9 +70,12 @@ class Report:
     metrics: dict[str, AtK]
     groups: tuple[GroupReport, ...] = ()
     n_rows_without_labels: int = 0
+    classes: ClassScores | None = None
 
     def __getitem__(self, key: str) -> float:
-        """One overall value by its usual name, such as ``report["P@1"]``."""
+        """One overall value by its usual name, such as ``report["P@1"]``, or "accuracy" and "macro-F1"."""
+        if self.classes is not None and key in self._classes():
+            return self._classes()[key]
         name, _, k = key.rpartition("@")
         if name not in self.metrics or k not in map(str, self.ks):
             raise InvalidInput(
@@ -84,7 +90,7 @@ class Report:
             "n_rows_without_labels": self.n_rows_without_labels,
             "n_labels": self.n_labels,
             "ks": list(self.ks),
-            "metrics": _flat(self.metrics),
+            "metrics": _flat(self.metrics) | self._classes(),
             "groups": [
                 vars(group) | {"train_counts": list(group.train_counts), "metrics": _flat(group.metrics)}
                 for group in self.groups
@@ -100,6 +106,8 @@ class Report:
         heading = ["", *(f"@{k}" for k in self.ks)]
         rows = [[name, *(_percent(at_k[k]) for k in self.ks)] for name, at_k in self.metrics.items()]
         text = f"{self._counts()}; values in percent\n\n{_align([heading, *rows])}"
+        if self.classes is not None:
+            text += "\n\n" + ", ".join(f"{name} {_percent(value)}" for name, value in self._classes().items())
         if not self.groups:
             return text
         last = self.ks[-1]
@@ -120,6 +128,9 @@ class Report:
             for group in self.groups
         ]
         return f"{text}\n\n{_align([heading, *rows])}"
+
+    def _classes(self) -> dict[str, float]:
+        return {} if self.classes is None else {"accuracy": self.classes.accuracy, "macro-F1": self.classes.macro_f1}
 
     def _counts(self) -> str:
         rows, labels = (f"{n:,} {what}{'s' * (n != 1)}" for n, what in ((self.n_rows, "row"), (self.n_labels, "label")))
@@ -144,6 +155,7 @@ def evaluate(
     ks: Sequence[int] = (1, 3, 5),
     inverse_propensity: Any = None,
     train_label_counts: Any = None,
+    single_label: bool = False,
 ) -> Report:
     """Evaluate a ranking by every metric.
 
@@ -158,6 +170,8 @@ def evaluate(
         See `longtail.metrics.inverse_propensity`; needed for PSP and PSnDCG.
     train_label_counts : array-like of shape (n_labels,) or None
         Number of training rows of each label; needed for the breakdown by label frequency.
+    single_label : bool
+        Whether every row has exactly one label; then there are accuracy and macro-F1, too.
 
     Examples
     --------
@@ -179,6 +193,7 @@ def evaluate(
         metrics={name: {k: MEASURES[name](judgement, k) for k in cutoffs} for name in names},
         groups=() if train_label_counts is None else _break_down(judgement, cutoffs, train_label_counts),
         n_rows_without_labels=int(np.count_nonzero(judgement.row_sizes == 0)),
+        classes=ClassScores.of(judgement.truth, np.asarray(top_labels)[:, 0]) if single_label else None,
     )
 
 

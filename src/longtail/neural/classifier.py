@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
@@ -21,7 +22,6 @@ from longtail.neural.training import History, train
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.progress import stage
 from longtail.store import State, saved_params
-from longtail.validation import as_features, as_labels
 
 HEADS = ("cascade", "one-hot", "product", "sampling", "bottleneck", "dft")
 _CODED = ("cascade", "product")
@@ -197,17 +197,8 @@ class MultiHeadClassifier(NeuralModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, Y: Any) -> Self:
-        """Train the networks.
-
-        Parameters
-        ----------
-        X : sparse matrix or array of shape (n_rows, n_features)
-        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
-        """
-        self._check_parameters()
-        X = as_features(X)
-        Y = as_labels(Y, n_rows=X.shape[0])
+    def _fit(self, X: Any, Y: Any, weights: Array | None) -> None:
+        """Train the networks."""
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         if X.shape[1] < 1 or not counts.any():
             raise InvalidInput(f"nothing to learn from: {X.shape[1]} features, {int(counts.sum())} labels in all rows")
@@ -223,12 +214,12 @@ class MultiHeadClassifier(NeuralModel):
         self.networks_, self.histories_ = [], []
         rows = self._rows(X)
         batch_size = self.batch_size or max(1, min(_ROWS_OF_A_STEP, X.shape[0] // _STEPS_OF_AN_EPOCH))
-        weights = self._label_weights(counts[self.labels_], X.shape[0])
+        label_weights = self._label_weights(counts[self.labels_], X.shape[0])
         with threads(self.n_jobs):
             for i in range(self.n_networks):
                 seed = self.random_state + i
                 position = label_order(self.order, Y.shape[1], X, Y, seed) if self._is_ordered() else None
-                network = seeded(lambda position=position: self._network(position, weights), seed)
+                network = seeded(lambda position=position: self._network(position, label_weights), seed)
                 network.head.start_from(torch.from_numpy(counts[self.labels_]), X.shape[0])
                 settings = replace(self._settings(seed), batch_size=batch_size)
                 batch = network.head.batch_values(batch_size) + 4 * batch_size * self.width
@@ -238,7 +229,14 @@ class MultiHeadClassifier(NeuralModel):
                     where = None if self.checkpoint is None else f"{self.checkpoint}-{i}"
                     self.histories_.append(train(network, rows, Y, settings, checkpoint=where))
                 self.networks_.append(network.eval())
-        return self
+
+    def _predict(self, X: Any) -> Any:
+        """Labels with a probability of at least one half; of a single-label network, the best label of each row."""
+        if self.task != "single-label":
+            return super()._predict(X)
+        labels, _ = self._topk(X, 1, None)
+        ones = np.ones(len(labels), dtype=np.int8)
+        return sparse.csr_array((ones, labels[:, 0], np.arange(len(labels) + 1)), shape=(len(labels), self.n_labels_))
 
     def _output_layer(self, rule: Rule) -> OutputLayer:
         if self.head in _CODED:

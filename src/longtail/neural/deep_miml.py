@@ -131,7 +131,7 @@ class DeepMIML(NeuralModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, groups: Any, group_labels: Any) -> Self:
+    def fit(self, X: Any, groups: Any, group_labels: Any) -> Self:  # type: ignore[override]
         """Train the network.
 
         Parameters

@@ -12,14 +12,14 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from longtail.errors import InvalidInput, ModelFormatError, Unavailable
 from longtail.files import PathName
 from longtail.neural.sentences import Precision, SentenceEncoder
 from longtail.store import State
-from longtail.text import ENCODER_VARIABLE, encoder_fingerprint, find_installed_encoder
+from longtail.text import ENCODER_VARIABLE, SparseOutput, encoder_fingerprint, find_installed_encoder
 from longtail.validation import own
 
 _WIDEST = 2**16
@@ -28,7 +28,7 @@ _DIGITS_OF_FINGERPRINT = 64
 _loading = threading.Lock()
 
 
-class SentenceFeatures(TransformerMixin, BaseEstimator):
+class SentenceFeatures(SparseOutput, BaseEstimator):
     """Turn texts into sentence vectors of unit length, with a pretrained encoder in a folder.
 
     Parameters

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
-from longtail.estimator import Estimator
+from longtail.estimator import Estimator, fit_with
 from longtail.ranking.dense import Sentences, unit_rows
 from longtail.ranking.pairs import Pairs
 from longtail.ranking.sources import Found, Joined, Learner, Names, Neighbours, Source, Statistics
@@ -132,8 +132,13 @@ class Recipe:
     random_state: int | None
     n_jobs: int | None
 
-    def fit(self, X: Any, Y: Any, Z: list[Any], known: Iterable[Source] = ()) -> tuple[Source, ...]:
-        """Fit all sources but those of the same key that are `known`, which are used again."""
+    def fit(
+        self, X: Any, Y: Any, Z: list[Any], known: Iterable[Source] = (), weights: Array | None = None
+    ) -> tuple[Source, ...]:
+        """Fit all sources but those of the same key that are `known`, which are used again.
+
+        Only learners weigh the rows.
+        """
         views = self.layout.views(X)
         Z_views = [self.layout.views(each) for each in Z]
         again = {key_of(source): source for source in known}
@@ -142,10 +147,12 @@ class Recipe:
             "statistics": lambda: Statistics.fit(views.learned, Y, self.n_jobs),
             "names": lambda: Names.fit([each.sparse for each in Z_views]),
             "sentences": lambda: Sentences.fit(views.dense, Y, Z_views[0].dense if Z else None),
-            "joined": lambda: Joined(joined_learner(self.random_state, self.n_jobs).fit(views.joined, Y), _JOINED),
+            "joined": lambda: Joined(
+                joined_learner(self.random_state, self.n_jobs).fit(views.joined, Y, sample_weight=weights), _JOINED
+            ),
         }
         learners = [
-            again.get(f"learner {name}") or Learner(clone(estimator).fit(views.learned, Y), name)
+            again.get(f"learner {name}") or Learner(fit_with(clone(estimator), views.learned, Y, weights), name)
             for name, estimator in self.learners
         ]
         others = take_part(self.others, self.layout, bool(Z))

@@ -70,6 +70,7 @@ def rehearse(
     settings: dict[str, Any],
     fitted: list[Estimator] | None = None,
     like: Rehearsal | None = None,
+    weights: Array | None = None,
 ) -> Rehearsal:
     """Fit the sources without the held-out rows, and learn from what they find for these.
 
@@ -80,8 +81,8 @@ def rehearse(
         Checked rows, their labels, and the readings of the label texts.
     settings : dict
         Parameters of `BoostedTrees.fit`; the seed is also that of the held-out rows.
-    fitted, like
-        As for `TwoStage.rehearse`.
+    fitted, like, weights
+        As for `TwoStage.rehearse`; the weights are those of rows.
     """
     with_texts = {"names", "sentences"} & set(take_part(recipe.others, recipe.layout, bool(Z)))
     is_open = bool(Z) and bool(with_texts) and _has_new_labels(Y, Z)
@@ -93,7 +94,8 @@ def rehearse(
             known = [Learner(model, name) for (name, _), model in learners] if number == 0 else []
             before = Part((), ()) if like is None else like.parts[number]
             learned = _without(Y[rest], hidden)
-            sources = recipe.fit(X[rest], learned, Z, [*known, *before.sources])
+            rest_weights = None if weights is None else weights[rest]
+            sources = recipe.fit(X[rest], learned, Z, [*known, *before.sources], rest_weights)
             views = recipe.layout.views(X[held])
             # If every label has rows, those without rows here belong to held-out rows: their texts would tell which.
             allowed = None if is_open else column_counts(learned) > 0

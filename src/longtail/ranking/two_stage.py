@@ -19,7 +19,7 @@ from longtail import progress
 from longtail.arrays import Array
 from longtail.choice import folds, quietly
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import Estimator, Explanation, check_training
+from longtail.estimator import Estimator, Explanation, check_training, read_training, read_weights
 from longtail.memory import MemoryPlan
 from longtail.parallel import resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
@@ -144,21 +144,43 @@ class TwoStage(Estimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, Y: Any, label_features: Any = None, fitted: list[Estimator] | None = None) -> Self:
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        Y: Any,
+        label_features: Any = None,
+        fitted: list[Estimator] | None = None,
+        *,
+        sample_weight: Any = None,
+    ) -> Self:
         """Train the ranker on held-out rows, then all sources on all rows.
 
         Parameters
         ----------
         X : sparse matrix or array of shape (n_rows, n_features)
-        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels), or one class for each row
         label_features : sparse matrix of shape (n_labels, n_features), list of such matrices, or None
             The texts of labels in the features of the rows. Further matrices are other readings of the same texts,
             such as their whole words only. The dense vectors of label texts are at the end of the first matrix.
         fitted : list of Estimator or None
             The learners, fitted already to the rows that `folds` does not hold out first; this saves time.
+        sample_weight : array-like of shape (n_rows,) or None
+            How much each row counts for the learners. The ranker, the similar rows and the statistics count every row
+            once.
         """
-        self.rehearse(X, Y, label_features, fitted)
-        return self.finish(X, Y, label_features)
+        self._check_parameters()
+        found = read_training(X, Y, sample_weight, type(self).__name__)
+        self._check_targets(found)
+        self.__dict__.pop("classes_", None)
+        self.rehearse(found.X, found.Y, label_features, fitted, sample_weight=found.weights)
+        self.finish(found.X, found.Y, label_features, sample_weight=found.weights)
+        if found.classes is not None:
+            self.classes_ = found.classes
+        return self
+
+    @property
+    def takes_weights(self) -> bool:
+        return True
 
     def rehearse(
         self,
@@ -168,6 +190,7 @@ class TwoStage(Estimator):
         fitted: list[Estimator] | None = None,
         *,
         like: TwoStage | None = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Train the ranker on held-out rows and set ``gains_``, which tells whether two stages pay.
 
@@ -175,8 +198,8 @@ class TwoStage(Estimator):
 
         Parameters
         ----------
-        X, Y, label_features, fitted
-            As for `fit`.
+        X, Y, label_features, fitted, sample_weight
+            As for `fit`; weights are above 0.
         like : TwoStage or None
             A model that has rehearsed with the same rows and label texts, but other sources. The sources that both
             have, and what they found, are used again. A learner is the same if its name is.
@@ -195,16 +218,25 @@ class TwoStage(Estimator):
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
         settings = {**_RANKER, "rounds": self.rounds, "leaves": self.leaves, "seed": seed}
         known = None if like is None else like._rehearsal
-        self._rehearsal = rehearse(self._recipe(X), X, Y, Z, settings, fitted, known)
+        weights = read_weights(sample_weight, X.shape[0])
+        self._rehearsal = rehearse(self._recipe(X), X, Y, Z, settings, fitted, known, weights)
         self.gains_, self.calibration_ = self._rehearsal.gains, self._rehearsal.calibration
         return self
 
-    def finish(self, X: Any, Y: Any, label_features: Any = None, *, like: TwoStage | None = None) -> Self:
+    def finish(
+        self,
+        X: Any,
+        Y: Any,
+        label_features: Any = None,
+        *,
+        like: TwoStage | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
         """Train all sources on all rows, after `rehearse` with the same arguments.
 
         Parameters
         ----------
-        X, Y, label_features
+        X, Y, label_features, sample_weight
             As for `rehearse`.
         like : TwoStage or None
             A model that is fitted to the same rows. The sources that both have are used again.
@@ -215,7 +247,8 @@ class TwoStage(Estimator):
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         ranker = self.__dict__.pop("_rehearsal").ranker
         with quietly(), progress.stage("all rows"):
-            self.sources_ = self._recipe(X).fit(X, Y, Z, () if like is None else like.sources_)
+            known = () if like is None else like.sources_
+            self.sources_ = self._recipe(X).fit(X, Y, Z, known, read_weights(sample_weight, X.shape[0]))
         if ranker is None:  # too few rows to hold any out
             ranker = BoostedTrees.fit(np.zeros((0, len(self._columns())), np.float32), np.zeros(0, dtype=bool))
         self.ranker_ = ranker

@@ -133,7 +133,14 @@ def gather(tagger: Tagger, corpus: Corpus, options: ReportOptions | None = None)
     # Labels that the model does not know are only counted.
     known = Judgement(judgement.truth[:, :n_known], judgement.top_labels, judgement.hits)
     with progress.task("judging", total=4) as advance:
-        report = evaluate(truth, top, ks=options.ks, inverse_propensity=weights, train_label_counts=counts)
+        report = evaluate(
+            truth,
+            top,
+            ks=options.ks,
+            inverse_propensity=weights,
+            train_label_counts=counts,
+            single_label=tagger.is_single_label_ and corpus.is_single_label,
+        )
         intervals = {each: intervals_of(judgement, each) for each in report.ks}
         advance(1)
         places = top >= 0

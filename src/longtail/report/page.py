@@ -110,6 +110,9 @@ def _opening(facts: Facts, heading: Heading) -> Markup:
         (f"{report.n_rows:,}", f"test row{'s' * (report.n_rows != 1)}"),
         (f"{facts.n_known_labels:,}", f"known label{'s' * (facts.n_known_labels != 1)}"),
     ]
+    if report.classes is not None:
+        scores = ((report.classes.accuracy, "accuracy"), (report.classes.macro_f1, "macro-F1"))
+        tiles[:3] = [(text.percent(value, 1), what) for value, what in scores]
     card = _card(facts, heading.card or {})
     return join(
         element("h1", name(heading.model)),

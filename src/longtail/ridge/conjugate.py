@@ -44,7 +44,7 @@ class Preconditioner(NamedTuple):
         """With a basis of `size` directions."""
         squares = column_squares(problem.X)
         if problem.mean is not None:
-            squares = np.maximum(squares - problem.n_rows * problem.mean**2, 0)
+            squares = np.maximum(squares - problem.total * problem.mean**2, 0)
         if alpha == 0:
             # Scaling each feature would give the solution of smallest scaled norm instead of smallest norm.
             squares[:] = squares.mean() or 1.0
@@ -86,12 +86,13 @@ def apply_gram_into(problem: Problem, directions: Array, projected: Array, out: 
     """The same, with buffers for the images on the rows and for the result."""
     X, Xt = problem.X, problem.Xt
     mean = None if problem.mean is None else problem.mean.astype(np.float32)
+    ones = None if problem.roots is None else problem.roots.astype(np.float32)
     kernels.multiply(X.indptr, X.indices, X.data, directions, projected)
     if mean is not None:
-        projected -= mean @ directions
+        projected -= mean @ directions if ones is None else ones[:, None] * (mean @ directions)
     kernels.multiply(Xt.indptr, Xt.indices, Xt.data, projected, out)
     if mean is not None:
-        out -= mean[:, None] * projected.sum(axis=0)[None, :]
+        out -= mean[:, None] * (projected.sum(axis=0) if ones is None else ones @ projected)[None, :]
 
 
 class ConjugateGradients:

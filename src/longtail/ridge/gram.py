@@ -64,9 +64,18 @@ def add_outer(rows: Array, left: Array, right: Array) -> None:
         rows[block] += left[block, None] * right[None, :]
 
 
-def column_sums(X: Any) -> Array:
-    """Sums of the columns in float64."""
+def column_sums(X: Any, weights: Array | None = None) -> Array:
+    """Sums of the columns in float64, of rows with these weights."""
+    if weights is not None:
+        factors = np.repeat(weights, np.diff(X.indptr))
+        return _by_column(X, lambda entries: X.data[entries].astype(np.float64) * factors[entries])
     return _by_column(X, lambda entries: X.data[entries])
+
+
+def scale_rows(X: Any, factors: Array) -> Any:
+    """Each row of `X` times its factor."""
+    data = X.data * np.repeat(factors.astype(X.data.dtype), np.diff(X.indptr))
+    return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
 
 
 def column_squares(X: Any) -> Array:
@@ -95,9 +104,10 @@ def label_sums(X: Any, Yt: Any, block: slice, dtype: Any) -> Array:
     return out
 
 
-def column_means(X: Any) -> Array:
-    """Means of the columns in float64."""
-    return column_sums(X) / X.shape[0]
+def column_means(X: Any, weights: Array | None = None) -> Array:
+    """Means of the columns in float64, of rows with these weights."""
+    total = X.shape[0] if weights is None else float(weights.sum(dtype=np.float64))
+    return column_sums(X, weights) / total
 
 
 def centre_of(X: Any) -> Array | None:

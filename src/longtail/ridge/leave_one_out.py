@@ -110,19 +110,27 @@ def _exact_row(problem: Problem, side: str, row: Array) -> Array:
     return problem.image("dual", np.eye(1, problem.n_rows, int(row[0])))
 
 
-def remaining(path: Path, problem: Problem) -> tuple[Array, Array]:
-    """The leverage h of each row and alpha, including the intercept, and 1 - h."""
+def remaining(path: Path, problem: Problem, rows: Array | None = None) -> tuple[Array, Array]:
+    """The leverage h of each of the rows (None: all) and alpha, including the intercept, and 1 - h."""
     leverage = path.leverage
-    if problem.mean is not None:
+    if problem.mean is not None and problem.roots is None:
         leverage = leverage + np.float32(1 / problem.n_rows)
+    elif problem.mean is not None and problem.roots is not None:
+        roots = problem.roots if rows is None else problem.roots[rows]
+        leverage = leverage + (roots**2 / problem.total).astype(np.float32)[:, None]
     return leverage, np.maximum(1 - leverage, np.finfo(np.float32).eps)
 
 
 def _centred_rows(problem: Problem, rows: Array, dtype: Any) -> Array:
     dense: Array = problem.X[rows].toarray().astype(dtype, copy=False)
     if problem.mean is not None:
-        dense -= problem.mean.astype(dtype)
+        dense -= problem.mean.astype(dtype) * _ones_of(problem, rows).astype(dtype)
     return dense
+
+
+def _ones_of(problem: Problem, rows: Array) -> Array:
+    """The 1 of "X - 1m'" for some rows, as a column."""
+    return np.ones((1, 1)) if problem.roots is None else problem.roots[rows, None]
 
 
 def _symmetric_rows(upper: Array, rows: Array) -> Array:
@@ -135,19 +143,26 @@ def _symmetric_rows(upper: Array, rows: Array) -> Array:
 def leave_one_out(
     path: Path, problem: Problem, rows: Array, n_alphas: int, block: slice
 ) -> Iterator[tuple[int, Array]]:
-    """Yield (index of the alpha, scores) of `rows` for a block of labels, each scored by the model without its row."""
-    leverage, left = remaining(path, problem)
+    """Yield (index of the alpha, scores) of `rows` for a block of labels, each scored by the model without its row.
+
+    A row of weight 2 is left out as a whole.
+    """
+    leverage, left = remaining(path, problem, rows)
+    ones = _ones_of(problem, rows).astype(np.float32)
     place = np.full(problem.n_rows, -1)
     place[rows] = np.arange(len(rows))
     right = path.right(block)
     starts = problem.Yt.indptr[block.start : block.stop + 1]
     positive_rows = place[problem.Yt.indices[starts[0] : starts[-1]]]
     positive_labels = np.repeat(np.arange(block.stop - block.start), np.diff(starts))[positive_rows >= 0]
+    values = problem.Yt.data[starts[0] : starts[-1]][positive_rows >= 0]
     positive_rows = positive_rows[positive_rows >= 0]
     for which in range(n_alphas):
         scores = (path.left(which) @ right.T).astype(np.float32, copy=False)
         if problem.label_mean is not None:
-            scores += problem.label_mean[block]
-        scores[positive_rows, positive_labels] -= leverage[positive_rows, which]
+            scores += (problem.label_mean[block] * ones).astype(np.float32, copy=False)
+        scores[positive_rows, positive_labels] -= leverage[positive_rows, which] * values
         scores /= left[:, which, None]
+        if problem.roots is not None:
+            scores /= ones
         yield which, scores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -104,10 +105,19 @@ class RidgeModel(Estimator):
     def _sparsification(self) -> Sparsification:
         return Sparsification.of(self.density, self.prune)
 
-    def _label_weights(self, label_counts: Array, n_rows: int) -> Array:
+    @property
+    def takes_weights(self) -> bool:
+        return True
+
+    @property
+    def takes_relevance(self) -> bool:
+        return True
+
+    def _label_weights(self, label_counts: Array, n_rows: float) -> Array:
         """The inverse propensity of each label."""
         a, b = self.propensity
-        return inverse_propensity(label_counts, n_rows, a=a, b=b).astype(np.float32)
+        rows = max(1, math.ceil(n_rows * (1 - 1e-12)))
+        return inverse_propensity(np.minimum(label_counts, rows), rows, a=a, b=b).astype(np.float32)
 
     def _label_alphas(self, label_weights: Array, alpha: float) -> Array:
         """The alpha of each label."""

@@ -56,11 +56,14 @@ def as_csr(rows: Rows) -> Any:
     return sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=(len(rows), rows.n_columns))
 
 
-def prepared(work: Work, fit_intercept: bool) -> tuple[Any, Problem]:
-    """The problem of a training on the matrices "features" and "labels": as an argument of stages, and opened."""
+def prepared(work: Work, fit_intercept: bool, weights: Array | None = None) -> tuple[Any, Problem]:
+    """The problem of a training on the matrices "features" and "labels": as an argument of stages, and opened.
+
+    Only a training in memory has weights of rows.
+    """
     X, Y = as_csr(work.opened("features")), as_csr(work.opened("labels"))
     if not work.is_stored:
-        problem = Problem.build(X, Y, fit_intercept)
+        problem = Problem.build(X, Y, fit_intercept, weights)
         return problem, problem
     check_length(X)
     features, means = "features", {}

@@ -6,6 +6,7 @@ turns a solution of the dual side into weights. Everything requested in float64 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -28,6 +29,7 @@ from longtail.ridge.gram import (
     far_centre,
     gram_rows,
     label_sums,
+    scale_rows,
     shift_columns,
     transpose,
 )
@@ -40,6 +42,9 @@ class Problem:
     `X` and `Xt` are the features and their transpose, `Yt` the transposed labels, all CSR. With an intercept, `mean`
     and `label_mean` are the column means; if `centre` is not None, features and `mean` are measured from it. Without an
     intercept all three are None.
+
+    If rows have weights, features, labels and the 1 of "X - 1m'" are multiplied by `roots`, the roots of the weights,
+    and the means are weighted: the squared error of a row then counts as often as its weight says.
     """
 
     X: Any
@@ -48,19 +53,29 @@ class Problem:
     centre: Array | None
     mean: Array | None
     label_mean: Array | None
+    roots: Array | None = None
 
     @classmethod
-    def build(cls, X: Any, Y: Any, fit_intercept: bool) -> Problem:
+    def build(cls, X: Any, Y: Any, fit_intercept: bool, weights: Array | None = None) -> Problem:
         check_length(X)
-        if not fit_intercept:
-            return cls(X, transpose(X), transpose(Y), None, None, None)
-        centre = centre_of(X)
+        centre = centre_of(X) if fit_intercept else None
         X = shift_columns(X, centre)
-        return cls(X, transpose(X), transpose(Y), centre, column_means(X), column_means(Y))
+        mean = column_means(X, weights) if fit_intercept else None
+        label_mean = column_means(Y, weights) if fit_intercept else None
+        roots = None if weights is None else np.sqrt(weights)
+        if roots is not None:
+            X, Y = scale_rows(X, roots), scale_rows(Y, roots)
+            check_length(X)
+        return cls(X, transpose(X), transpose(Y), centre, mean, label_mean, roots)
 
     @property
     def n_rows(self) -> int:
         return int(self.X.shape[0])
+
+    @cached_property
+    def total(self) -> float:
+        """The number of rows, or the sum of their weights."""
+        return self.n_rows if self.roots is None else float(np.square(self.roots, dtype=np.float64).sum())
 
     def select(self, labels: Array) -> Problem:
         """The same problem for some of the labels."""
@@ -102,10 +117,15 @@ class Problem:
         if self.mean is None:
             return
         if side == "primal":
-            add_outer(out, -self.n_rows * self.mean[rows], self.mean)
+            add_outer(out, -self.total * self.mean[rows], self.mean)
             return
         # (X - 1m')(X - 1m')' = XX' - u1' - 1u' + m'm 11' with u = Xm
         projected = self._fitted_mean.astype(out.dtype)
+        if self.roots is not None:
+            ones = self.roots.astype(out.dtype)
+            add_outer(out, -projected[rows], ones)
+            add_outer(out, ones[rows], float(self.mean @ self.mean) * ones - projected)
+            return
         out -= projected[rows, None]
         out -= projected[None, :]
         out += out.dtype.type(self.mean @ self.mean)
@@ -115,18 +135,22 @@ class Problem:
         if side == "dual":
             dense: Array = self.Yt[block].toarray().astype(dtype, copy=False)
             if self.label_mean is not None:
-                dense -= self.label_mean[block, None].astype(dtype)
+                dense -= self.label_mean[block, None].astype(dtype) * self._factors(dtype)
             return dense
         sums = label_sums(self.X, self.Yt, block, dtype)
         if self.mean is not None and self.label_mean is not None:
-            sums -= (self.n_rows * self.label_mean[block, None]).astype(dtype) * self.mean.astype(dtype)
+            sums -= (self.total * self.label_mean[block, None]).astype(dtype) * self.mean.astype(dtype)
         return sums
+
+    def _factors(self, dtype: Any) -> Any:
+        """The ones of all rows as a factor that costs nothing without weights."""
+        return dtype(1) if self.roots is None else self.roots.astype(dtype)
 
     def fitted(self, weights: Array) -> Array:
         """The centred X times weights with one label per row, in float64, one label per row."""
         out = self.X @ weights.T.astype(np.float64)
         if self.mean is not None:
-            out -= self.mean @ weights.T
+            out -= (self.mean @ weights.T) * (1 if self.roots is None else self.roots[:, None])
         return np.asarray(out.T)
 
     def image(self, side: str, vectors: Array) -> Array:
@@ -137,7 +161,7 @@ class Problem:
     def _turned(self, duals: Array) -> Array:
         out = self.Xt @ duals.T
         if self.mean is not None:
-            out -= self.mean[:, None] * duals.sum(axis=1)
+            out -= self.mean[:, None] * self._summed(duals)
         return np.asarray(out.T)
 
     def weights(self, side: str, solution: Array) -> Array:
@@ -150,8 +174,12 @@ class Problem:
         kernels.multiply(self.Xt.indptr, self.Xt.indices, self.Xt.data, np.ascontiguousarray(solution.T), out)
         if self.mean is not None:
             # The duals of centred targets sum to zero, but only to rounding.
-            out -= self.mean.astype(np.float32)[:, None] * solution.sum(axis=1)
+            out -= self.mean.astype(np.float32)[:, None] * self._summed(solution)
         return out.T
+
+    def _summed(self, duals: Array) -> Array:
+        """The sum over rows of each label's duals, times the ones."""
+        return np.asarray(duals.sum(axis=1) if self.roots is None else duals @ self.roots)
 
 
 @dataclass(frozen=True)
@@ -163,7 +191,8 @@ class Statistics:
 
     Parameters
     ----------
-    n_rows : int
+    n_rows : int or float
+        The number of rows, or the sum of their weights.
     scatter : float64 array of shape (n_features, n_features)
         (X - 1m')'(X - 1m') with m the means of the features; only its upper triangle counts.
     cross : float64 csr_array of shape (n_labels, n_features)
@@ -171,26 +200,29 @@ class Statistics:
     feature_sums, label_counts : float64 arrays
     """
 
-    n_rows: int
+    n_rows: float
     scatter: Array
     cross: Any
     feature_sums: Array
     label_counts: Array
 
     @classmethod
-    def of(cls, X: Any, Y: Any, n_jobs: int | None) -> Statistics:
-        """Sum up the rows of `X` and `Y`."""
+    def of(cls, X: Any, Y: Any, n_jobs: int | None, weights: Array | None = None) -> Statistics:
+        """Sum up the rows of `X` and `Y`, each as often as its weight says."""
         check_length(X)
-        n_rows, feature_sums = X.shape[0], column_sums(X)
-        cross = sparse.csr_array(transpose(Y).astype(np.float64) @ X)
+        weighted = Y if weights is None else scale_rows(Y, weights)
+        total = X.shape[0] if weights is None else float(weights.sum(dtype=np.float64))
+        cross = sparse.csr_array(transpose(weighted).astype(np.float64) @ X)
         cross.sort_indices()
         shifted = shift_columns(X, centre_of(X))
-        centred = Problem(shifted, transpose(shifted), None, None, column_means(shifted), None)
+        mean, roots = column_means(shifted, weights), None if weights is None else np.sqrt(weights)
+        scaled = shifted if roots is None else scale_rows(shifted, roots)
+        centred = Problem(scaled, transpose(scaled), None, None, mean, None, roots)
         scatter = centred.gram("primal", np.float64, n_jobs)
-        return cls(n_rows, scatter, cross, feature_sums, column_sums(Y))
+        return cls(total, scatter, cross, column_sums(X, weights), column_sums(Y, weights))
 
     @classmethod
-    def of_gram(cls, n_rows: int, gram: Array, cross: Any, feature_sums: Array, label_counts: Array) -> Statistics:
+    def of_gram(cls, n_rows: float, gram: Array, cross: Any, feature_sums: Array, label_counts: Array) -> Statistics:
         """From X'X about zero in float32, as models of earlier versions store it; digits lost there stay lost."""
         scatter = gram.astype(np.float64)
         add_outer(scatter, -feature_sums, feature_sums / n_rows)
@@ -247,7 +279,7 @@ class SummedProblem:
 
     @property
     def n_rows(self) -> int:
-        return self.statistics.n_rows
+        return math.ceil(self.statistics.n_rows)
 
     @property
     def n_labels(self) -> int:
@@ -271,7 +303,7 @@ class SummedProblem:
         out: Array = blas.dsymm(1.0, self.statistics.scatter.T, vectors.T, lower=True).T
         if self.mean is None:
             mean = self.statistics.mean
-            out += self.n_rows * (vectors @ mean)[:, None] * mean
+            out += self.statistics.n_rows * (vectors @ mean)[:, None] * mean
         return out
 
     def weights(self, side: str, solution: Array) -> Array:

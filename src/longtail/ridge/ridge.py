@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from longtail.arrays import Array
-from longtail.errors import InvalidInput
-from longtail.estimator import check_training, column_counts
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.estimator import TrainingSet, classes_of_rows, column_counts, column_weights, read_training
 from longtail.memory import MemoryPlan, available_memory
 from longtail.parallel import resolve_jobs
 from longtail.parameters import Choice, Constraint, Number
@@ -21,7 +22,7 @@ from longtail.ridge.pieces import prepared
 from longtail.ridge.problem import Problem, Statistics
 from longtail.ridge.training import Training, prepare_gradients, solve_by_gradients, solve_directly
 from longtail.store import State
-from longtail.validation import as_features
+from longtail.validation import as_features, as_labels, own
 from longtail.work import InMemory, Results, Work, begin, is_in_pieces
 
 _log = logging.getLogger(__name__)
@@ -145,29 +146,24 @@ class Ridge(RidgeModel):
     def updates(self) -> bool:
         return hasattr(self, "statistics_")
 
-    def fit(self, X: Any, Y: Any) -> Ridge:
-        """Solve for the weights of every label.
-
-        Parameters
-        ----------
-        X : sparse matrix or array of shape (n_rows, n_features)
-        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
-        """
-        self._check_parameters()
-        X, Y = check_training(X, Y, type(self).__name__)
+    def _fit(self, X: Any, Y: Any, weights: Array | None) -> None:
+        """Solve for the weights of every label; relevance is the value to predict."""
         self.check_pieces()
         if self.updatable:
             self._check_updatable(X, Y)
-            return self._solve_statistics(Statistics.of(X, Y, self.n_jobs))
+            self._solve_statistics(Statistics.of(X, Y, self.n_jobs, weights))
+            return
         self.__dict__.pop("statistics_", None)
         shape = Shape.of(X, Y)
         if not is_in_pieces():
             cheapest(self._estimates(shape)).plan.check()
         work = begin(self._job(), self.n_jobs, features=X, labels=Y)
-        self._solve(work, *prepared(work, self.fit_intercept), shape, column_counts(Y))
-        return self
+        given, problem = prepared(work, self.fit_intercept, weights)
+        self._solve(work, given, problem, shape, column_weights(Y, weights))
 
-    def partial_fit(self, X: Any, Y: Any, *, solve: bool = True) -> Ridge:
+    def partial_fit(
+        self, X: Any, Y: Any, classes: Any = None, sample_weight: Any = None, *, solve: bool = True
+    ) -> Ridge:
         """Add rows, and labels if `Y` has more columns than before; the result equals a fit on all rows together.
 
         Earlier rows count as not having a new label.
@@ -176,11 +172,17 @@ class Ridge(RidgeModel):
         ----------
         X : sparse matrix or array of shape (n_rows, n_features)
         Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        classes : array-like or None
+            With one class for each row: all classes that will ever occur. None means those of the first rows.
+        sample_weight : array-like of shape (n_rows,) or None
+            As for `fit`.
         solve : bool
             Whether to update the weights. With many batches, solve only after the last.
         """
         self._check_parameters()
-        X, Y = check_training(X, Y, type(self).__name__)
+        found = read_training(X, Y, sample_weight, type(self).__name__)
+        X, Y = found.X, self._known_labels(found, classes)
+        self._check_targets(found)
         if not hasattr(self, "statistics_") and hasattr(self, "coef_"):
             raise InvalidInput(
                 "this model was fitted without the sums that updates need; fit it with updatable=True, or start with "
@@ -190,13 +192,32 @@ class Ridge(RidgeModel):
         if known is not None:
             as_features(X, n_features=len(known.feature_sums), owner=type(self).__name__)
         self._check_updatable(X, Y)
-        statistics = Statistics.of(X, Y, self.n_jobs)
+        statistics = Statistics.of(X, Y, self.n_jobs, found.weights)
         if known is not None:
             statistics = known.plus(statistics)
         if solve:
             return self._solve_statistics(statistics)
         self.statistics_, self._behind = statistics, True
         return self
+
+    def _known_labels(self, found: TrainingSet, classes: Any) -> Any:
+        """The labels of further rows; each class gets the column that it has."""
+        if found.classes is None:
+            return found.Y
+        if "classes_" not in vars(self):
+            if hasattr(self, "statistics_"):
+                raise InvalidInput("the model was fitted to a label matrix; expected one, found one class for each row")
+            given = found.classes if classes is None else classes_of_rows(classes)
+            if given is None:
+                raise InvalidInput("classes has more than one dimension; expected a list of all classes")
+            self.classes_ = np.unique(given)
+        known = self.classes_
+        missing = np.setdiff1d(found.classes, known)
+        if len(missing):
+            raise InvalidInput(f"y has the class {missing[0]!r}, which the first rows did not have", code="bad_classes")
+        places = np.searchsorted(known, found.classes)
+        Y = found.Y
+        return as_labels(own(sparse.csr_array((Y.data, places[Y.indices], Y.indptr), shape=(Y.shape[0], len(known)))))
 
     def _check_updatable(self, X: Any, Y: Any) -> None:
         """Raise unless the model can be updated with these rows, within the memory available."""
@@ -262,7 +283,7 @@ class Ridge(RidgeModel):
         return cheapest(self._estimates(shape, int(tried[0]["iterations"][0]))), tried
 
     def _solve(self, work: Work, given: Any, problem: Problem, shape: Shape, label_counts: Array) -> None:
-        label_weights = self._label_weights(label_counts, shape.n_rows)
+        label_weights = self._label_weights(label_counts, problem.total)
         alphas = self._label_alphas(label_weights, self.alpha)
         training = self._training(work, given, problem, shape.n_features, 1)
         chosen, tried = self._choose(training, shape, alphas)
@@ -316,7 +337,7 @@ class Ridge(RidgeModel):
     def _restore(self, state: State) -> None:
         super()._restore(state)
         if "n_rows" in state.facts:
-            rows = state.size("n_rows", least=1, most=2**53)
+            rows = _total_of(state)
             features, labels = self.n_features_in_, self.n_labels_
             sums = state.array("feature_sums", np.float64, (features,))
             counts = state.array("label_counts", np.float64, (labels,))
@@ -328,3 +349,13 @@ class Ridge(RidgeModel):
                 scatter = state.array("scatter", np.float64, (features, features))
                 cross = state.csr("cross", np.float64, (labels, features))
                 self.statistics_ = Statistics(rows, scatter, cross, sums, counts)
+
+
+def _total_of(state: State) -> float:
+    """The number of rows behind saved sums, or the sum of their weights."""
+    if isinstance(state.facts.get("n_rows"), float):
+        total = float(state.fact("n_rows", float))
+        if not 0 < total <= 2**53:
+            raise ModelFormatError(f"{state.kind}: the fact 'n_rows' is {total}; expected more than 0")
+        return total
+    return state.size("n_rows", least=1, most=2**53)

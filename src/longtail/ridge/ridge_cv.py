@@ -11,25 +11,27 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
-from longtail.estimator import check_training, column_counts
+from longtail.estimator import column_weights
 from longtail.metrics import ndcg_at_k, precision_at_k, psp_at_k, recall_at_k
 from longtail.parallel import resolve_jobs
 from longtail.parameters import Choice, Constraint, Number, Sequence
 from longtail.ridge.cost import Estimate, Shape, cheapest, cholesky_precisions, estimate_path
-from longtail.ridge.gram import column_squares
+from longtail.ridge.gram import column_squares, scale_rows
 from longtail.ridge.model import RidgeModel
 from longtail.ridge.path_stages import FoundPath, factored_path, rank_without_each_row, spectral_path
 from longtail.ridge.pieces import prepared
 from longtail.ridge.training import Training, solve_by_eigenvectors, solve_directly
 from longtail.store import State
-from longtail.validation import as_labels
+from longtail.validation import as_labels, is_binary
 from longtail.work import begin, is_in_pieces
 
 _log = logging.getLogger(__name__)
 
+_RIGHT = 0.5  # relevance from which a label of a row is right
 _RELATIVE_ALPHAS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _METRICS = {"P": precision_at_k, "nDCG": ndcg_at_k, "PSP": psp_at_k, "R": recall_at_k}
 
@@ -116,22 +118,23 @@ class RidgeCV(RidgeModel):
         self.block_size = block_size
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, Y: Any) -> RidgeCV:
-        """Choose alpha, then solve for the weights of every label with it; parameters as for `Ridge.fit`."""
-        self._check_parameters()
-        X, Y = check_training(X, Y, type(self).__name__)
+    def _fit(self, X: Any, Y: Any, weights: Array | None) -> None:
+        """Choose alpha, then solve for the weights of every label with it.
+
+        A label is right for a row that judges alpha from a relevance of one half.
+        """
         self.check_pieces()
         shape = Shape.of(X, Y)
         rows = self._sampled_rows(Y)
-        self.alphas_ = self._path(X)
+        self.alphas_ = self._path(X, weights)
         chosen = self.cheapest_path(shape)
         if not is_in_pieces():
             chosen.plan.check()
             _log.info("%s needs at most this memory: %s", chosen.plan.work, chosen.plan.describe())
         work = begin(self._job(), self.n_jobs, features=X, labels=Y)
         side, algebra = work.settled("solver", (chosen.solver, chosen.algebra))
-        given, problem = prepared(work, self.fit_intercept)
-        self.inverse_propensity_ = self._label_weights(column_counts(Y), X.shape[0])
+        given, problem = prepared(work, self.fit_intercept, weights)
+        self.inverse_propensity_ = self._label_weights(column_weights(Y, weights), problem.total)
         training = self._training(work, given, problem, shape.n_features, self._block(shape, side))
         found = factored_path(training, side, rows, self.alphas_) if algebra != "spectral" else None
         if found is None:
@@ -153,12 +156,14 @@ class RidgeCV(RidgeModel):
             check = partial(self._check_plan, shape, side)
             solved = solve_directly(training, side, precision, self.alpha_, alphas, check, gram)
         self._take(solved, problem, side)
-        return self
 
-    def _path(self, X: Any) -> Array:
+    def _path(self, X: Any, weights: Array | None) -> Array:
         if self.alphas is not None:
             return np.asarray(self.alphas, dtype=np.float64)
-        scale = float(column_squares(X).sum()) / X.shape[0]
+        if weights is None:
+            scale = float(column_squares(X).sum()) / X.shape[0]
+        else:
+            scale = float(column_squares(scale_rows(X, np.sqrt(weights))).sum() / weights.sum(dtype=np.float64))
         return np.array(_RELATIVE_ALPHAS) * (scale or 1.0)
 
     def cheapest_path(self, shape: Shape) -> Estimate:
@@ -187,6 +192,7 @@ class RidgeCV(RidgeModel):
         )
         metric: Any = _METRICS[self.metric]
         extra = (self.inverse_propensity_,) if self.metric == "PSP" else ()
+        truth = truth if is_binary(truth) else sparse.csr_array(truth >= _RIGHT)
         truth = as_labels(truth)
         return np.array([metric(truth, ranking, self.k, *extra) for ranking in rankings])
 

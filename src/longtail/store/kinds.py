@@ -69,7 +69,9 @@ def put_together(state: State) -> Any:
     >>> put_together(State("RowScaling", {"log": False, "unit": True}, {"n_features": 2}))
     RowScaling()
     """
-    return _class_of(state.kind).from_state(state)
+    found = _class_of(state.kind)
+    # Features of rows are only ever parts of a model and have no more than their own state.
+    return getattr(found, "from_saved", found.from_state)(state)
 
 
 def put_learner_together(state: State) -> Any:

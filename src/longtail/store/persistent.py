@@ -43,7 +43,7 @@ class Persistent(ABC):
         InvalidInput
             If the model could not be loaded again; nothing is written.
         """
-        state = self.to_state()
+        state = self.state()
         try:
             put_together(_as_read(state))
         except ModelFormatError as error:
@@ -53,6 +53,15 @@ class Persistent(ABC):
         except MemoryError:
             pass  # too little memory to check; the trained model must not be lost
         write_model(state, directory, card)
+
+    def state(self) -> State:
+        """Return what is saved: the state of the fitted model, and what a base class adds."""
+        return self.to_state()
+
+    @classmethod
+    def from_saved(cls, state: State) -> Self:
+        """Build a model from what `state` has returned, or raise `ModelFormatError`."""
+        return cls.from_state(state)
 
     @abstractmethod
     def to_state(self) -> State:
@@ -67,7 +76,7 @@ class Persistent(ABC):
 def part_state(part: Any) -> State:
     """Return the state of a model inside another, or raise `InvalidInput` if another library made it."""
     try:
-        take_apart = part.to_state
+        take_apart = part.state if isinstance(part, Persistent) else part.to_state
     except AttributeError:
         raise InvalidInput(f"a {type(part).__name__} cannot be saved; only classes of longtail can") from None
     found: State = take_apart()

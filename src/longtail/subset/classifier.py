@@ -15,7 +15,7 @@ from longtail import progress
 from longtail.arrays import Array
 from longtail.choice import LearnerOptions, check_learner, choose_learner
 from longtail.errors import InvalidInput
-from longtail.estimator import Estimator, Explanation, check_training
+from longtail.estimator import Estimator, Explanation, fit_with
 from longtail.parameters import Choice, Constraint, Number, Threads
 from longtail.ridge import label_predictability
 from longtail.store import State, saved_params
@@ -178,23 +178,22 @@ class LabelSubsetClassifier(Estimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, Y: Any) -> Self:
+    @property
+    def takes_weights(self) -> bool:
+        learners = [each for each in (self.estimator, self.outlier_estimator) if each is not None]
+        return self.decoder == "ridge" and all(each.takes_weights for each in learners)
+
+    def _fit(self, X: Any, Y: Any, weights: Array | None) -> None:
         """Select the subset, learn it, compute the decoder, and learn the outliers.
 
-        Parameters
-        ----------
-        X : sparse matrix or array of shape (n_rows, n_features)
-        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        The learners and the decoder weigh the rows. The selection of the subset counts every row once.
         """
-        self._check_parameters()
-        X, Y = check_training(X, Y, type(self).__name__)
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
         self.subset_, self.labels_ = self._select(X, Y, seed)
         self.budgets_ = {}
-        budget = self._budget(X, Y, seed)
-        model, self.outlier_norms_ = self._learn(X, Y, budget)
+        budget = self._budget(X, Y, weights, seed)
+        model, self.outlier_norms_ = self._learn(X, Y, weights, budget)
         self._take(model)
-        return self
 
     def _select(self, X: Any, Y: Any, seed: int) -> tuple[Any, Array]:
         """The selection, None where it was given as ids, and its labels."""
@@ -229,9 +228,11 @@ class LabelSubsetClassifier(Estimator):
         )
         return found, np.asarray(found.labels, dtype=np.int64)
 
-    def _decode(self, Y: Any) -> tuple[Decoding, Array]:
+    def _decode(self, Y: Any, weights: Array | None) -> tuple[Decoding, Array]:
         """The decoder, and the norms of the labels' residuals."""
         if self.decoder == "ridge":
+            if weights is not None:  # a weighted sum of squares is that of rows times the roots of their weights
+                Y = sparse.csr_array(sparse.diags_array(np.sqrt(weights)) @ Y)
             return ridge_decoding(Y, self.labels_, 1.0 if self.decoder_alpha is None else self.decoder_alpha)
         found = sparse_decoder(
             Y, self.labels_, alpha=10.0 if self.decoder_alpha is None else self.decoder_alpha, n_jobs=self.n_jobs
@@ -240,18 +241,18 @@ class LabelSubsetClassifier(Estimator):
         norms[self.labels_] = 0
         return sparse_decoding(found.coefficients, self.labels_, Y.indices.dtype), norms
 
-    def _learn(self, X: Any, Y: Any, budget: int) -> tuple[SubsetModel, Array]:
+    def _learn(self, X: Any, Y: Any, weights: Array | None, budget: int) -> tuple[SubsetModel, Array]:
         """A model with at most `budget` outliers, and the norms of the labels' residuals."""
         with progress.stage("subset"):
             estimator = self._learner(self.estimator, X, sparse.csr_array(Y[:, self.labels_]))
-            estimator.fit(X, sparse.csr_array(Y[:, self.labels_]))
-        decoding, norms = self._decode(Y)
+            fit_with(estimator, X, sparse.csr_array(Y[:, self.labels_]), weights)
+        decoding, norms = self._decode(Y, weights)
         apart = np.sort(worst_explained(norms)[:budget])
         outliers = Outliers.none()
         if len(apart):
             with progress.stage("outliers"):
                 learner = self._learner(self.outlier_estimator, X, sparse.csr_array(Y[:, apart]))
-                outliers = Outliers.learn(learner, X, Y, apart, self.labels_, decoding)
+                outliers = Outliers.learn(learner, X, Y, apart, self.labels_, decoding, weights)
         return SubsetModel(estimator, decoding, outliers, self.n_jobs), norms
 
     def _learner(self, given: Any, X: Any, Y: Any) -> Any:
@@ -262,7 +263,7 @@ class LabelSubsetClassifier(Estimator):
             return clone(given)
         return choose_learner(X, Y, LearnerOptions("ridge", fit_intercept=True, n_jobs=self.n_jobs)).estimator
 
-    def _budget(self, X: Any, Y: Any, seed: int) -> int:
+    def _budget(self, X: Any, Y: Any, weights: Array | None, seed: int) -> int:
         """The maximum number of outliers."""
         others = Y.shape[1] - len(self.labels_)
         if self.outliers == "all":
@@ -277,7 +278,7 @@ class LabelSubsetClassifier(Estimator):
         count = max(1, round(self.holdout * len(labelled)))
         held[np.random.default_rng(seed).choice(labelled, count, replace=False)] = True
         with progress.stage("choosing outliers"):
-            model, norms = self._learn(X[~held], Y[~held], others)
+            model, norms = self._learn(X[~held], Y[~held], None if weights is None else weights[~held], others)
         self.budgets_ = model.quality_by_budget(norms, X[held], Y[held])
         enough = max(self.budgets_.values()) - _LOSS
         chosen = min(budget for budget, quality in self.budgets_.items() if quality >= enough)

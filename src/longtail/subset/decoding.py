@@ -60,7 +60,8 @@ def ridge_decoding(Y: Any, subset: Array, alpha: float) -> tuple[Decoding, Array
 
     Parameters
     ----------
-    Y : csr_array of zeros and ones, float32
+    Y : csr_array, float32
+        Zeros and ones, or rows of these times the roots of the weights of rows.
     subset : array of k label ids
     alpha : float
         Above 0, since labels that always occur together make Ys'Ys singular.
@@ -82,7 +83,7 @@ def ridge_decoding(Y: Any, subset: Array, alpha: float) -> tuple[Decoding, Array
     ).check()
     gram = together[subset].toarray()
     inverse = linalg.cho_solve(linalg.cho_factor(gram + alpha * np.eye(len(subset))), np.eye(len(subset)))
-    counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
+    counts = np.bincount(Y.indices, weights=Y.data.astype(np.float64) ** 2, minlength=Y.shape[1])
     # ||y - Ys z||^2 = n - 2 z'c + z'Gz with z = M c, where c' is a row of `together`.
     inner = 2 * inverse - inverse @ gram @ inverse
     squares = counts.copy()

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
-from longtail.estimator import Explanation
+from longtail.estimator import Explanation, fit_with
 from longtail.memory import MemoryPlan
 from longtail.parallel import split
 from longtail.parameters import Number
@@ -73,18 +73,27 @@ class Outliers:
         return cls(np.zeros(0, dtype=np.int64), None, False, np.zeros(0, dtype=bool))
 
     @classmethod
-    def learn(cls, estimator: Any, X: Any, Y: Any, labels: Array, subset: Array, decoding: Decoding) -> Outliers:
+    def learn(
+        cls,
+        estimator: Any,
+        X: Any,
+        Y: Any,
+        labels: Array,
+        subset: Array,
+        decoding: Decoding,
+        weights: Array | None = None,
+    ) -> Outliers:
         """Fit `estimator` to the outliers `labels`, which ascend."""
         active = np.ones(len(labels), dtype=bool)
         if not estimator.linear_in_targets:
-            return cls(labels, estimator.fit(X, sparse.csr_array(Y[:, labels])), False, active)
+            return cls(labels, fit_with(estimator, X, sparse.csr_array(Y[:, labels]), weights), False, active)
         both = np.concatenate([labels, subset])
         MemoryPlan(
             "learning outliers",
             {"weights": 4 * X.shape[1] * len(both), "weights of residuals": 4 * X.shape[1] * len(labels)},
             "Learn fewer outliers, or use fewer features.",
         ).check()
-        fitted = estimator.fit(X, sparse.csr_array(Y[:, both]))
+        fitted = fit_with(estimator, X, sparse.csr_array(Y[:, both]), weights)
         return cls(labels, _residual_model(fitted, labels, decoding), True, active)
 
     def limited_to(self, labels: Array) -> Outliers:

@@ -134,7 +134,7 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
     reason = f"learner: {race.winner}, the best on held-out rows"
     _log.info(reason)
     corpus = with_labels_that_occur(corpus)
-    estimator = clone(found.winner.estimator).fit(variant.X, corpus.labels)
+    estimator = clone(found.winner.estimator).fit(variant.X, corpus.labels, sample_weight=corpus.weights)
     return Trained(variant.features, estimator, corpus, [reason], race)
 
 
@@ -197,7 +197,8 @@ def _best_variant(
     held, rest = rows
     sample = np.random.default_rng(options.random_state).permutation(rest)[: max(_SAMPLE, len(rest) // 8)]
     found = [
-        run_race(each.X, corpus.labels, [_tree(each, corpus, options)], [(held, sample)], 0, 0) for each in variants
+        run_race(each.X, corpus.labels, [_tree(each, corpus, options)], [(held, sample)], 0, 0, weights=corpus.weights)
+        for each in variants
     ]
     standings = tuple(each.standings[-1] for each in found)
     best = variants[int(np.argmax([each.ndcg for each in standings]))]
@@ -220,7 +221,7 @@ def _race(
     jobs = counted(resolve_jobs(options.n_jobs), "thread")
     _log.info("trying %s on %s held-out rows", counted(len(entered), "learner"), f"{len(parts[0][0]):,}")
     _log.info("training should take at most about %.0f s with %s", announced, jobs)
-    found = run_race(variant.X, corpus.labels, entered, parts, limit, options.random_state, trainings)
+    found = run_race(variant.X, corpus.labels, entered, parts, limit, options.random_state, trainings, corpus.weights)
     if found.left_out:
         _log.info("left out, as they take longer: %s", ", ".join(each.name for each in found.left_out))
     for each in sorted(found.standings, key=lambda each: (-each.n_parts, -each.n_rows, -each.ndcg)):
@@ -264,7 +265,7 @@ def _second_stage(
         n_jobs=options.n_jobs,
     )
     try:
-        model.rehearse(X, corpus.labels, readings, [found.fitted])
+        model.rehearse(X, corpus.labels, readings, [found.fitted], sample_weight=corpus.weights)
     except NotEnoughMemory as error:
         _log.info("one stage, as %s", error)
         return None
@@ -279,7 +280,8 @@ def _second_stage(
         return None
     reason = f"learner: two stages over {race.winner}, as {told}"
     _log.info(reason)
-    return Trained(best.features, best.model.finish(best.X, corpus.labels, best.readings), corpus, [reason], race)
+    fitted = best.model.finish(best.X, corpus.labels, best.readings, sample_weight=corpus.weights)
+    return Trained(best.features, fitted, corpus, [reason], race)
 
 
 def _try_vectors(
@@ -291,7 +293,7 @@ def _try_vectors(
     )
     model = TwoStage(**{**plain.model.get_params(deep=False), "dense": width})
     try:
-        model.rehearse(X, corpus.labels, readings, like=plain.model)
+        model.rehearse(X, corpus.labels, readings, like=plain.model, sample_weight=corpus.weights)
     except NotEnoughMemory as error:
         _log.info("sentence vectors: not used, as %s", error)
         return plain

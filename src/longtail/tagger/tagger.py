@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import ClassifierTags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from longtail.aggregated import AggregatedClassifier, without_empty_groups, without_unused_labels
@@ -16,9 +19,9 @@ from longtail.arrays import Array
 from longtail.choice import NETWORK, LearnerOptions
 from longtail.data import Corpus, GroupedCorpus, LabelTexts, read_label_texts
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import Estimator, Explanation, Step
+from longtail.estimator import PLACES_OF_SCORE, Estimator, Explanation, Step, fit_with, normalised
 from longtail.files import PathName
-from longtail.metrics import Report, evaluate, inverse_propensity
+from longtail.metrics import Report, evaluate, inverse_propensity, ndcg_at_k
 from longtail.parallel import split
 from longtail.printable import counted
 from longtail.ranking import TwoStage
@@ -36,6 +39,7 @@ from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagE
 from longtail.tagger.learners import check_estimator_parameter, learner_for, races
 from longtail.tagger.preparation import FEWEST_ROWS, hold_out, tell_idle_texts, with_labels_that_occur
 from longtail.tagger.ranks import ranked_in_pieces
+from longtail.tagger.rows import NAMES, NUMBERS, read_rows
 from longtail.text import fit_features, rows_of
 from longtail.validation import check_k
 from longtail.work import is_in_pieces
@@ -44,6 +48,8 @@ _log = logging.getLogger(__name__)
 
 _LABELS_NAMED = 3
 _ROWS_AT_ONCE = 2**16
+_PLACES = 5
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 class Aligned(NamedTuple):
@@ -64,6 +70,11 @@ class Aligned(NamedTuple):
     labels: Any
     label_names: tuple[str, ...]
     label_counts: Array
+
+
+def _may_give_probabilities(tagger: Any) -> bool:
+    fitted = vars(tagger).get("estimator_")
+    return fitted is None or bool(fitted.scores_are_probabilities)
 
 
 class Tagger(BaseEstimator, Persistent):
@@ -96,6 +107,10 @@ class Tagger(BaseEstimator, Persistent):
         What was tried on held-out rows, with its table; None without a race. Not saved.
     holdout_report_ : Report or None
         The metrics on the held-out rows, None if none were held out. Not saved.
+    is_single_label_ : bool
+        Whether every training row had exactly one label.
+    classes_ : array
+        The classes in the order of ``label_names_``; only if the tagger was fitted with one class for each row.
 
     Notes
     -----
@@ -121,6 +136,8 @@ class Tagger(BaseEstimator, Persistent):
     n_rows_: int
     reasons_: list[str]
     race_: RaceSummary | None = None
+    is_single_label_: bool
+    _classes: str | None  # the kind of classes, if there was one class for each row
     holdout_report_: Report | None
 
     def __init__(self, features: Any = None, estimator: Any = None) -> None:
@@ -129,8 +146,9 @@ class Tagger(BaseEstimator, Persistent):
 
     def fit(
         self,
-        texts: Iterable[str],
-        labels: Iterable[Iterable[str]],
+        texts: Any,
+        labels: Any,
+        sample_weight: Any = None,
         *,
         label_texts: Mapping[str, str | Sequence[str]] | LabelTexts | PathName | None = None,
     ) -> Self:
@@ -138,16 +156,23 @@ class Tagger(BaseEstimator, Persistent):
 
         Parameters
         ----------
-        texts : iterable of str
-        labels : iterable of iterables of str
+        texts : iterable of str, or matrix of features
+        labels : iterable of iterables of str, one class for each row, or indicator matrix
+            With one class for each row (names or whole numbers), `predict` returns the class of each row, as
+            classifiers of scikit-learn do. The columns of a data frame of zeros and ones name its labels.
+        sample_weight : array-like of shape (n_rows,) or None
+            How much each row counts: a row of weight 2 counts as two such rows, one of weight 0 as none.
         label_texts : mapping, LabelTexts, str, path-like or None
             Names, alternative names and descriptions of labels: a text or a list of texts for each label, or a file
             that `longtail.data.read_label_texts` reads. See `Corpus.with_label_texts`.
         """
-        corpus = Corpus.from_lists(texts, labels)
+        only_texts = bool(getattr(self.features, "takes_texts", False))
+        corpus, classes = read_rows(texts, labels, sample_weight, only_texts=only_texts)
         if isinstance(label_texts, str | os.PathLike):
             label_texts = read_label_texts(label_texts)
-        return self.fit_corpus(corpus if label_texts is None else corpus.with_label_texts(label_texts))
+        self.fit_corpus(corpus if label_texts is None else corpus.with_label_texts(label_texts))
+        self._classes = classes
+        return self
 
     def fit_corpus(
         self, corpus: Corpus, *, holdout: float | None = None, refit: bool = True, random_state: int = 0
@@ -165,6 +190,7 @@ class Tagger(BaseEstimator, Persistent):
             Seed of the choice of held-out rows.
         """
         self._check(corpus)
+        corpus = corpus.weighted_rows()
         if holdout is None:
             return self._fit_rows(corpus)
         rest, held_out = hold_out(corpus, holdout, random_state)
@@ -185,7 +211,7 @@ class Tagger(BaseEstimator, Persistent):
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
         estimator.check_pieces()
-        return self._adopt(features, estimator.fit(X, corpus.labels), corpus, reasons)
+        return self._adopt(features, fit_with(estimator, X, corpus.labels, corpus.weights), corpus, reasons)
 
     def _tell_idle(self, when: str) -> None:
         """Say which options have no effect, because they are for a race, and when there is one."""
@@ -252,6 +278,7 @@ class Tagger(BaseEstimator, Persistent):
         self.n_rows_ = corpus.n_rows
         self.reasons_, self.race_ = reasons, race
         self.holdout_report_ = None
+        self.is_single_label_, self._classes = corpus.is_single_label, None
         return self
 
     @property
@@ -286,21 +313,71 @@ class Tagger(BaseEstimator, Persistent):
     def predict(
         self,
         rows: Any,
-        k: int = 5,
+        k: int | None = None,
         allow: Iterable[str] | None = None,
         deny: Iterable[str] | None = None,
         *,
         threshold: float | None = None,
         **options: Any,
-    ) -> list[list[Tag]]:
+    ) -> Any:
         """The k best labels of each row by name, best first.
 
-        Labels with a score below `threshold` are left out; the other parameters are those of `predict_topk`.
+        Labels with a score below `threshold` are left out; the other parameters are those of `predict_topk`. Without
+        `k` there are 5, or 1 if every training row had exactly one label. A tagger that was fitted with one class for
+        each row returns, without `k`, an array with the class of each row.
         """
         check_is_fitted(self, "features_")
+        if k is None and self._classes is not None and threshold is None:
+            return self.classes_[np.maximum(self.predict_topk(rows, 1, allow, deny, **options)[0][:, 0], 0)]
+        k = self._places(k)
         places = min(check_k(k), max(1, len(self.label_names_)))  # no row has more labels than there are
         labels, scores = self.predict_topk(rows, places, allow, deny, **options)
         return self._named(labels, scores, threshold)
+
+    def _places(self, k: int | None) -> int:
+        if k is not None:
+            return k
+        return 1 if self.is_single_label_ else _PLACES
+
+    @property
+    def classes_(self) -> Array:
+        """The class of each label, for a tagger that was fitted with one class for each row."""
+        check_is_fitted(self, "features_")
+        if self._classes is None:
+            raise AttributeError("the tagger was fitted with lists of labels; it has label_names_ but no classes_")
+        names = list(self.label_names_)
+        return np.array(list(map(int, names))) if self._classes == NUMBERS else np.array(names, dtype=object)
+
+    @available_if(_may_give_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, rows: Any) -> Array:
+        """The probability of every label, in the order of ``label_names_``, as one dense matrix: for few labels.
+
+        Taggers whose learner has no probabilities, such as ridge, lack this method. If every training row had exactly
+        one label, the probabilities of a row add up to 1.
+        """
+        check_is_fitted(self, "features_")
+        scores: Array = self.estimator_.predict_proba(self.features_.transform(rows))
+        return normalised(scores) if self.is_single_label_ else scores
+
+    def score(self, rows: Any, labels: Any) -> float:
+        """The accuracy if every training row had exactly one label, else nDCG@5, which judges the ranking.
+
+        The parameters are those of `fit`.
+        """
+        check_is_fitted(self, "features_")
+        corpus = read_rows(rows, labels, only_texts=self.takes_texts).corpus
+        k = 1 if self.is_single_label_ and corpus.is_single_label else PLACES_OF_SCORE
+        aligned = self.align(corpus)
+        return ndcg_at_k(aligned.labels, self.estimator_.predict_topk(aligned.features, k)[0], k)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        tags.target_tags.required = True
+        if vars(self).get("_classes") is not None:
+            # scikit-learn refuses lists of labels for classifiers, so only classes make one.
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        return tags
 
     def _named(self, labels: Array, scores: Array, threshold: float | None) -> list[list[Tag]]:
         least = -np.inf if threshold is None else threshold
@@ -333,9 +410,10 @@ class Tagger(BaseEstimator, Persistent):
         for block in split(X.shape[0], at_once) if X.shape[0] > at_once else [slice(None)]:
             yield self.estimator_.predict_topk(X if block == slice(None) else X[block], k, **choices)
 
-    def tag(self, rows: Any, k: int = 5, **options: Any) -> list[list[Tag]]:
+    def tag(self, rows: Any, k: int | None = None, **options: Any) -> list[list[Tag]]:
         """The labels to give each row: those of `predict`, with the same options, whose score is not 0."""
-        return [[tag for tag in tags if tag.score] for tags in self.predict(rows, k, **options)]
+        check_is_fitted(self, "features_")
+        return [[tag for tag in tags if tag.score] for tags in self.predict(rows, self._places(k), **options)]
 
     def explain(self, row: Any, label: str) -> TagExplanation:
         """The exact contribution of each word (or feature) to the score of a label; for trees also the path."""
@@ -444,6 +522,7 @@ class Tagger(BaseEstimator, Persistent):
             ks=ks,
             inverse_propensity=inverse_propensity(aligned.label_counts, self.n_rows_, a=a, b=b),
             train_label_counts=aligned.label_counts,
+            single_label=self.is_single_label_ and corpus.is_single_label,
         )
 
     def align(self, corpus: Corpus) -> Aligned:
@@ -493,10 +572,25 @@ class Tagger(BaseEstimator, Persistent):
         check_is_fitted(self, "features_")
         return State(
             "Tagger",
-            facts={"n_labels": len(self.label_names_), "n_rows": self.n_rows_},
+            facts={"n_labels": len(self.label_names_), "n_rows": self.n_rows_, **self._target_facts()},
             arrays={"label_names": self.label_names_, "label_counts": self.label_counts_},
             parts={"features": part_state(self.features_), "estimator": part_state(self.estimator_)},
         )
+
+    def _target_facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"single_label": True} if self.is_single_label_ else {}
+        return facts if self._classes is None else {**facts, "classes": self._classes}
+
+    def _restore_targets(self, state: State) -> None:
+        """Take from `state` what the labels of rows were; models without these facts have any number of labels."""
+        self.is_single_label_ = "single_label" in state.facts and state.fact("single_label", bool)
+        self._classes = state.fact("classes", str) if "classes" in state.facts else None
+        if self._classes is None:
+            return
+        if self._classes not in (NAMES, NUMBERS) or not self.is_single_label_:
+            raise ModelFormatError(f"Tagger: the fact 'classes' is {self._classes!r}; expected {NAMES} or {NUMBERS}")
+        if self._classes == NUMBERS and not all(map(_NUMBER.fullmatch, self.label_names_)):
+            raise ModelFormatError("Tagger: the classes are numbers, but a label is not the name of one")
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -511,6 +605,7 @@ class Tagger(BaseEstimator, Persistent):
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))
         model.n_rows_ = state.size("n_rows", least=1, most=2**53)
+        model._restore_targets(state)
         if (model.label_counts_ < 0).any():
             raise ModelFormatError("Tagger: a label count is negative")
         width = model.features_.n_features_out_

@@ -14,6 +14,7 @@ from longtail.text.features import TextFeatures
 from longtail.text.fitting import FeatureOptions, fit_features, inputs_of, rows_of
 from longtail.text.joined import JoinedFeatures, join_columns
 from longtail.text.marking import Segment, segments
+from longtail.text.output import SparseOutput
 from longtail.text.scaling import RowScaling
 from longtail.text.subwords import readable_feature
 from longtail.text.tokens import WordSpan, tokenize, word_spans
@@ -25,6 +26,7 @@ __all__ = [
     "JoinedFeatures",
     "RowScaling",
     "Segment",
+    "SparseOutput",
     "TextFeatures",
     "WordSpan",
     "check_encoder_folder",

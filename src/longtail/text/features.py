@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from longtail.arrays import Array
@@ -28,6 +28,7 @@ from longtail.parallel import check_stop, map_blocks, resolve_jobs
 from longtail.progress import Advance, task
 from longtail.store import State, rises
 from longtail.text.blocks import RowArrays, blocks_of, stack_rows
+from longtail.text.output import SparseOutput
 from longtail.text.selection import check_frequency, fewest_texts, select_features
 from longtail.text.spilling import Spill
 from longtail.text.tokens import page_of_code_points
@@ -48,7 +49,7 @@ _SHORTEST_SUBWORD, _LONGEST_SUBWORD = 3, 20
 _code_points = kernels.CodePoints(page_of_code_points)
 
 
-class TextFeatures(TransformerMixin, BaseEstimator):
+class TextFeatures(SparseOutput, BaseEstimator):
     """Turn texts into rows of tf-idf weights of unit length.
 
     The weight of a token is ``1 + ln(tf)`` times ``ln((1 + n) / (1 + df)) + 1``, for ``tf`` occurrences in the text and

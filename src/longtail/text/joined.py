@@ -9,16 +9,17 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 
 from longtail.errors import ModelFormatError
 from longtail.store import State, put_together
+from longtail.text.output import SparseOutput
 from longtail.validation import own
 
 _MOST_PARTS = 8
 
 
-class JoinedFeatures(TransformerMixin, BaseEstimator):
+class JoinedFeatures(SparseOutput, BaseEstimator):
     """Rows of several fitted `TextFeatures`, one after the other.
 
     Parameters

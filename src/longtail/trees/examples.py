@@ -10,7 +10,7 @@ import numpy as np
 from longtail.arrays import Array
 from longtail.labels import LabelHierarchy
 from longtail.trees.weights import BLOCK_CHILDREN
-from longtail.work import Piece, Results, Stacked
+from longtail.work import Piece, Results, Rows, Stacked
 
 _MASKED_SHARE = 16  # more values than this share of all that are possible are marked instead of sorted
 
@@ -65,11 +65,19 @@ def block_of(layout: Piece, number: int) -> Block:
     return Block(node, first, min(BLOCK_CHILDREN, children - first))
 
 
-def examples_of(layout: Piece, members: Results, negatives: Sequence[Piece], block: Block, n_rows: int) -> Examples:
+def examples_of(
+    layout: Piece,
+    members: Results,
+    negatives: Sequence[Piece],
+    block: Block,
+    n_rows: int,
+    relevance: Rows | None = None,
+) -> Examples:
     """The examples of a block.
 
     If a row has several labels below a child, missing the child costs as much as the most expensive of them.
-    `negatives` are further rows by node, as `visits_by_node` returns them.
+    `negatives` are further rows by node, as `visits_by_node` returns them. `relevance` is the label matrix if it has
+    values below 1, which lower the cost of missing a label.
     """
     start, stop = layout["bounds"][block.node].tolist()
     labels = np.asarray(layout["order"][start:stop])
@@ -82,6 +90,8 @@ def examples_of(layout: Piece, members: Results, negatives: Sequence[Piece], blo
     sizes[inner] = np.diff(layout["bounds"][children[inner]], axis=1)[:, 0]
     slots = np.repeat(np.repeat(np.arange(len(children)) - block.first, sizes), np.diff(indptr))
     costs = np.repeat(layout["label_costs"][labels], np.diff(indptr))
+    if relevance is not None:
+        costs = costs * values_at(relevance, rows, np.repeat(labels, np.diff(indptr)))
     if block.n_children < len(children):
         chosen = (slots >= 0) & (slots < block.n_children)
         places, slots, costs = places[chosen], slots[chosen], costs[chosen]
@@ -134,3 +144,18 @@ def _of_node(visits: Piece, node: int) -> Array:
     if place == len(visits["nodes"]) or visits["nodes"][place] != node:
         return np.zeros(0, np.int64)
     return np.asarray(visits["rows"][visits["starts"][place] : visits["starts"][place + 1]])
+
+
+def values_at(matrix: Rows, rows: Array, columns: Array) -> Array:
+    """The stored values of some cells, by a binary search in each row.
+
+    >>> matrix = Rows(np.array([0, 2, 3]), np.array([1, 4, 0]), np.array([0.5, 1, 0.2]), 5)
+    >>> values_at(matrix, np.array([1, 0, 0]), np.array([0, 4, 1])).tolist()
+    [0.2, 1.0, 0.5]
+    """
+    low, high = matrix.indptr[rows], matrix.indptr[np.asarray(rows, dtype=np.int64) + 1] - 1
+    while (low < high).any():
+        middle = (low + high) // 2
+        before = matrix.indices[middle] < columns
+        low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
+    return np.asarray(matrix.data[low])

@@ -11,6 +11,7 @@ from longtail.labels import LabelHierarchy, check_sums, cluster_vectors, vectors
 from longtail.memory import MemoryPlan
 from longtail.parameters import Choice, Constraint, Number
 from longtail.trees.model import TreeModel
+from longtail.trees.weighting import Weighting
 from longtail.work import Results, Work
 
 # Classifiers trained on what the beam mistakes hardly need the nodes above them to tell a label from the rest.
@@ -164,7 +165,9 @@ class LabelTree(TreeModel):
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         return self._plan(X, Y, self.n_trees, max(self.leaf_size, self.branching), self.negatives == "beam")
 
-    def _clustering(self, work: Work, members: Results, X: Any, Y: Any) -> Callable[[str, int], LabelHierarchy]:
+    def _clustering(
+        self, work: Work, members: Results, X: Any, Y: Any, weighting: Weighting | None
+    ) -> Callable[[str, int], LabelHierarchy]:
         if self.hierarchy is not None:
             if not isinstance(self.hierarchy, LabelHierarchy):
                 raise InvalidInput(f"hierarchy is a {type(self.hierarchy).__name__}; expected a LabelHierarchy or None")
@@ -174,5 +177,6 @@ class LabelTree(TreeModel):
             return lambda name, seed: given
         counts = column_counts(Y)
         check_sums(X, counts)
-        vectors = vectors_by_label(work, members, counts, _TERMS_OF_A_LABEL)
+        factors = None if weighting is None else weighting.of_members(members)
+        vectors = vectors_by_label(work, members, counts, _TERMS_OF_A_LABEL, factors)
         return lambda name, seed: cluster_vectors(work, name, vectors, X.shape[1], self.leaf_size, self.branching, seed)

@@ -12,6 +12,7 @@ import secrets
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,9 +28,10 @@ from longtail.estimator import (
     Explanation,
     OutputLayer,
     Rule,
-    check_training,
     column_counts,
+    column_weights,
     read_prune,
+    total_weight,
 )
 from longtail.labels import LabelHierarchy, members_by_label
 from longtail.memory import MemoryPlan
@@ -39,10 +41,12 @@ from longtail.parallel import map_blocks, resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.store import State, saved_params
 from longtail.trees.calibration import METHODS, Calibration, calibrations_from_state, calibrations_to_arrays
+from longtail.trees.objective import Objective
 from longtail.trees.thresholds import DEFAULT, OBJECTIVES, Candidates, is_true, thresholds_from_state, tune_thresholds
-from longtail.trees.training import Objective, grow
+from longtail.trees.training import grow
+from longtail.trees.weighting import Weighting
 from longtail.trees.weights import BLOCK_CHILDREN, TreeWeights
-from longtail.validation import as_labels
+from longtail.validation import as_labels, is_binary
 from longtail.work import Results, Rows, Work, begin
 
 _log = logging.getLogger(__name__)
@@ -51,6 +55,7 @@ _FEWEST_ROWS = 64  # fewer are not worth a thread
 # The more rows are searched together, the more of them meet at a node, whose weights are then read once.
 _MANY_ROWS, _MOST_ROWS = 4096, 32768
 _MOST_PLACES = 2**19  # for nodes and labels of more rows than _MANY_ROWS: about 20 MB
+_RIGHT = 0.5  # relevance from which a label of a held-out row is right
 _CANDIDATES = 100  # best labels of a held-out row that calibration and thresholds are learned from
 
 
@@ -95,7 +100,9 @@ class TreeModel(Estimator):
     n_sweeps_: int
 
     @abstractmethod
-    def _clustering(self, work: Work, members: Results, X: Any, Y: Any) -> Callable[[str, int], LabelHierarchy]:
+    def _clustering(
+        self, work: Work, members: Results, X: Any, Y: Any, weighting: Weighting | None
+    ) -> Callable[[str, int], LabelHierarchy]:
         """A function that returns the tree over the labels for the prefix of its stages and a random seed."""
 
     def _n_trees(self) -> int:
@@ -113,31 +120,35 @@ class TreeModel(Estimator):
         """Weight of the nodes above a label in the logarithm of its score."""
         return 1.0
 
-    def fit(self, X: Any, Y: Any) -> Self:
-        """Train the classifiers of every node.
+    @property
+    def takes_weights(self) -> bool:
+        return True
 
-        Parameters
-        ----------
-        X : sparse matrix or array of shape (n_rows, n_features)
-        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
-        """
-        self._check_parameters()
+    @property
+    def takes_relevance(self) -> bool:
+        return True
+
+    def _fit(self, X: Any, Y: Any, weights: Array | None) -> None:
+        """Train the classifiers of every node; relevance is the share of the cost of missing a label."""
         resolve_jobs(self.n_jobs)
-        X, Y = check_training(X, Y, type(self).__name__)
         # An interrupted fit leaves an unfitted model, never old trees with new sizes.
         self.__dict__.pop("_search", None)
         self.__dict__.pop("trees_", None)
-        costs = self._miss_costs(X, Y)
+        costs = self._miss_costs(X, Y, weights)
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
-        self._tune(X, Y, seed)
+        self._tune(X, Y, weights, seed)
         work = begin(self._job(), self.n_jobs, features=X, labels=Y)
         if not work.is_stored:
-            plan = self._memory_plan(X, Y).check()
+            plan = self._memory_plan(X, Y)
+            if weights is not None:
+                plan = replace(plan, parts=plan.parts | self._weighted_parts(X, Y))
+            plan.check()
             _log.info("%s needs at most this memory: %s", plan.work, plan.describe())
         counts = column_counts(Y)
         members = members_by_label(work, counts)
-        hierarchy_of = self._clustering(work, members, X, Y)
+        weighting = Weighting.of(weights, None if is_binary(Y) else Rows.of(Y))
+        hierarchy_of = self._clustering(work, members, X, Y, weighting)
         trees, n_trees = [], self._n_trees()
         self.gap_, self.n_sweeps_ = 0.0, 0
         for number in range(n_trees):
@@ -152,22 +163,28 @@ class TreeModel(Estimator):
                     costs,
                     self._objective(seed + number),
                     beam=self._training_beam(),
+                    weighting=weighting,
                 )
             trees.append(grown.weights)
             self.gap_, self.n_sweeps_ = max(self.gap_, grown.gap), max(self.n_sweeps_, grown.sweeps)
         self.trees_ = tuple(trees)
         self._searcher()  # now, so that predicting changes nothing
-        return self
 
     def _objective(self, seed: int) -> Objective:
         prune = read_prune(self.prune)
         return Objective(self.loss, float(self.C), self.tol, self.max_sweeps, *prune, seed, self.precision)
 
-    def _miss_costs(self, X: Any, Y: Any) -> Array:
+    def _weighted_parts(self, X: Any, Y: Any) -> dict[str, int]:
+        """What weights of rows need in addition: rows twice, and a cost for each pair of row and classifier."""
+        lanes = min(64, max(8, Y.shape[1]))
+        return {"costs of weighted rows": (20 * X.nnz + 24 * lanes * X.shape[0]) * resolve_jobs(self.n_jobs)}
+
+    def _miss_costs(self, X: Any, Y: Any, weights: Array | None = None) -> Array:
         """The cost of missing each label; sets the inverse propensities."""
-        counts = column_counts(Y)
+        n_rows = max(total_weight(X.shape[0], weights), 3)
+        counts = np.minimum(column_weights(Y, weights), n_rows)
         a, b = self.propensity
-        self.inverse_propensity_ = inverse_propensity(counts, max(X.shape[0], 3), a=a, b=b).astype(np.float32)
+        self.inverse_propensity_ = inverse_propensity(counts, n_rows, a=a, b=b).astype(np.float32)
         costs = np.full(Y.shape[1], self.C, dtype=np.float32)
         if self.weighting == "loss" and Y.nnz:
             # A miss still costs C on average over all labels of all rows; otherwise rare labels would be overfitted.
@@ -379,8 +396,11 @@ class TreeModel(Estimator):
     def _n_weights(self) -> int:
         return sum(tree.n_weights for tree in self.trees_)
 
-    def _tune(self, X: Any, Y: Any, seed: int) -> None:
-        """Learn calibration and thresholds for the model from one that is trained without the held-out rows."""
+    def _tune(self, X: Any, Y: Any, weights: Array | None, seed: int) -> None:
+        """Learn calibration and thresholds for the model from one that is trained without the held-out rows.
+
+        Each held-out row counts once, and a label is right for it from a relevance of one half.
+        """
         self.calibrations_, self.thresholds_ = (), None
         if self.calibrate is None and self.thresholds is None:
             return
@@ -394,11 +414,12 @@ class TreeModel(Estimator):
         held, rest = np.sort(order[:n_held]), np.sort(order[n_held:])
         params = {**self.get_params(deep=False), "calibrate": None, "thresholds": None, "random_state": seed}
         _log.info("%s: training without %d held-out rows", type(self).__name__, n_held)
-        model = type(self)(**params).fit(X[rest], Y[rest])
+        model = type(self)(**params).fit(X[rest], Y[rest], None if weights is None else weights[rest])
+        truth = Y[held] if is_binary(Y) else sparse.csr_array(Y[held] >= _RIGHT)
         if self.calibrate is not None:
-            self.calibrations_ = model.calibrate_on(X[held], Y[held], self.calibrate).calibrations_
+            self.calibrations_ = model.calibrate_on(X[held], truth, self.calibrate).calibrations_
         if self.thresholds is not None:
-            self.thresholds_ = model.tune_thresholds_on(X[held], Y[held], self.thresholds).thresholds_
+            self.thresholds_ = model.tune_thresholds_on(X[held], truth, self.thresholds).thresholds_
 
     def calibrate_on(self, X: Any, Y: Any, method: str = "platt") -> Self:
         """Learn on held-out rows to turn the scores of each tree into the probability that a label is right.

@@ -16,6 +16,7 @@ from longtail.labels import LabelHierarchy
 from longtail.memory import MemoryPlan
 from longtail.native import block_entries, log_probability
 from longtail.trees.model import TreeModel
+from longtail.trees.weighting import Weighting
 from longtail.trees.weights import BLOCK_CHILDREN, TreeWeights
 from longtail.work import Results, Work
 
@@ -82,7 +83,9 @@ class OneVsRest(TreeModel):
     def scores_along_trees(self) -> bool:
         return False
 
-    def _clustering(self, work: Work, members: Results, X: Any, Y: Any) -> Callable[[str, int], LabelHierarchy]:
+    def _clustering(
+        self, work: Work, members: Results, X: Any, Y: Any, weighting: Weighting | None
+    ) -> Callable[[str, int], LabelHierarchy]:
         labels = np.flatnonzero(column_counts(Y))
         pointers = [0, len(labels)] if len(labels) else [0]
         flat = LabelHierarchy(np.array(pointers), ~labels, Y.shape[1])

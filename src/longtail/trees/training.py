@@ -11,6 +11,8 @@ from longtail.labels import LabelHierarchy
 from longtail.native import block_widths, kernels
 from longtail.parallel import check_stop
 from longtail.trees.examples import Block, Examples, block_of, examples_of, layout_of, visits_by_node
+from longtail.trees.objective import Objective
+from longtail.trees.weighting import VISITS, Weighting, train_weighted
 from longtail.trees.weights import BLOCK_CHILDREN, PACKED, TrainedBlock, TreeWeights, pack_block
 from longtail.work import Piece, Results, Rows, Work, even_ranges
 
@@ -20,36 +22,6 @@ _MOST_SEARCHES = 128  # every block looks through the results of all
 _COPIES = 2  # of the results of a task: one by one, and joined
 _WEIGHT_BYTES = 5
 _KEPT_SHARE = 0.25  # of the weights that rows can have; a guess, since only training tells
-
-
-class Objective(NamedTuple):
-    """What the classifiers minimise, and when training stops.
-
-    Parameters
-    ----------
-    loss : {"squared_hinge", "logistic"}
-    cost : float
-        C: the cost of accepting a negative row.
-    tolerance : float
-        Gap between primal and dual value of a node's classifiers, relative to the primal, at which training stops.
-    max_sweeps : int
-    smallest : float
-        Weights up to this magnitude are dropped.
-    top : int
-        Number of weights to keep of each classifier; 0 keeps all.
-    seed : int
-    precision : int
-        Bits of a stored weight.
-    """
-
-    loss: str
-    cost: float
-    tolerance: float
-    max_sweeps: int
-    smallest: float
-    top: int
-    seed: int
-    precision: int
 
 
 class Grown(NamedTuple):
@@ -70,6 +42,7 @@ def grow(
     objective: Objective,
     *,
     beam: int,
+    weighting: Weighting | None = None,
 ) -> Grown:
     """Train the classifiers of one tree.
 
@@ -91,6 +64,8 @@ def grow(
         The cost of missing each label.
     objective : Objective
     beam : int
+    weighting : Weighting or None
+        The weights of rows and the relevance of labels; only for training in memory.
     """
     X, n_features = work.matrix("features"), work.opened("features").n_columns
     n_rows = len(work.opened("features"))
@@ -102,7 +77,7 @@ def grow(
     outside = work.keep(f"{name}outside", visits_by_node(unlabelled, np.zeros(len(unlabelled), dtype=np.int64)))
 
     def train(stage: str, mistaken: Results | None, keep_duals: bool, before: Results | None) -> Any:
-        arguments = X, kept, members, outside, mistaken, objective, keep_duals, before
+        arguments = X, kept, members, outside, mistaken, objective, keep_duals, before, weighting
         results = _COPIES * (weights + duals if keep_duals else weights)
         return work.run(f"{name}{stage}", _train, ranges, *arguments, costs=costs, memory=memory, results=results)
 
@@ -161,6 +136,7 @@ def _train(
     objective: Objective,
     keep_duals: bool,
     before: Results | None,
+    weighting: Weighting | None,
     start: int,
     stop: int,
 ) -> Piece:
@@ -169,22 +145,33 @@ def _train(
     for number in range(start, stop):
         check_stop()
         block = block_of(layout, number)
-        examples = examples_of(layout, members, (outside, *(mistaken or ())), block, len(X))
+        relevance = None if weighting is None else weighting.relevance
+        examples = examples_of(layout, members, (outside, *(mistaken or ())), block, len(X), relevance)
+        n_visited = len(examples.rows)
+        if weighting is not None and weighting.rows is not None:
+            n_visited *= VISITS
         duals = None
         if keep_duals or before is not None:
-            duals = _continued(before, number, len(examples.rows), block.n_children)
-        trained, gap, sweeps = train_block(X, examples, block, objective, duals)
+            duals = _continued(before, number, n_visited, block.n_children)
+        trained, gap, sweeps = train_block(X, examples, block, objective, duals, weighting)
         parts.append(pack_block(trained, X.n_columns, objective.precision))
         parts[-1] |= {"gaps": np.array([gap]), "sweeps": np.array([sweeps])}
         if keep_duals and duals is not None:
-            parts[-1] |= {"duals": duals, "n_duals": np.array([len(duals)]), "n_rows": np.array([len(examples.rows)])}
+            parts[-1] |= {"duals": duals, "n_duals": np.array([len(duals)]), "n_rows": np.array([n_visited])}
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def train_block(
-    X: Rows, examples: Examples, block: Block, objective: Objective, duals: Array | None = None
+    X: Rows,
+    examples: Examples,
+    block: Block,
+    objective: Objective,
+    duals: Array | None = None,
+    weighting: Weighting | None = None,
 ) -> tuple[TrainedBlock, float, int]:
     """Train one block; returns its weights, the final gap and the number of sweeps."""
+    if weighting is not None and weighting.rows is not None:
+        return train_weighted(X, examples, weighting.rows, block, objective, duals)
     features, feature_pointers, siblings, weights, intercepts, gap, sweeps = kernels.train_siblings(
         *X,
         *examples,
@@ -194,8 +181,7 @@ def train_block(
         objective.loss == "logistic",
         objective.tolerance,
         objective.max_sweeps,
-        # The seed of a block depends on its position, not on when it is trained.
-        ((objective.seed * 1_000_003 + block.node) * 65_537 + block.first) % 2**64,
+        objective.seed_of(block),
         objective.smallest,
         objective.top,
         duals,

@@ -89,7 +89,7 @@ class TreeTrainedOnce(LabelTree):
     def __sklearn_clone__(self) -> Self:
         return self
 
-    def fit(self, X: Any, Y: Any) -> LabelTree:
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> LabelTree:
         """Return a trained `LabelTree`, which is another object."""
         digest = blake2b(repr((X.shape, Y.shape)).encode(), digest_size=16)
         for part in (X.indptr, X.indices, X.data, Y.indptr, Y.indices):

@@ -138,3 +138,24 @@ def test_labels_that_look_like_lists_raise_a_doubt_about_the_separator(tmp_path)
         UserWarning, match=r"the label column has no ';', but most labels contain ','.*--label-separator"
     ):
         read_delimited(path)
+
+
+def test_a_column_label_holds_one_label_whatever_its_characters(tmp_path):
+    path = tmp_path / "classes.csv"
+    path.write_text("id,text,label\n1,red apple,fruit; fresh\n2,sky, weather \n3,nothing,\n", encoding="utf-8")
+    corpus = read_delimited(path)
+    assert corpus.label_names == ("fruit; fresh", "weather")
+    assert corpus.row_names == ["1", "2", "3"]
+    assert corpus.labels.sum(axis=1).tolist() == [1, 1, 0]
+    assert not corpus.is_single_label
+    assert corpus.select([0, 1]).is_single_label
+    assert read_delimited(path, labels="label").label_names == ("fresh", "fruit", "weather")
+
+
+def test_columns_label_and_labels_are_refused_together(tmp_path):
+    path = tmp_path / "both.csv"
+    path.write_text("text,label,labels\nred apple,fruit,fruit\n", encoding="utf-8")
+    with pytest.raises(DataFormatError, match="'label' and 'labels'") as raised:
+        read_delimited(path)
+    assert raised.value.code == "label_and_labels"
+    assert read_delimited(path, labels=2).label_names == ("fruit",)

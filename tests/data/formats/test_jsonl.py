@@ -133,3 +133,32 @@ def test_real_texts_keep_every_label(benchmark_data):
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     assert_same_corpus(corpus, Corpus.from_lists([row["text"] for row in rows], [row["labels"] for row in rows]))
+
+
+def test_a_row_may_have_one_label_by_itself():
+    lines = b'{"text": "a", "label": "x"}\n{"text": "b", "labels": ["x", "y"]}\n{"text": "c", "label": 7}\n'
+    corpus = read_jsonl(io.BytesIO(lines))
+    assert corpus.label_names == ("7", "x", "y")
+    assert corpus.labels.toarray().tolist() == [[0, 1, 0], [0, 1, 1], [1, 0, 0]]
+    assert not corpus.is_single_label
+    named = read_jsonl(io.BytesIO(b'{"text": "a", "topic": "x"}\n{"text": "b", "topic": ["y"]}'), labels_key="topic")
+    assert named.is_single_label
+    assert read_jsonl(io.BytesIO(b'{"text": "a", "label": null}'), require_labels=False).labels.nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"text": "a", "label": "x", "labels": ["y"]}', "both 'label' and 'labels'"),
+        (b'{"text": "a", "label": ["x"]}', "'label' is a list; expected one label"),
+        (b'{"text": "a", "label": null}', "'label' is null"),
+        (b'{"text": "a", "label": true}', "'label' is true or false"),
+        (b'{"text": "a", "label": ""}', "empty name"),
+        (b'{"text": "a", "labels": "x"}', "expected a list of names"),
+    ],
+)
+def test_one_label_must_be_a_name_or_a_number(line, reason):
+    with pytest.raises(DataFormatError, match=reason) as raised:
+        read_jsonl(io.BytesIO(line))
+    assert raised.value.line == 1
+    assert (raised.value.code == "label_and_labels") == ("both" in reason)

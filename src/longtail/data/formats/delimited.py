@@ -21,6 +21,7 @@ from longtail.errors import DataFormatError, InvalidInput
 from longtail.files import PathName, writing
 
 _ID_COLUMN = "id"
+_LABELS_COLUMN, _LABEL_COLUMN = "labels", "label"
 _BY_EXTENSION = {".tsv": "\t", ".tab": "\t"}
 _CANDIDATES = ",\t;|"
 _ROWS_WRITTEN_AT_ONCE = 1000
@@ -46,7 +47,8 @@ def read_delimited(
     path : str or path-like
     text, labels : str or int
         The columns of the text and of the label names, by name or by number from 0. A string such as ``"3"`` is a
-        number if no column has that name. ``labels=None`` reads no labels.
+        number if no column has that name. ``labels=None`` reads no labels. If there is a column ``label`` instead of
+        ``labels``, each of its cells is one label.
     delimiter : str or None
         The character between columns. The default is a tab for ``.tsv`` and ``.tab``, else the most frequent of comma,
         tab, semicolon and bar in the first line.
@@ -118,7 +120,7 @@ def iter_delimited(
                     continue
             if len(fields) != width:
                 raise DataFormatError(path, line, f"{len(fields)} columns, expected {width} as in the first line")
-            found = [] if columns.labels is None else _split_labels(fields[columns.labels], label_separator)
+            found = columns.labels_in(fields, label_separator)
             row_name = None if columns.row_name is None else fields[columns.row_name]
             owner = None if columns.group is None else fields[columns.group].strip()
             yield DelimitedRow(line, fields[columns.text], found, row_name, owner, fields)
@@ -197,6 +199,15 @@ class _Columns(NamedTuple):
     labels: int | None
     group: int | None
     row_name: int | None
+    one_label: bool  # the column of labels holds one label, which may contain the separator
+
+    def labels_in(self, fields: list[str], separator: str) -> list[str]:
+        """The labels of a row."""
+        if self.labels is None:
+            return []
+        if self.one_label:
+            return [name] if (name := fields[self.labels].strip()) else []
+        return _split_labels(fields[self.labels], separator)
 
 
 def _find_columns(
@@ -235,9 +246,23 @@ def _find_columns(
             )
         return places[0]
 
+    one_label = labels == _LABELS_COLUMN and _holds(names, _LABEL_COLUMN)
+    if one_label and _holds(names, _LABELS_COLUMN):
+        raise DataFormatError(
+            path,
+            line,
+            f"there are the columns {_LABEL_COLUMN!r} and {_LABELS_COLUMN!r}; choose one by its number",
+            code="label_and_labels",
+        )
+    if one_label:
+        labels = _LABEL_COLUMN
     chosen = find(text), None if labels is None else find(labels), None if group is None else find(group)
     has_id = names is not None and _ID_COLUMN in names and names.index(_ID_COLUMN) not in chosen
-    return _Columns(*chosen, find(_ID_COLUMN) if has_id else None)
+    return _Columns(*chosen, find(_ID_COLUMN) if has_id else None, one_label)
+
+
+def _holds(names: list[str] | None, column: str) -> bool:
+    return any(name.strip() == column for name in names or ())
 
 
 def write_delimited(

@@ -17,6 +17,7 @@ from longtail.files import PathName
 from longtail.printable import json_text
 
 ID_KEY = "id"
+LABEL_KEY, LABELS_KEY = "label", "labels"
 _WARNED_KEYS = 10
 Unknown = Literal["report", "ignore", "error"]
 Built = TypeVar("Built")
@@ -115,13 +116,38 @@ def optional_texts_of(found: dict[str, Any], key: str) -> list[str]:
 
 
 def labels_of(found: dict[str, Any], key: str, required: bool) -> list[str]:
-    """The list of label names under a key, with repetitions."""
+    """The list of label names under a key, with repetitions; or the one label of a row with a single label.
+
+    ``"label": "x"`` is read as ``"labels": ["x"]``. Under a key that the user names, a label may stand by itself.
+    """
+    if key == LABELS_KEY and LABEL_KEY in found:
+        if key in found:
+            raise FaultError(
+                f"both {LABEL_KEY!r} and {LABELS_KEY!r}; expected one label, or a list", code="label_and_labels"
+            )
+        return _one_label(found, LABEL_KEY, required)
     if key not in found and not required:
         return []
+    if key != LABELS_KEY and not isinstance(found.get(key, []), list):
+        return _one_label(found, key, required)
     labels = _strings(found, key, "names", "labels are names, written in quotes")
     if "" in labels:
         raise FaultError(f"{key!r} holds an empty name")
     return labels
+
+
+def _one_label(found: dict[str, Any], key: str, required: bool) -> list[str]:
+    """The label under a key: a name, or a whole number."""
+    value = found[key]
+    if value is None and not required:
+        return []
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [str(value)]
+    if not isinstance(value, str):
+        raise FaultError(f"{key!r} is {_kind(value)}; expected one label, a text or a whole number")
+    if not value:
+        raise FaultError(f"{key!r} is an empty name")
+    return [checked_text(value, repr(key))]
 
 
 def _strings(found: dict[str, Any], key: str, what: str, advice: str) -> list[str]:

@@ -1,6 +1,7 @@
 """JSON lines: one object per line, ``{"text": "...", "labels": ["...", "..."]}``.
 
-An ``id`` (text or whole number) names the row. Blank lines are skipped.
+An ``id`` (text or whole number) names the row. A row with one label may have ``"label": "..."`` instead of ``labels``.
+Blank lines are skipped.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import IO, Any, NamedTuple
 from longtail.data.corpus import Corpus
 from longtail.data.formats.json_records import (
     ID_KEY,
+    LABEL_KEY,
+    LABELS_KEY,
     Unknown,
     as_line,
     check_unknown,
@@ -92,7 +95,8 @@ def iter_jsonl_objects(
         text, labels = text_of(found, text_key), labels_of(found, labels_key, require_labels)
         return Record(number, text, tuple(dict.fromkeys(labels)), id_of(found)), found
 
-    return read_records(source, build, {text_key, labels_key, ID_KEY}, unknown, line_limit)
+    keys = {text_key, labels_key, ID_KEY} | ({LABEL_KEY} if labels_key == LABELS_KEY else set())
+    return read_records(source, build, keys, unknown, line_limit)
 
 
 def read_jsonl(
@@ -111,7 +115,8 @@ def read_jsonl(
     source : str, path-like or binary stream
         ``sys.stdin.buffer`` for standard input.
     text_key, labels_key : str
-        The keys of the text and of the list of label names.
+        The keys of the text and of the list of label names. Instead of ``labels``, a line may have ``label``: one name
+        or whole number. Under another key, too, a label may stand by itself.
     unknown : {"report", "ignore", "error"}
         What to do about keys other than these and ``id``: warn once at the end, ignore them, or stop.
     require_labels : bool
