@@ -25,14 +25,26 @@ expect = pytest.importorskip("playwright.sync_api").expect
 TEXT = "Rain and wind, so we bake a birthday cake; flour, butter, Rain."
 
 
-@pytest.fixture
-def feedback(tmp_path: Path) -> Path:
-    return tmp_path / "feedback.jsonl"
+@pytest.fixture(scope="module")
+def shared(browser: Any, models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A service that keeps corrections, and its file."""
+    file = tmp_path_factory.mktemp("corrections") / "feedback.jsonl"
+    service = Service({"tree": models["tree"]}, "--feedback", str(file))
+    yield service, file
+    service.kill()
 
 
 @pytest.fixture
-def page(visit: Any, serve: Any, feedback: Path) -> Any:
-    page = visit(serve("--feedback", str(feedback))).page
+def feedback(shared: Any) -> Path:
+    """The file of the shared service, which begins a new one when a test has moved it away."""
+    file: Path = shared[1]
+    file.unlink(missing_ok=True)
+    return file
+
+
+@pytest.fixture
+def page(visit: Any, shared: Any, feedback: Path) -> Any:
+    page = visit(shared[0]).page
     write(page, TEXT)
     return page
 
@@ -49,7 +61,7 @@ def add(page: Any, name: str) -> None:
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def corrections(page: Any) -> list[str]:
@@ -160,7 +172,8 @@ def test_corrections_stay_with_the_text_they_were_made_for(page: Any, feedback: 
     expect(page.locator("#corrections-saved")).to_be_hidden()
 
 
-def test_the_page_says_why_a_correction_was_not_saved(visit: Any, serve: Any, feedback: Path) -> None:
+def test_the_page_says_why_a_correction_was_not_saved(visit: Any, serve: Any, tmp_path: Path) -> None:
+    feedback = tmp_path / "feedback.jsonl"
     seen = visit(serve("--feedback", str(feedback), "--max-feedback-bytes", "300"))
     seen.allowed.append("507")
     page = seen.page
@@ -198,11 +211,9 @@ def test_names_that_look_like_markup_are_only_names(page: Any, feedback: Path) -
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [375, 1280])
-def test_corrections_can_be_read_and_fit(
-    visit: Any, serve: Any, feedback: Path, screenshots: Path, scheme: str, width: int
-) -> None:
+def test_corrections_can_be_read_and_fit(visit: Any, shared: Any, screenshots: Path, scheme: str, width: int) -> None:
     options = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
-    page = visit(serve("--feedback", str(feedback)), **options).page
+    page = visit(shared[0], **options).page
     write(page, TEXT)
     page.get_by_role("button", name="Accept: cooking").click()
     add(page, "kitchens")
@@ -268,8 +279,9 @@ def load_on(address: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("way", ["route", "signal"])
 def test_a_correction_is_seen_after_an_update_without_a_restart_under_load(
-    visit: Any, serve: Any, models: dict[str, Path], feedback: Path, tmp_path: Path, way: str
+    visit: Any, serve: Any, models: dict[str, Path], tmp_path: Path, way: str
 ) -> None:
+    feedback = tmp_path / "feedback.jsonl"
     directory = Path(shutil.copytree(models["tree"], tmp_path / "tree"))
     service = serve("--feedback", str(feedback), directory=directory)
     page = visit(service).page
