@@ -72,6 +72,16 @@ def test_a_correction_becomes_a_line_with_time_model_and_version(client: TestCli
     assert 'longtail_corrections_total{model="topics"} 1.0' in client.get("/metrics").text
 
 
+def test_labels_of_any_script_and_control_characters_in_texts_are_kept(client: TestClient, file: Path) -> None:
+    sent = {"text": "a\x00\x1b[2J\u2028b\u202e", "accepted": ["\x07"], "added": ["موسيقى"]}
+    assert client.post("/v1/feedback", json=sent).status_code == 200
+    assert b"\x1b" not in file.read_bytes()
+    [line] = lines(file)
+    assert {field: line[field] for field in sent} == sent
+    broken = b'{"text": "a", "added": ["\\ud800"]}'
+    assert client.post("/v1/feedback", content=broken, headers={"content-type": "application/json"}).status_code == 400
+
+
 def test_a_label_counts_once_and_rejected_wins() -> None:
     found = record(accepted=["a", "b", "a"], rejected=["b"], added=["a", "b", "c"])
     assert [found[field] for field in ("accepted", "rejected", "added")] == [["a"], ["b"], ["c"]]
@@ -194,7 +204,9 @@ def test_a_file_of_something_else_is_refused_and_left_as_it_is(file: Path, conte
     assert file.read_bytes() == content
 
 
-@pytest.mark.parametrize("left", [b'{"time": "2026-', b'{"ti', json.dumps(record()).encode()])
+@pytest.mark.parametrize(
+    "left", [b'{"time": "2026-', b'{"ti', b'{"time": "2026\0\0', b"\0\0", json.dumps(record()).encode()]
+)
 def test_half_a_line_is_removed_and_a_whole_one_is_ended(
     file: Path, left: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -115,6 +115,8 @@ class FeedbackFile:
                 return 0
             try:
                 self._count(descriptor)
+            except OSError as error:
+                _log.warning("%s cannot be read: %s", self.path, reason(error))
             finally:
                 os.close(descriptor)
             return int(np.count_nonzero(np.frombuffer(self._times.get(model, _NONE)) > since.timestamp()))
@@ -144,10 +146,11 @@ class FeedbackFile:
         begin = max(0, size - _LONGEST_LINE)
         tail = _read(descriptor, begin, size - begin)
         line = tail[tail.rfind(b"\n") + 1 :]
+        begun = line.rstrip(b"\0")  # a machine that lost power can leave zeros
         if _object(line) is not None:
             _write(descriptor, b"\n")
             return size + 1
-        if not (line.startswith(_OPENING) or _OPENING.startswith(line)):
+        if not (begun.startswith(_OPENING) or _OPENING.startswith(begun)):
             raise InvalidInput(f"the end of {self.path} is not a correction; give another file", path=self.path)
         _log.warning("%s ended in half a line, which was removed", self.path)
         os.ftruncate(descriptor, size - len(line))
