@@ -30,9 +30,10 @@ SETTINGS = {
 
 
 @pytest.mark.slow
-def test_schemathesis_finds_nothing(model_directory: Path) -> None:
-    limits = Limits(texts=5, characters=300, k=30, filter_labels=6, explained_labels=3)
-    app = create_app({"topics": model_directory}, limits=limits)
+def test_schemathesis_finds_nothing(model_directory: Path, tmp_path: Path) -> None:
+    limits = Limits(texts=5, characters=300, k=30, filter_labels=6, explained_labels=3, corrected_labels=4)
+    feedback = tmp_path / "feedback.jsonl"
+    app = create_app({"topics": model_directory}, limits=limits, feedback=feedback, reload=True)
     config = schemathesis.config.SchemathesisConfig.from_dict(SETTINGS)
     document = schemathesis.openapi.from_asgi("/openapi.json", app, config=config)
     found: list[str] = []
@@ -49,11 +50,14 @@ def test_schemathesis_finds_nothing(model_directory: Path) -> None:
             found.append(repr(getattr(event, "value", None) or getattr(event, "exception", None)))
     assert not found, "\n\n".join(found[:5])
     assert asked > 200
+    assert len(feedback.read_bytes().splitlines()) > 20
 
 
 @pytest.fixture(scope="module")
-def api(model_directory: Path) -> Any:
-    return create_app({"topics": model_directory}, limits=Limits(k=7, texts=3), token="secret").openapi()
+def api(model_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    feedback = tmp_path_factory.mktemp("api") / "feedback.jsonl"
+    limits = Limits(k=7, texts=3, corrected_labels=9, label_characters=80)
+    return create_app({"topics": model_directory}, limits=limits, token="secret", feedback=feedback).openapi()
 
 
 def test_the_document_tells_the_limits_of_this_service(api: Any) -> None:
@@ -62,15 +66,22 @@ def test_the_document_tells_the_limits_of_this_service(api: Any) -> None:
     assert asked["properties"]["texts"]["maxItems"] == 3
     assert asked["properties"]["model"]["anyOf"][0]["enum"] == ["topics"]
     assert asked["additionalProperties"] is False
+    corrected = api["components"]["schemas"]["FeedbackRequest"]["properties"]
+    assert (corrected["added"]["maxItems"], corrected["added"]["items"]["maxLength"]) == (9, 80)
 
 
 def test_every_status_and_the_token_are_in_the_document(api: Any) -> None:
     assert set(api["paths"]["/v1/tag"]["post"]["responses"]) == STATUSES
+    assert set(api["paths"]["/v1/feedback"]["post"]["responses"]) == {*STATUSES, "403", "507"}
+    assert set(api["paths"]["/v1/models/reload"]["post"]["responses"]) == {*STATUSES, "403"}
     assert api["paths"]["/v1/tag"]["post"]["security"] == [{"token": []}]
     assert "security" not in api["paths"]["/health/live"]["get"]
 
 
-def test_the_examples_of_the_document_can_be_sent(model_directory: Path, api: Any) -> None:
-    with TestClient(create_app({"topics": model_directory})) as client:
-        for example in api["components"]["schemas"]["TagRequest"]["examples"]:
-            assert client.post("/v1/tag", json=example).status_code == 200
+def test_the_examples_of_the_document_can_be_sent(model_directory: Path, api: Any, tmp_path: Path) -> None:
+    app = create_app({"topics": model_directory}, feedback=tmp_path / "feedback.jsonl", reload=True)
+    with TestClient(app) as client:
+        for path in ("/v1/tag", "/v1/feedback", "/v1/models/reload"):
+            content = api["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+            for example in api["components"]["schemas"][content["$ref"].rpartition("/")[2]]["examples"]:
+                assert client.post(path, json=example).status_code == 200

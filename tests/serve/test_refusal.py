@@ -58,6 +58,8 @@ REQUESTS: dict[str, tuple[str, str, Callable[[], dict[str, Any]]]] = {
     "filter_too_long": ("POST", "/v1/tag", lambda: {"json": {"text": "a", "deny": ["a"] * 3}}),
     "too_many_labels": ("POST", "/v1/explain", lambda: {"json": {"text": "a", "labels": ["a"] * 2}}),
     "model_takes_features": ("POST", "/v1/tag", lambda: {"json": {"text": "a", "model": "rows"}}),
+    "label_too_long": ("POST", "/v1/feedback", lambda: {"json": {"text": "a", "added": ["a" * 1001]}}),
+    "cross_site": ("POST", "/v1/models/reload", lambda: {"json": {}, "headers": {"origin": "http://elsewhere"}}),
     "unknown_label": ("POST", "/v1/tag", lambda: {"json": {"text": "a", "allow": ["a" * 1000]}}),
 }
 # Errors of the library, whatever raises them, and what the answer is.
@@ -75,7 +77,17 @@ CONNECTIONS: dict[str, tuple[Limits, bytes]] = {
     "headers_too_large": (Limits(header_bytes=100), b"GET / HTTP/1.1\r\nX: " + b"a" * 200 + b"\r\n\r\n"),
     "too_many_requests": (Limits(), post_bytes("/v1/tag", b"{}")),
 }
-OTHERS = {"queue_full", "too_many_bytes", "deadline_passed", "shutting_down", "too_many_connections"}
+OTHERS = {
+    "queue_full",
+    "too_many_bytes",
+    "deadline_passed",
+    "shutting_down",
+    "too_many_connections",
+    # in test_feedback.py and test_reloading.py
+    "feedback_full",
+    "feedback_failed",
+    "reload_failed",
+}
 
 
 @pytest.fixture(scope="module")
@@ -113,13 +125,14 @@ def check(answer: Any, code: str) -> None:
 
 
 @pytest.mark.parametrize("code", REQUESTS)
-def test_a_request_gets_the_answer_of_the_table(models: dict[str, Path], code: str) -> None:
+def test_a_request_gets_the_answer_of_the_table(models: dict[str, Path], code: str, tmp_path: Path) -> None:
     method, path, arguments = REQUESTS[code]
 
     async def story(_: Any, client: Any) -> Any:
         return await client.request(method, path, **arguments())
 
     options: dict[str, Any] = {"token": "secret"} if code == "no_token" else {"hosts": ["service"]}
+    options |= {"feedback": tmp_path / "feedback.jsonl", "reload": True}
     check(with_client(models, story, **options), code)
 
 

@@ -50,6 +50,9 @@ class ServeOptions:
     hosts: tuple[str, ...] = option(
         "--allow-host", metavar="NAME", multiple=True, help="Also accept requests to this host name; can be repeated."
     )
+    feedback: str | None = option(
+        metavar="FILE", help="Let users correct tags on the page; FILE gets a JSON line for each correction."
+    )
     open_page: bool = option("--open", is_flag=True, default=False, help="Open the page in the browser.")
     access_log: bool = option(is_flag=True, default=False, help="Log a line for each request.")
     jobs: int | None = option(type=int, help="Number of threads for one batch of texts.  [default: as in training]")
@@ -64,8 +67,8 @@ def command(terminal: Terminal, /, models: tuple[str, ...], options: ServeOption
     """Serve MODEL over HTTP, with a web page to try it, until you press Ctrl-C.
 
     MODEL is a directory or URL that `longtail train` wrote, or NAME=DIRECTORY. The first of several models is the
-    default. The documentation lists routes, limits and examples, and the running service describes itself at
-    /openapi.json.
+    default. On SIGHUP, new versions of the models take the place of the old ones without a pause. The documentation
+    lists routes, limits and examples, and the running service describes itself at /openapi.json.
     """
     from longtail.serve import is_loopback, run
 
@@ -93,6 +96,7 @@ def command(terminal: Terminal, /, models: tuple[str, ...], options: ServeOption
             limits=Limits(**limits),
             token=token,
             hosts=options.hosts,
+            feedback=options.feedback,
             access_log=options.access_log,
             started=started,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,29 +11,46 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from longtail.files import PathName
 from longtail.serve import messages
 from longtail.serve.batching import Batcher
+from longtail.serve.feedback import FeedbackFile, write_all
 from longtail.serve.guard import Guard
 from longtail.serve.limits import Limits, Occupancy
 from longtail.serve.measures import Measures
 from longtail.serve.refusal import Refusal
-from longtail.serve.routes import Service, call_each, make_router, tag_group
+from longtail.serve.reloading import Reloading
+from longtail.serve.routes import Feedback, Service, call_each, make_router, tag_group
 from longtail.serve.served import ServedModel, load_models
 from longtail.version import __version__
 
-_COUNTED = ("/", "/v1/tag", "/v1/explain", "/v1/models", "/v1/labels", "/health/live", "/health/ready", "/metrics")
+_CHANGING = ("/v1/feedback", "/v1/models/reload")
+_COUNTED = (
+    "/",
+    "/v1/tag",
+    "/v1/explain",
+    *_CHANGING,
+    "/v1/models",
+    "/v1/labels",
+    "/health/live",
+    "/health/ready",
+    "/metrics",
+)
 
 _EXAMPLE = "fit a straight line through noisy points"
 
 
 def create_app(
-    models: Mapping[str, str | os.PathLike[str]],
+    models: Mapping[str, PathName],
     *,
     limits: Limits | None = None,
     token: str | None = None,
     hosts: Collection[str] | None = None,
+    feedback: PathName | None = None,
+    reload: bool | None = None,
 ) -> FastAPI:
     """Create an application that serves models.
 
@@ -48,6 +64,11 @@ def create_app(
         The bearer token that requests must send, except for the page, /openapi.json and /health.
     hosts : collection of str or None
         Allowed values of the `Host` header; None allows any.
+    feedback : str or path-like or None
+        A JSON lines file that keeps the corrections of users; None has neither route nor controls for corrections.
+    reload : bool or None
+        Whether a request can load new versions of the models; None means only if there is a `token`.
+        ``app.state.reload()`` does so in any case; call it in the event loop.
 
     Examples
     --------
@@ -60,19 +81,31 @@ def create_app(
     ['/v1/models', '/v1/tag']
     """
     limits = limits or Limits()
+    kept = None if feedback is None else FeedbackFile(feedback, limits.feedback_bytes)
     served = load_models(models)
     measures, occupancy = Measures(), Occupancy(limits.requests)
     measures.models((model.name, model.kind, model.n_labels) for model in served.values())
+
+    def changed(name: str, succeeded: bool) -> None:
+        measures.reload(name, succeeded)
+        measures.models((model.name, model.kind, model.n_labels) for model in served.values())
+        app.openapi_schema = None  # its example has a label of the first model
+
     shared = {"queued": limits.queued_texts, "seconds": limits.seconds}
     scoring = Batcher(tag_group, batch=limits.batch_texts, observe=measures.batch, **shared)  # type: ignore[arg-type]
     lookups = Batcher(call_each, batch=1, name="longtail-lookups", **shared)  # type: ignore[arg-type]
+    reloading = Reloading(served, limits.reload_seconds, changed)
+    writing = None if kept is None else Batcher(write_all, batch=limits.batch_texts, name="longtail-feedback", **shared)  # type: ignore[arg-type]
     measures.watch("longtail_queued_texts", "Texts waiting to be scored.", lambda: scoring.waiting)
     measures.watch("longtail_queued_lookups", "Other requests waiting.", lambda: lookups.waiting)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        await asyncio.gather(scoring.close(), lookups.close())
+        # Corrections last: they come from requests that are under way.
+        await asyncio.gather(scoring.close(), lookups.close(), reloading.close())
+        if writing is not None:
+            await writing.close()
 
     app = FastAPI(
         title="longtail",
@@ -83,24 +116,40 @@ def create_app(
         redirect_slashes=False,
         lifespan=lifespan,
     )
-    router = make_router(Service(served, limits, measures, scoring, lookups))
+    service = Service(
+        served,
+        limits,
+        measures,
+        scoring,
+        lookups,
+        feedback=None if kept is None or writing is None else Feedback(kept, writing),
+        reloading=reloading if reload or (reload is None and token is not None) else None,
+    )
+    router = make_router(service)
     app.include_router(router)
     endpoints = {route.path: route.endpoint for route in router.routes if isinstance(route, APIRoute)}
-    queues = {"/v1/tag": scoring, "/v1/explain": lookups}
+    queues = {
+        "/v1/tag": scoring,
+        "/v1/explain": lookups,
+        "/v1/feedback": writing,
+        "/v1/models/reload": reloading.queue,
+    }
     app.add_middleware(
         Guard,
         limits=limits,
         measures=measures,
         occupancy=occupancy,
-        endpoints={path: (endpoints[path], queue) for path, queue in queues.items()},
+        endpoints={path: (endpoints[path], queue) for path, queue in queues.items() if queue and path in endpoints},
         routes=_COUNTED,
         token=token,
         hosts=hosts,
+        changing=_CHANGING,
     )
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_query)
     # Shared with the connections of the server, which refuse requests at less cost.
     app.state.measures, app.state.occupancy = measures, occupancy
+    app.state.reload = reloading.begin
     _describe(app, limits, served, token is not None)
     return app
 
@@ -129,10 +178,11 @@ def _describe(app: FastAPI, limits: Limits, served: dict[str, ServedModel], guar
         if app.openapi_schema is None:
             schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
             schemas = schema["components"]["schemas"]
-            for kind in (messages.TagRequest, messages.ExplainRequest):
-                schemas[kind.__name__] = kind.model_json_schema()
             names = list(served)
-            _bound(schemas["TagRequest"]["properties"], schemas["ExplainRequest"]["properties"], limits, names)
+            for path, kind in _REQUESTS.items():
+                if path in schema["paths"]:
+                    schemas[kind.__name__] = kind.model_json_schema()
+                    _bound(schemas[kind.__name__]["properties"], limits, names)
             # The example can be sent as it is, so it needs an existing label.
             labels = [found.label for found in served[names[0]].tagger.find_labels(limit=1)]
             schemas["ExplainRequest"]["examples"] = [{"text": _EXAMPLE, "labels": labels}]
@@ -151,15 +201,38 @@ def _describe(app: FastAPI, limits: Limits, served: dict[str, ServedModel], guar
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _bound(tag: dict[str, Any], explain: dict[str, Any], limits: Limits, names: list[str]) -> None:
-    for text in (tag["text"], tag["texts"]["items"], explain["text"]):
-        text["maxLength"] = limits.characters
-    tag["texts"]["maxItems"] = limits.texts
-    tag["k"]["maximum"] = limits.k
-    for field in ("allow", "deny"):
-        tag[field]["anyOf"][0]["maxItems"] = limits.filter_labels
-    explain["labels"]["maxItems"] = limits.explained_labels
-    for model in (tag["model"], explain["model"]):
-        model["anyOf"][0]["enum"] = names
-    for field in ("text", "texts"):
-        del tag[field]["default"]
+_REQUESTS: dict[str, type[BaseModel]] = {
+    "/v1/tag": messages.TagRequest,
+    "/v1/explain": messages.ExplainRequest,
+    "/v1/feedback": messages.FeedbackRequest,
+    "/v1/models/reload": messages.ReloadRequest,
+}
+
+
+def _bound(fields: dict[str, Any], limits: Limits, names: list[str]) -> None:
+    """Write the limits of the service into the fields of a request."""
+    most = {
+        "texts": limits.texts,
+        "labels": limits.explained_labels,
+        **dict.fromkeys(("accepted", "rejected", "added"), limits.corrected_labels),
+    }
+    for name, field in fields.items():
+        if name == "text":
+            field["maxLength"] = limits.characters
+        elif name == "texts":
+            field["items"]["maxLength"] = limits.characters
+        elif name == "k":
+            field["maximum"] = limits.k
+        elif name in ("allow", "deny"):
+            field["anyOf"][0]["maxItems"] = limits.filter_labels
+        elif name == "model":
+            field["anyOf"][0]["enum"] = names
+        elif name == "id":
+            field["anyOf"][0]["maxLength"] = limits.label_characters
+        if name in most:
+            field["maxItems"] = most[name]
+        if name in ("accepted", "rejected", "added"):
+            field["items"]["maxLength"] = limits.label_characters
+    if "texts" in fields:
+        for name in ("text", "texts"):
+            del fields[name]["default"]

@@ -170,8 +170,8 @@ class Batcher:
 
     def _serve(self) -> None:
         with suppress(Stopped), self._stop.obeyed():
-            while jobs := self._wait_for_jobs():
-                self._score(jobs)
+            while self._score(self._wait_for_jobs()):
+                pass
 
     def _wait_for_jobs(self) -> list[_Job]:
         """The next jobs; none when the queue is closed and empty."""
@@ -198,7 +198,10 @@ class Batcher:
             count += len(job.items)
         return taken
 
-    def _score(self, jobs: list[_Job]) -> None:
+    def _score(self, jobs: list[_Job]) -> bool:
+        """Answer jobs, and keep none of them: a job holds its model. Without jobs, the thread ends."""
+        if not jobs:
+            return False
         begun = time.perf_counter()
         groups: dict[Hashable, list[_Job]] = {}
         for job in jobs:
@@ -211,6 +214,7 @@ class Batcher:
             self._observe(count)
         rate = count / max(time.perf_counter() - begun, 1e-6)
         self._rate = _MEMORY * self._rate + (1 - _MEMORY) * rate if self._rate else rate
+        return True
 
     def _results(self, group: Hashable, jobs: list[_Job]) -> list[tuple[_Job, Any]]:
         try:

@@ -63,6 +63,8 @@ class Guard:
         The bearer token that requests must send, except for the page, /openapi.json and /health.
     hosts : collection of str or None
         Allowed values of the `Host` header, without port; None allows any.
+    changing : collection of str
+        Paths of requests that change something: pages of other sites may not send them.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Guard:
         routes: Collection[str],
         token: str | None = None,
         hosts: Collection[str] | None = None,
+        changing: Collection[str] = (),
     ) -> None:
         self._app = app
         self._limits = limits
@@ -83,6 +86,7 @@ class Guard:
         self._routes = frozenset(routes)
         self._bearer = None if token is None else token.encode()
         self._hosts = None if hosts is None else frozenset(_without_port(host).lower() for host in hosts)
+        self._changing = frozenset(changing)
         self._occupancy = occupancy
         self._held = 0
         measures.watch("longtail_requests_in_progress", "Requests in progress.", lambda: occupancy.in_progress)
@@ -149,6 +153,8 @@ class _Exchange:
             await guard._app(self._scope, self._receive, self._send_on)
             return
         endpoint, queue = found
+        if path in guard._changing:
+            self._check_origin()
         self._check_type()
         self._scope[BODY] = await self._body()
         self._begin()
@@ -179,6 +185,15 @@ class _Exchange:
         if scheme.lower() != b"bearer" or not hmac.compare_digest(given, bearer):
             message = "the service requires a token; send the header Authorization: Bearer TOKEN"
             raise Refusal("no_token", message, {"www-authenticate": "Bearer"})
+
+    def _check_origin(self) -> None:
+        """Refuse the request of a page of another site; programs send neither header."""
+        site, origin = self._headers.get(b"sec-fetch-site"), self._headers.get(b"origin")
+        # Behind a proxy, the host of the service can have another name than the page; browsers then tell the site.
+        if site is None and origin is not None:
+            site = b"same-origin" if origin.partition(b"://")[2] == self._headers.get(b"host") else b"cross-site"
+        if site not in (None, b"same-origin", b"none"):
+            raise Refusal("cross_site", "a page of another site sent this request; use the page of the service")
 
     def _check_type(self) -> None:
         kind, _, parameter = self._headers.get(b"content-type", b"").partition(b";")

@@ -34,12 +34,16 @@ class Limits:
     explained_labels: int = _limit(5, "Labels in a request for explanations.")
     words: int = _limit(100, "Words in each list of an explanation.")
     found_labels: int = _limit(1_000, "Labels in an answer of the label search.")
+    corrected_labels: int = _limit(100, "Labels in each list of a correction.")
+    label_characters: int = _limit(1_000, "Characters in a label of a correction.")
+    feedback_bytes: int = _limit(1 << 28, "Bytes in the file of corrections.")
     queued_texts: int = _limit(1_000, "Texts waiting to be scored.")
     batch_texts: int = _limit(256, "Texts scored together.")
     # As many as are answered in about a quarter of a second: clients that would wait longer should rather come back.
     requests: int = _limit(256, "Requests in progress.")
     held_bytes: int = _limit(1 << 26, "Bytes in the bodies of all requests in progress.")
     seconds: float = _limit(10.0, "Seconds from the arrival of the body to the answer.")
+    reload_seconds: float = _limit(600.0, "Seconds that a request waits for new versions of models.")
     header_bytes: int = _limit(1 << 14, "Bytes in the request line and headers.")
     # Also how long an idle connection stays open.
     header_seconds: float = _limit(10.0, "Seconds for the headers to arrive.")

@@ -40,6 +40,11 @@ class Measures:
         self._batches = Histogram(
             "longtail_batch_texts", "Texts scored together.", buckets=_TEXTS, registry=self._registry
         )
+        self._corrections = Counter("longtail_corrections", "Corrections written.", ["model"], registry=self._registry)
+        self._reloads = Counter(
+            "longtail_reloads", "New versions loaded, or failed to load.", ["model", "outcome"], registry=self._registry
+        )
+        self._labels = Gauge("longtail_model_labels", "Labels of a model.", ["model", "kind"], registry=self._registry)
         self._children: dict[tuple[str, int], tuple[Any, Any]] = {}
 
     def request(self, route: str, status: int, seconds: float) -> None:
@@ -67,11 +72,19 @@ class Measures:
         """Add a gauge that calls `value` when the metrics are read."""
         Gauge(name, about, registry=self._registry).set_function(value)
 
+    def correction(self, model: str) -> None:
+        """Count a correction; `model` must be the name of a model of the service."""
+        self._corrections.labels(model).inc()
+
+    def reload(self, model: str, succeeded: bool) -> None:
+        """Count a new version of a model, or one that failed to load."""
+        self._reloads.labels(model, "loaded" if succeeded else "failed").inc()
+
     def models(self, models: Iterable[tuple[str, str, int]]) -> None:
-        """Add the models: name, kind and number of labels of each."""
-        labels = Gauge("longtail_model_labels", "Labels of a model.", ["model", "kind"], registry=self._registry)
+        """Set the models: name, kind and number of labels of each."""
+        self._labels.clear()
         for name, kind, n_labels in models:
-            labels.labels(name, kind).set(n_labels)
+            self._labels.labels(name, kind).set(n_labels)
 
     def text(self) -> bytes:
         """The metrics in the exposition format."""

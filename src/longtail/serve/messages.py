@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from longtail.printable import printable
 from longtail.serve.refusal import Refusal, shortened
 
 _Message = TypeVar("_Message", bound=BaseModel)
@@ -16,11 +17,23 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _new_label(name: str) -> str:
+    """The name without spaces around it, if people can read it."""
+    name = name.strip()
+    if not name or printable(name) != name:
+        raise ValueError("expected a name without control characters")
+    return name
+
+
 Whole = Annotated[int, BeforeValidator(_whole)]
 Label = Annotated[str, Field(json_schema_extra={"format": "label"})]
 # Stop at the first wrong item: a list of a million must not produce a million errors.
 Labels = Annotated[list[Label], Field(fail_fast=True)]
+NewLabels = Annotated[list[Annotated[Label, AfterValidator(_new_label)]], Field(fail_fast=True)]
 Texts = Annotated[list[str], Field(fail_fast=True)]
+
+
+_VERSION: Any = Field(description="The fingerprint of the model.", examples=["9c56cc51b374c3ba"])
 
 
 class _Request(BaseModel):
@@ -61,6 +74,45 @@ class ExplainRequest(_Request):
     model: str | None = Field(None, description="The model; by default the first.")
 
 
+class FeedbackRequest(_Request):
+    """A correction of the labels of a text. At least one of `accepted`, `rejected` and `added` has a label.
+
+    A label in several lists counts once: rejected wins over accepted, which wins over added.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "additionalProperties": False,
+            "anyOf": [
+                {"required": [field], "properties": {field: {"minItems": 1}}}
+                for field in ("accepted", "rejected", "added")
+            ],
+            "examples": [{"text": "fit a straight line through noisy points", "added": ["curve fitting"]}],
+        }
+    )
+
+    text: str = Field(min_length=1, description="The text.")
+    model: str | None = Field(None, description="The model; by default the first.")
+    id: str | None = Field(None, min_length=1, description="The id of the row; by default it follows from the text.")
+    accepted: Labels = Field([], description="Labels that are right.")
+    rejected: Labels = Field([], description="Labels that are wrong.")
+    added: NewLabels = Field([], description="Labels that are missing; the model need not know them.")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> FeedbackRequest:
+        if not (self.accepted or self.rejected or self.added):
+            raise ValueError("accepted, rejected and added are empty; give at least one label")
+        return self
+
+
+class ReloadRequest(_Request):
+    """Which model to load again."""
+
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": False, "examples": [{}]})
+
+    model: str | None = Field(None, description="The model; by default all.")
+
+
 class ScoredLabel(BaseModel):
     """A label and its score."""
 
@@ -78,6 +130,7 @@ class TagAnswer(BaseModel):
     """One result for each text, in the order of the request."""
 
     model: str = Field(examples=["demo-model"])
+    version: str = _VERSION
     results: list[TagResult]
 
 
@@ -139,15 +192,46 @@ class ExplainAnswer(BaseModel):
     explanations: list[LabelExplanation]
 
 
+class FeedbackAnswer(BaseModel):
+    """The correction is on disk."""
+
+    model: str = Field(examples=["demo-model"])
+    version: str = _VERSION
+    time: str = Field(examples=["2026-01-31T12:00:00.000+00:00"])
+
+
+class ReloadedModel(BaseModel):
+    """A model that was loaded again, or had not changed."""
+
+    name: str = Field(examples=["demo-model"])
+    version: str = _VERSION
+    saved_at: str = Field(examples=["2026-01-31T12:00:00+00:00"])
+    changed: bool = Field(description="Whether this version is new to the service.")
+
+
+class ReloadAnswer(BaseModel):
+    """The models that were asked for, as the service has them now."""
+
+    models: list[ReloadedModel]
+
+
+class WaitingCorrections(BaseModel):
+    """The corrections of a model that are newer than the model."""
+
+    waiting: int = Field(examples=[3])
+
+
 class ModelDescription(BaseModel):
     """A model of the service."""
 
     name: str = Field(examples=["demo-model"])
+    version: str = _VERSION
     kind: str = Field(examples=["LabelTree"])
     n_labels: int = Field(examples=[3956])
     takes_texts: bool = Field(examples=[True])
     size_bytes: int = Field(examples=[8_000_000])
     saved_at: str = Field(examples=["2026-01-31T12:00:00+00:00"])
+    corrections: WaitingCorrections | None = Field(description="null if the service keeps no corrections.")
     card: dict[str, Any] | None
 
 
@@ -219,4 +303,5 @@ def invalid(place: tuple[int | str, ...], reason: str) -> Refusal:
     return Refusal("invalid_request", f"{where}: {reason}")
 
 
-_FIELDS = {*TagRequest.model_fields, *ExplainRequest.model_fields, "prefix", "limit", "query"}
+_REQUESTS = (TagRequest, ExplainRequest, FeedbackRequest, ReloadRequest)
+_FIELDS = {*(name for kind in _REQUESTS for name in kind.model_fields), "prefix", "limit", "query"}

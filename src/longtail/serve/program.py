@@ -12,12 +12,14 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
 from longtail.errors import Unavailable
+from longtail.files import PathName
 from longtail.serve.accepting import accept, allow_files, free_files, share_files
 from longtail.serve.app import create_app
 from longtail.serve.connections import connection_class
@@ -31,21 +33,25 @@ _OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 def run(
-    models: Mapping[str, str | os.PathLike[str]],
+    models: Mapping[str, PathName],
     *,
     host: str = "127.0.0.1",
     port: int = 8080,
     limits: Limits | None = None,
     token: str | None = None,
     hosts: Collection[str] = (),
+    feedback: PathName | None = None,
     access_log: bool = False,
     started: Callable[[str], None] | None = None,
 ) -> int:
     """Serve `models` until SIGTERM or SIGINT, then finish the requests in progress.
 
+    On SIGHUP, new versions of the models take the place of the old ones, without a pause. A request can do the same if
+    there is a token, or if the service is on loopback.
+
     Parameters
     ----------
-    models, limits, token
+    models, limits, token, feedback
         As for `create_app`.
     host, port
         The address to listen on; port 0 chooses a free port.
@@ -74,7 +80,8 @@ def run(
     with contextlib.closing(listener):
         on_loopback = _is_loopback(listener.getsockname()[0])
         known = (*_OWN_NAMES, host, *hosts) if token is None and on_loopback else None
-        app = create_app(models, limits=limits, token=token, hosts=known)
+        reload = token is not None or on_loopback
+        app = create_app(models, limits=limits, token=token, hosts=known, feedback=feedback, reload=reload)
         connections, at_once = share_files(limits.connections, free_files())
         limits = dataclasses.replace(limits, connections=connections)
         config = uvicorn.Config(
@@ -93,19 +100,32 @@ def run(
         )
         if access_log:
             _log_requests()
-        server = _Server(config, at_once, lambda: started(_address(host, listener)) if started else None)
+        tell = partial(started, _address(host, listener)) if started else None
+        server = _Server(config, at_once, app.state.reload, tell)
         server.run(sockets=[listener])
     if server.failure is not None:
         raise server.failure
     return server.ended_by
 
 
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | getattr(os, "O_NOCTTY", 0)))
+    except OSError:
+        return False
+    return True
+
+
 class _Server(uvicorn.Server):
     """Accepts connections itself, calls `tell` when it is up, and records the signal instead of raising it again."""
 
-    def __init__(self, config: uvicorn.Config, at_once: int, tell: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, at_once: int, reload: Callable[[], None], tell: Callable[[], None] | None
+    ) -> None:
         super().__init__(config)
         self._at_once = at_once
+        self._reload = reload
+        self._had_terminal = _has_terminal()
         self._tell = tell
         self._accepting: list[asyncio.Task[None]] = []
         self.ended_by = 0
@@ -118,7 +138,17 @@ class _Server(uvicorn.Server):
         ]
         for task in self._accepting:
             task.add_done_callback(self._end_if_failed)
-        self._tell()
+        if hasattr(signal, "SIGHUP"):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
+        if self._tell is not None:
+            self._tell()
+
+    def _hang_up(self) -> None:
+        """Load new versions; but when the terminal of the service was closed, the signal means the end."""
+        if self._had_terminal and not _has_terminal():
+            self.handle_exit(signal.SIGHUP, None)
+        else:
+            self._reload()
 
     def _end_if_failed(self, accepting: asyncio.Task[None]) -> None:
         """End a service that cannot accept connections any more, so that a supervisor can restart it."""

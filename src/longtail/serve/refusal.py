@@ -24,6 +24,7 @@ ERRORS = {
     "not_http": ErrorKind(400, "The request is not HTTP/1.1."),
     "not_json": ErrorKind(400, "The body is not JSON in UTF-8, or is nested too deeply."),
     "no_token": ErrorKind(401, "The bearer token is missing or wrong."),
+    "cross_site": ErrorKind(403, "A web page of another site sent a request that changes something."),
     "not_found": ErrorKind(404, "The path does not exist."),
     "unknown_model": ErrorKind(404, "The service has no model of that name."),
     "method_not_allowed": ErrorKind(405, "The path needs another method, which the `Allow` header names."),
@@ -38,7 +39,8 @@ ERRORS = {
     "text_too_long": ErrorKind(422, "A text has too many characters."),
     "k_too_large": ErrorKind(422, "`k` is above its limit."),
     "filter_too_long": ErrorKind(422, "`allow` or `deny` has too many labels."),
-    "too_many_labels": ErrorKind(422, "The request has too many labels to explain."),
+    "too_many_labels": ErrorKind(422, "The request has too many labels to explain or to correct."),
+    "label_too_long": ErrorKind(422, "A label of a correction has too many characters."),
     "model_takes_features": ErrorKind(422, "The model takes feature vectors, not texts."),
     "unknown_label": ErrorKind(422, "The model has no label of that name; `/v1/labels` finds names."),
     "cannot_explain": ErrorKind(422, "The model cannot explain its scores, or not those of this label."),
@@ -50,9 +52,14 @@ ERRORS = {
     "too_many_bytes": ErrorKind(429, "The requests in progress hold too many bytes."),
     "headers_too_large": ErrorKind(431, "The request line and headers are too large."),
     "internal_error": ErrorKind(500, "The service failed; its log has the stack trace."),
+    "feedback_failed": ErrorKind(500, "The correction could not be written; the log has the reason."),
+    "reload_failed": ErrorKind(
+        500, "A new version failed to load, and the earlier one goes on; the log has the reason."
+    ),
     "shutting_down": ErrorKind(503, "The service is shutting down."),
     "deadline_passed": ErrorKind(503, "The request was not answered in time."),
     "too_many_connections": ErrorKind(503, "All connections are busy."),
+    "feedback_full": ErrorKind(507, "The file of corrections has reached its limit, or the disk is full."),
 }
 
 

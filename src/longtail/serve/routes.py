@@ -5,42 +5,49 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from functools import partial
-from hashlib import sha256
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request, Response
 
 from longtail.serve import messages
 from longtail.serve.batching import Batcher, shutting_down
+from longtail.serve.feedback import FeedbackFile, correction
 from longtail.serve.limits import Limits
 from longtail.serve.measures import Measures
-from longtail.serve.messages import ExplainRequest, TagRequest, invalid, parse
+from longtail.serve.messages import ExplainRequest, FeedbackRequest, ReloadRequest, TagRequest, invalid, parse
+from longtail.serve.pages import add_page
 from longtail.serve.refusal import ERRORS, Refusal, as_json, shortened
+from longtail.serve.reloading import Reloading
 from longtail.serve.served import ServedModel, find_model
 from longtail.tagger import Tag
 
 Names = tuple[str, ...] | None
 
 BODY = "longtail.body"
-_INDEX = "index.html"
-_FILE_TYPES = {
-    "html": "text/html; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-}
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """Where corrections go, and the thread that writes them."""
+
+    file: FeedbackFile
+    writing: Batcher
 
 
 @dataclass(frozen=True)
 class Service:
-    """What the routes share: `scoring` tags texts, `lookups` does everything else that takes time."""
+    """What the routes share: `scoring` tags texts, `lookups` does everything else that takes time.
+
+    Without `feedback` or `reloading`, their routes do not exist.
+    """
 
     models: dict[str, ServedModel]
     limits: Limits
     measures: Measures
     scoring: Batcher
     lookups: Batcher
+    feedback: Feedback | None = None
+    reloading: Reloading | None = None
 
 
 class TagOptions(NamedTuple):
@@ -86,7 +93,8 @@ def make_router(service: Service) -> APIRouter:
         allow, deny = _filter("allow", asked.allow, limits), _filter("deny", asked.deny, limits)
         options = TagOptions(model, asked.k, allow, deny, asked.threshold)
         found = await service.scoring.run(options, texts, _hang_up(request))
-        return _json({"model": model.name, "results": [{"tags": [tag._asdict() for tag in tags]} for tags in found]})
+        results = [{"tags": [tag._asdict() for tag in tags]} for tags in found]
+        return _json({"model": model.name, "version": model.version, "results": results})
 
     @router.post(
         "/v1/explain",
@@ -115,7 +123,8 @@ def make_router(service: Service) -> APIRouter:
     )
     async def list_models() -> Response:
         """Return the models and their cards, the default model first."""
-        [found] = await service.lookups.run(lambda: [model.describe() for model in models.values()], (None,))
+        feedback = None if service.feedback is None else service.feedback.file
+        [found] = await service.lookups.run(lambda: [model.describe(feedback) for model in models.values()], (None,))
         return _json({"models": found})
 
     @router.get(
@@ -136,6 +145,11 @@ def make_router(service: Service) -> APIRouter:
         served = find_model(models, model)
         [found] = await service.lookups.run(partial(served.tagger.find_labels, prefix, contains, limit), (None,))
         return _json({"model": served.name, "labels": [asdict(label) for label in found]})
+
+    if service.feedback is not None:
+        add_feedback(router, service, service.feedback)
+    if service.reloading is not None:
+        add_reload(router, service, service.reloading)
 
     @router.get("/health/live", responses=_responses(messages.HealthAnswer, 500), response_class=Response)
     async def live() -> Response:
@@ -158,45 +172,62 @@ def make_router(service: Service) -> APIRouter:
         """Return metrics for Prometheus."""
         return Response(service.measures.text(), headers={"content-type": service.measures.content_type})
 
-    pages = page_files()
-
-    async def page(request: Request) -> Response:
-        file = pages.get(request.path_params.get("name", _INDEX))
-        if file is None:
-            raise Refusal("not_found", "the page has no such file")
-        headers = {"etag": file.etag, "cache-control": "no-cache", "content-type": file.type}
-        if file.etag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
-        return Response(file.content, headers=headers)
-
-    for path in ("/", "/page/{name}"):
-        router.add_route(path, page, methods=["GET"], include_in_schema=False)
+    add_page(router)
     return router
 
 
-class PageFile(NamedTuple):
-    """A file of the page as it is sent."""
+def add_feedback(router: APIRouter, service: Service, feedback: Feedback) -> None:
+    """Add the route that keeps corrections."""
+    limits = service.limits
 
-    content: bytes
-    type: str
-    etag: str
+    @router.post(
+        "/v1/feedback",
+        responses=_responses(messages.FeedbackAnswer, 400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503, 507),
+        openapi_extra=_body("FeedbackRequest"),
+        response_class=Response,
+        summary="Correct tags",
+    )
+    async def correct(request: Request) -> Response:
+        """Keep a correction of the labels of a text; it is on disk before the answer."""
+        asked = parse(FeedbackRequest, request.scope[BODY])
+        model = find_model(service.models, asked.model)
+        model.check_takes_texts()
+        _check_length(asked.text, limits)
+        if asked.id is not None and len(asked.id) > limits.label_characters:
+            raise invalid(("id",), f"the maximum is {limits.label_characters} characters")
+        for field in ("accepted", "rejected", "added"):
+            _check_labels(field, getattr(asked, field), limits)
+        record = correction(
+            model.name,
+            model.version,
+            asked.text,
+            accepted=asked.accepted,
+            rejected=asked.rejected,
+            added=asked.added,
+            row=asked.id,
+        )
+        await feedback.writing.run(feedback.file, [record])
+        service.measures.correction(model.name)
+        return _json({"model": model.name, "version": model.version, "time": record["time"]})
 
 
-def page_files() -> dict[str, PageFile]:
-    """The files of the page by name, read once; files of other types are not served.
+def add_reload(router: APIRouter, service: Service, reloading: Reloading) -> None:
+    """Add the route that loads new versions of models."""
 
-    Examples
-    --------
-    >>> page_files()["index.html"].type
-    'text/html; charset=utf-8'
-    """
-    found = {}
-    for entry in files("longtail.serve").joinpath("page").iterdir():
-        kind = _FILE_TYPES.get(entry.name.rpartition(".")[2])
-        if kind is not None and entry.is_file():
-            content = entry.read_bytes()
-            found[entry.name] = PageFile(content, kind, f'"{sha256(content).hexdigest()[:32]}"')
-    return found
+    @router.post(
+        "/v1/models/reload",
+        responses=_responses(messages.ReloadAnswer, 400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503),
+        openapi_extra=_body("ReloadRequest"),
+        response_class=Response,
+        summary="Load new versions",
+    )
+    async def reload(request: Request) -> Response:
+        """Load one or all models again from their directories; requests go on meanwhile."""
+        asked = parse(ReloadRequest, request.scope[BODY])
+        names = list(service.models) if asked.model is None else [find_model(service.models, asked.model).name]
+        changed = await reloading.run(names)
+        answer = [{**service.models[name].identify(), "changed": new} for name, new in zip(names, changed, strict=True)]
+        return _json({"models": answer})
 
 
 def _json(content: Any) -> Response:
@@ -223,6 +254,13 @@ def _texts(asked: TagRequest, limits: Limits) -> list[str]:
 def _check_length(text: str, limits: Limits) -> None:
     about = f"the text {shortened(text, 20)} has {len(text)} characters"
     _at_most(limits.characters, len(text), "text_too_long", about)
+
+
+def _check_labels(field: str, labels: list[str], limits: Limits) -> None:
+    _at_most(limits.corrected_labels, len(labels), "too_many_labels", f"{field} has {len(labels)} labels")
+    for label in labels:
+        about = f"the label {shortened(label, 20)} has {len(label)} characters"
+        _at_most(limits.label_characters, len(label), "label_too_long", about)
 
 
 def _check_query(request: Request, known: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from longtail.errors import InvalidInput
 from longtail.files import PathName, is_url
+from longtail.serve.feedback import FeedbackFile
 from longtail.serve.refusal import Refusal, shortened
 from longtail.store import inspect_model, load, read_card, saved_at
 from longtail.tagger import Tagger
@@ -34,9 +35,9 @@ class ServedModel:
         self.name = name
         self.tagger = tagger
         self.directory = tagger.directory_
-        # Requests do not wait for an object store.
-        self._card = read_card(directory, tagger.fingerprint_) if is_url(directory) else None
-        self._saved_at = saved_at(directory).isoformat(timespec="seconds")
+        # Kept for URLs, because requests do not wait for an object store, and for when a new version takes the place.
+        self._card = read_card(directory, tagger.fingerprint_)
+        self._saved_at = saved_at(directory)
         self._size = int(inspect_model(directory)["bytes"])
         self.n_labels = len(tagger.label_names_)
         # The tagger checks at every call that it is fitted; requests need not.
@@ -46,6 +47,11 @@ class ServedModel:
     def kind(self) -> str:
         """The class of the learner."""
         return type(self.tagger.estimator_).__name__
+
+    @property
+    def version(self) -> str:
+        """The fingerprint of the model."""
+        return self.tagger.fingerprint_
 
     def warm(self) -> None:
         """Build what the first request would otherwise wait for."""
@@ -71,16 +77,24 @@ class ServedModel:
             for found in self.tagger.explain_each(text, labels)
         ]
 
-    def describe(self) -> dict[str, Any]:
-        """The entry of the model in the answer of `/v1/models`."""
+    def identify(self) -> dict[str, Any]:
+        """The name and the version of the model."""
+        saved = self._saved_at.isoformat(timespec="seconds")
+        return {"name": self.name, "version": self.version, "saved_at": saved}
+
+    def describe(self, feedback: FeedbackFile | None = None) -> dict[str, Any]:
+        """The entry of the model in the answer of `/v1/models`, with the number of corrections it has not learnt."""
+        if not is_url(self.directory):
+            self._card = read_card(self.directory, self.version) or self._card
+        waiting = None if feedback is None else {"waiting": feedback.waiting(self.name, self._saved_at)}
         return {
-            "name": self.name,
+            **self.identify(),
             "kind": self.kind,
             "n_labels": self.n_labels,
             "takes_texts": self._takes_texts,
             "size_bytes": self._size,
-            "saved_at": self._saved_at,
-            "card": self._card if is_url(self.directory) else read_card(self.directory, self.tagger.fingerprint_),
+            "corrections": waiting,
+            "card": self._card,
         }
 
 

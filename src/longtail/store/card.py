@@ -38,6 +38,7 @@ _SECTIONS: dict[str, Any] = {
         "metrics": _METRICS,
         "groups": [{"name": str, "train_counts": [int], "n_labels": int, "truth_share": _NUMBER, "metrics": _METRICS}],
     },
+    "updates": {"corrections": int},
     "audit": {
         "data": str,
         "at": str,
@@ -71,7 +72,7 @@ def read_card(directory: PathName, of: str | None = None) -> dict[str, Any] | No
     Returns
     -------
     dict or None
-        Any of the sections ``data``, ``trained``, ``metrics`` and ``audit``.
+        Any of the sections ``data``, ``trained``, ``updates``, ``metrics`` and ``audit``.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def update_card(directory: PathName, *, of: str | None = None, **sections: Mappi
         The ``fingerprint_`` of the loaded model that the sections describe; the card is written only if that model is
         still in the directory.
     **sections : mappings
-        ``data``, ``trained``, ``metrics`` or ``audit``; JSON values.
+        ``data``, ``trained``, ``updates``, ``metrics`` or ``audit``; JSON values.
 
     Raises
     ------

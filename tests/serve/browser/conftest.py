@@ -76,8 +76,8 @@ def serve(browser: Any, models: dict[str, Path]) -> Iterator[Callable[..., Servi
     """A service of one model that the test has to itself."""
     running = []
 
-    def start(token: str | None = None) -> Service:
-        running.append(Service({"tree": models["tree"]}, token=token))
+    def start(*options: str, token: str | None = None, directory: Path = models["tree"]) -> Service:
+        running.append(Service({"tree": directory}, *options, token=token))
         return running[-1]
 
     yield start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -94,6 +95,9 @@ class Service:
     def kill(self) -> None:
         self._process.kill()
         self._process.communicate()
+
+    def hang_up(self) -> None:
+        self._process.send_signal(signal.SIGHUP)
 
     def restart(self) -> None:
         self.start(self.port)

@@ -12,7 +12,7 @@ const MEANT = {
 };
 
 export function cardOf(model) {
-  const { data, trained, metrics, audit } = model.card ?? {};
+  const { data, trained, updates, metrics, audit } = model.card ?? {};
   const rows = model.takes_texts ? "Texts" : "Rows";
   return [
     section("Model", facts([
@@ -22,6 +22,7 @@ export function cardOf(model) {
       ["Saved", when(model.saved_at)],
     ])),
     section("Training", data || trained ? trainingOf(data ?? {}, trained ?? {}, rows) : missing("longtail train")),
+    ...(model.corrections || updates?.corrections ? [section("Corrections", correctionsOf(model.corrections, updates))] : []),
     section("Quality", metrics ? qualityOf(metrics, rows) : missing("longtail evaluate MODEL TEST --card")),
     section("Audit", audit ? auditOf(audit) : missing("longtail audit MODEL TEST --card")),
   ];
@@ -44,6 +45,13 @@ const trainingOf = ({ source, rows }, { at, seconds, reason }, what) => facts([
   ["Took", seconds == null ? null : duration(seconds)],
   ["Why this learner", reason?.replace(/(^|; )learner: /, "$1")],
 ]);
+
+function correctionsOf(kept, updates) {
+  return [
+    facts([["Learnt", number(updates?.corrections)], ["Waiting", number(kept?.waiting)]]),
+    kept?.waiting ? make("p", { class: "quiet" }, "To learn them, run ", make("code", {}, "longtail update MODEL FILE"), ".") : null,
+  ];
+}
 
 function qualityOf({ data, at, rows, metrics, groups }, what) {
   return [
@@ -121,7 +129,7 @@ function auditOf(audit) {
 
 const number = (value) => (value == null ? null : whole(value));
 
-function when(time) {
+export function when(time) {
   const date = new Date(time ?? NaN);
   return isNaN(date) ? null : date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 }

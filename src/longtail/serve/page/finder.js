@@ -1,4 +1,4 @@
-// The field that finds labels by part of their names: a combobox with a list for the arrow keys.
+// Fields that find labels by part of their names: comboboxes with a list for the arrow keys.
 
 import { counted, find, make, named } from "./dom.js";
 
@@ -7,27 +7,44 @@ const MOST = 8;
 
 // `search(sought, limit)` returns labels, or undefined if a later search came; `explain` and `deny` take a name.
 export function finder({ search, explain, deny }) {
-  const field = find("find");
-  const list = find("found");
+  combobox(find("find"), find("found"), search, (label, shift) => (shift ? deny : explain)(label));
+}
+
+// A field that also takes names that no label has: Enter takes what was typed, unless an option was chosen.
+export function adder({ search, add }) {
+  combobox(find("add"), find("addable"), search, add, true);
+}
+
+function combobox(field, list, search, choose, takesNew = false) {
   let timer = 0;
   let active = -1;
 
   async function look() {
+    const typed = field.value.trim();
     const labels = await search(field.value, MOST);
     if (!labels || document.activeElement !== field) return;
     list.replaceChildren(...labels.map(option));
-    if (!labels.length) list.append(make("li", { class: "quiet", role: "presentation" }, "No label name contains this."));
+    if (takesNew && typed && !labels.some(({ label }) => same(label, typed))) list.append(newOption(typed, labels.length));
+    if (!list.children.length) list.append(make("li", { class: "quiet", role: "presentation" }, "No label name contains this."));
     open(true);
     activate(-1);
     list.scrollIntoView({ block: "nearest" });
   }
 
-  const option = ({ label, count }, place) => make(
+  const item = (label, place, ...content) => make(
     "li",
-    { id: `found-${place}`, role: "option", "aria-selected": "false", title: label, onclick: () => choose(place, false) },
+    { id: `${list.id}-${place}`, role: "option", "aria-selected": "false", title: label, onclick: () => take(label, false) },
+    ...content,
+  );
+
+  const option = ({ label, count }, place) => item(
+    label,
+    place,
     named(label),
     count == null ? null : make("span", { class: "quiet" }, ` ${counted(count, "text")}`),
   );
+
+  const newOption = (typed, place) => item(typed, place, make("span", { class: "quiet" }, "New tag "), named(typed));
 
   const options = () => [...list.querySelectorAll("[role=option]")];
 
@@ -39,19 +56,27 @@ export function finder({ search, explain, deny }) {
 
   function activate(place) {
     active = place;
-    options().forEach((item, other) => item.setAttribute("aria-selected", String(other === place)));
+    options().forEach((entry, other) => entry.setAttribute("aria-selected", String(other === place)));
     if (place < 0) field.removeAttribute("aria-activedescendant");
     else {
-      field.setAttribute("aria-activedescendant", `found-${place}`);
+      field.setAttribute("aria-activedescendant", `${list.id}-${place}`);
       options()[place].scrollIntoView({ block: "nearest" });
     }
   }
 
-  function choose(place, leaveOut) {
-    const label = options()[place].title;
+  function take(label, shift) {
+    clearTimeout(timer);
     field.value = "";
     open(false);
-    (leaveOut ? deny : explain)(label);
+    choose(label, shift);
+  }
+
+  // The label of that name in the model's spelling, or else a new one.
+  async function takeTyped() {
+    const typed = field.value.trim();
+    if (!typed) return;
+    const labels = await search(typed, MOST);
+    if (labels && field.value.trim() === typed) take(labels.find(({ label }) => same(label, typed))?.label ?? typed, false);
   }
 
   function step(by) {
@@ -71,9 +96,13 @@ export function finder({ search, explain, deny }) {
       event.preventDefault();
       if (list.hidden) look();
       else step(event.key === "ArrowDown" ? 1 : -1);
+    } else if (event.key === "Enter" && takesNew && active < 0 && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      clearTimeout(timer);
+      takeTyped();
     } else if (event.key === "Enter" && !list.hidden && options().length) {
       event.preventDefault();
-      choose(Math.max(active, 0), event.shiftKey);
+      take(options()[Math.max(active, 0)].title, event.shiftKey);
     } else if (event.key === "Escape" && !list.hidden) {
       // The same key closes the explanation; each press closes one thing.
       event.stopPropagation();
@@ -87,3 +116,5 @@ export function finder({ search, explain, deny }) {
     open(false);
   });
 }
+
+const same = (one, other) => one.toLowerCase() === other.toLowerCase();

@@ -1,13 +1,16 @@
 // The page: a text, its tags, and their explanations. `state` holds everything; the URL holds nothing.
 
-import { cardOf } from "./card.js";
+import { cardOf, when } from "./card.js";
+import { CHECK, CROSS, corrections } from "./corrections.js";
 import { bar, counted, decimal, find, icon, make, named, setBar } from "./dom.js";
 import { explanationOf } from "./explanation.js";
-import { finder } from "./finder.js";
+import { adder, finder } from "./finder.js";
 import { Lane, Refused } from "./service.js";
 
 const PAUSE = 150;
 const LONGEST_PAUSE = 450;
+const PAUSE_BETWEEN_VERSIONS = 15_000;
+const KEYS = { a: "accepted", r: "rejected" };
 const NO_ENTRY = "M8 1.5a6.5 6.5 0 1 0 0 13a6.5 6.5 0 1 0 0-13M3.5 3.5l9 9";
 
 // The examples fit only models of this corpus; `longtail train` and `longtail demo` give it these names.
@@ -25,7 +28,23 @@ const list = find("tags");
 
 const messages = new Map();
 const lane = (name) => new Lane((message) => tell(name, message));
-const lanes = { models: lane("models"), tags: lane("tags"), explanation: lane("explanation"), labels: lane("labels") };
+const lanes = {
+  models: lane("models"),
+  tags: lane("tags"),
+  explanation: lane("explanation"),
+  labels: lane("labels"),
+  feedback: new Lane((message) => correcting.tell(message)),
+  versions: new Lane(() => {}),
+};
+
+const correcting = corrections({
+  now: () => ({ text: text.value, model: state.model?.name ?? "" }),
+  send: (body) => lanes.feedback.ask("v1/feedback", body),
+  changed: markRows,
+  saved: () => checkVersion(),
+});
+// Whether the service keeps corrections.
+const corrects = () => state.model?.corrections != null;
 
 function tell(name, message, isError = false) {
   messages.set(name, { message, isError });
@@ -60,13 +79,40 @@ async function begin() {
 function choose(model) {
   state.model = model;
   close();
+  find("news").hidden = true;
+  list.replaceChildren();
+  describe(model);
+  if (model.takes_texts) invite(model);
+  showDenied();
+  refresh();
+}
+
+function describe(model) {
   const facts = [model.name, counted(model.n_labels, "label")].slice(state.models.length > 1 ? 1 : 0);
   find("model-facts").replaceChildren(...facts.map((fact) => make("span", {}, named(fact))));
   find("card-sections").replaceChildren(...cardOf(model));
   text.hidden = find("tagging").hidden = !model.takes_texts;
   find("no-text").hidden = model.takes_texts;
-  if (model.takes_texts) invite(model);
-  showDenied();
+  for (const hint of document.querySelectorAll(".correcting")) hint.hidden = !corrects();
+}
+
+// The service can have taken a new version of the model since the page was opened.
+async function checkVersion() {
+  let answer;
+  try {
+    answer = await lanes.versions.ask("v1/models");
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+  }
+  const found = answer?.models.find(({ name }) => name === state.model.name);
+  if (!found || JSON.stringify(found) === JSON.stringify(state.model)) return;
+  const isNew = found.version !== state.model.version;
+  state.models.splice(0, state.models.length, ...answer.models);
+  state.model = found;
+  describe(found);
+  if (!isNew) return;
+  find("news").hidden = false;
+  find("news").firstElementChild.textContent = `The model has a new version, saved ${when(found.saved_at)}. The tags are those of the new version.`;
   refresh();
 }
 
@@ -115,7 +161,8 @@ async function refresh() {
   clearTimeout(timer);
   waitingSince = 0;
   find("clear").hidden = !text.value || text.hidden;
-  if (!state.model) {
+  if (state.model) correcting.show();
+  else {
     begin();
     return;
   }
@@ -135,6 +182,7 @@ async function refresh() {
   }
   show(answer.results[0].tags);
   explain();
+  if (answer.version !== state.model.version) checkVersion();
 }
 
 // Show tags; null means that there is no text.
@@ -144,6 +192,7 @@ function show(tags) {
   const refused = messages.get("tags")?.isError ?? false;
   find("invitation").hidden = tags !== null;
   list.hidden = find("copying").hidden = !state.tags.length;
+  find("correcting").hidden = tags === null || refused || !corrects();
   find("nothing").hidden = tags === null || refused || tags.length > 0;
   find("nothing").textContent = denied().size
     ? "No other label has a score for this text."
@@ -154,6 +203,7 @@ function show(tags) {
     const best = Math.max(1, ...state.tags.map(({ score }) => score));
     list.replaceChildren(...state.tags.map((tag) => updated(rows.get(tag.label) ?? rowOf(tag.label), tag, best)));
   });
+  correcting.show();
 }
 
 function rowOf(label) {
@@ -167,14 +217,28 @@ function rowOf(label) {
       make("span", { class: "number" }),
       bar(0),
     ),
-    make(
-      "button",
-      { type: "button", class: "deny", "aria-label": `Exclude: ${label}`, title: "Exclude", onclick: () => deny(label) },
-      icon(NO_ENTRY),
-    ),
+    ...(corrects()
+      ? [
+          rowButton("accept", `Accept: ${label}`, "Right", CHECK, () => correcting.mark(label, "accepted")),
+          rowButton("reject", `Reject: ${label}`, "Wrong", CROSS, () => correcting.mark(label, "rejected")),
+        ]
+      : [rowButton("deny", `Exclude: ${label}`, "Exclude", NO_ENTRY, () => deny(label))]),
   );
   row.label = label;
   return row;
+}
+
+const rowButton = (kind, says, title, picture, onclick) => make("button", { type: "button", class: kind, "aria-label": says, title, onclick }, icon(picture));
+
+// Show on each row how it was corrected.
+function markRows() {
+  if (!corrects()) return;
+  for (const row of list.children) {
+    const kind = correcting.kindOf(row.label) ?? "";
+    row.dataset.mark = kind;
+    row.querySelector(".accept").setAttribute("aria-pressed", String(kind === "accepted" || kind === "added"));
+    row.querySelector(".reject").setAttribute("aria-pressed", String(kind === "rejected"));
+  }
 }
 
 function updated(row, { label, score }, best) {
@@ -332,10 +396,14 @@ list.addEventListener("keydown", (event) => {
   } else if ((event.key === "Delete" || event.key === "Backspace") && place >= 0) {
     event.preventDefault();
     deny(rows[place].label);
+  } else if (KEYS[event.key] && corrects() && place >= 0 && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    correcting.mark(rows[place].label, KEYS[event.key]);
   }
 });
 
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && corrects() && !document.querySelector("dialog[open]")) correcting.save();
   if (document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape" && state.open !== null) close();
   else if (!event.target.closest("input, textarea, select")) {
@@ -364,6 +432,26 @@ finder({
   search: async (sought, limit) => state.model && search(sought, limit),
   explain: open,
   deny,
+});
+
+adder({
+  search: async (sought, limit) => state.model && search(sought, limit),
+  add: (label) => {
+    // A label that is shown already, and so is no longer missing, is right.
+    const kind = state.tags.some((tag) => tag.label === label) ? "accepted" : "added";
+    if (correcting.kindOf(label) !== kind) correcting.mark(label, kind);
+  },
+});
+find("news-close").addEventListener("click", () => {
+  find("news").hidden = true;
+  text.focus();
+});
+
+setInterval(() => {
+  if (corrects() && !document.hidden) checkVersion();
+}, PAUSE_BETWEEN_VERSIONS);
+document.addEventListener("visibilitychange", () => {
+  if (corrects() && !document.hidden) checkVersion();
 });
 
 // On a phone, the focus would open the keyboard over half of the page.

@@ -1,0 +1,322 @@
+"""Corrections on the page: made with mouse and keys, taken back, saved, learnt, and seen without a restart."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from longtail import Tagger, TextFeatures
+from longtail.data import row_id
+from longtail.trees import LabelTree
+from tests.serve.browser.stage import Service, examples
+from tests.serve.browser.test_page_looks import CONTRASTS
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+TEXT = "Rain and wind, so we bake a birthday cake; flour, butter, Rain."
+
+
+@pytest.fixture(scope="module")
+def shared(browser: Any, models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A service that keeps corrections, and its file."""
+    file = tmp_path_factory.mktemp("corrections") / "feedback.jsonl"
+    service = Service({"tree": models["tree"]}, "--feedback", str(file))
+    yield service, file
+    service.kill()
+
+
+@pytest.fixture
+def feedback(shared: Any) -> Path:
+    """The file of the shared service, which begins a new one when a test has moved it away."""
+    file: Path = shared[1]
+    file.unlink(missing_ok=True)
+    return file
+
+
+@pytest.fixture
+def page(visit: Any, shared: Any, feedback: Path) -> Any:
+    page = visit(shared[0]).page
+    write(page, TEXT)
+    return page
+
+
+def write(page: Any, text: str) -> None:
+    page.locator("#text").fill(text)
+    expect(page.locator(".tag").first).to_be_visible()
+    expect(page.locator("#tags")).to_have_attribute("aria-busy", "false")
+
+
+def add(page: Any, name: str) -> None:
+    page.get_by_role("combobox", name="Add a missing tag").fill(name)
+    page.get_by_role("combobox", name="Add a missing tag").press("Enter")
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def corrections(page: Any) -> list[str]:
+    return [
+        str(name) for name in page.locator("#corrections button").evaluate_all("all => all.map(one => one.ariaLabel)")
+    ]
+
+
+def expect_status(page: Any, says: str) -> None:
+    expect(page.locator("#corrections-status")).to_have_text(says)
+
+
+def save(page: Any) -> None:
+    page.locator("#corrections-save").click()
+    expect(page.locator("#corrections-status")).to_contain_text("Saved ")
+
+
+def test_three_tags_are_corrected_and_kept(page: Any, feedback: Path) -> None:
+    page.get_by_role("button", name="Accept: cooking").click()
+    expect_status(page, "Accepted: cooking. 1 correction, not saved yet.")
+    page.get_by_role("button", name="Reject: weather").click()
+    add(page, "baking")
+    expect_status(page, "Added: baking. 3 corrections, not saved yet.")
+    expect(page.get_by_role("button", name="Accept: cooking")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("button", name="Reject: weather")).to_have_attribute("aria-pressed", "true")
+    assert corrections(page) == [
+        f"Take back: {made}" for made in ("accepted cooking", "rejected weather", "added baking")
+    ]
+    assert records(feedback) == []
+    page.get_by_role("button", name="Save 3 corrections").click()
+    expect_status(page, "Saved 3 corrections. The model learns from them when it is updated.")
+    [record] = records(feedback)
+    assert record["text"] == TEXT
+    assert (record["accepted"], record["rejected"], record["added"]) == (["cooking"], ["weather"], ["baking"])
+    expect(page.locator("#corrections li")).to_have_count(0)
+    expect(page.locator("#corrections-saved")).to_have_text(
+        "Saved for this text: cooking is right, weather is wrong, baking was missing"
+    )
+    expect(page.get_by_role("button", name="Accept: cooking")).to_have_attribute("aria-pressed", "true")
+    page.locator("#card summary").click()
+    expect(page.locator("#card .corrections dd")).to_have_text("1")
+
+
+def test_the_keys_alone_do_the_same(page: Any, feedback: Path) -> None:
+    page.locator(".tag").first.focus()
+    keys = page.keyboard
+    keys.press("a")
+    keys.press("ArrowDown")
+    keys.press("r")
+    expect(page.locator(".tag").nth(1)).to_be_focused()
+    page.get_by_role("combobox", name="Add a missing tag").focus()
+    keys.type("GARD")
+    expect(page.locator("#addable [role=option]")).to_have_text(["gardening 8 texts", "New tag GARD"])
+    keys.press("ArrowDown")
+    keys.press("Enter")
+    expect_status(page, "Accepted: gardening. 3 corrections, not saved yet.")  # it is among the tags shown
+    keys.type("FOOTBALL")
+    keys.press("Enter")
+    expect_status(page, "Added: football. 4 corrections, not saved yet.")
+    keys.press("Control+Enter")
+    expect(page.locator("#corrections-status")).to_contain_text("Saved 4")
+    [record] = records(feedback)
+    assert (record["accepted"], record["rejected"], record["added"]) == (
+        ["cooking", "gardening"],
+        ["weather"],
+        ["football"],
+    )
+
+
+def test_every_correction_can_be_taken_back_before_it_is_sent(page: Any, feedback: Path) -> None:
+    accept, reject = (page.get_by_role("button", name=f"{kind}: cooking") for kind in ("Accept", "Reject"))
+    accept.click()
+    reject.click()
+    assert corrections(page) == ["Take back: rejected cooking"]
+    reject.click()
+    assert corrections(page) == []
+    page.get_by_role("button", name="Undo").click()
+    assert corrections(page) == ["Take back: rejected cooking"]
+    page.get_by_role("button", name="Undo").click()
+    assert corrections(page) == ["Take back: accepted cooking"]
+    add(page, "baking")
+    expect(page.locator("#corrections li")).to_have_count(2)
+    page.get_by_role("button", name="Take back: accepted cooking").click()
+    expect(page.get_by_role("button", name="Take back: added baking")).to_be_focused()
+    expect(accept).to_have_attribute("aria-pressed", "false")
+    page.get_by_role("button", name="Discard").click()
+    expect_status(page, "Discarded 1 correction.")
+    expect(page.locator("#corrections-title")).to_be_focused()
+    expect(page.locator("#corrections-save")).to_be_disabled()
+    assert records(feedback) == []
+
+
+def test_corrections_stay_with_the_text_they_were_made_for(page: Any, feedback: Path) -> None:
+    page.get_by_role("button", name="Reject: weather").click()
+    write(page, TEXT + " Storm!")
+    expect(page.locator("#corrections-stale")).to_be_visible()
+    expect(page.locator("#corrections-save")).to_be_disabled()
+    expect(page.get_by_role("button", name="Reject: weather")).to_have_attribute("aria-pressed", "false")
+    write(page, TEXT)
+    expect(page.locator("#corrections-stale")).to_be_hidden()
+    write(page, TEXT + " Storm!")
+    page.get_by_role("button", name="Keep them for this text").click()
+    expect(page.get_by_role("button", name="Reject: weather")).to_have_attribute("aria-pressed", "true")
+    save(page)
+    assert [record["text"] for record in records(feedback)] == [TEXT + " Storm!"]
+    write(page, TEXT)
+    expect(page.get_by_role("button", name="Reject: weather")).to_have_attribute("aria-pressed", "false")
+    expect(page.locator("#corrections-saved")).to_be_hidden()
+
+
+def test_the_page_says_why_a_correction_was_not_saved(visit: Any, serve: Any, tmp_path: Path) -> None:
+    feedback = tmp_path / "feedback.jsonl"
+    seen = visit(serve("--feedback", str(feedback), "--max-feedback-bytes", "300"))
+    seen.allowed.append("507")
+    page = seen.page
+    write(page, TEXT)
+    for name in ("one", "two"):
+        add(page, name * 20)
+        expect(page.locator("#corrections li")).to_have_count(1 if name == "one" else 2)
+    page.locator("#corrections-save").click()
+    expect(page.locator("#corrections-status")).to_have_class("error")
+    expect(page.locator("#corrections-status")).to_contain_text("Not saved: the correction was not saved: the file of")
+    expect(page.locator("#corrections li")).to_have_count(2)
+    assert records(feedback) == []
+    page.get_by_role("button", name="Discard").click()
+    add(page, "one")
+    expect(page.locator("#corrections-save")).to_be_enabled()
+    save(page)
+
+
+def test_a_service_that_keeps_no_corrections_has_no_controls(visit: Any, service: Service) -> None:
+    page = visit(service).page
+    write(page, TEXT)
+    expect(page.locator("#correcting")).to_be_hidden()
+    expect(page.locator(".accept, .reject")).to_have_count(0)
+    expect(page.locator(".deny")).to_have_count(5)
+    page.locator(".tag").first.press("a")
+    expect(page.locator("#corrections li")).to_have_count(0)
+
+
+def test_names_that_look_like_markup_are_only_names(page: Any, feedback: Path) -> None:
+    add(page, "<img src=x onerror=alert(1)>")
+    expect_status(page, "Added: <img src=x onerror=alert(1)>. 1 correction, not saved yet.")
+    save(page)
+    assert records(feedback)[0]["added"] == ["<img src=x onerror=alert(1)>"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1280])
+def test_corrections_can_be_read_and_fit(visit: Any, shared: Any, screenshots: Path, scheme: str, width: int) -> None:
+    options = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+    page = visit(shared[0], **options).page
+    write(page, TEXT)
+    page.get_by_role("button", name="Accept: cooking").click()
+    add(page, "kitchens")
+    expect(page.locator("#corrections li")).to_have_count(2)
+    save(page)
+    page.get_by_role("button", name="Reject: weather").click()
+    page.mouse.move(0, 0)
+    page.screenshot(path=screenshots / f"corrections-{scheme}-{width}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    low = [says for ratio, says in page.evaluate(CONTRASTS) if ratio < 4.5]
+    assert low == []
+    small = page.locator("#tagging button:visible").evaluate_all(
+        "all => all.filter(one => one.getBoundingClientRect().height < 44).map(one => one.textContent)"
+    )
+    assert small == []
+
+
+def learn(directory: Path, feedback: Path) -> None:
+    """Train again on all rows, with the corrections that were kept; the place of `longtail update`."""
+    texts, labels = examples()
+    rows = {row_id(text): (text, set(found)) for text, found in zip(texts, labels, strict=True)}
+    for record in records(feedback):
+        row = record.get("id", row_id(record["text"]))
+        _, before = rows.get(row, ("", set()))
+        right = (before | set(record["accepted"]) | set(record["added"])) - set(record["rejected"])
+        rows[row] = (record["text"], right)
+    tagger = Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=3, random_state=0))
+    tagger.fit([text for text, _ in rows.values()], [sorted(found) for _, found in rows.values()])
+    tagger.save(directory)
+
+
+@contextmanager
+def load_on(address: str) -> Iterator[list[str]]:
+    """The failures among the requests that three threads send all the time, after the first success of each."""
+    failed: list[str] = []
+    counts = [0] * 3
+    ended = threading.Event()
+
+    def ask(number: int) -> None:
+        body = json.dumps({"texts": [TEXT, "a goal in the storm"], "k": 10}).encode()
+        while not ended.is_set():
+            try:
+                request = Request(f"{address}/v1/tag", body, {"Content-Type": "application/json"})
+                with urlopen(request, timeout=60) as answer:
+                    results = json.load(answer)["results"]
+                if len(results) != 2 or not all(result["tags"] for result in results):
+                    failed.append(f"{results}")
+            except OSError as error:
+                failed.append(str(error))
+            counts[number] += 1
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield failed
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join(60)
+    assert min(counts) > 10
+
+
+@pytest.mark.parametrize("way", ["route", "signal"])
+def test_a_correction_is_seen_after_an_update_without_a_restart_under_load(
+    visit: Any, serve: Any, models: dict[str, Path], tmp_path: Path, way: str
+) -> None:
+    feedback = tmp_path / "feedback.jsonl"
+    directory = Path(shutil.copytree(models["tree"], tmp_path / "tree"))
+    service = serve("--feedback", str(feedback), directory=directory)
+    page = visit(service).page
+    page.clock.install()
+    with load_on(service.address) as failed:
+        for text in (TEXT, "flour and butter for a birthday cake", "bake a cake with flour"):
+            write(page, text)
+            page.get_by_role("button", name="Accept: cooking").click()
+            page.get_by_role("button", name="Reject: weather").click()
+            add(page, "baking")
+            expect(page.locator("#corrections li")).to_have_count(3)
+            save(page)
+        write(page, TEXT)
+        expect(page.locator(".tag .name", has_text="baking")).to_have_count(0)
+        learn(directory, feedback)
+        if way == "route":
+            request = Request(f"{service.address}/v1/models/reload", b"{}", {"Content-Type": "application/json"})
+            with urlopen(request, timeout=60) as answer:
+                assert [model["changed"] for model in json.load(answer)["models"]] == [True]
+        else:
+            service.hang_up()
+            until = time.monotonic() + 60
+            while "baking" not in str(_labels(service)):
+                assert time.monotonic() < until
+        # The open page looks for new versions from time to time, without anyone doing anything.
+        page.clock.run_for(20_000)
+        expect(page.locator("#news")).to_contain_text("The model has a new version, saved ")
+        expect(page.locator(".tag .name", has_text="baking")).to_have_count(1)
+        assert page.locator("#tags .name").all_inner_texts().index("baking") < 3
+        page.locator("#card summary").click()
+        expect(page.locator("#card .corrections dd")).to_have_text("0")
+        expect(page.locator("#model-facts")).to_contain_text("11 labels")
+    assert failed == []
+
+
+def _labels(service: Service) -> Any:
+    with urlopen(f"{service.address}/v1/labels?limit=50", timeout=60) as answer:
+        return json.load(answer)
