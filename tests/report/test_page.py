@@ -336,3 +336,14 @@ def test_the_readings_of_a_label_text_count_together() -> None:
         ("share of the label's text that occurs", 0.75),
         ("frequency of the label", 0.5),
     )
+
+
+def test_a_report_on_rows_with_one_label_each_opens_with_accuracy_and_macro_f1() -> None:
+    corpus = Corpus.from_lists(["red apples", "green apples", "clear sky", "grey sky"], [["a"], ["a"], ["b"], ["b"]])
+    tagger = Tagger(TextFeatures(min_df=1), Ridge()).fit_corpus(corpus)
+    page = make_report(tagger, corpus, Heading("model", "data", "2026-01-31"))
+    assert tagger.evaluate(corpus).classes is not None
+    tiles = page[: page.index("<dl")]
+    assert "accuracy" in tiles
+    assert "macro-F1" in tiles
+    assert "P@1" not in tiles

@@ -14,13 +14,12 @@ from longtail.report import text
 from longtail.report.charts import band_chart, legend, metric_bar, reliability_diagram
 from longtail.report.examples import Example, Given, Why
 from longtail.report.facts import Facts, ReportOptions, WorstLabel, gather
-from longtail.report.layout import BEGINNING, Column, document, tiles
+from longtail.report.layout import BEGINNING, Column, document, means, tiles
 from longtail.report.layout import day as _day
 from longtail.report.layout import listed as _listed
-from longtail.report.layout import means as _means
 from longtail.report.layout import note as _note
 from longtail.report.layout import numbers as _numbers
-from longtail.report.layout import table as _table
+from longtail.report.layout import table as table_of
 from longtail.report.markup import Markup, element, escape, join, name, shortened
 from longtail.tagger import Tagger
 from longtail.version import __version__
@@ -112,7 +111,7 @@ def _opening(facts: Facts, heading: Heading) -> Markup:
     ]
     if report.classes is not None:
         scores = ((report.classes.accuracy, "accuracy"), (report.classes.macro_f1, "macro-F1"))
-        tiles[:3] = [(text.percent(value, 1), what) for value, what in scores]
+        figures[:3] = [(text.percent(value, 1), what) for value, what in scores]
     card = _card(facts, heading.card or {})
     return join(
         element("h1", name(heading.model)),
@@ -153,8 +152,8 @@ def _metrics(facts: Facts) -> Markup:
     rows = [[element("b", metric), *(cell(metric, k) for k in report.ks), _MEANING[metric]] for metric in _MEANING]
     columns = [Column(""), *(Column(f"@{k}") for k in report.ks), Column("meaning", "note")]
     return join(
-        _means(text.about_metrics(facts)),
-        _table(columns, rows),
+        means(text.about_metrics(facts)),
+        table_of(columns, rows),
         _note(
             "All values are percentages. The small figures and whiskers are 95% intervals over rows by the normal "
             f"approximation; for F1 and PSP, of their linear part. PSP uses the propensity constants {a:g} and {b:g}. "
@@ -166,7 +165,7 @@ def _metrics(facts: Facts) -> Markup:
 
 def _reliability(facts: Facts) -> Markup:
     found = facts.reliability
-    said = _means(text.about_reliability(facts))
+    said = means(text.about_reliability(facts))
     if not found.bins:
         return said
     rows = [
@@ -178,7 +177,7 @@ def _reliability(facts: Facts) -> Markup:
         )
         for each in reversed(found.bins)
     ]
-    table = _table(_numbers("scores", "labels", "mean score", "correct"), rows)
+    table = table_of(_numbers("scores", "labels", "mean score", "correct"), rows)
     aside = "" if facts.gives_probabilities else " (but these scores are not meant as probabilities)"
     return join(
         said,
@@ -221,8 +220,8 @@ def _frequency(facts: Facts) -> Markup:
     has_unseen = any(group.name == "unseen" for group in facts.report.groups)
     unseen = " Unseen labels are not in the training set." if has_unseen else ""
     return join(
-        _means(text.about_frequency(facts)),
-        _table([Column("group"), *_numbers(*titles)], groups),
+        means(text.about_frequency(facts)),
+        table_of([Column("group"), *_numbers(*titles)], groups),
         _note(
             "Head, middle and tail are the most frequent labels, the next ones, and the rarest. Each group has about a "
             f"third of all label occurrences in the training set, if it can be divided so.{unseen}"
@@ -236,7 +235,7 @@ def _frequency(facts: Facts) -> Markup:
         element(
             "details",
             element("summary", "The figures of the chart"),
-            _table(_numbers("training rows", "labels", "true pairs", "predicted", "precision", "recall"), bands),
+            table_of(_numbers("training rows", "labels", "true pairs", "predicted", "precision", "recall"), bands),
             class_="note",
         ),
     )
@@ -259,7 +258,7 @@ def _worst(facts: Facts) -> Markup:
         "most often predicted for rows where the label was missed, with the number of these rows. Sorted by F1, then "
         "by true rows."
     )
-    return join(_means(text.about_worst(facts)), (_table(columns, rows), note) if rows else None)
+    return join(means(text.about_worst(facts)), (table_of(columns, rows), note) if rows else None)
 
 
 def _instead(facts: Facts, missed: WorstLabel) -> Markup:
@@ -282,17 +281,17 @@ def _pairs(facts: Facts) -> Markup:
     ]
     columns = [Column("true but missed", "l"), Column("predicted but wrong", "l"), *_numbers("rows", "share")]
     note = _note("The share is relative to all rows where the first label is true.")
-    return join(_means(text.about_pairs(facts)), (_table(columns, rows), note) if rows else None)
+    return join(means(text.about_pairs(facts)), (table_of(columns, rows), note) if rows else None)
 
 
 def _unknown(facts: Facts) -> Markup:
     rows = [(name(facts.label_names[label]), f"{count:,}") for label, count in facts.unknown.frequent]
     columns = [Column("most frequent labels that are not in the training set", "l"), *_numbers("test rows")]
-    return join(_means(text.about_unknown(facts)), _table(columns, rows) if rows else None)
+    return join(means(text.about_unknown(facts)), table_of(columns, rows) if rows else None)
 
 
 def _examples(facts: Facts) -> Markup:
-    return join(_means(text.about_examples(facts)), *(_example(facts, example) for example in facts.examples))
+    return join(means(text.about_examples(facts)), *(_example(facts, example) for example in facts.examples))
 
 
 def _example(facts: Facts, example: Example) -> Markup:
