@@ -4,6 +4,7 @@ from longtail.estimator.base import CELLS, Estimator, check_training, column_cou
 from longtail.estimator.checks import check_estimator
 from longtail.estimator.explanation import Evidence, Explanation, Step
 from longtail.estimator.output_layer import OutputLayer, Rule, check_memory, row_lengths
+from longtail.estimator.revision import Revision
 from longtail.store import register
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Evidence",
     "Explanation",
     "OutputLayer",
+    "Revision",
     "Rule",
     "Step",
     "check_estimator",
