@@ -1,6 +1,7 @@
 """Input data: corpora, file formats, named data sets and the embedded corpus."""
 
 from longtail.data.batches import Batch, iter_batches, iter_records
+from longtail.data.changes import Change, LabelDrop, LabelRename, RowChange, RowFeedback, RowRemoval, read_changes
 from longtail.data.corpus import Corpus, encode_labels
 from longtail.data.files import format_of, read_corpus, write_corpus
 from longtail.data.formats.arff import read_arff
@@ -33,12 +34,18 @@ from longtail.files import cache_directory
 __all__ = [
     "CATALOGUE",
     "Batch",
+    "Change",
     "Corpus",
     "DataSet",
     "GroupRecord",
     "GroupedCorpus",
+    "LabelDrop",
+    "LabelRename",
     "LabelTexts",
     "Record",
+    "RowChange",
+    "RowFeedback",
+    "RowRemoval",
     "aggregate_labels",
     "as_line",
     "cache_directory",
@@ -59,6 +66,7 @@ __all__ = [
     "part_files",
     "python_api_versions",
     "read_arff",
+    "read_changes",
     "read_corpus",
     "read_delimited",
     "read_grouped_delimited",

@@ -3,10 +3,13 @@
 from longtail.tagger.best import RaceSummary
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
 from longtail.tagger.preparation import hold_out
+from longtail.tagger.rows import History, TrainingRows
 from longtail.tagger.tagger import Aligned, Tagger
+from longtail.tagger.updating import UpdateSummary
 
 __all__ = [
     "Aligned",
+    "History",
     "LabelCount",
     "PathStep",
     "RaceSummary",
@@ -14,5 +17,7 @@ __all__ = [
     "Tag",
     "TagExplanation",
     "Tagger",
+    "TrainingRows",
+    "UpdateSummary",
     "hold_out",
 ]
