@@ -29,6 +29,7 @@ COMMANDS = {
     "prepare": "Turn files of any size into arrays on disk to train on.",
     "plan": "Estimate time, memory and disk of a training.",
     "train": "Train a model on labelled texts or features.",
+    "update": "Let a model learn new, corrected and removed rows.",
     "assign": "Decide which texts of a group carry which of its labels.",
     "predict": "Tag new texts or rows of features.",
     "evaluate": "Evaluate a model on rows with known labels.",

@@ -197,6 +197,8 @@ class Tagger(BaseEstimator, Persistent):
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
         estimator.check_pieces()
+        if self.updatable and not estimator.takes_revisions:
+            raise InvalidInput(f"{type(estimator).__name__} cannot learn changes", code="cannot_update")
         return self._adopt(features, estimator.fit(X, corpus.labels), corpus, reasons, X=X)
 
     def _tell_idle(self, when: str) -> None:
@@ -315,8 +317,9 @@ class Tagger(BaseEstimator, Persistent):
         check_is_fitted(self, "features_")
         if self.rows_ is None:
             raise InvalidInput(
-                "the model keeps no training rows, so it cannot learn changes; train it again with updatable=True",
+                "the model keeps no training rows, so it cannot learn changes",
                 code="not_updatable",
+                advice="train it again with updatable=True",
             )
         found = [LabelRename(old, new) for old, new in (rename or {}).items()]
         listed: list[Change] = [*found, *map(LabelDrop, drop), *changes_of(changes)]
