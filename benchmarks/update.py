@@ -1,6 +1,6 @@
 """Ten daily updates against training on everything: ``python -m benchmarks.update``.
 
-A model is trained on half of the rows of a data set and then updated with ten equal portions of the other half. Each
+A model is trained on a part of the rows of a data set and then updated with ten equal portions of the others. Each
 update loads the model, learns and saves it. A second comparison leaves out some labels, updates the model with five
 rows of each, and looks for these labels in the next rows.
 """
@@ -53,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", default="yso-sv", help="a data set of texts")
     parser.add_argument("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS))
     parser.add_argument("--portions", type=int, default=10)
+    parser.add_argument("--start", type=float, default=0.5, help="share of the rows that the first model learns from")
     parser.add_argument("--rows", type=int, help="use only this many rows")
     parser.add_argument("--new-labels", type=int, default=200, help="labels to leave out; 0 skips this comparison")
     parser.add_argument("--seed", type=int, default=0)
@@ -62,26 +63,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     train = train.select(order)
     for name in options.learners:
         found: dict[str, Any] = {"learner": name, "rows": train.n_rows, "labels": train.n_labels}
-        found |= by_portions(LEARNERS[name], train, test, options.portions)
+        found |= by_portions(LEARNERS[name], train, test, options.portions, options.start)
         print(json.dumps(found), flush=True)
         if options.new_labels:
             print(json.dumps({"learner": name} | new_labels(LEARNERS[name], train, options.new_labels)), flush=True)
 
 
-def by_portions(learner: Callable[[], Any], train: Corpus, test: Corpus, portions: int) -> dict[str, Any]:
+def by_portions(learner: Callable[[], Any], train: Corpus, test: Corpus, portions: int, start: float) -> dict[str, Any]:
     """Updates with one portion after another, and a training on everything."""
     full, updates = Clock(), Clock()
-    bounds = np.linspace(train.n_rows // 2, train.n_rows, portions + 1).astype(int)
+    bounds = np.linspace(start * train.n_rows, train.n_rows, portions + 1).astype(int)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         base = Tagger(estimator=learner(), updatable=True).fit_corpus(train.select(np.arange(bounds[0])))
         base.save(path)
         before = measured(base, test)
         summary: Any = None
-        for start, stop in pairwise(bounds.tolist()):
+        for first, last in pairwise(bounds.tolist()):
             with updates.running():
                 tagger = load(path)
-                tagger.update(train.select(np.arange(start, stop)))
+                tagger.update(train.select(np.arange(first, last)))
                 tagger.save(path)
             summary = tagger.update_
         after = measured(load(path), test)
@@ -90,7 +91,7 @@ def by_portions(learner: Callable[[], Any], train: Corpus, test: Corpus, portion
             everything = Tagger(estimator=learner(), updatable=True).fit_corpus(train)
             everything.save(Path(folder) / "full")
         return {
-            "half": before,
+            "first": before,
             "updated": after,
             "full": measured(everything, test),
             "updates": updates.told(),

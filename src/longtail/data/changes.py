@@ -123,9 +123,7 @@ def read_changes(source: PathName | IO[bytes], format: str | None = None, **opti
     if not is_path:
         raise InvalidInput(f"a stream of changes is read as JSON lines; for the format {chosen} give a file")
     records = iter_records(source, chosen, **options)  # type: ignore[arg-type]
-    return (
-        RowChange(record.text, record.labels, record.row_name, f"{source}, line {record.line}") for record in records
-    )
+    return (RowChange(record.text, record.labels, record.row_name, f"{source}:{record.line}") for record in records)
 
 
 def _of_json_lines(
@@ -139,7 +137,7 @@ def _of_json_lines(
     name = source_name(source)
 
     def build(number: int, found: dict[str, Any]) -> list[Change]:
-        place = f"{name}, line {number}"
+        place = f"{name}:{number}"
         if _RENAME in found:
             return [LabelRename(old, new, place) for old, new in _renames(found[_RENAME])]
         if _DROP in found:
