@@ -178,4 +178,4 @@ def test_a_learner_of_another_library_is_named():
 
 def test_checks_are_named_after_what_they_check():
     names = [check.__name__ for check in CHECKS]
-    assert len(set(names)) == len(names) == 24
+    assert len(set(names)) == len(names) == 25

@@ -16,6 +16,7 @@ _ADVICE = {
     "labels_without_parent": (
         "add them, or choose --missing root to put them below the root or --missing drop to leave them out"
     ),
+    "not_updatable": "train it again with `longtail train --updatable`",
     "words_too_rare": "use --min-df 1",
     "label_has_separator": "choose another one with --label-separator, or --layout tag, or a .jsonl or .parquet file",
 }

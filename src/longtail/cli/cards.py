@@ -11,12 +11,14 @@ from longtail.files import is_url
 from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from longtail.audit import CorpusAudit
     from longtail.metrics import Report
+    from longtail.tagger import History
 
 EVERY = "every"
+_ROWS = ("rows_added", "rows_changed", "rows_removed")
 _SHOWN = ("P@1", "P@5", "R@5", "nDCG@5")
 
 
@@ -60,6 +62,13 @@ def metrics_section(report: Report, data: str) -> dict[str, Any]:
     }
 
 
+def updates_section(history: History, due: Sequence[str], data: str, at: str) -> dict[str, Any]:
+    """What a model has learnt since its last full training, and why another one is due."""
+    counts = {"updates": history.updates, "corrections": history.corrections}
+    rows = {f"rows_{name}": getattr(history, name) for name in ("added", "changed", "removed")}
+    return {"data": data, "at": at, **counts, **rows, "due": list(due)}
+
+
 def audit_section(found: CorpusAudit, data: str) -> dict[str, Any]:
     """What an audit found, on which label sets and when."""
     return {"data": data, "at": now(), **found.for_card()}
@@ -70,6 +79,7 @@ def card_lines(card: Mapping[str, Any]) -> Iterator[str]:
     for name, line in (
         ("data", _data_line(card.get("data", {}))),
         ("trained", _trained_line(card.get("trained", {}))),
+        ("updated", _updates_line(card.get("updates", {}))),
         ("measured", _metrics_line(card.get("metrics", {}))),
         ("audited", _audit_line(card.get("audit", {}))),
     ):
@@ -85,6 +95,17 @@ def _data_line(data: Mapping[str, Any]) -> str:
 def _trained_line(trained: Mapping[str, Any]) -> str:
     took = [f"took {trained['seconds']:.1f} s"] if "seconds" in trained else []
     return "; ".join([*_texts(trained, "at"), *took, *_texts(trained, "reason")])
+
+
+def _updates_line(updates: Mapping[str, Any]) -> str:
+    if "updates" not in updates:
+        return ""
+    told = [f"{updates[name]:,} {name.removeprefix('rows_')}" for name in _ROWS if name in updates]
+    times = counted(updates["updates"], "time")
+    rows = [f"rows: {', '.join(told)}"] if told else []
+    learnt = [f"{counted(updates['corrections'], 'correction')} learnt"] if updates.get("corrections") else []
+    due = ["a full training is due"] if updates.get("due") else []
+    return "; ".join([times, *rows, *learnt, *_texts(updates, "at"), *due])
 
 
 def _metrics_line(measured: Mapping[str, Any]) -> str:

@@ -127,9 +127,6 @@ class LearnerFlags:
     density: float | None = option(
         section=_RIDGE, type=FiniteRange(0, 1, min_open=True), help="Keep only this share of all weights, the largest."
     )
-    updatable: bool | None = option(
-        section=_RIDGE, is_flag=True, help="Also save what partial_fit needs to update the model."
-    )
 
     head: str | None = option(
         section=_NETWORK,

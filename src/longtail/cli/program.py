@@ -31,6 +31,7 @@ COMMANDS = {
     "plan": "Estimate time, memory and disk of a training.",
     "compare": "Compare learners on held-out rows.",
     "train": "Train a model on labelled texts or features.",
+    "update": "Let a model learn new, corrected and removed rows.",
     "assign": "Decide which texts of a group carry which of its labels.",
     "predict": "Tag new texts or rows of features.",
     "evaluate": "Evaluate a model on rows with known labels.",

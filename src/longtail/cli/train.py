@@ -37,6 +37,11 @@ class TargetOptions:
 
     out: str = option("-o", "--out", required=True, metavar="MODEL", help="Directory or URL to write the model to.")
     force: bool = option(is_flag=True, default=False, help="Replace an existing model.")
+    updatable: bool = option(
+        is_flag=True,
+        default=False,
+        help="Keep the training rows in the model, so that `longtail update` can learn more.",
+    )
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ def command(
     terminal.outlive_reader()
     options = learner.options(running.seed, running.jobs)
     check_target(target.out, target.force)
-    tagger = Tagger(features.options(), options)
+    tagger = Tagger(features.options(), options, target.updatable)
 
     def save() -> None:
         seconds = time.perf_counter() - begun
@@ -243,4 +248,5 @@ def _summary(out: str, tagger: Tagger, seconds: float) -> str:
     estimator = tagger.estimator_
     sizes = f"{counted(len(tagger.label_names_), 'label')}, {counted(estimator.n_features_in_, 'feature')}"
     size = format_bytes(inspect_model(out)["bytes"])
-    return f"{out}: {sizes}, {estimator.summary()}, {size}; took {seconds:.1f} s"
+    kept = f", {format_bytes(tagger.rows_.n_bytes)} of it for updates" if tagger.rows_ is not None else ""
+    return f"{out}: {sizes}, {estimator.summary()}, {size}{kept}; took {seconds:.1f} s"

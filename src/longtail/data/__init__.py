@@ -1,6 +1,7 @@
 """Input data: corpora, file formats, named data sets and the embedded corpus."""
 
 from longtail.data.batches import Batch, iter_batches, iter_records
+from longtail.data.changes import Change, LabelDrop, LabelRename, RowChange, RowFeedback, RowRemoval, read_changes
 from longtail.data.columns import Column
 from longtail.data.corpus import Corpus, encode_labels
 from longtail.data.files import format_of, read_corpus, write_corpus
@@ -37,15 +38,21 @@ from longtail.files import cache_directory
 __all__ = [
     "CATALOGUE",
     "Batch",
+    "Change",
     "Column",
     "Corpus",
     "DataSet",
     "GroupRecord",
     "GroupedCorpus",
+    "LabelDrop",
+    "LabelRename",
     "LabelTexts",
     "Layout",
     "Originals",
     "Record",
+    "RowChange",
+    "RowFeedback",
+    "RowRemoval",
     "TaggedRow",
     "aggregate_labels",
     "as_line",
@@ -69,6 +76,7 @@ __all__ = [
     "part_files",
     "python_api_versions",
     "read_arff",
+    "read_changes",
     "read_corpus",
     "read_delimited",
     "read_grouped_delimited",

@@ -14,6 +14,7 @@ from longtail.estimator.base import (
 from longtail.estimator.checks import check_estimator
 from longtail.estimator.explanation import Evidence, Explanation, Step
 from longtail.estimator.output_layer import OutputLayer, Rule, check_memory, row_lengths
+from longtail.estimator.revision import Revision
 from longtail.estimator.targets import (
     TrainingSet,
     check_training,
@@ -31,6 +32,7 @@ __all__ = [
     "Evidence",
     "Explanation",
     "OutputLayer",
+    "Revision",
     "Rule",
     "Step",
     "TrainingSet",

@@ -20,6 +20,7 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator.explanation import Explanation
 from longtail.estimator.output_layer import OutputLayer, Rule
+from longtail.estimator.revision import Revision
 from longtail.estimator.targets import TrainingSet, read_classes, read_training, stored_classes
 from longtail.labels import LabelHierarchy
 from longtail.memory import MemoryPlan
@@ -247,6 +248,52 @@ class Estimator(BaseEstimator, Persistent):
     def updates(self) -> bool:
         """Whether the fitted model can learn from further rows with ``partial_fit``."""
         return False
+
+    @property
+    def takes_revisions(self) -> bool:
+        """Whether `updated` can learn changed rows and labels."""
+        return type(self)._updated is not Estimator._updated
+
+    @property
+    def reads_label_texts(self) -> bool:
+        """Whether the fitted model compares rows with label texts, so that `updated` needs those of new labels."""
+        return False
+
+    def updated(self, revision: Revision) -> Self:
+        """Return a model that has learnt changed rows and labels; this one stays as it is.
+
+        Features are not made anew. What depends on held-out rows, such as calibration, stays as it was. Every row
+        weighs 1, and labels hold only 0 and 1.
+
+        Parameters
+        ----------
+        revision : Revision
+
+        Raises
+        ------
+        InvalidInput
+            With code ``cannot_update`` if the learner cannot, see `takes_revisions`.
+        """
+        check_is_fitted(self)
+        if (revision.X_before.shape[1], revision.Y_before.shape[1]) != (self.n_features_in_, self.n_labels_):
+            raise InvalidInput(
+                f"the old rows have {revision.X_before.shape[1]} features and {revision.Y_before.shape[1]} labels; "
+                f"{type(self).__name__} was fitted to {self.n_features_in_} and {self.n_labels_}"
+            )
+        if "classes_" in vars(self):
+            raise InvalidInput(
+                f"{type(self).__name__} was fitted with one class for each row, so it cannot learn changes; fit it "
+                "with a label matrix",
+                code="cannot_update",
+            )
+        return self._updated(revision)
+
+    def _updated(self, revision: Revision) -> Self:
+        raise InvalidInput(
+            f"{type(self).__name__} cannot learn changes; train again on all rows (LabelTree, OneVsRest, "
+            "Ridge, RidgeCV and TwoStage can)",
+            code="cannot_update",
+        )
 
     @property
     def scores_are_probabilities(self) -> bool:

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from longtail.errors import InvalidInput, LongtailError, NotEnoughMemory
 from longtail.estimator.base import Estimator
+from longtail.estimator.revision import Revision
 from longtail.store import load, read_model
 
 Fit = Callable[[Any, Any, Any], Any]
@@ -177,9 +178,36 @@ def predictions_are_a_sparse_matrix_of_zeros_and_ones(case: Case) -> None:
     assert set(np.unique(predicted.toarray())) <= {0, 1}
 
 
+def an_update_learns_rows_and_labels_and_leaves_the_model_alone(case: Case) -> None:
+    X, Y, n_labels = case.X, case.Y, case.n_labels
+    first = case.fit(X[:60], Y[:60, :10])
+    before = first.predict_topk(X)
+    now = sparse.csr_array(sparse.vstack([sparse.hstack([Y[5:60, 1:10], sparse.csr_array((55, 2))]), Y[60:, 1:]]))
+    had = np.flatnonzero(np.diff(Y[5:60, :1].indptr))  # the first label is dropped
+    labels = np.concatenate([np.arange(1, 10), [-1, -1]])
+    revision = Revision.of(X[:60], Y[:60, :10], X[5:], now, np.arange(5, 60), labels, had)
+    if not first.takes_revisions:
+        with _refused("an update"):
+            first.updated(revision)
+        return
+    updated = first.updated(revision)
+    assert type(updated) is type(first)
+    for found, known in zip(first.predict_topk(X), before, strict=True):
+        np.testing.assert_array_equal(found, known)
+    assert (updated.n_labels_, updated.n_features_in_) == (n_labels - 1, X.shape[1])
+    labels, scores = updated.predict_topk(X, n_labels - 1)
+    assert np.isfinite(scores[labels >= 0]).all()
+    assert 9 in labels[:, :3], "new labels are found"
+    with tempfile.TemporaryDirectory() as folder:
+        updated.save(f"{folder}/model")
+        _same_answers(load(f"{folder}/model"), updated, X)
+    with _refused("old rows of another width"):
+        updated.updated(revision)
+
+
 def it_answers_about_itself(case: Case) -> None:
     assert case.fitted.summary()
-    for answer in ("explains", "updates", "scores_are_probabilities"):
+    for answer in ("explains", "updates", "takes_revisions", "reads_label_texts", "scores_are_probabilities"):
         assert isinstance(getattr(case.fitted, answer), bool), answer
     assert case.estimator.memory_plan(case.X, case.Y).total > 0
 
@@ -305,6 +333,7 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
     a_saved_model_answers_alike,
     explanations_add_up,
     predictions_are_a_sparse_matrix_of_zeros_and_ones,
+    an_update_learns_rows_and_labels_and_leaves_the_model_alone,
     it_answers_about_itself,
     it_is_fitted_only_after_fit,
     bad_arguments_are_refused,

@@ -4,6 +4,7 @@ from longtail.labels.bisection import _LARGE as LARGE
 from longtail.labels.bisection import _SMALL as SMALL
 from longtail.labels.cluster import cluster_labels, cluster_vectors, split_wide
 from longtail.labels.codes import BitChunks, MixedRadix
+from longtail.labels.growing import TOO_LARGE, Growth, grow_hierarchy
 from longtail.labels.head_plan import HeadPlan, confusion_degree, plan_heads
 from longtail.labels.hierarchy import LabelHierarchy
 from longtail.labels.order import kept_labels, label_order
@@ -24,7 +25,9 @@ __all__ = [
     "COST_OF_A_LABEL",
     "LARGE",
     "SMALL",
+    "TOO_LARGE",
     "BitChunks",
+    "Growth",
     "HeadPlan",
     "LabelHierarchy",
     "MixedRadix",
@@ -34,6 +37,7 @@ __all__ = [
     "confusion_degree",
     "even_blocks",
     "from_parents",
+    "grow_hierarchy",
     "kept_labels",
     "label_order",
     "label_vectors",

@@ -60,7 +60,7 @@ def cluster_labels(
     _check_sizes(leaf_size, branching, random_state)
     matrix = _checked_vectors(vectors)
     labels = np.flatnonzero(np.diff(matrix.indptr))
-    pointers, children = _cluster_rows(matrix, labels, leaf_size, branching, _seed(random_state), n_jobs)
+    pointers, children = cluster_rows(matrix, labels, leaf_size, branching, _seed(random_state), n_jobs)
     return LabelHierarchy(pointers, children, matrix.shape[0])
 
 
@@ -108,7 +108,7 @@ def split_wide(
     for node in wide:
         children = hierarchy.children[hierarchy.pointers[node] : hierarchy.pointers[node + 1]]
         rows = _vectors_of_children(matrix, children, order, bounds)
-        pointers, places = _cluster_rows(
+        pointers, places = cluster_rows(
             rows, np.arange(len(children)), leaf_size, branching, [*seed, int(node)], n_jobs
         )
         parts = np.concatenate([[node], np.arange(n_nodes, n_nodes + len(pointers) - 2)])
@@ -196,7 +196,7 @@ def cluster_vectors(
     return LabelHierarchy(*_filled(problem, order), len(lengths))
 
 
-def _cluster_rows(
+def cluster_rows(
     matrix: Any, rows: Array, leaf_size: int, branching: int, seed: list[int], n_jobs: int | None
 ) -> tuple[Array, Array]:
     """Pointers and children of a tree over `rows` of `matrix`; a child below 0 is ``~row``."""

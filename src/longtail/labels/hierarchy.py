@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.labels.assembly import assemble, count_below
+from longtail.labels.assembly import assemble, breadth_first, count_below
 from longtail.labels.printing import describe_nodes, format_tree
 from longtail.validation import check_whole
 
@@ -260,32 +261,7 @@ class LabelHierarchy:
                 f"the mask has dtype {mask.dtype} and shape {mask.shape}; expected bool and ({self.n_labels},)"
             )
         nodes, labels = self.parents()
-        labels = np.where(mask, labels, -1)
-        if np.count_nonzero(labels >= 0) <= 1:
-            return self._lonely(labels)
-        counts = self._label_counts(labels)
-        full = counts > 0
-        n_children = np.bincount(nodes[1:][full[1:]], minlength=self.n_nodes)
-        n_children += np.bincount(labels[labels >= 0], minlength=self.n_nodes)
-        kept = full & (n_children > 1)
-        # The nearest kept node at or above each node becomes the parent of its children.
-        above = np.where(kept, np.arange(self.n_nodes), -1)
-        for first, last in zip(self.levels[1:-1], self.levels[2:], strict=True):
-            level = np.arange(first, last)[~kept[first:last]]
-            above[level] = above[nodes[level]]
-        number = np.cumsum(kept) - 1
-        old = np.flatnonzero(kept)
-        node_parents = _renumber(number, np.where(nodes[old] >= 0, above[nodes[old]], -1))
-        label_parents = _renumber(number, np.where(labels >= 0, above[labels], -1))
-        pointers, children, order = assemble(node_parents, label_parents)
-        names = None if self.node_names is None else [self.node_names[i] for i in old[order]]
-        return LabelHierarchy(pointers, children, self.n_labels, names)
-
-    def _lonely(self, label_parents: Array) -> LabelHierarchy:
-        """The tree of at most one label."""
-        children = ~np.flatnonzero(label_parents >= 0)
-        names = None if self.node_names is None else self.node_names[: len(children)]
-        return LabelHierarchy(np.arange(len(children) + 1), children, self.n_labels, names)
+        return prune_tree(nodes, np.where(mask, labels, -1), self.node_names)[0]
 
     def format(
         self,
@@ -323,6 +299,43 @@ class LabelHierarchy:
         {'n_labels': 2, 'nodes': [{'node': 0, 'name': None, 'parent': None, 'nodes': [], 'labels': ['cat', 'dog']}]}
         """
         return {"n_labels": self.n_labels, "nodes": describe_nodes(self, label_names)}
+
+
+def prune_tree(
+    node_parents: Array, label_parents: Array, node_names: Sequence[str] | None = None
+) -> tuple[LabelHierarchy, Array]:
+    """The tree given by parents, without empty nodes and nodes with a single child, and the old number of each node.
+
+    Parameters
+    ----------
+    node_parents : the parent of each node, -1 for the single root; without cycles
+    label_parents : the node of each label, -1 for labels that are not in the tree
+    node_names : names of the nodes, or None
+    """
+    present = np.flatnonzero(label_parents >= 0)
+    if len(present) <= 1:
+        names = None if node_names is None else node_names[: len(present)]
+        lonely = LabelHierarchy(np.arange(len(present) + 1), ~present, len(label_parents), names)
+        return lonely, np.arange(len(present))
+    order, levels = breadth_first(node_parents)
+    own = np.bincount(label_parents[present], minlength=len(node_parents))
+    full = count_below(node_parents, own, order, levels) > 0
+    inner = full & (node_parents >= 0)
+    kept = full & (np.bincount(node_parents[inner], minlength=len(node_parents)) + own > 1)
+    # The nearest kept node at or above each node becomes the parent of its children.
+    above = np.where(kept, np.arange(len(node_parents)), -1)
+    for first, last in pairwise(levels[1:].tolist()):
+        level = order[first:last]
+        level = level[~kept[level]]
+        above[level] = above[node_parents[level]]
+    number = np.cumsum(kept) - 1
+    old = np.flatnonzero(kept)
+    parents = _renumber(number, np.where(node_parents[old] >= 0, above[node_parents[old]], -1))
+    pointers, children, found = assemble(
+        parents, _renumber(number, np.where(label_parents >= 0, above[label_parents], -1))
+    )
+    names = None if node_names is None else [node_names[i] for i in old[found]]
+    return LabelHierarchy(pointers, children, len(label_parents), names), old[found]
 
 
 def _renumber(number: Array, old: Array) -> Array:

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
-from longtail.estimator import Estimator, fit_with
+from longtail.estimator import Estimator, Revision, fit_with
 from longtail.ranking.dense import Sentences, unit_rows
 from longtail.ranking.pairs import Pairs
 from longtail.ranking.sources import Found, Joined, Learner, Names, Neighbours, Source, Statistics
@@ -157,6 +157,20 @@ class Recipe:
         ]
         others = take_part(self.others, self.layout, bool(Z))
         return *learners, *(again.get(OTHERS[name].kind) or fits[name]() for name in others)
+
+
+def updated_sources(
+    sources: tuple[Source, ...], layout: Layout, revision: Revision, n_jobs: int | None
+) -> tuple[Source, ...]:
+    """The fitted sources after a change of their rows and labels."""
+    readings = revision.label_features or ()
+    texts = [layout.views(each) for each in readings]
+
+    def update(source: Source) -> Source:
+        seen = revision.seen(lambda X: getattr(layout.views(X), source.sees))
+        return source.updated(seen, [getattr(each, source.sees) for each in texts], n_jobs)
+
+    return tuple(update(source) for source in sources)
 
 
 def load_sources(state: State, layout: Layout, others: Collection[str], n_labels: int) -> tuple[Source, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
-from longtail.estimator import column_counts
+from longtail.estimator import Revision, column_counts
 from longtail.native import kernels
 from longtail.parallel import blas_threads, check_stop, map_blocks, split
 from longtail.ranking.pairs import Pairs
@@ -123,6 +123,20 @@ class Sentences(Source):
             pairs.of_rows(_cosines(found.scores[:, 0].copy())),
         ]
         return columns if self.texts is None else [*columns, _pair_products(pairs, Q, self.texts, n_jobs)]
+
+    @property
+    def reads_label_texts(self) -> bool:
+        return self.texts is not None
+
+    def updated(self, revision: Revision, texts: list[Any], n_jobs: int | None) -> Source:
+        known = None
+        if self.texts is not None:
+            known = np.zeros((len(revision.labels), self.texts.shape[1]), dtype=np.float32)
+            stays = revision.labels >= 0
+            known[stays] = self.texts[revision.labels[stays]]
+            if texts:
+                known[~stays] = texts[0]
+        return self.fit(revision.X, revision.Y, known)
 
     def to_state(self) -> State:
         arrays = {"rows": self.rows, **self.row_labels.to_arrays()}

@@ -14,6 +14,7 @@ from longtail.errors import ModelFormatError
 from longtail.native import kernels
 from longtail.parallel import map_blocks, resolve_jobs, split
 from longtail.store import State
+from longtail.validation import own
 
 _FEWEST_ROWS, _MOST_ROWS = 64, 1024  # fewer are not worth a thread
 
@@ -59,6 +60,21 @@ class SparseRows:
     def lengths(self) -> Array:
         """The number of entries of each row."""
         return np.diff(self.indptr)
+
+    def regrouped(self, rows: Array, new: Any) -> Any:
+        """A CSR matrix of the `rows` of this one; the row -1 stands for the next row of `new`, or an empty one.
+
+        Column numbers that do not exist, which only a damaged file has, are left out.
+        """
+        there = (self.indices >= 0) & (self.indices < self.n_columns)
+        ends = np.concatenate([[0], np.cumsum(there)])[self.indptr]
+        shape = (self.n_rows, self.n_columns)
+        known = sparse.csr_array((self.data[there], self.indices[there], ends), shape=shape)
+        added = np.flatnonzero(rows < 0)
+        more = sparse.csr_array((len(added), self.n_columns), dtype=np.float32) if new is None else new
+        places = rows.copy()
+        places[added] = self.n_rows + np.arange(len(added))
+        return own(sparse.csr_array(sparse.vstack([known, more], format="csr")[places]))
 
     def to_state(self) -> State:
         arrays = {"indptr": self.indptr, "indices": self.indices, "data": self.data}

@@ -6,7 +6,7 @@ A source finds labels for rows (`find`) and describes pairs, also those that oth
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,14 +14,14 @@ from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.errors import ModelFormatError
-from longtail.estimator import Estimator, column_counts
+from longtail.estimator import Estimator, Revision, column_counts
 from longtail.labels import label_vectors
 from longtail.ranking.index import SparseIndex
 from longtail.ranking.pairs import Pairs, SparseRows
 from longtail.ranking.votes import NEAREST, NEIGHBOURS, RowLabels
 from longtail.store import State, part_state, put_learner_together
 
-_FREQUENT = 0.05  # words in more rows than this do not tell rows apart and take most of the time
+FREQUENT = 0.05  # words in more rows than this do not tell rows apart and take most of the time
 _TERMS = 200  # entries of a label's centroid
 _READINGS = "the label's text", "the words of the label's text", "the beginnings of these words"
 _TOGETHER = 5  # best labels of a row that the others should go with
@@ -71,6 +71,18 @@ class Source(ABC):
     def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
         """A float32 column for each of `columns`; `first` is what the first source found."""
 
+    @property
+    def reads_label_texts(self) -> bool:
+        """Whether the source compares rows with the texts of labels."""
+        return False
+
+    @abstractmethod
+    def updated(self, revision: Revision, texts: list[Any], n_jobs: int | None) -> Source:
+        """The source after a change of rows and labels, all as the source sees them.
+
+        `texts` are the readings of the texts of new labels, with a row for each; none if nobody knows them.
+        """
+
     @abstractmethod
     def to_state(self) -> State: ...
 
@@ -95,6 +107,9 @@ class Learner(Source):
     def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
         scores = np.maximum(found.scores, 0)
         return [pairs.column(found.labels, scores, 0), found.ranks(pairs), pairs.of_rows(scores[:, 0])]
+
+    def updated(self, revision: Revision, texts: list[Any], n_jobs: int | None) -> Source:
+        return replace(self, estimator=self.estimator.updated(revision))
 
     def to_state(self) -> State:
         facts = {"name": self.name, "n_candidates": self.n_candidates}
@@ -155,6 +170,13 @@ class Neighbours(Source):
         ]
         return [*columns, pairs.of_rows(found.similarities[:, 0])]
 
+    def updated(self, revision: Revision, texts: list[Any], n_jobs: int | None) -> Source:
+        # The index does not say how it was limited, but which of the features that occur it has.
+        frequent = (np.diff(self.index.starts) == 0) & (
+            np.bincount(revision.X_before.indices, minlength=self.index.n_features) > 0
+        )
+        return self.fit(revision.X, revision.Y, FREQUENT if frequent.any() else 1.0)
+
     def to_state(self) -> State:
         return State(self.kind, arrays=self.row_labels.to_arrays(), parts={"index": self.index.to_state()})
 
@@ -169,9 +191,9 @@ class Neighbours(Source):
 
 def index_limit(X: Any) -> float:
     """The share of rows from which a feature is too frequent to index; 1 if the other features say too little."""
-    frequent = np.bincount(X.indices, minlength=X.shape[1]) > _FREQUENT * X.shape[0]
+    frequent = np.bincount(X.indices, minlength=X.shape[1]) > FREQUENT * X.shape[0]
     rare_weight = np.square(X.data[~frequent[X.indices]], dtype=np.float64).sum()
-    return _FREQUENT if rare_weight >= 0.5 * np.square(X.data, dtype=np.float64).sum() else 1.0
+    return FREQUENT if rare_weight >= 0.5 * np.square(X.data, dtype=np.float64).sum() else 1.0
 
 
 @dataclass(frozen=True)
@@ -223,6 +245,17 @@ class Names(Source):
             shares = pairs.dots(present, reading, n_jobs) / totals[pairs.labels]
             columns += [pairs.dots(Q, reading, n_jobs), shares]
         return columns
+
+    @property
+    def reads_label_texts(self) -> bool:
+        return True
+
+    def updated(self, revision: Revision, texts: list[Any], n_jobs: int | None) -> Source:
+        readings = [
+            reading.regrouped(revision.labels, texts[number] if texts else None)
+            for number, reading in enumerate(self.readings)
+        ]
+        return self.fit(readings)
 
     def overlap(self, row: Any, label: int) -> tuple[Array, Array]:
         """The features that a row shares with a label's text, and what each adds to their similarity, largest first."""
@@ -320,6 +353,9 @@ class Statistics(Source):
         return SparseRows(
             starts.astype(np.int64), labels[there].astype(np.int32), weights[there].astype(np.float32), len(self.counts)
         )
+
+    def updated(self, revision: Revision, texts: list[Any], n_jobs: int | None) -> Source:
+        return self.fit(revision.X, revision.Y, n_jobs)
 
     def to_state(self) -> State:
         arrays = {"spreads": self.spreads, "counts": self.counts}

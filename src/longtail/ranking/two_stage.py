@@ -13,13 +13,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
 from longtail.arrays import Array
 from longtail.choice import folds, quietly
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import Estimator, Explanation, check_training, read_training, read_weights
+from longtail.estimator import Estimator, Explanation, Revision, check_training, read_training, read_weights
 from longtail.memory import MemoryPlan
 from longtail.parallel import resolve_jobs, split
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
@@ -34,6 +35,7 @@ from longtail.ranking.candidates import (
     default_learners,
     joined_learner,
     load_sources,
+    updated_sources,
 )
 from longtail.ranking.rehearsal import BOTH, Rehearsal, rehearse
 from longtail.ranking.scoring import Scorer, fill_places, words_behind
@@ -254,6 +256,15 @@ class TwoStage(Estimator):
         self.ranker_ = ranker
         return self
 
+    def _updated(self, revision: Revision) -> Self:
+        """Change the learners, and fit the other sources again, which is cheap; the ranker and its calibration stay."""
+        model = clone(self)
+        model.n_features_in_, model.n_labels_ = revision.X.shape[1], revision.Y.shape[1]
+        with quietly(), progress.stage("changed rows"):
+            model.sources_ = updated_sources(self.sources_, self._layout(self.n_features_in_), revision, self.n_jobs)
+        model.gains_, model.calibration_, model.ranker_ = self.gains_, self.calibration_, self.ranker_
+        return model
+
     def _checked(self, X: Any, Y: Any, label_features: Any) -> tuple[Any, Any, list[Any]]:
         owner = type(self).__name__
         X, Y = check_training(X, Y, owner)
@@ -354,6 +365,16 @@ class TwoStage(Estimator):
     @property
     def scores_are_probabilities(self) -> bool:
         return True
+
+    @property
+    def takes_revisions(self) -> bool:
+        if not self.__sklearn_is_fitted__():
+            return all(estimator.takes_revisions for _, estimator in self._learners())
+        return all(source.estimator.takes_revisions for source in self.sources_ if isinstance(source, Learner))
+
+    @property
+    def reads_label_texts(self) -> bool:
+        return self.__sklearn_is_fitted__() and any(source.reads_label_texts for source in self.sources_)
 
     @property
     def hierarchies_(self) -> Any:

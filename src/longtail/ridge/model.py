@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import Estimator, Explanation, OutputLayer, Rule, check_memory
+from longtail.estimator import Estimator, Explanation, OutputLayer, Revision, Rule, check_memory
 from longtail.metrics import inverse_propensity
 from longtail.native import kernels
 from longtail.parallel import map_blocks, resolve_jobs, split
@@ -80,6 +81,11 @@ class RidgeModel(Estimator):
     @property
     def is_linear(self) -> bool:
         return True
+
+    def _updated(self, revision: Revision) -> Self:
+        """Solve again on the present rows, which is exact and takes no longer than an update of dense sums."""
+        found: Self = clone(self).fit(revision.X, revision.Y)
+        return found
 
     @property
     def trains_in_pieces(self) -> bool:

@@ -30,6 +30,16 @@ _METRICS = {"*": _NUMBER}
 _SECTIONS: dict[str, Any] = {
     "data": {"source": str, "covers": str, "rows": int, "labels": int},
     "trained": {"at": str, "seconds": _NUMBER, "learner": str, "reason": str},
+    "updates": {
+        "data": str,
+        "at": str,
+        "updates": int,
+        "corrections": int,
+        "rows_added": int,
+        "rows_changed": int,
+        "rows_removed": int,
+        "due": [str],
+    },
     "metrics": {
         "data": str,
         "at": str,
@@ -38,7 +48,6 @@ _SECTIONS: dict[str, Any] = {
         "metrics": _METRICS,
         "groups": [{"name": str, "train_counts": [int], "n_labels": int, "truth_share": _NUMBER, "metrics": _METRICS}],
     },
-    "updates": {"corrections": int},
     "audit": {
         "data": str,
         "at": str,

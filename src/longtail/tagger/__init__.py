@@ -3,14 +3,17 @@
 from longtail.tagger.best import RaceSummary
 from longtail.tagger.comparing import COMPARED, DEFAULT, Compared, compare
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
+from longtail.tagger.kept_rows import History, TrainingRows
 from longtail.tagger.preparation import hold_out
 from longtail.tagger.tagger import Aligned, Tagger
+from longtail.tagger.updating import UpdateSummary
 
 __all__ = [
     "COMPARED",
     "DEFAULT",
     "Aligned",
     "Compared",
+    "History",
     "LabelCount",
     "PathStep",
     "RaceSummary",
@@ -18,6 +21,8 @@ __all__ = [
     "Tag",
     "TagExplanation",
     "Tagger",
+    "TrainingRows",
+    "UpdateSummary",
     "compare",
     "hold_out",
 ]

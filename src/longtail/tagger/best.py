@@ -63,13 +63,14 @@ class RaceSummary:
 
 
 class Trained(NamedTuple):
-    """Fitted features and a fitted estimator, the corpus with the labels that it knows, the reasons and the race."""
+    """Fitted features and estimator, the corpus with the labels that it knows, the reasons, the race, and the rows."""
 
     features: Any
     estimator: Estimator
     corpus: Corpus
     reasons: list[str]
     race: RaceSummary
+    X: Any
 
 
 class _Variant(NamedTuple):
@@ -135,7 +136,7 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
     _log.info(reason)
     corpus = with_labels_that_occur(corpus)
     estimator = clone(found.winner.estimator).fit(variant.X, corpus.labels, sample_weight=corpus.weights)
-    return Trained(variant.features, estimator, corpus, [reason], race)
+    return Trained(variant.features, estimator, corpus, [reason], race, variant.X)
 
 
 def _affords_second_stage(seconds: float, options: LearnerOptions) -> bool:
@@ -280,8 +281,8 @@ def _second_stage(
         return None
     reason = f"learner: two stages over {race.winner}, as {told}"
     _log.info(reason)
-    fitted = best.model.finish(best.X, corpus.labels, best.readings, sample_weight=corpus.weights)
-    return Trained(best.features, fitted, corpus, [reason], race)
+    model = best.model.finish(best.X, corpus.labels, best.readings, sample_weight=corpus.weights)
+    return Trained(best.features, model, corpus, [reason], race, best.X)
 
 
 def _try_vectors(

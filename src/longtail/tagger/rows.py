@@ -5,6 +5,7 @@ Labels are lists of names, one class for each row, or an indicator matrix with o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from longtail.estimator import classes_of_rows, one_hot, read_weights
 from longtail.validation import checked_texts
 
 NAMES, NUMBERS = "names", "numbers"  # kinds of classes
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 class GivenRows(NamedTuple):
@@ -65,6 +67,15 @@ def read_rows(rows: Any, y: Any, sample_weight: Any = None, *, only_texts: bool 
             raise InvalidInput(f"{len(texts)} texts for {n_rows} {'classes' if labels.classes else 'lists of labels'}")
         corpus = Corpus(**named, texts=texts)
     return GivenRows(corpus, labels.classes)
+
+
+def names_a_number(label: str) -> bool:
+    """Whether a label is the name of a class that is a whole number.
+
+    >>> names_a_number("-7"), names_a_number("07"), names_a_number("seven")
+    (True, False, False)
+    """
+    return _NUMBER.fullmatch(label) is not None and str(int(label)) == label
 
 
 def is_features(rows: Any) -> bool:

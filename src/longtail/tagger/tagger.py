@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -17,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from longtail.aggregated import AggregatedClassifier, without_empty_groups, without_unused_labels
 from longtail.arrays import Array
 from longtail.choice import NETWORK, LearnerOptions
-from longtail.data import Corpus, GroupedCorpus, LabelTexts, read_label_texts
+from longtail.data import Change, Corpus, GroupedCorpus, LabelDrop, LabelRename, LabelTexts, read_label_texts
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import PLACES_OF_SCORE, Estimator, Explanation, Step, fit_with, normalised
 from longtail.files import PathName
@@ -36,10 +35,13 @@ from longtail.store import (
 )
 from longtail.tagger.best import RaceSummary, train_best
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
+from longtail.tagger.kept_rows import TrainingRows
 from longtail.tagger.learners import check_estimator_parameter, learner_for, races
+from longtail.tagger.ledger import names_in
 from longtail.tagger.preparation import FEWEST_ROWS, hold_out, tell_idle_texts, with_labels_that_occur
 from longtail.tagger.ranks import ranked_in_pieces
-from longtail.tagger.rows import NAMES, NUMBERS, read_rows
+from longtail.tagger.rows import NAMES, NUMBERS, names_a_number, read_rows
+from longtail.tagger.updating import UpdateSummary, cannot_keep, changes_of, keep_rows, update
 from longtail.text import fit_features, rows_of
 from longtail.validation import check_k
 from longtail.work import is_in_pieces
@@ -49,7 +51,6 @@ _log = logging.getLogger(__name__)
 _LABELS_NAMED = 3
 _ROWS_AT_ONCE = 2**16
 _PLACES = 5
-_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 class Aligned(NamedTuple):
@@ -90,6 +91,9 @@ class Tagger(BaseEstimator, Persistent):
         several on held-out rows and keep the best, if it helps with a second stage that ranks its labels and those of
         other sources again; see ``docs/ranking.md``. With fewer than 1,000 rows, and for groups, they choose by the
         size of the data.
+    updatable : bool
+        Keep the training rows, as features, labels and digests of their ids, so that `update` can learn changes. The
+        rows must be texts without weights.
 
     Attributes
     ----------
@@ -105,6 +109,10 @@ class Tagger(BaseEstimator, Persistent):
         Why this learner was chosen; empty if it was given. Not saved.
     race_ : RaceSummary or None
         What was tried on held-out rows, with its table; None without a race. Not saved.
+    rows_ : TrainingRows or None
+        The training rows, if the model is updatable.
+    update_ : UpdateSummary or None
+        What the last `update` changed. Not saved.
     holdout_report_ : Report or None
         The metrics on the held-out rows, None if none were held out. Not saved.
     is_single_label_ : bool
@@ -139,10 +147,13 @@ class Tagger(BaseEstimator, Persistent):
     is_single_label_: bool
     _classes: str | None  # the kind of classes, if there was one class for each row
     holdout_report_: Report | None
+    rows_: TrainingRows | None = None
+    update_: UpdateSummary | None = None
 
-    def __init__(self, features: Any = None, estimator: Any = None) -> None:
+    def __init__(self, features: Any = None, estimator: Any = None, updatable: bool = False) -> None:
         self.features = features
         self.estimator = estimator
+        self.updatable = updatable
 
     def fit(
         self,
@@ -211,7 +222,9 @@ class Tagger(BaseEstimator, Persistent):
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
         estimator.check_pieces()
-        return self._adopt(features, fit_with(estimator, X, corpus.labels, corpus.weights), corpus, reasons)
+        if self.updatable and not estimator.takes_revisions:
+            raise InvalidInput(f"{type(estimator).__name__} cannot learn changes", code="cannot_update")
+        return self._adopt(features, fit_with(estimator, X, corpus.labels, corpus.weights), corpus, reasons, X=X)
 
     def _tell_idle(self, when: str) -> None:
         """Say which options have no effect, because they are for a race, and when there is one."""
@@ -255,6 +268,10 @@ class Tagger(BaseEstimator, Persistent):
 
     def _check(self, corpus: Corpus | GroupedCorpus) -> None:
         """Refuse what cannot be trained, before anything is computed."""
+        if not isinstance(self.updatable, bool | np.bool_):
+            raise InvalidInput(f"Tagger: updatable is {self.updatable!r}; expected True or False")
+        if self.updatable and (reason := cannot_keep(corpus)):
+            raise InvalidInput(f"an updatable model is trained on {reason}", code="cannot_update")
         if isinstance(self.features, Estimator):
             learner = type(self.features).__name__
             raise InvalidInput(f"Tagger: features is a {learner}, a learner; write Tagger(estimator={learner}(...))")
@@ -268,8 +285,15 @@ class Tagger(BaseEstimator, Persistent):
         return cls(features, estimator)._adopt(features, estimator, corpus, [])
 
     def _adopt(
-        self, features: Any, estimator: Any, corpus: Corpus, reasons: list[str], race: RaceSummary | None = None
+        self,
+        features: Any,
+        estimator: Any,
+        corpus: Corpus,
+        reasons: list[str],
+        race: RaceSummary | None = None,
+        X: Any = None,
     ) -> Self:
+        rows = keep_rows(X, corpus, features) if self.updatable and X is not None else None
         for made_before in ("_position", "fingerprint_", "directory_"):
             self.__dict__.pop(made_before, None)
         self.features_, self.estimator_ = features, estimator
@@ -277,8 +301,66 @@ class Tagger(BaseEstimator, Persistent):
         self.label_counts_ = corpus.label_counts
         self.n_rows_ = corpus.n_rows
         self.reasons_, self.race_ = reasons, race
+        self.rows_, self.update_ = rows, None
         self.holdout_report_ = None
         self.is_single_label_, self._classes = corpus.is_single_label, None
+        return self
+
+    def update(
+        self,
+        changes: Corpus | PathName | Iterable[Change] = (),
+        *,
+        rename: Mapping[str, str] | None = None,
+        drop: Iterable[str] = (),
+    ) -> Self:
+        """Learn new, corrected and removed rows, feedback, and changes of labels, without training everything again.
+
+        The model must be updatable. A row with the id of an earlier row replaces it; the id of a row without one is
+        that of its text. The vocabulary of the features stays, and so do the second stage and calibration of the last
+        full training; `update_` says what changed, and whether a full training is due. If the update fails, the model
+        stays as it was.
+
+        A tagger that was fitted with one class for each row refuses changes that leave a row without a class or with
+        several.
+
+        Parameters
+        ----------
+        changes : Corpus, str, path-like, or iterable of changes
+            New and corrected rows; a file that `longtail.data.read_changes` reads, or what it returns.
+        rename : mapping or None
+            New names of labels, by their old names; done before `changes`.
+        drop : iterable of str
+            Labels to drop, before `changes`.
+
+        Examples
+        --------
+        >>> from longtail import OneVsRest, Tagger, TextFeatures
+        >>> from longtail.data import Corpus
+        >>> texts = ["red apples", "green apples", "blue sky", "grey sky"]
+        >>> tagger = Tagger(TextFeatures(min_df=1), OneVsRest(), updatable=True)
+        >>> tagger = tagger.fit(texts, [["fruit"], ["fruit"], ["sky"], ["sky"]])
+        >>> tagger = tagger.update(Corpus.from_lists(["grey apples"], [["stone"]]), rename={"sky": "weather"})
+        >>> tagger.label_names_, tagger.update_.added
+        (('fruit', 'weather', 'stone'), 1)
+        """
+        check_is_fitted(self, "features_")
+        if self.rows_ is None:
+            raise InvalidInput(
+                "the model keeps no training rows, so it cannot learn changes",
+                code="not_updatable",
+                advice="train it again with updatable=True",
+            )
+        found = [LabelRename(old, new) for old, new in (rename or {}).items()]
+        listed: list[Change] = [*found, *map(LabelDrop, drop), *changes_of(changes)]
+        known = self._find(names_in(listed))
+        updated = update(self.features_, self.estimator_, self.label_names_, known, self.rows_, listed, self._classes)
+        for made_before in ("_position", "fingerprint_", "directory_"):
+            self.__dict__.pop(made_before, None)
+        self.estimator_, self.label_names_, self.rows_, self.update_ = updated
+        self.label_counts_ = np.bincount(self.rows_.labels, minlength=len(self.label_names_)).astype(np.int64)
+        self.n_rows_ = self.rows_.n_rows
+        self.is_single_label_ = bool((np.diff(self.rows_.label_starts) == 1).all())
+        self.updatable = True
         return self
 
     @property
@@ -574,7 +656,11 @@ class Tagger(BaseEstimator, Persistent):
             "Tagger",
             facts={"n_labels": len(self.label_names_), "n_rows": self.n_rows_, **self._target_facts()},
             arrays={"label_names": self.label_names_, "label_counts": self.label_counts_},
-            parts={"features": part_state(self.features_), "estimator": part_state(self.estimator_)},
+            parts={
+                "features": part_state(self.features_),
+                "estimator": part_state(self.estimator_),
+                **({} if self.rows_ is None else {"rows": self.rows_.to_state()}),
+            },
         )
 
     def _target_facts(self) -> dict[str, Any]:
@@ -589,7 +675,7 @@ class Tagger(BaseEstimator, Persistent):
             return
         if self._classes not in (NAMES, NUMBERS) or not self.is_single_label_:
             raise ModelFormatError(f"Tagger: the fact 'classes' is {self._classes!r}; expected {NAMES} or {NUMBERS}")
-        if self._classes == NUMBERS and not all(map(_NUMBER.fullmatch, self.label_names_)):
+        if self._classes == NUMBERS and not all(map(names_a_number, self.label_names_)):
             raise ModelFormatError("Tagger: the classes are numbers, but a label is not the name of one")
 
     @classmethod
@@ -613,4 +699,10 @@ class Tagger(BaseEstimator, Persistent):
             raise ModelFormatError(
                 f"Tagger: the features are {width} wide and the estimator takes {model.estimator_.n_features_in_}"
             )
+        if "rows" in state.parts:
+            rows = state.part("rows", TrainingRows.__name__)
+            model.rows_ = TrainingRows.from_state(rows, width, len(model.label_names_))
+            model.updatable = True
+            if model.rows_.n_rows != model.n_rows_ or not features.takes_texts:
+                raise ModelFormatError("Tagger: the training rows that are kept do not fit the model")
         return model

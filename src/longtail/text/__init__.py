@@ -1,5 +1,6 @@
 """Turn texts, or ready-made features, into the feature rows of learners; saved without pickle."""
 
+from longtail.text.drift import WordCount, count_words, usual_unknown_share
 from longtail.text.encoders import (
     ENCODER_VARIABLE,
     EncoderSettings,
@@ -28,8 +29,10 @@ __all__ = [
     "Segment",
     "SparseOutput",
     "TextFeatures",
+    "WordCount",
     "WordSpan",
     "check_encoder_folder",
+    "count_words",
     "encoder_fingerprint",
     "find_installed_encoder",
     "fit_features",
@@ -42,5 +45,6 @@ __all__ = [
     "rows_of",
     "segments",
     "tokenize",
+    "usual_unknown_share",
     "word_spans",
 ]

@@ -118,6 +118,11 @@ class TextFeatures(SparseOutput, BaseEstimator):
         self.n_jobs = n_jobs
 
     @property
+    def words(self) -> Self:
+        """The features that are words: all of these."""
+        return self
+
+    @property
     def n_features_out_(self) -> int:
         """The width of a row."""
         return len(self.idf_)

@@ -42,6 +42,11 @@ class JoinedFeatures(SparseOutput, BaseEstimator):
         self.parts = parts
 
     @property
+    def words(self) -> Any:
+        """The part whose features are words: the first."""
+        return self.parts[0]
+
+    @property
     def n_features_out_(self) -> int:
         """The width of a row."""
         return sum(part.n_features_out_ for part in self.parts)

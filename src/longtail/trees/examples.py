@@ -98,7 +98,7 @@ def examples_of(
     keys, costs = _with_largest_cost(places * block.n_children + slots, costs, len(own) * block.n_children)
     places, slots = np.divmod(keys, block.n_children)
     pointers = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=len(own)))])
-    found = [_of_node(visits, block.node) for visits in negatives]
+    found = [rows_visiting(visits, block.node) for visits in negatives]
     extra = np.setdiff1d(np.concatenate([np.zeros(0, np.int64), *found]), own)
     if len(extra):
         own, pointers = np.concatenate([own, extra]), np.append(pointers, np.full(len(extra), len(keys)))
@@ -139,7 +139,8 @@ def visits_by_node(rows: Array, nodes: Array) -> dict[str, Array]:
     return {"nodes": distinct, "starts": np.append(starts, len(order)).astype(np.int64), "rows": rows[order]}
 
 
-def _of_node(visits: Piece, node: int) -> Array:
+def rows_visiting(visits: Piece, node: int) -> Array:
+    """The rows that visit a node."""
     place = int(np.searchsorted(visits["nodes"], node))
     if place == len(visits["nodes"]) or visits["nodes"][place] != node:
         return np.zeros(0, np.int64)

@@ -10,13 +10,12 @@ from longtail.estimator import column_counts
 from longtail.labels import LabelHierarchy, check_sums, cluster_vectors, vectors_by_label
 from longtail.memory import MemoryPlan
 from longtail.parameters import Choice, Constraint, Number
-from longtail.trees.model import TreeModel
+from longtail.trees.model import TERMS_OF_A_LABEL, TreeModel
 from longtail.trees.weighting import Weighting
 from longtail.work import Results, Work
 
 # Classifiers trained on what the beam mistakes hardly need the nodes above them to tell a label from the rest.
 _PATH_WEIGHT_OF_BEAM = 0.25
-_TERMS_OF_A_LABEL = 100  # more make the clusters no better
 
 
 class LabelTree(TreeModel):
@@ -162,6 +161,9 @@ class LabelTree(TreeModel):
     def _path_weight(self) -> float:
         return _PATH_WEIGHT_OF_BEAM if self.negatives == "beam" else 1.0
 
+    def _leaf_limits(self) -> tuple[int | None, int]:
+        return self.leaf_size, self.branching
+
     def _memory_plan(self, X: Any, Y: Any) -> MemoryPlan:
         return self._plan(X, Y, self.n_trees, max(self.leaf_size, self.branching), self.negatives == "beam")
 
@@ -178,5 +180,5 @@ class LabelTree(TreeModel):
         counts = column_counts(Y)
         check_sums(X, counts)
         factors = None if weighting is None else weighting.of_members(members)
-        vectors = vectors_by_label(work, members, counts, _TERMS_OF_A_LABEL, factors)
+        vectors = vectors_by_label(work, members, counts, TERMS_OF_A_LABEL, factors)
         return lambda name, seed: cluster_vectors(work, name, vectors, X.shape[1], self.leaf_size, self.branching, seed)

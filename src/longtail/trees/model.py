@@ -13,10 +13,12 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
@@ -27,13 +29,14 @@ from longtail.estimator import (
     Estimator,
     Explanation,
     OutputLayer,
+    Revision,
     Rule,
     column_counts,
     column_weights,
     read_prune,
     total_weight,
 )
-from longtail.labels import LabelHierarchy, members_by_label
+from longtail.labels import LabelHierarchy, grow_hierarchy, label_vectors, members_by_label
 from longtail.memory import MemoryPlan
 from longtail.metrics import inverse_propensity
 from longtail.native import block_widths, kernels
@@ -44,10 +47,11 @@ from longtail.trees.calibration import METHODS, Calibration, calibrations_from_s
 from longtail.trees.objective import Objective
 from longtail.trees.thresholds import DEFAULT, OBJECTIVES, Candidates, is_true, thresholds_from_state, tune_thresholds
 from longtail.trees.training import grow
+from longtail.trees.updating import regrow
 from longtail.trees.weighting import Weighting
 from longtail.trees.weights import BLOCK_CHILDREN, TreeWeights
 from longtail.validation import as_labels, is_binary
-from longtail.work import Results, Rows, Work, begin
+from longtail.work import InMemory, Results, Rows, Work, begin
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +60,7 @@ _FEWEST_ROWS = 64  # fewer are not worth a thread
 _MANY_ROWS, _MOST_ROWS = 4096, 32768
 _MOST_PLACES = 2**19  # for nodes and labels of more rows than _MANY_ROWS: about 20 MB
 _RIGHT = 0.5  # relevance from which a label of a held-out row is right
+TERMS_OF_A_LABEL = 100  # more make the clusters no better
 _CANDIDATES = 100  # best labels of a held-out row that calibration and thresholds are learned from
 
 
@@ -98,6 +103,8 @@ class TreeModel(Estimator):
     inverse_propensity_: Array
     gap_: float
     n_sweeps_: int
+    staleness_: tuple[Array, ...]  # only after an update
+    n_trained_: int  # classifiers that the last update trained again
 
     @abstractmethod
     def _clustering(
@@ -133,7 +140,8 @@ class TreeModel(Estimator):
         resolve_jobs(self.n_jobs)
         # An interrupted fit leaves an unfitted model, never old trees with new sizes.
         self.__dict__.pop("_search", None)
-        self.__dict__.pop("trees_", None)
+        for made_before in ("trees_", "staleness_", "n_trained_"):
+            self.__dict__.pop(made_before, None)
         costs = self._miss_costs(X, Y, weights)
         self.n_features_in_, self.n_labels_ = X.shape[1], Y.shape[1]
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
@@ -169,6 +177,63 @@ class TreeModel(Estimator):
             self.gap_, self.n_sweeps_ = max(self.gap_, grown.gap), max(self.n_sweeps_, grown.sweeps)
         self.trees_ = tuple(trees)
         self._searcher()  # now, so that predicting changes nothing
+
+    def _updated(self, revision: Revision) -> Self:
+        """Change each tree; those classifiers are trained again whose rows have changed, see `trees.updating`.
+
+        Calibration stays, and so do thresholds; a new label gets the median threshold.
+        """
+        model = clone(self)
+        X, Y = revision.X, revision.Y
+        costs = model._miss_costs(X, Y, None)
+        model.n_features_in_, model.n_labels_ = X.shape[1], Y.shape[1]
+        seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
+        work, counts = InMemory(self.n_jobs, {"features": X, "labels": Y}), column_counts(Y)
+        members = members_by_label(work, counts)
+        vectors = cache(lambda: label_vectors(X, Y, TERMS_OF_A_LABEL, self.n_jobs))
+        limits = self._leaf_limits()
+        model.gap_, model.n_sweeps_, model.n_trained_ = self.gap_, self.n_sweeps_, 0
+        trees, staleness = [], []
+        for number, (tree, stale) in enumerate(zip(self.trees_, self._staleness(), strict=True)):
+            growth = grow_hierarchy(
+                tree.hierarchy, revision.labels, counts > 0, vectors, *limits, [seed + number], self.n_jobs
+            )
+            found = regrow(
+                work,
+                f"tree{number}_",
+                members,
+                counts,
+                tree,
+                stale,
+                growth,
+                revision,
+                costs,
+                self._objective(seed + number),
+                beam=self._training_beam(),
+                everything=self.weighting == "loss",
+            )
+            trees.append(found.weights)
+            staleness.append(found.staleness)
+            model.gap_, model.n_sweeps_ = max(model.gap_, found.gap), max(model.n_sweeps_, found.sweeps)
+            model.n_trained_ += found.trained
+        model.calibrations_, model.thresholds_ = self.calibrations_, None
+        if self.thresholds_ is not None:
+            usual = np.median(self.thresholds_) if len(self.thresholds_) else DEFAULT
+            before = np.append(self.thresholds_, np.float32(usual))
+            model.thresholds_ = before[revision.labels].astype(np.float32)
+        model.staleness_ = tuple(staleness)
+        model.trees_ = tuple(trees)
+        model._searcher()
+        return model
+
+    def _leaf_limits(self) -> tuple[int | None, int]:
+        """The leaf size and the branching by which an update splits a leaf that has grown; None splits none."""
+        return None, 2
+
+    def _staleness(self) -> tuple[Array, ...]:
+        """For each classifier of each tree, how much its objective may have risen since it was trained."""
+        found = vars(self).get("staleness_")
+        return found or tuple(np.zeros(len(tree.hierarchy.children), dtype=np.float32) for tree in self.trees_)
 
     def _objective(self, seed: int) -> Objective:
         prune = read_prune(self.prune)
@@ -490,6 +555,8 @@ class TreeModel(Estimator):
         arrays = {"inverse_propensity": self.inverse_propensity_, **calibrations_to_arrays(self.calibrations_)}
         if self.thresholds_ is not None:
             arrays["thresholds"] = self.thresholds_
+        for number, stale in enumerate(vars(self).get("staleness_", ())):
+            arrays[f"staleness{number}"] = stale
         return State(type(self).__name__, params, facts, arrays, parts)
 
     @classmethod
@@ -512,4 +579,15 @@ class TreeModel(Estimator):
                 raise ModelFormatError(f"{state.kind}: a tree has other features or labels than the model")
         model.calibrations_ = calibrations_from_state(state, n_trees)
         model.thresholds_ = thresholds_from_state(state, model.n_labels_)
+        if "staleness0" in state.arrays:
+            model.staleness_ = tuple(
+                _checked_staleness(state, number, tree) for number, tree in enumerate(model.trees_)
+            )
         return model
+
+
+def _checked_staleness(state: State, number: int, tree: TreeWeights) -> Array:
+    found = state.array(f"staleness{number}", np.float32, tree.hierarchy.children.shape)
+    if not (np.isfinite(found).all() and (found >= 0).all()):
+        raise ModelFormatError(f"{state.kind}: the staleness of classifiers must be finite and not negative")
+    return found

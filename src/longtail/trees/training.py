@@ -71,7 +71,7 @@ def grow(
     n_rows = len(work.opened("features"))
     layout = layout_of(hierarchy, label_costs)
     kept = work.keep(f"{name}layout", layout)
-    costs, memory, weights, duals = _estimates(layout, counts, work.opened("features"))
+    costs, memory, weights, duals = estimates(layout, counts, work.opened("features"))
     ranges = work.divide(costs, _WORK_OF_A_PIECE)
     unlabelled = np.flatnonzero(np.diff(work.opened("labels").indptr) == 0)
     outside = work.keep(f"{name}outside", visits_by_node(unlabelled, np.zeros(len(unlabelled), dtype=np.int64)))
@@ -101,7 +101,7 @@ def grow(
     return grown
 
 
-def _estimates(layout: Piece, counts: Array, X: Rows) -> tuple[Array, Array, Array, Array]:
+def estimates(layout: Piece, counts: Array, X: Rows) -> tuple[Array, Array, Array, Array]:
     """Of each block: the relative duration and the bytes of training, and those of its weights and dual variables."""
     below = np.concatenate([[0], np.cumsum(counts[layout["order"]])])
     entries = below[layout["bounds"][:, 1]] - below[layout["bounds"][:, 0]]

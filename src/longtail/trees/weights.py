@@ -162,6 +162,41 @@ class TreeWeights:
             **{name: array for name, array in self._arrays().items() if name not in ("pointers", "children")},
         }
 
+    def packed_block(self, number: int) -> dict[str, Array]:
+        """The arrays of one block, as `pack_block` makes them."""
+        node = int(np.searchsorted(self.blocks_before, number, side="right")) - 1
+        first = int(self.hierarchy.pointers[node]) + (number - int(self.blocks_before[node])) * BLOCK_CHILDREN
+        edges = slice(first, min(first + BLOCK_CHILDREN, int(self.hierarchy.pointers[node + 1])))
+        ends = [(int(getattr(self, name)[number]), int(getattr(self, name)[number + 1])) for name in _FIRSTS]
+        buckets, rows, lows, weights = (slice(*each) for each in ends)
+        places = {"masks": buckets, "bucket_rows": buckets, "bucket_weights": buckets, "lows": lows, "counts": rows}
+        places |= {"slots": weights, "weights": weights, "intercepts": edges, "scales": edges}
+        arrays = {name: getattr(self, name)[place] for name, place in places.items()}
+        sizes = np.array([stop - start for start, stop in ends], dtype=np.int64)
+        return {"sizes": sizes, "shifts": self.shifts[number : number + 1], **arrays}
+
+    def entries_of(self, edges: Array) -> tuple[Array, Array, Array]:
+        """Of some ascending edges of one node: the feature, the place among the edges and the value of each weight.
+
+        Weights that are not finite, which only a damaged file has, are left out.
+        """
+        if not len(edges):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+        node = int(np.searchsorted(self.hierarchy.pointers, edges[0], side="right")) - 1
+        slots = edges - self.hierarchy.pointers[node]
+        arrays, parts = self._arrays(), []
+        for block in np.unique(slots // BLOCK_CHILDREN).tolist():
+            features, owners, weights = block_entries(arrays, int(self.blocks_before[node]) + block, self.n_features)
+            places = np.full(BLOCK_CHILDREN, -1, dtype=np.int64)
+            mine = np.flatnonzero(slots // BLOCK_CHILDREN == block)
+            places[slots[mine] % BLOCK_CHILDREN] = mine
+            wanted = np.flatnonzero((places[owners] >= 0) & (weights != 0) & np.isfinite(weights))
+            found = places[owners[wanted]]
+            values = weights[wanted].astype(np.float32) * self.scales[edges[found]]
+            parts.append((features[wanted].astype(np.int64), found, values))
+        features, found, values = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        return features, found, values
+
     def edge_weights(self, node: int, slot: int) -> tuple[Array, Array]:
         """Ascending features and their non-zero weights, of one child of a node.
 

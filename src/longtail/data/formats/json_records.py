@@ -130,6 +130,11 @@ def labels_of(found: dict[str, Any], key: str, required: bool) -> list[str]:
         return []
     if key != LABELS_KEY and not isinstance(found.get(key, []), list):
         return _one_label(found, key, required)
+    return label_names_of(found, key)
+
+
+def label_names_of(found: dict[str, Any], key: str) -> list[str]:
+    """The list of label names under a key, with repetitions."""
     labels = _strings(found, key, "names", "labels are names, written in quotes")
     if "" in labels:
         raise FaultError(f"{key!r} holds an empty name")

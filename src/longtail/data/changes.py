@@ -1,0 +1,184 @@
+"""`read_changes`: new, corrected and removed rows, feedback on tags, and changes of labels, one record at a time.
+
+`Tagger.update` and `longtail update` learn from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+from longtail.data.batches import iter_records
+from longtail.data.files import format_of
+from longtail.data.formats.json_records import (
+    ID_KEY,
+    LABEL_KEY,
+    FaultError,
+    Unknown,
+    id_of,
+    label_names_of,
+    labels_of,
+    read_records,
+    text_of,
+)
+from longtail.data.streams import LINE_LIMIT, source_name
+from longtail.errors import InvalidInput
+from longtail.files import PathName
+
+_REMOVE, _RENAME, _DROP = "remove", "rename", "drop_label"
+_OPINIONS = ("accepted", "rejected", "added")
+_ABOUT = ("time", "model", "version")
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A new or corrected row; it replaces the rows of the same id.
+
+    Parameters
+    ----------
+    text : str
+    labels : tuple of str
+    id : str or None
+        None stands for `row_id` of the text.
+    place : str
+        The file and the line, for messages; empty if there is none.
+    """
+
+    text: str
+    labels: tuple[str, ...]
+    id: str | None = None
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class RowRemoval:
+    """The rows of an id are no longer to be learnt from."""
+
+    id: str
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class RowFeedback:
+    """What a person thinks of the tags of a text: labels that are right or wrong, and labels to add.
+
+    The row of this id or, without one, of this text gets these labels besides those that it has. A text that is no row
+    yet becomes one.
+    """
+
+    text: str
+    accepted: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    id: str | None = None
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class LabelRename:
+    """A label has another name now. If there is a label of that name, the two become one."""
+
+    old: str
+    new: str
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class LabelDrop:
+    """A label is no longer given."""
+
+    label: str
+    place: str = ""
+
+
+Change = RowChange | RowRemoval | RowFeedback | LabelRename | LabelDrop
+
+
+def read_changes(source: PathName | IO[bytes], format: str | None = None, **options: Any) -> Iterator[Change]:
+    """Yield the changes in a file, in their order.
+
+    Each line of a JSON lines file is one of these; other files of texts hold new and corrected rows::
+
+        {"id": "7", "text": "a red apple", "labels": ["fruit"]}
+        {"id": "7", "remove": true}
+        {"text": "a red apple", "accepted": ["fruit"], "rejected": ["sky"], "added": ["red"]}
+        {"rename": {"fruit": "fruits"}}
+        {"drop_label": "sky"}
+
+    Parameters
+    ----------
+    source : str, path-like or binary stream
+        A stream holds JSON lines.
+    format, **options
+        As for `read_corpus`.
+
+    Raises
+    ------
+    DataFormatError
+        With the file and the line.
+
+    Examples
+    --------
+    >>> import io
+    >>> lines = b'{"text": "a red apple", "labels": ["fruit"]}\\n{"rename": {"fruit": "fruits"}}\\n'
+    >>> [change, rename] = read_changes(io.BytesIO(lines))
+    >>> change.labels, rename.new
+    (('fruit',), 'fruits')
+    """
+    is_path = not hasattr(source, "read")
+    chosen = format or (format_of(source) if is_path else "jsonl")  # type: ignore[arg-type]
+    if chosen == "jsonl":
+        return _of_json_lines(source, **options)
+    if not is_path:
+        raise InvalidInput(f"a stream of changes is read as JSON lines; for the format {chosen} give a file")
+    records = iter_records(source, chosen, **options)  # type: ignore[arg-type]
+    return (RowChange(record.text, record.labels, record.row_name, f"{source}:{record.line}") for record in records)
+
+
+def _of_json_lines(
+    source: PathName | IO[bytes],
+    *,
+    text_key: str = "text",
+    labels_key: str = "labels",
+    unknown: Unknown = "report",
+    line_limit: int = LINE_LIMIT,
+) -> Iterator[Change]:
+    name = source_name(source)
+
+    def build(number: int, found: dict[str, Any]) -> list[Change]:
+        place = f"{name}:{number}"
+        if _RENAME in found:
+            return [LabelRename(old, new, place) for old, new in _renames(found[_RENAME])]
+        if _DROP in found:
+            return [LabelDrop(_name(found[_DROP], _DROP), place)]
+        if found.get(_REMOVE, False) is not False:
+            row = id_of(found)
+            if found[_REMOVE] is not True:
+                raise FaultError(f"{_REMOVE!r} is {found[_REMOVE]!r:.20}; expected true")
+            if row is None:
+                reason = f"a removal needs the {ID_KEY!r} of its row"
+                raise FaultError(reason, code="missing_key", name=ID_KEY, found=found)
+            return [RowRemoval(row, place)]
+        text = text_of(found, text_key)
+        if any(key in found for key in _OPINIONS):
+            accepted, rejected, added = (
+                tuple(dict.fromkeys(label_names_of(found, key))) if key in found else () for key in _OPINIONS
+            )
+            return [RowFeedback(text, accepted, rejected, added, id_of(found), place)]
+        return [RowChange(text, tuple(dict.fromkeys(labels_of(found, labels_key, True))), id_of(found), place)]
+
+    keys = {text_key, labels_key, LABEL_KEY, ID_KEY, _REMOVE, _RENAME, _DROP, *_OPINIONS, *_ABOUT}
+    for changes in read_records(source, build, keys, unknown, line_limit):
+        yield from changes
+
+
+def _renames(found: Any) -> list[tuple[str, str]]:
+    if not isinstance(found, dict) or not found:
+        raise FaultError(f'{_RENAME!r} is {found!r:.20}; expected the old and the new name: {{"old": "new"}}')
+    return [(_name(old, _RENAME), _name(new, _RENAME)) for old, new in found.items()]
+
+
+def _name(found: Any, key: str) -> str:
+    [name] = label_names_of({key: [found]}, key)
+    return name

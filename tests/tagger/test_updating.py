@@ -1,0 +1,267 @@
+"""A tagger learns changes of rows and labels, and a kill in the middle of an update leaves the old model."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from longtail import LabelTree, OneVsRest, Ridge, Tagger, TextFeatures, load
+from longtail.data import Corpus, LabelDrop, LabelRename, RowChange, RowFeedback, RowRemoval, row_id
+from longtail.errors import InvalidInput, ModelFormatError
+from longtail.ranking import TwoStage
+from longtail.store import read_model, write_model
+from tests.store.stored_states import fields_of, replace_file
+
+WORDS = [f"word{number}" for number in range(60)]
+
+
+def corpus(n_rows, seed=0, n_labels=12, named=False):
+    """Texts whose labels are told by their first words."""
+    rng = np.random.default_rng(seed)
+    labels = [sorted(set(rng.integers(0, n_labels, 2).tolist())) for _ in range(n_rows)]
+    texts = [
+        " ".join([WORDS[label] for label in row] + [WORDS[n_labels + i] for i in rng.integers(0, 40, 4)])
+        for row in labels
+    ]
+    ids = [f"row {seed} {number}" for number in range(n_rows)] if named else None
+    return Corpus.from_lists(texts, [[f"label {label}" for label in row] for row in labels], row_names=ids)
+
+
+def tagger(estimator=None, **options):
+    return Tagger(TextFeatures(min_df=1), estimator or OneVsRest(), updatable=True, **options)
+
+
+def labels_of(model, text):
+    """The labels of the stored row of a text."""
+    _, Y = model.rows_.matrices()
+    from longtail.tagger.kept_rows import digest_of
+
+    [row] = model.rows_.places([digest_of(row_id(text))], of_texts=True)[digest_of(row_id(text))]
+    return {model.label_names_[label] for label in Y[[row]].indices.tolist()}
+
+
+@pytest.mark.parametrize("estimator", [OneVsRest(tol=1e-5, max_sweeps=500, precision=32, prune=0.0), Ridge()])
+def test_an_update_equals_a_training_with_the_same_features(estimator):
+    first, more = corpus(200), corpus(60, seed=1)
+    model = tagger(estimator).fit_corpus(first)
+    features = model.features_
+    model.update(more)
+    joined = Corpus.from_lists(
+        [*first.texts, *more.texts],
+        [
+            [each.label_names[label] for label in each.labels[[row]].indices]
+            for each in (first, more)
+            for row in range(each.n_rows)
+        ],
+        label_names=model.label_names_,
+    )
+    full = type(estimator)(**estimator.get_params()).fit(features.transform(joined.texts), joined.labels)
+    probe = features.transform(corpus(50, seed=2).texts)
+    np.testing.assert_allclose(model.estimator_.decision_function(probe), full.decision_function(probe), atol=5e-3)
+    assert (model.update_.added, model.n_rows_) == (60, 260)
+    np.testing.assert_array_equal(model.label_counts_, joined.label_counts)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_rows_are_added_corrected_removed_and_judged(named, tmp_path):
+    data = corpus(40, named=named)
+    model = tagger().fit_corpus(data)
+    model.save(tmp_path / "model")
+    model = load(tmp_path / "model")
+    ids = data.row_names or [row_id(text) for text in data.texts]
+    before = labels_of(model, data.texts[3])
+    model.update(
+        [
+            RowChange("word0 of a new kind", ("new label",), "fresh"),
+            RowChange(data.texts[0], ("label 1", "label 2"), ids[0]),
+            RowChange("word1 another text", ("label 1",), ids[1]),
+            RowRemoval(ids[2]),
+            RowFeedback(data.texts[3], rejected=(sorted(before)[0],), added=("extra",)),
+            RowFeedback("word5 a text from the page", accepted=("label 5",), rejected=("label 6",)),
+        ]
+    )
+    found = model.update_
+    assert (found.added, found.changed, found.removed, found.corrections) == (2, 3, 1, 2)
+    assert found.labels_added == ("extra", "new label") or found.labels_added == ("new label", "extra")
+    assert labels_of(model, data.texts[0]) == {"label 1", "label 2"}
+    assert labels_of(model, data.texts[3]) == before - {sorted(before)[0]} | {"extra"}
+    assert labels_of(model, "word5 a text from the page") == {"label 5"}
+    assert model.n_rows_ == 41
+    again = tmp_path / "again"
+    model.save(again)
+    assert load(again).predict(["word0 kind"], 3) == model.predict(["word0 kind"], 3)
+    assert load(again, verify=True).update([RowRemoval("fresh")]).n_rows_ == 40
+
+
+def test_later_changes_win_and_labels_are_renamed_merged_and_dropped_in_order():
+    data = corpus(40)
+    model = tagger().fit_corpus(data)
+    text = "word0 word1 twice"
+    model.update(
+        [
+            RowChange(text, ("label 0",)),
+            RowChange(text, ("label 1", "old")),
+            LabelRename("old", "label 2"),
+            LabelRename("label 3", "third"),
+            LabelDrop("label 4"),
+            RowChange("word4 again", ("label 4",)),
+        ],
+    )
+    assert labels_of(model, text) == {"label 1", "label 2"}
+    assert "third" in model.label_names_
+    assert "label 3" not in model.label_names_
+    assert model.label_counts_[model.label_names_.index("label 4")] == 1
+    assert model.update_.labels_renamed == 2
+    assert len(set(model.label_names_)) == len(model.label_names_) == model.estimator_.n_labels_
+
+
+def test_renames_and_drops_as_arguments_come_first():
+    model = tagger().fit_corpus(corpus(40))
+    model.update([RowChange("word0", ("zero",))], rename={"label 0": "zero"}, drop=["label 1"])
+    assert "label 1" not in model.label_names_
+    assert model.label_counts_[model.label_names_.index("zero")] > 1
+    with pytest.raises(InvalidInput, match="no label 'label 0'") as caught:
+        model.update(rename={"label 0": "a"})
+    assert caught.value.code == "unknown_label"
+
+
+def test_labels_without_rows_are_dropped():
+    model = tagger().fit(["red apple", "red sky", "blue sky"], [["fruit"], ["sky"], ["sky"]])
+    model.update([RowRemoval(row_id("red apple"))])
+    assert tuple(model.label_names_) == ("sky",)
+    assert model.update_.labels_dropped == ("fruit",)
+
+
+def test_a_failed_update_leaves_the_tagger_as_it_was(monkeypatch):
+    model = tagger().fit_corpus(corpus(40))
+    before = model.predict(["word0 word1"], 3), model.rows_
+
+    def fail(self, revision):
+        raise RuntimeError("interrupted")
+
+    monkeypatch.setattr(OneVsRest, "_updated", fail)
+    with pytest.raises(RuntimeError):
+        model.update([RowChange("word0", ("label 1",))])
+    assert (model.predict(["word0 word1"], 3), model.rows_) == before
+
+
+def test_two_stages_keep_their_ranker_and_learn_new_labels(tmp_path):
+    data = corpus(400, n_labels=8)
+    model = Tagger(TextFeatures(min_df=1), TwoStage([("tree", LabelTree(leaf_size=4))]), updatable=True)
+    model.fit_corpus(data)
+    ranker = model.estimator_.ranker_
+    rows = [RowChange(f"word40 word41 word42 {word}", ("new label",)) for word in WORDS[20:40]]
+    model.update([*rows, RowRemoval(row_id(data.texts[0]))])
+    assert model.estimator_.ranker_ is ranker
+    assert "new label" in {tag.label for tag in model.predict(["word40 word41 word42 word45"], 3)[0]}
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").predict(data.texts[:5]) == model.predict(data.texts[:5])
+
+
+def test_what_cannot_be_updated_says_what_to_do():
+    model = Tagger(TextFeatures(min_df=1), OneVsRest()).fit_corpus(corpus(40))
+    with pytest.raises(InvalidInput, match="updatable=True") as caught:
+        model.update(corpus(2))
+    assert caught.value.code == "not_updatable"
+    rows = Corpus(labels=np.eye(3), label_names=["a", "b", "c"], features=np.eye(3))
+    with pytest.raises(InvalidInput, match="trained on texts") as caught:
+        Tagger(estimator=Ridge(), updatable=True).fit_corpus(rows)
+    assert caught.value.code == "cannot_update"
+
+
+def test_a_full_training_is_due_when_words_or_rows_have_changed():
+    model = tagger().fit_corpus(corpus(200))
+    model.update(corpus(20, seed=1))
+    assert model.update_.due == ()
+    strange = [
+        RowChange(f"strange{number % 7} unheard{number % 5} words", ("label 1",), f"s{number}") for number in range(70)
+    ]
+    model.update(strange)
+    [words] = model.update_.due
+    assert "of the words of new texts are unknown" in words
+    model.update(corpus(30, seed=2))
+    assert any("120 rows were added" in reason for reason in model.update_.due)
+
+
+def test_rows_with_the_same_features_stay_in_their_place():
+    data = corpus(60)
+    model = tagger(LabelTree(leaf_size=4)).fit_corpus(data)
+    model.update([RowFeedback(data.texts[5], added=("label 1",))])
+    np.testing.assert_array_equal(model.rows_.ids, tagger().fit_corpus(data).rows_.ids)
+
+
+def damaged(folder, name, change):
+    fields = fields_of(folder)
+    entry = fields["model"]["parts"]["rows"]["arrays"][name]["files"]["values"]
+    array = np.load(folder / entry["name"])
+    size = array.nbytes
+    content = (folder / entry["name"]).read_bytes()
+    replace_file(folder, fields, entry, content[: len(content) - size] + change(array.copy()).tobytes())
+
+
+@pytest.mark.parametrize("name", ["starts", "columns", "values", "label_starts", "labels"])
+def test_damaged_rows_load_but_are_never_learnt_from(tmp_path, name):
+    model = tagger().fit_corpus(corpus(40))
+    model.save(tmp_path / "model")
+    replaced = {
+        "values": lambda array: np.full_like(array, np.nan),
+        "starts": lambda array: array[::-1],
+        "label_starts": lambda array: array[::-1],
+    }
+    damaged(tmp_path / "model", name, replaced.get(name, lambda array: array - 10**6))
+    found = load(tmp_path / "model")
+    assert found.predict(["word0"], 2) == model.predict(["word0"], 2)
+    with pytest.raises(ModelFormatError):
+        found.update([RowChange("word0", ("label 1",))])
+
+
+def test_rows_that_do_not_fit_the_model_are_refused(tmp_path):
+    model = tagger().fit_corpus(corpus(40))
+    model.save(tmp_path / "model")
+    state = read_model(tmp_path / "model")
+    rows = state.parts["rows"]
+    for facts in ({"n_labels": 3}, {"unknown_share": 2.0}, {"rows": -1}):
+        state.parts["rows"] = type(rows)(rows.kind, facts={**rows.facts, **facts}, arrays=rows.arrays)
+        write_model(state, tmp_path / "bad")
+        with pytest.raises(ModelFormatError):
+            load(tmp_path / "bad")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_a_kill_in_the_middle_of_an_update_leaves_the_old_model(tmp_path):
+    data = corpus(300)
+    model = tagger(LabelTree(leaf_size=4)).fit_corpus(data)
+    model.save(tmp_path / "model")
+    expected = load(tmp_path / "model").predict(data.texts[:5])
+    lines = [json.dumps({"text": text, "labels": ["label 1"]}) for text in corpus(50, seed=3).texts]
+    (tmp_path / "new.jsonl").write_text("\n".join(lines))
+    # The process stops when the first array of the new model is on the disk, and is killed there.
+    program = (
+        "import sys, time\n"
+        "from longtail.store import files\n"
+        "from longtail.cli.program import run\n"
+        "write = files.write_file\n"
+        "def stop(directory, name, blocks):\n"
+        "    if name == files.MANIFEST:\n"
+        "        print('writing', flush=True)\n"
+        "        time.sleep(60)\n"
+        "    write(directory, name, blocks)\n"
+        "files.write_file = stop\n"
+        "run(['update', 'model', 'new.jsonl'])\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    found = load(tmp_path / "model", verify=True)
+    assert found.predict(data.texts[:5]) == expected
+    found.update(tmp_path / "new.jsonl").save(tmp_path / "model")
+    assert load(tmp_path / "model", verify=True).n_rows_ > 300
