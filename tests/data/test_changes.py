@@ -28,6 +28,7 @@ def test_every_kind_of_change_is_read_in_order():
             {"rename": {"fruit": "fruits", "a": "b"}},
             {"drop_label": "sky"},
             {"text": "no labels", "labels": []},
+            {"text": "one label", "label": 3},
         )
     )
     assert told(found) == [
@@ -38,6 +39,7 @@ def test_every_kind_of_change_is_read_in_order():
         LabelRename("a", "b"),
         LabelDrop("sky"),
         RowChange("no labels", ()),
+        RowChange("one label", ("3",)),
     ]
 
 

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge as ForeignRidge
 
 from longtail import AggregatedClassifier, LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV
 from longtail.errors import InvalidInput
-from longtail.estimator import check_estimator, register
+from longtail.estimator import Revision, check_estimator, register
 from longtail.estimator.checks import CHECKS, planted
 from tests.estimator.centroids import Centroids
 
@@ -174,6 +174,15 @@ def test_the_checks_find_every_fault(fault, monkeypatch):
 def test_a_learner_of_another_library_is_named():
     with pytest.raises(AssertionError, match="Ridge does not derive from"):
         check_estimator(ForeignRidge())
+
+
+def test_a_learner_fitted_to_classes_refuses_updates():
+    X = np.eye(3, dtype=np.float32)
+    Y = [[1, 0], [0, 1], [1, 0]]
+    revision = Revision.of(X, Y, X[:2], Y[:2], kept=[0, 1], labels=[0, 1])
+    with pytest.raises(InvalidInput, match="one class for each row") as caught:
+        OneVsRest().fit(X, [4, 5, 4]).updated(revision)
+    assert caught.value.code == "cannot_update"
 
 
 def test_checks_are_named_after_what_they_check():

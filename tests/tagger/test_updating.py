@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -173,6 +174,70 @@ def test_what_cannot_be_updated_says_what_to_do():
     with pytest.raises(InvalidInput, match="trained on texts") as caught:
         Tagger(estimator=Ridge(), updatable=True).fit_corpus(rows)
     assert caught.value.code == "cannot_update"
+
+
+def test_rows_with_weights_are_refused_since_an_update_would_lose_them():
+    rows = corpus(40)
+    with pytest.raises(InvalidInput, match="without sample_weight") as caught:
+        tagger().fit_corpus(replace(rows, weights=np.linspace(1, 2, 40, dtype=np.float32)))
+    assert caught.value.code == "cannot_update"
+    model = tagger().fit_corpus(rows)
+    with pytest.raises(InvalidInput, match="without weights") as caught:
+        model.update(replace(corpus(2, seed=1), weights=np.full(2, 2, np.float32)))
+    assert caught.value.code == "cannot_update"
+
+
+def classifier(names=("fruit", "sky"), estimator=None):
+    texts = ["red apples", "green apples", "blue sky", "grey sky"]
+    return tagger(estimator).fit(texts, [names[0]] * 2 + [names[1]] * 2)
+
+
+@pytest.mark.parametrize("estimator", [OneVsRest(), LabelTree(random_state=0), Ridge()])
+def test_a_classifier_that_is_updated_stays_one(estimator, tmp_path):
+    model = classifier(estimator=estimator)
+    stones = [RowChange(text, ("stone",)) for text in ("red grey", "grey red red", "grey red grey")]
+    model.update([*stones, RowFeedback("grey sky", rejected=("sky",), added=("rain",))])
+    model.save(tmp_path / "model")
+    for each in (model, load(tmp_path / "model")):
+        assert each.is_single_label_
+        assert each.classes_.tolist() == ["fruit", "sky", "stone", "rain"]
+        assert each.predict(["green apples", "red grey"]).tolist() == ["fruit", "stone"]
+    numbers = classifier((7, 3), estimator).update([replace(each, labels=("12",)) for each in stones])
+    assert numbers.predict(["green apples", "red grey"]).tolist() == [7, 12]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (RowChange("old stones", ("sky", "stone"), place="new.jsonl:2"), "^new.jsonl:2: the row .*'sky', 'stone'"),
+        (RowChange("old stones", (), "s7"), "the row with the id 's7' would have no label"),
+        (RowFeedback("red apples", added=("sky",)), "the row with the text 'red apples' would have the labels"),
+        (LabelDrop("sky"), r"training row 2 \(of 4, from 0\) would have no label"),
+    ],
+)
+def test_a_classifier_refuses_rows_without_a_class_or_with_several(change, message):
+    model = classifier()
+    with pytest.raises(InvalidInput, match=message) as caught:
+        model.update([RowChange("more apples", ("fruit",)), change])
+    assert caught.value.code == "not_one_class"
+    assert (model.n_rows_, model.label_names_) == (4, ("fruit", "sky"))
+
+
+@pytest.mark.parametrize("change", [RowChange("old stones", ("stone",)), LabelRename("7", "007")])
+def test_classes_that_are_numbers_stay_numbers(change):
+    model = classifier((7, 3))
+    with pytest.raises(InvalidInput, match="not a whole number") as caught:
+        model.update([change])
+    assert caught.value.code == "bad_classes"
+    assert model.classes_.tolist() == [3, 7]
+
+
+def test_rows_that_happen_to_have_one_label_each_may_get_more():
+    model = tagger().fit(["red apples", "blue sky"], [["fruit"], ["sky"]])
+    assert model.is_single_label_
+    model.update([RowFeedback("red apples", accepted=("fruit",), added=("red",))])
+    assert not model.is_single_label_
+    assert model.update([RowFeedback("red apples", rejected=("red",))]).is_single_label_
 
 
 def test_a_full_training_is_due_when_words_or_rows_have_changed():
