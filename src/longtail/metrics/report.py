@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 
 from longtail.errors import InvalidInput
+from longtail.metrics.calibration import reliability
+from longtail.metrics.given import Cutoff, GivenScores, cutoffs_of
 from longtail.metrics.judgement import MEASURES, Judgement
 from longtail.metrics.label_scores import GROUP_NAMES, LabelScores, frequency_groups
 from longtail.printable import json_text
 
 AtK = dict[int, float]
+
+_SHOWN = (5, 10, 20, 30, 40, 50, 60, 70, 80, 90)  # cut-offs in the table of a text, in percent
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,13 @@ class Report:
         The non-empty groups among head, middle, tail and unseen labels; none without training counts.
     n_rows_without_labels : int
         Number of rows without true labels, which count as 0 in every mean over rows.
+    given : GivenScores or None
+        The labels as given, if it is known which are.
+    cutoffs : tuple of Cutoff
+        What giving labels from a score on leads to; empty without scores.
+    calibration_error : float or None
+        Expected calibration error of the scores in the first max(ks) places, in 10 bins of equal size; None without
+        scores.
     """
 
     n_rows: int
@@ -67,6 +78,9 @@ class Report:
     metrics: dict[str, AtK]
     groups: tuple[GroupReport, ...] = ()
     n_rows_without_labels: int = 0
+    given: GivenScores | None = None
+    cutoffs: tuple[Cutoff, ...] = ()
+    calibration_error: float | None = None
 
     def __getitem__(self, key: str) -> float:
         """One overall value by its usual name, such as ``report["P@1"]``."""
@@ -89,6 +103,9 @@ class Report:
                 vars(group) | {"train_counts": list(group.train_counts), "metrics": _flat(group.metrics)}
                 for group in self.groups
             ],
+            "given": None if self.given is None else vars(self.given),
+            "cutoffs": [vars(each) for each in self.cutoffs],
+            "calibration_error": self.calibration_error,
         }
 
     def to_json(self) -> str:
@@ -99,7 +116,7 @@ class Report:
         """The report as aligned tables, values in percent."""
         heading = ["", *(f"@{k}" for k in self.ks)]
         rows = [[name, *(_percent(at_k[k]) for k in self.ks)] for name, at_k in self.metrics.items()]
-        text = f"{self._counts()}; values in percent\n\n{_align([heading, *rows])}"
+        text = f"{self._counts()}; values in percent\n\n{_align([heading, *rows])}{self._choice()}"
         if not self.groups:
             return text
         last = self.ks[-1]
@@ -120,6 +137,29 @@ class Report:
             for group in self.groups
         ]
         return f"{text}\n\n{_align([heading, *rows])}"
+
+    def _choice(self) -> str:
+        """The labels as given, and what to expect of cut-offs."""
+        text = ""
+        if self.given is not None:
+            found = self.given
+            pairs = (found.precision, found.recall, found.f1)
+            labels = (found.macro_precision, found.macro_recall, found.macro_f1)
+            rows = [["tags as given", "precision", "recall", "F1"]]
+            rows += [["all pairs", *map(_percent, pairs)], ["mean of labels", *map(_percent, labels)]]
+            without = f", {found.rows_without:,} rows without a tag" if found.rows_without else ""
+            text += f"\n\n{_align(rows)}\n{found.per_row:.2f} tags per row{without}"
+        if self.calibration_error is not None:
+            text += f"\ncalibration error of the first {self.ks[-1]} scores: {self.calibration_error:.3f}"
+        shown = [each for each in self.cutoffs if round(100 * each.cutoff) in _SHOWN]
+        if shown:
+            rows = [["cut-off", "precision", "recall", "F1", "per row"]]
+            rows += [
+                [f"{each.cutoff:g}", *map(_percent, (each.precision, each.recall, each.f1)), f"{each.per_row:.2f}"]
+                for each in shown
+            ]
+            text += f"\n\n{_align(rows)}"
+        return text
 
     def _counts(self) -> str:
         rows, labels = (f"{n:,} {what}{'s' * (n != 1)}" for n, what in ((self.n_rows, "row"), (self.n_labels, "label")))
@@ -144,6 +184,8 @@ def evaluate(
     ks: Sequence[int] = (1, 3, 5),
     inverse_propensity: Any = None,
     train_label_counts: Any = None,
+    scores: Any = None,
+    given: Any = None,
 ) -> Report:
     """Evaluate a ranking by every metric.
 
@@ -158,6 +200,10 @@ def evaluate(
         See `longtail.metrics.inverse_propensity`; needed for PSP and PSnDCG.
     train_label_counts : array-like of shape (n_labels,) or None
         Number of training rows of each label; needed for the breakdown by label frequency.
+    scores : array like `top_labels` or None
+        Needed for cut-offs and the calibration error.
+    given : mask like `top_labels` or None
+        Which of these labels rows are given, to judge them as a set.
 
     Examples
     --------
@@ -171,6 +217,7 @@ def evaluate(
     cutoffs = tuple(sorted({judgement.check_k(k) for k in ks}))
     if not cutoffs:
         raise InvalidInput("ks is empty; expected at least one k, such as ks=(1, 3, 5)")
+    values = None if scores is None else _like(scores, judgement, "scores")
     names = [name for name in MEASURES if judgement.weights is not None or name not in ("PSP", "PSnDCG")]
     return Report(
         n_rows=judgement.n_rows,
@@ -179,7 +226,22 @@ def evaluate(
         metrics={name: {k: MEASURES[name](judgement, k) for k in cutoffs} for name in names},
         groups=() if train_label_counts is None else _break_down(judgement, cutoffs, train_label_counts),
         n_rows_without_labels=int(np.count_nonzero(judgement.row_sizes == 0)),
+        given=None if given is None else GivenScores.of(judgement, _like(given, judgement, "given")),
+        cutoffs=() if values is None else cutoffs_of(judgement, values),
+        calibration_error=None if values is None else _calibration_error(judgement, values, cutoffs[-1]),
     )
+
+
+def _like(values: Any, judgement: Judgement, name: str) -> Any:
+    found = np.asarray(values)
+    if found.shape != judgement.top_labels.shape:
+        raise InvalidInput(f"{name} has shape {found.shape}; top_labels has {judgement.top_labels.shape}")
+    return found
+
+
+def _calibration_error(judgement: Judgement, scores: Any, k: int) -> float:
+    places = judgement.top_labels[:, :k] >= 0
+    return reliability(scores[:, :k][places], judgement.hits[:, :k][places]).error
 
 
 def _break_down(judgement: Judgement, ks: tuple[int, ...], train_label_counts: Any) -> tuple[GroupReport, ...]:

@@ -155,7 +155,7 @@ def _bound(tag: dict[str, Any], explain: dict[str, Any], limits: Limits, names: 
     for text in (tag["text"], tag["texts"]["items"], explain["text"]):
         text["maxLength"] = limits.characters
     tag["texts"]["maxItems"] = limits.texts
-    tag["k"]["maximum"] = limits.k
+    tag["k"]["anyOf"][0]["maximum"] = limits.k
     for field in ("allow", "deny"):
         tag[field]["anyOf"][0]["maxItems"] = limits.filter_labels
     explain["labels"]["maxItems"] = limits.explained_labels

@@ -47,6 +47,11 @@ class ServedModel:
         """The class of the learner."""
         return type(self.tagger.estimator_).__name__
 
+    @property
+    def threshold(self) -> float | None:
+        """The score from which labels are given, if the model has learned one."""
+        return None if self.tagger.decision_ is None else self.tagger.decision_.rule.threshold
+
     def warm(self) -> None:
         """Build what the first request would otherwise wait for."""
         if self._takes_texts:
@@ -78,6 +83,8 @@ class ServedModel:
             "kind": self.kind,
             "n_labels": self.n_labels,
             "takes_texts": self._takes_texts,
+            "threshold": self.threshold,
+            "always_one": self.tagger.decision_ is not None and self.tagger.decision_.rule.always_one,
             "size_bytes": self._size,
             "saved_at": self._saved_at,
             "card": self._card if is_url(self.directory) else read_card(self.directory, self.tagger.fingerprint_),

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail.aggregated import AggregatedClassifier, without_empty_groups, without_unused_labels
 from longtail.arrays import Array
-from longtail.choice import NETWORK, LearnerOptions
+from longtail.choice import NETWORK, HeldOut, LearnerOptions
 from longtail.data import Corpus, GroupedCorpus, LabelTexts, read_label_texts
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Explanation, Step
@@ -31,13 +31,16 @@ from longtail.store import (
     put_learner_together,
     put_together,
 )
+from longtail.tagger.aims import Aim
 from longtail.tagger.best import RaceSummary, train_best
+from longtail.tagger.deciding import rank_held_out
+from longtail.tagger.decision import Decision
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
+from longtail.tagger.giving import AUTO, Giving, given_scores, without_zeros
 from longtail.tagger.learners import check_estimator_parameter, learner_for, races
 from longtail.tagger.preparation import FEWEST_ROWS, hold_out, tell_idle_texts, with_labels_that_occur
-from longtail.tagger.ranks import ranked_in_pieces
+from longtail.tagger.ranks import Ranking, rank, ranked_in_pieces
 from longtail.text import fit_features, rows_of
-from longtail.validation import check_k
 from longtail.work import is_in_pieces
 
 _log = logging.getLogger(__name__)
@@ -79,6 +82,11 @@ class Tagger(BaseEstimator, Persistent):
         several on held-out rows and keep the best, if it helps with a second stage that ranks its labels and those of
         other sources again; see ``docs/ranking.md``. With fewer than 1,000 rows, and for groups, they choose by the
         size of the data.
+    aim : str or None
+        How many labels a row gets, see `predict`; learned on held-out rows while training. "f1": as many as give the
+        best F1 of all pairs of row and label together. "precision=0.8" or "recall=0.9": at least this share of the
+        labels given are right, or of the right labels are given. "count": as many as rows have on average. None
+        leaves it to the learner and its scores as they are.
 
     Attributes
     ----------
@@ -94,6 +102,9 @@ class Tagger(BaseEstimator, Persistent):
         Why this learner was chosen; empty if it was given. Not saved.
     race_ : RaceSummary or None
         What was tried on held-out rows, with its table; None without a race. Not saved.
+    decision_ : Decision or None
+        The threshold and the probabilities of scores. None if `aim` is None, for estimators with thresholds of their
+        own, for groups, in pieces, and with fewer than 50 rows; then the rule of the learner decides.
     holdout_report_ : Report or None
         The metrics on the held-out rows, None if none were held out. Not saved.
 
@@ -121,11 +132,13 @@ class Tagger(BaseEstimator, Persistent):
     n_rows_: int
     reasons_: list[str]
     race_: RaceSummary | None = None
+    decision_: Decision | None
     holdout_report_: Report | None
 
-    def __init__(self, features: Any = None, estimator: Any = None) -> None:
+    def __init__(self, features: Any = None, estimator: Any = None, aim: str | None = "f1") -> None:
         self.features = features
         self.estimator = estimator
+        self.aim = aim
 
     def fit(
         self,
@@ -178,14 +191,37 @@ class Tagger(BaseEstimator, Persistent):
 
     def _fit_rows(self, corpus: Corpus) -> Self:
         if races(self.estimator, corpus):
-            return self._adopt(*train_best(self.features, corpus, self.estimator or LearnerOptions()))
+            decides = self.aim is not None
+            *trained, held_out = train_best(self.features, corpus, self.estimator or LearnerOptions(), decides)
+            return self._adopt(*trained)._decide(held_out)
         self._tell_idle(f"with at least {FEWEST_ROWS:,} rows")
         tell_idle_texts(corpus)
         corpus = with_labels_that_occur(corpus)
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
         estimator.check_pieces()
-        return self._adopt(features, estimator.fit(X, corpus.labels), corpus, reasons)
+        self._adopt(features, estimator.fit(X, corpus.labels), corpus, reasons)
+        return self._decide(self._held_out(X, corpus.labels))
+
+    def _held_out(self, X: Any, Y: Any) -> HeldOut | None:
+        """Rankings of held-out rows for a learner that was not chosen on such rows."""
+        if self.aim is None:
+            return None
+        if self.estimator_.decides:
+            _log.info("how many tags: by the thresholds of the %s", type(self.estimator_).__name__)
+            return None
+        if is_in_pieces():
+            _log.info("how many tags: as the learner decides, as training in pieces does not train twice")
+            return None
+        return rank_held_out(self.estimator_, X, Y)
+
+    def _decide(self, held_out: HeldOut | None) -> Self:
+        """Learn from held-out rows how many labels to give, if that is wanted."""
+        if self.aim is not None and held_out is not None and held_out.hits.any():
+            aim = Aim.parse(self.aim)
+            self.decision_ = Decision.learn(held_out, aim, self.estimator_.scores_are_probabilities)
+            _log.info(self.decision_.describe())
+        return self
 
     def _tell_idle(self, when: str) -> None:
         """Say which options have no effect, because they are for a race, and when there is one."""
@@ -233,6 +269,8 @@ class Tagger(BaseEstimator, Persistent):
             learner = type(self.features).__name__
             raise InvalidInput(f"Tagger: features is a {learner}, a learner; write Tagger(estimator={learner}(...))")
         check_estimator_parameter(self.estimator)
+        if self.aim is not None:
+            Aim.parse(self.aim)
         if corpus.n_rows == 0:
             raise InvalidInput("there are no rows to learn from", code="no_rows")
 
@@ -251,7 +289,7 @@ class Tagger(BaseEstimator, Persistent):
         self.label_counts_ = corpus.label_counts
         self.n_rows_ = corpus.n_rows
         self.reasons_, self.race_ = reasons, race
-        self.holdout_report_ = None
+        self.decision_ = self.holdout_report_ = None
         return self
 
     @property
@@ -279,63 +317,119 @@ class Tagger(BaseEstimator, Persistent):
             Of the estimator, such as ``weighting`` of `Ridge`; other learners have none.
         """
         check_is_fitted(self, "features_")
-        return self.estimator_.predict_topk(
-            self.features_.transform(rows), k, allow=self._ids(allow), deny=self._ids(deny), **options
-        )
+        X = self.features_.transform(rows)
+        labels, scores = self.estimator_.predict_topk(X, k, allow=self._ids(allow), deny=self._ids(deny), **options)
+        decision = self._decision_for(options)
+        return labels, scores if decision is None else decision.probabilities(scores)
 
     def predict(
         self,
         rows: Any,
-        k: int = 5,
+        k: int | str = AUTO,
         allow: Iterable[str] | None = None,
         deny: Iterable[str] | None = None,
         *,
         threshold: float | None = None,
         **options: Any,
     ) -> list[list[Tag]]:
-        """The k best labels of each row by name, best first.
+        """The labels of each row by name, best first.
 
-        Labels with a score below `threshold` are left out; the other parameters are those of `predict_topk`.
+        Parameters
+        ----------
+        rows : sequence of str, or matrix of features
+        k : int or "auto"
+            Number of labels, or "auto" for those worth giving: with a score of at least `threshold`.
+        allow, deny : names of the only labels to give, and of labels never to give
+        threshold : float or None
+            Leave out labels with a lower score. None is, with "auto", the threshold in ``decision_`` or, without one,
+            the rule of the learner.
+        **options
+            As for `predict_topk`.
+
+        Returns
+        -------
+        list of lists of Tag
+            The scores are probabilities, learned on held-out rows, if there is a ``decision_``.
         """
+        return self._tags(rows, k, allow, deny, threshold, options)
+
+    def tag(
+        self,
+        rows: Any,
+        k: int | str = AUTO,
+        allow: Iterable[str] | None = None,
+        deny: Iterable[str] | None = None,
+        *,
+        threshold: float | None = None,
+        **options: Any,
+    ) -> list[list[Tag]]:
+        """As `predict`, without labels for which nothing speaks: the learner scores them exactly 0."""
+        return self._tags(rows, k, allow, deny, threshold, options, zeros=False)
+
+    def _tags(
+        self,
+        rows: Any,
+        k: int | str,
+        allow: Iterable[str] | None,
+        deny: Iterable[str] | None,
+        threshold: float | None,
+        options: dict[str, Any],
+        zeros: bool = True,
+    ) -> list[list[Tag]]:
         check_is_fitted(self, "features_")
-        places = min(check_k(k), max(1, len(self.label_names_)))  # no row has more labels than there are
-        labels, scores = self.predict_topk(rows, places, allow, deny, **options)
-        return self._named(labels, scores, threshold)
+        giving = self._giving(k, threshold, options)
+        choices = {"allow": self._ids(allow), "deny": self._ids(deny), **options}
+        ranking = rank(self.estimator_, self.features_.transform(rows), giving.places, giving.by_rule, choices)
+        return self._named(giving.apply(ranking if zeros else without_zeros(ranking)))
 
-    def _named(self, labels: Array, scores: Array, threshold: float | None) -> list[list[Tag]]:
-        least = -np.inf if threshold is None else threshold
-        # Each name once: a loaded model decodes names on demand.
-        names = {label: self.label_names_[label] for label in set(labels.ravel().tolist()) if label >= 0}
-        return [
-            [Tag(names[label], score) for label, score in zip(*row, strict=True) if label >= 0 and score >= least]
-            for row in zip(labels.tolist(), scores.tolist(), strict=True)
-        ]
-
-    def tag_corpus(self, corpus: Corpus, k: int = 5, **options: Any) -> Iterator[list[Tag]]:
+    def tag_corpus(self, corpus: Corpus, k: int | str = AUTO, **options: Any) -> Iterator[list[Tag]]:
         """As `tag`, for the rows of a corpus that may be large; inside `longtail.in_pieces` its workers do it.
 
         Workers load the model from its directory, so it must be one that `longtail.load` has returned.
         """
         check_is_fitted(self, "features_")
-        threshold = options.pop("threshold", None)
-        choices = {**options, "allow": self._ids(options.get("allow")), "deny": self._ids(options.get("deny"))}
-        places = min(check_k(k), max(1, len(self.label_names_)))
-        for labels, scores in self._iter_topk(rows_of(corpus, self.features_), places, _ROWS_AT_ONCE, **choices):
-            for tags in self._named(labels, scores, threshold):
-                yield [tag for tag in tags if tag.score]
+        threshold, allow, deny = (options.pop(name, None) for name in ("threshold", "allow", "deny"))
+        giving = self._giving(k, threshold, options)
+        choices = {"allow": self._ids(allow), "deny": self._ids(deny), **options}
+        X = rows_of(corpus, self.features_)
+        for ranking in self._iter_rankings(X, giving.places, giving.by_rule, _ROWS_AT_ONCE, choices):
+            yield from self._named(giving.apply(without_zeros(ranking)))
 
-    def _iter_topk(self, X: Any, k: int, at_once: int, **choices: Any) -> Iterator[tuple[Array, Array]]:
+    def _giving(self, k: Any, threshold: float | None, options: dict[str, Any]) -> Giving:
+        return Giving.of(k, threshold, self._decision_for(options), len(self.label_names_))
+
+    def _decision_for(self, options: dict[str, Any]) -> Decision | None:
+        """The decision, unless options of the estimator change the scores that it knows."""
+        return None if options else self.decision_
+
+    def _named(self, found: Ranking) -> list[list[Tag]]:
+        # Each name once: a loaded model decodes names on demand.
+        names = {label: self.label_names_[label] for label in set(found.labels[found.given].tolist())}
+        return [[Tag(names[label], score) for label, score in row] for row in given_scores(found)]
+
+    def _iter_rankings(self, X: Any, k: int, by_rule: bool, at_once: int, choices: dict[str, Any]) -> Iterator[Ranking]:
         """Rankings, block after block: of `at_once` rows, or of as many as a worker gets."""
         if is_in_pieces():
             known = vars(self)
-            yield from ranked_in_pieces(known.get("directory_"), known.get("fingerprint_"), X, k, choices)
+            yield from ranked_in_pieces(known.get("directory_"), known.get("fingerprint_"), X, k, by_rule, choices)
             return
         for block in split(X.shape[0], at_once) if X.shape[0] > at_once else [slice(None)]:
-            yield self.estimator_.predict_topk(X if block == slice(None) else X[block], k, **choices)
+            yield rank(self.estimator_, X if block == slice(None) else X[block], k, by_rule, choices)
 
-    def tag(self, rows: Any, k: int = 5, **options: Any) -> list[list[Tag]]:
-        """The labels to give each row: those of `predict`, with the same options, whose score is not 0."""
-        return [[tag for tag in tags if tag.score] for tags in self.predict(rows, k, **options)]
+    def rank_rows(self, X: Any, k: int) -> Ranking:
+        """At least `k` labels of rows of features with their scores, and which of them "auto" gives."""
+        check_is_fitted(self, "features_")
+        giving = self._giving(AUTO, None, {})
+        places = max(k, giving.places)
+        rankings = self._iter_rankings(X, places, giving.by_rule, max(1, X.shape[0]), {})
+        blocks = [giving.apply(without_zeros(each)) for each in rankings]
+        return Ranking(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
+
+    @property
+    def scores_are_probabilities(self) -> bool:
+        """Whether a score is the probability that the label is right, as far as the learner or held-out rows tell."""
+        check_is_fitted(self, "features_")
+        return self.decision_ is not None or bool(self.estimator_.scores_are_probabilities)
 
     def explain(self, row: Any, label: str) -> TagExplanation:
         """The exact contribution of each word (or feature) to the score of a label; for trees also the path."""
@@ -356,6 +450,8 @@ class Tagger(BaseEstimator, Persistent):
         )
         name, count = self.label_names_[label], int(self.label_counts_[label])
         reasons = self._reasons(found)
+        if self.decision_ is not None:
+            found = self.decision_.explained(found)
         return TagExplanation(name, found.score, found.margin, reasons, found.intercept, steps, found.evidence, count)
 
     def _reasons(self, part: Explanation | Step) -> tuple[Reason, ...]:
@@ -411,12 +507,13 @@ class Tagger(BaseEstimator, Persistent):
         a, b : constants of the propensity model
         """
         aligned = self.align(corpus)
-        blocks = self._iter_topk(aligned.features, max(ks), max(1, corpus.n_rows))
-        top = np.concatenate([labels for labels, _ in blocks])
+        found = self.rank_rows(aligned.features, max(ks))
         return evaluate(
             aligned.labels,
-            top,
+            found.labels,
             ks=ks,
+            scores=found.scores,
+            given=found.given,
             inverse_propensity=inverse_propensity(aligned.label_counts, self.n_rows_, a=a, b=b),
             train_label_counts=aligned.label_counts,
         )
@@ -467,7 +564,11 @@ class Tagger(BaseEstimator, Persistent):
             "Tagger",
             facts={"n_labels": len(self.label_names_), "n_rows": self.n_rows_},
             arrays={"label_names": self.label_names_, "label_counts": self.label_counts_},
-            parts={"features": part_state(self.features_), "estimator": part_state(self.estimator_)},
+            parts={
+                "features": part_state(self.features_),
+                "estimator": part_state(self.estimator_),
+                **({} if self.decision_ is None else {"decision": self.decision_.to_state()}),
+            },
         )
 
     @classmethod
@@ -475,10 +576,14 @@ class Tagger(BaseEstimator, Persistent):
         """Rebuild the fitted tagger, or raise `ModelFormatError`."""
         estimator = put_learner_together(state.part("estimator"))
         features = put_together(state.part("features", *FEATURES))
+        decision = Decision.from_state(state.part("decision", "Decision")) if "decision" in state.parts else None
         model = cls(features, estimator)
         if state.part("estimator").kind == TwoStage.__name__:
             # Its learners and its features of texts were chosen for the old rows: `fit` chooses anew.
             model = cls(None if features.takes_texts else features)
+        if decision is not None:
+            model.aim = str(decision.aim)
+        model.decision_ = decision
         model.features_, model.estimator_ = features, estimator
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))

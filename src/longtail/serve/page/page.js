@@ -18,7 +18,8 @@ const SENTENCES = [
   "remove noise from an image with a median filter",
 ];
 
-const state = { models: [], model: null, tags: [], open: null };
+// `found` are the tags that the service sent, down to a low cut-off; `tags` are those shown.
+const state = { models: [], model: null, found: null, tags: [], open: null, cutoff: null };
 const deniedOf = new Map();
 const text = find("text");
 const list = find("tags");
@@ -66,6 +67,7 @@ function choose(model) {
   text.hidden = find("tagging").hidden = !model.takes_texts;
   find("no-text").hidden = model.takes_texts;
   if (model.takes_texts) invite(model);
+  state.cutoff = null;
   showDenied();
   refresh();
 }
@@ -126,7 +128,7 @@ async function refresh() {
     return;
   }
   list.setAttribute("aria-busy", "true");
-  const body = { text: text.value, model: state.model.name, k: Number(find("k").value), deny: [...denied()] };
+  const body = { text: text.value, model: state.model.name, ...wanted(), deny: [...denied()] };
   tell("tags", "");
   const answer = await ask("tags", "v1/tag", body);
   if (!answer) {
@@ -137,15 +139,45 @@ async function refresh() {
   explain();
 }
 
-// Show tags; null means that there is no text.
-function show(tags) {
+// Whether the cut-off decides how many tags are shown: the model has learned one, and no number is asked for.
+const cutsOff = () => find("k").value === "auto" && state.model.threshold !== null;
+
+function wanted() {
+  if (find("k").value !== "auto") return { k: Number(find("k").value) };
+  return cutsOff() ? { k: "auto", threshold: Number(find("cutoff").min) } : { k: "auto" };
+}
+
+const cutoff = () => state.cutoff ?? state.model.threshold;
+
+function likely(tags) {
+  if (!cutsOff()) return tags;
+  const always = state.cutoff === null && state.model.always_one;
+  return tags.filter(({ score }, place) => score >= cutoff() || (always && place === 0));
+}
+
+function showCutoff() {
+  find("cutoff-line").hidden = !state.model || !cutsOff();
+  if (find("cutoff-line").hidden) return;
+  find("cutoff").value = cutoff();
+  find("cutoff").setAttribute("aria-valuetext", decimal(cutoff()));
+  find("cutoff-value").textContent = decimal(cutoff());
+  find("cutoff-reset").hidden = state.cutoff === null;
+}
+
+// Show the tags that are likely enough; null means that there is no text.
+function show(found) {
+  state.found = found;
+  showCutoff();
+  const tags = found && likely(found);
   state.tags = tags ?? [];
   list.setAttribute("aria-busy", "false");
   const refused = messages.get("tags")?.isError ?? false;
   find("invitation").hidden = tags !== null;
   list.hidden = find("copying").hidden = !state.tags.length;
   find("nothing").hidden = tags === null || refused || tags.length > 0;
-  find("nothing").textContent = denied().size
+  find("nothing").textContent = found?.length
+    ? `No tag reaches the cut-off. The best one has ${decimal(found[0].score)}.`
+    : denied().size
     ? "No other label has a score for this text."
     : "No label has a score for this text. The model may not know any of its words.";
   find("spoken").textContent = state.tags.length ? `${counted(tags.length, "tag")}, first ${tags[0].label}` : "";
@@ -310,6 +342,15 @@ async function copy(content, what) {
 text.addEventListener("input", soon);
 find("clear").addEventListener("click", () => write(""));
 find("k").addEventListener("change", refresh);
+find("cutoff").addEventListener("input", () => {
+  state.cutoff = Number(find("cutoff").value);
+  show(state.found);
+});
+find("cutoff-reset").addEventListener("click", () => {
+  state.cutoff = null;
+  show(state.found);
+  find("cutoff").focus();
+});
 find("model").addEventListener("change", (event) => choose(state.models[event.target.selectedIndex]));
 find("explanation-close").addEventListener("click", close);
 find("explained-deny").addEventListener("click", () => {
