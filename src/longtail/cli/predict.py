@@ -16,7 +16,6 @@ from longtail.cli.inputs import (
     batches,
     check_file,
     check_labels,
-    is_number,
     load_tagger,
     read_prepared,
 )
@@ -32,12 +31,13 @@ if TYPE_CHECKING:
 
 _DECIMALS = 6
 _AUTO = "auto"
+_DIGITS = 1000  # int refuses much longer numbers
 
 
 def _places(value: str) -> int | str:
     if value == _AUTO:
         return value
-    if not is_number(value) or int(value) < 1:
+    if not (value.isascii() and value.isdigit() and len(value) <= _DIGITS and int(value)):
         raise click.BadParameter("expected auto or a whole number from 1 on")
     return int(value)
 

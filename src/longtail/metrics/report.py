@@ -147,7 +147,8 @@ class Report:
             labels = (found.macro_precision, found.macro_recall, found.macro_f1)
             rows = [["tags as given", "precision", "recall", "F1"]]
             rows += [["all pairs", *map(_percent, pairs)], ["mean of labels", *map(_percent, labels)]]
-            without = f", {found.rows_without:,} rows without a tag" if found.rows_without else ""
+            bare = found.rows_without
+            without = f", {bare:,} row{'s' * (bare != 1)} without a tag" if bare else ""
             text += f"\n\n{_align(rows)}\n{found.per_row:.2f} tags per row{without}"
         if self.calibration_error is not None:
             text += f"\ncalibration error of the first {self.ks[-1]} scores: {self.calibration_error:.3f}"
