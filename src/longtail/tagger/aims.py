@@ -101,7 +101,7 @@ class Aim:
         alone, always = (each.f1(n_true) for each in (cuts, forced))
         if always.max() <= alone.max():
             return Rule(cuts.threshold(int(np.argmax(alone))))
-        return Rule(min(1.0, forced.threshold(int(np.argmax(always)))), always_one=True)
+        return Rule(forced.threshold(int(np.argmax(always))), always_one=True)
 
     def _place(self, cuts: _Cuts, n_true: int) -> int:
         """The cut that reaches the aim; if none does, the one that comes nearest."""
@@ -147,5 +147,6 @@ class _Cuts:
 
     def threshold(self, place: int) -> float:
         """Half-way between both sides of a cut."""
-        middle = float(np.float32((self.lowest[place] + self.below[place]) / 2))
-        return middle if middle > self.below[place] else float(self.lowest[place])
+        lowest, below = min(1.0, self.lowest[place]), self.below[place]
+        middle = float(np.float32((lowest + below) / 2))
+        return middle if middle > below else float(lowest)
