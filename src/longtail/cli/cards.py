@@ -70,6 +70,7 @@ def card_lines(card: Mapping[str, Any]) -> Iterator[str]:
     for name, line in (
         ("data", _data_line(card.get("data", {}))),
         ("trained", _trained_line(card.get("trained", {}))),
+        ("tags", _decision_line(card.get("decision", {}))),
         ("measured", _metrics_line(card.get("metrics", {}))),
         ("audited", _audit_line(card.get("audit", {}))),
     ):
@@ -85,6 +86,14 @@ def _data_line(data: Mapping[str, Any]) -> str:
 def _trained_line(trained: Mapping[str, Any]) -> str:
     took = [f"took {trained['seconds']:.1f} s"] if "seconds" in trained else []
     return "; ".join([*_texts(trained, "at"), *took, *_texts(trained, "reason")])
+
+
+def _decision_line(decision: Mapping[str, Any]) -> str:
+    shown = [f"aim {decision['aim']}"] if decision.get("aim") else []
+    shown += [f"from probability {decision['threshold']:.3f} on"] if "threshold" in decision else []
+    names = [name for name in ("precision", "recall", "f1") if name in decision]
+    shown += [", ".join(f"{name} {100 * decision[name]:.1f}" for name in names)] if names else []
+    return "; ".join([*shown, *([f"{decision['labels_per_row']:.1f} per row"] if "labels_per_row" in decision else [])])
 
 
 def _metrics_line(measured: Mapping[str, Any]) -> str:

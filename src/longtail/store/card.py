@@ -30,6 +30,16 @@ _METRICS = {"*": _NUMBER}
 _SECTIONS: dict[str, Any] = {
     "data": {"source": str, "covers": str, "rows": int, "labels": int},
     "trained": {"at": str, "seconds": _NUMBER, "learner": str, "reason": str},
+    "decision": {
+        "aim": str,
+        "threshold": _NUMBER,
+        "n_rows": int,
+        "precision": _NUMBER,
+        "recall": _NUMBER,
+        "f1": _NUMBER,
+        "labels_per_row": _NUMBER,
+        "error": _NUMBER,
+    },
     "metrics": {
         "data": str,
         "at": str,
@@ -72,7 +82,7 @@ def read_card(directory: PathName, of: str | None = None) -> dict[str, Any] | No
     Returns
     -------
     dict or None
-        Any of the sections ``data``, ``trained``, ``updates``, ``metrics`` and ``audit``.
+        Any of the sections ``data``, ``trained``, ``decision``, ``updates``, ``metrics`` and ``audit``.
 
     Examples
     --------
@@ -100,7 +110,7 @@ def update_card(directory: PathName, *, of: str | None = None, **sections: Mappi
         The ``fingerprint_`` of the loaded model that the sections describe; the card is written only if that model is
         still in the directory.
     **sections : mappings
-        ``data``, ``trained``, ``updates``, ``metrics`` or ``audit``; JSON values.
+        ``data``, ``trained``, ``decision``, ``updates``, ``metrics`` or ``audit``; JSON values.
 
     Raises
     ------
