@@ -149,7 +149,7 @@ def test_workers_fetch_the_corpus_into_their_own_cache(
     labels = np.eye(9)[features[:, :9].argmax(axis=1)]
     write_corpus(Corpus(labels, [f"label {number}" for number in range(9)], features=features), "features.txt")
     assert longtail("prepare", "features.txt", "--out", f"{bucket}/prepared").code == 0
-    assert longtail("train", "features.txt", "--out", "model", *TREE).code == 0
+    assert longtail("train", "features.txt", "--out", "model", *TREE, "--aim", "none").code == 0
     own = tmp_path / "cache"
     monkeypatch.setenv("LONGTAIL_CACHE", str(tmp_path / "cache of workers"))
     with distributed.LocalCluster(
@@ -157,7 +157,18 @@ def test_workers_fetch_the_corpus_into_their_own_cache(
     ) as cluster:
         monkeypatch.setenv("LONGTAIL_CACHE", str(own))
         options = ("--cluster", cluster.scheduler_address)
-        result = longtail("train", f"{bucket}/prepared", "--out", f"{bucket}/model", "--work", "work", *options, *TREE)
+        result = longtail(
+            "train",
+            f"{bucket}/prepared",
+            "--out",
+            f"{bucket}/model",
+            "--work",
+            "work",
+            *options,
+            *TREE,
+            "--aim",
+            "none",
+        )
         assert result.code == 0, result.err
         fetched = {path.name.partition("-0")[0] for path in (tmp_path / "cache of workers").rglob("*.npy")}
         assert any("features-data" in name for name in fetched)

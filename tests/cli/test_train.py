@@ -381,6 +381,7 @@ def test_the_help_groups_options_by_learner(longtail: Callable) -> None:
         "Features",
         "Labels of groups",
         "Held-out evaluation",
+        "Number of tags",
         "Seed, threads and memory",
         "Large data",
         "Other options",

@@ -34,7 +34,7 @@ def test_json_lines(longtail: Callable, model: str, check_golden: Callable) -> N
 
 
 def test_a_table(longtail: Callable, model: str, check_golden: Callable) -> None:
-    check_golden("predict-table", longtail("predict", model, "notes.jsonl", "--output", "table").out)
+    check_golden("predict-table", longtail("predict", model, "notes.jsonl", "--output", "table", "-k", "5").out)
 
 
 def test_every_way_to_give_a_text(longtail: Callable, model: str) -> None:
@@ -59,9 +59,9 @@ def test_a_text_without_a_known_word_gets_no_label(longtail: Callable, model: st
 
 def test_allowed_and_denied_labels(longtail: Callable, model: str) -> None:
     Path("some").write_text("fruit\n\nred\n", encoding="utf-8")
-    allowed = lines(longtail("predict", model, "--text", "rain", "--allow", "some").out)
+    allowed = lines(longtail("predict", model, "--text", "rain", "--allow", "some", "-k", "5").out)
     assert {tag["label"] for tag in allowed[0]["labels"]} == {"fruit", "red"}
-    denied = lines(longtail("predict", model, "--text", "rain", "--deny", "some").out)
+    denied = lines(longtail("predict", model, "--text", "rain", "--deny", "some", "-k", "5").out)
     assert {tag["label"] for tag in denied[0]["labels"]} == {"weather"}
     Path("some").write_text("vegetable\n", encoding="utf-8")
     unknown = longtail("predict", model, "--text", "rain", "--deny", "some")

@@ -62,7 +62,7 @@ def api(model_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def test_the_document_tells_the_limits_of_this_service(api: Any) -> None:
     asked = api["components"]["schemas"]["TagRequest"]
-    assert asked["properties"]["k"]["maximum"] == 7
+    assert asked["properties"]["k"]["anyOf"][0]["maximum"] == 7
     assert asked["properties"]["texts"]["maxItems"] == 3
     assert asked["properties"]["model"]["anyOf"][0]["enum"] == ["topics"]
     assert asked["additionalProperties"] is False

@@ -65,7 +65,7 @@ def test_lists_of_one_label_give_one_tag_by_default(rows):
     assert model.tag(texts[:1])[0][0].label == names[0]
     model.fit(texts, [[name, "all"] for name in names])
     assert not model.is_single_label_
-    assert len(model.predict(texts[:1])[0]) == 4
+    assert {tag.label for tag in model.predict(texts[:1])[0]} == {names[0], "all"}
 
 
 def test_an_indicator_matrix_names_labels_by_its_columns(rows):

@@ -80,6 +80,7 @@ def card_lines(card: Mapping[str, Any]) -> Iterator[str]:
         ("data", _data_line(card.get("data", {}))),
         ("trained", _trained_line(card.get("trained", {}))),
         ("updated", _updates_line(card.get("updates", {}))),
+        ("tags", _decision_line(card.get("decision", {}))),
         ("measured", _metrics_line(card.get("metrics", {}))),
         ("audited", _audit_line(card.get("audit", {}))),
     ):
@@ -106,6 +107,14 @@ def _updates_line(updates: Mapping[str, Any]) -> str:
     learnt = [f"{counted(updates['corrections'], 'correction')} learnt"] if updates.get("corrections") else []
     due = ["a full training is due"] if updates.get("due") else []
     return "; ".join([times, *rows, *learnt, *_texts(updates, "at"), *due])
+
+
+def _decision_line(decision: Mapping[str, Any]) -> str:
+    shown = [f"aim {decision['aim']}"] if decision.get("aim") else []
+    shown += [f"from probability {decision['threshold']:.3f} on"] if "threshold" in decision else []
+    names = [name for name in ("precision", "recall", "f1") if name in decision]
+    shown += [", ".join(f"{name} {100 * decision[name]:.1f}" for name in names)] if names else []
+    return "; ".join([*shown, *([f"{decision['labels_per_row']:.1f} per row"] if "labels_per_row" in decision else [])])
 
 
 def _metrics_line(measured: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from longtail.printable import counted, printable
 if TYPE_CHECKING:
     from longtail.tagger import Compared
 
-_METRICS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "F1@5")
+_METRICS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "F1")
 _BEST_BY = "nDCG@5"
 _DECIMALS = 6
 _POSITIVE = FiniteRange(min=0, min_open=True)

@@ -91,8 +91,7 @@ def _row(tagger: Tagger, text: str | None, data: str | None, row: int, options: 
 
 
 def _best(tagger: Tagger, row: Any, k: int) -> list[str]:
-    tags = tagger.predict([row] if tagger.takes_texts else row, k)[0]
-    names = [tag.label for tag in tags if tag.score]
+    names = [tag.label for tag in tagger.tag([row] if tagger.takes_texts else row, k)[0]]
     if not names:
         raise InvalidInput("nothing to explain: no label has a score, because the model knows none of the words")
     return names

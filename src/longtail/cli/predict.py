@@ -32,6 +32,17 @@ if TYPE_CHECKING:
     from longtail.data import Column, Corpus
     from longtail.tagger import Tag, Tagger
 
+_AUTO = "auto"
+_DIGITS = 1000  # int refuses much longer numbers
+
+
+def _places(value: str) -> int | str:
+    if value == _AUTO:
+        return value
+    if not (value.isascii() and value.isdigit() and len(value) <= _DIGITS and int(value)):
+        raise click.BadParameter("expected auto or a whole number from 1 on")
+    return int(value)
+
 
 @dataclass(frozen=True)
 class PredictOptions:
@@ -39,10 +50,19 @@ class PredictOptions:
 
     text: tuple[str, ...] = option(multiple=True, help="Text to tag, instead of DATA; can be repeated.")
     plain: bool = option(is_flag=True, default=False, help="DATA is plain text with one text per line.")
-    k: int = option(
-        "-k", type=click.IntRange(min=1), default=5, show_default=True, help="Maximum number of labels per row."
+    k: int | str = option(
+        "-k",
+        metavar="K",
+        default=_AUTO,
+        show_default=True,
+        parse=_places,
+        help="Maximum number of labels per row, or auto: those worth giving, as learned while training.",
     )
-    threshold: float | None = option(type=FiniteRange(), metavar="S", help="Leave out labels with scores below S.")
+    threshold: float | None = option(
+        type=FiniteRange(),
+        metavar="S",
+        help="Leave out labels with scores below S; with -k auto, instead of the learned threshold.",
+    )
     allow: str | None = option(metavar="FILE", help="Predict only the labels listed in FILE, one per line.")
     deny: str | None = option(metavar="FILE", help="Never predict the labels listed in FILE, one per line.")
     weighting: str | None = option(
@@ -71,8 +91,10 @@ def command(
 
     DATA is a file of texts or of features, as for `longtail train` but without labels; a directory or URL that
     `longtail prepare` wrote; the name of a data set, which means its test part; or - for JSON lines on standard input.
-    Labels with a score of exactly 0 are left out. Scores of label trees and one-vs-rest lie between 0 and 1. Ridge
-    scores are near 1 for labels that apply and near 0 for others, but can be below 0 or above 1.
+    A row gets the labels that are worth giving, as the training learned from held-out rows (`train --aim`), or the
+    first K with -k K. A score is the probability that the label is right. Without learned probabilities (`train --aim
+    none`), scores are those of the learner; ridge scores can then be below 0 or above 1. Labels that the learner scores
+    exactly 0 are left out.
     """
     if bool(options.text) == (data is not None):
         raise click.UsageError("give either DATA or --text")
@@ -149,7 +171,7 @@ def _rows(
 
 
 def _tagged(
-    tagger: Tagger, rows: _Rows, k: int, workers: ClusterOptions, restrictions: dict[str, Any]
+    tagger: Tagger, rows: _Rows, k: int | str, workers: ClusterOptions, restrictions: dict[str, Any]
 ) -> Iterator[tuple[Batch, Iterable[list[Tag]]]]:
     """Batches of rows with their labels."""
     if rows.corpus is None and workers.cluster is not None:

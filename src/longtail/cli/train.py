@@ -81,6 +81,27 @@ class HoldoutOptions:
 
 
 @dataclass(frozen=True)
+class AimOptions:
+    """How many tags a row gets."""
+
+    section = "Number of tags"
+
+    aim: str = option(
+        metavar="AIM",
+        default="f1",
+        show_default=True,
+        help="What the tags of `predict -k auto` are good for: f1, precision=SHARE, recall=SHARE or count (as many as "
+        "rows have); none leaves it to the learner.",
+    )
+
+    def checked(self) -> str | None:
+        """The aim as `Tagger` takes it."""
+        from longtail.tagger import Aim
+
+        return None if self.aim == "none" else str(Aim.parse(self.aim))
+
+
+@dataclass(frozen=True)
 class RunningOptions:
     """How the work is done."""
 
@@ -103,6 +124,7 @@ class RunningOptions:
     features=FeatureFlags,
     groups=TrainGroupOptions,
     holding=HoldoutOptions,
+    aiming=AimOptions,
     running=RunningOptions,
     pieces=PieceOptions,
 )
@@ -118,6 +140,7 @@ def command(
     features: FeatureFlags,
     groups: TrainGroupOptions,
     holding: HoldoutOptions,
+    aiming: AimOptions,
     running: RunningOptions,
     pieces: PieceOptions,
 ) -> None:
@@ -141,7 +164,7 @@ def command(
     terminal.outlive_reader()
     options = learner.options(running.seed, running.jobs)
     check_target(target.out, target.force)
-    tagger = Tagger(features.options(), options, target.updatable)
+    tagger = Tagger(features.options(), options, aiming.checked(), updatable=target.updatable)
 
     def save() -> None:
         seconds = time.perf_counter() - begun
@@ -228,6 +251,8 @@ def _card(data: str, tagger: Tagger, holding: HoldoutOptions, seconds: float) ->
             "reason": "; ".join(tagger.reasons_),
         },
     }
+    if tagger.decision_ is not None:
+        sections["decision"] = tagger.decision_.to_dict()
     report = tagger.holdout_report_
     if report is not None:
         held = f"{counted(report.n_rows, 'row')} held out of {source(data, 'training')}"

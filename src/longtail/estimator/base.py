@@ -301,6 +301,11 @@ class Estimator(BaseEstimator, Persistent):
         return False
 
     @property
+    def decides(self) -> bool:
+        """Whether the fitted model has a rule of its own, tuned on held-out rows, which `predict` follows."""
+        return False
+
+    @property
     def hierarchies_(self) -> tuple[LabelHierarchy, ...]:
         """The trees over the labels that the model searches; empty if it has none."""
         return ()

@@ -13,6 +13,7 @@ from longtail.metrics.at_k import (
 )
 from longtail.metrics.calibration import Bin, Reliability, reliability
 from longtail.metrics.confusion import ConfusedPair, Mistakes, confused_pairs
+from longtail.metrics.given import Cutoff, GivenScores, cutoffs_of
 from longtail.metrics.intervals import Interval, intervals_at_k, intervals_of
 from longtail.metrics.judgement import MEASURES, Judgement
 from longtail.metrics.label_scores import Band, LabelScores, frequency_bands, frequency_groups
@@ -27,6 +28,8 @@ __all__ = [
     "Bin",
     "ClassScores",
     "ConfusedPair",
+    "Cutoff",
+    "GivenScores",
     "GroupReport",
     "Interval",
     "Judgement",
@@ -36,6 +39,7 @@ __all__ = [
     "Report",
     "confused_pairs",
     "coverage_at_k",
+    "cutoffs_of",
     "evaluate",
     "f1_at_k",
     "frequency_bands",

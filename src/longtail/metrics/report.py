@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 
 from longtail.errors import InvalidInput
+from longtail.metrics.calibration import reliability
+from longtail.metrics.given import Cutoff, GivenScores, cutoffs_of
 from longtail.metrics.judgement import MEASURES, Judgement
 from longtail.metrics.label_scores import GROUP_NAMES, LabelScores, frequency_groups
 from longtail.metrics.single_label import ClassScores
 from longtail.printable import json_text
 
 AtK = dict[int, float]
+
+_SHOWN = (5, 10, 20, 30, 40, 50, 60, 70, 80, 90)  # cut-offs in the table of a text, in percent
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,13 @@ class Report:
         Number of rows without true labels, which count as 0 in every mean over rows.
     classes : ClassScores or None
         Accuracy and macro-F1, if every row has exactly one label.
+    given : GivenScores or None
+        The labels as given, if it is known which are.
+    cutoffs : tuple of Cutoff
+        What giving labels from a score on leads to; empty without scores.
+    calibration_error : float or None
+        Expected calibration error of the scores in the first max(ks) places, in 10 bins of equal size; None without
+        scores.
     """
 
     n_rows: int
@@ -71,11 +82,18 @@ class Report:
     groups: tuple[GroupReport, ...] = ()
     n_rows_without_labels: int = 0
     classes: ClassScores | None = None
+    given: GivenScores | None = None
+    cutoffs: tuple[Cutoff, ...] = ()
+    calibration_error: float | None = None
 
     def __getitem__(self, key: str) -> float:
-        """One overall value by its usual name, such as ``report["P@1"]``, or "accuracy" and "macro-F1"."""
-        if self.classes is not None and key in self._classes():
-            return self._classes()[key]
+        """One overall value by its usual name, such as ``report["P@1"]``.
+
+        "F1" is that of the labels as given; "accuracy" and "macro-F1" are those of rows with one label each.
+        """
+        without_k = self._classes() if self.given is None else {"F1": self.given.f1, **self._classes()}
+        if key in without_k:
+            return without_k[key]
         name, _, k = key.rpartition("@")
         if name not in self.metrics or k not in map(str, self.ks):
             raise InvalidInput(
@@ -95,6 +113,9 @@ class Report:
                 vars(group) | {"train_counts": list(group.train_counts), "metrics": _flat(group.metrics)}
                 for group in self.groups
             ],
+            "given": None if self.given is None else vars(self.given),
+            "cutoffs": [vars(each) for each in self.cutoffs],
+            "calibration_error": self.calibration_error,
         }
 
     def to_json(self) -> str:
@@ -108,6 +129,7 @@ class Report:
         text = f"{self._counts()}; values in percent\n\n{_align([heading, *rows])}"
         if self.classes is not None:
             text += "\n\n" + ", ".join(f"{name} {_percent(value)}" for name, value in self._classes().items())
+        text += self._choice()
         if not self.groups:
             return text
         last = self.ks[-1]
@@ -131,6 +153,30 @@ class Report:
 
     def _classes(self) -> dict[str, float]:
         return {} if self.classes is None else {"accuracy": self.classes.accuracy, "macro-F1": self.classes.macro_f1}
+
+    def _choice(self) -> str:
+        """The labels as given, and what to expect of cut-offs."""
+        text = ""
+        if self.given is not None:
+            found = self.given
+            pairs = (found.precision, found.recall, found.f1)
+            labels = (found.macro_precision, found.macro_recall, found.macro_f1)
+            rows = [["tags as given", "precision", "recall", "F1"]]
+            rows += [["all pairs", *map(_percent, pairs)], ["mean of labels", *map(_percent, labels)]]
+            bare = found.rows_without
+            without = f", {bare:,} row{'s' * (bare != 1)} without a tag" if bare else ""
+            text += f"\n\n{_align(rows)}\n{found.per_row:.2f} tags per row{without}"
+        if self.calibration_error is not None:
+            text += f"\ncalibration error of the first {self.ks[-1]} scores: {self.calibration_error:.3f}"
+        shown = [each for each in self.cutoffs if round(100 * each.cutoff) in _SHOWN]
+        if shown:
+            rows = [["cut-off", "precision", "recall", "F1", "per row"]]
+            rows += [
+                [f"{each.cutoff:g}", *map(_percent, (each.precision, each.recall, each.f1)), f"{each.per_row:.2f}"]
+                for each in shown
+            ]
+            text += f"\n\n{_align(rows)}"
+        return text
 
     def _counts(self) -> str:
         rows, labels = (f"{n:,} {what}{'s' * (n != 1)}" for n, what in ((self.n_rows, "row"), (self.n_labels, "label")))
@@ -156,6 +202,8 @@ def evaluate(
     inverse_propensity: Any = None,
     train_label_counts: Any = None,
     single_label: bool = False,
+    scores: Any = None,
+    given: Any = None,
 ) -> Report:
     """Evaluate a ranking by every metric.
 
@@ -172,6 +220,10 @@ def evaluate(
         Number of training rows of each label; needed for the breakdown by label frequency.
     single_label : bool
         Whether every row has exactly one label; then there are accuracy and macro-F1, too.
+    scores : array like `top_labels` or None
+        Needed for cut-offs and the calibration error.
+    given : mask like `top_labels` or None
+        Which of these labels rows are given, to judge them as a set.
 
     Examples
     --------
@@ -185,6 +237,7 @@ def evaluate(
     cutoffs = tuple(sorted({judgement.check_k(k) for k in ks}))
     if not cutoffs:
         raise InvalidInput("ks is empty; expected at least one k, such as ks=(1, 3, 5)")
+    values = None if scores is None else _like(scores, judgement, "scores")
     names = [name for name in MEASURES if judgement.weights is not None or name not in ("PSP", "PSnDCG")]
     return Report(
         n_rows=judgement.n_rows,
@@ -194,7 +247,22 @@ def evaluate(
         groups=() if train_label_counts is None else _break_down(judgement, cutoffs, train_label_counts),
         n_rows_without_labels=int(np.count_nonzero(judgement.row_sizes == 0)),
         classes=ClassScores.of(judgement.truth, np.asarray(top_labels)[:, 0]) if single_label else None,
+        given=None if given is None else GivenScores.of(judgement, _like(given, judgement, "given")),
+        cutoffs=() if values is None else cutoffs_of(judgement, values),
+        calibration_error=None if values is None else _calibration_error(judgement, values, cutoffs[-1]),
     )
+
+
+def _like(values: Any, judgement: Judgement, name: str) -> Any:
+    found = np.asarray(values)
+    if found.shape != judgement.top_labels.shape:
+        raise InvalidInput(f"{name} has shape {found.shape}; top_labels has {judgement.top_labels.shape}")
+    return found
+
+
+def _calibration_error(judgement: Judgement, scores: Any, k: int) -> float:
+    places = judgement.top_labels[:, :k] >= 0
+    return reliability(scores[:, :k][places], judgement.hits[:, :k][places]).error
 
 
 def _break_down(judgement: Judgement, ks: tuple[int, ...], train_label_counts: Any) -> tuple[GroupReport, ...]:

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.special import expit
 
 from longtail import progress
 from longtail.arrays import Array
-from longtail.choice import folds, quietly
+from longtail.choice import PLACES, HeldOut, folds, quietly
 from longtail.estimator import Estimator, column_counts
 from longtail.metrics import ndcg_at_k
 from longtail.ranking.boosting import BoostedTrees
@@ -54,12 +55,15 @@ class Rehearsal:
         Slope and offset of the sigmoid that turns a raw score of the ranker into a probability.
     gains : dict of str to float
         nDCG@5 of each learner alone and, with the key `BOTH`, of both stages together.
+    held_out : HeldOut or None
+        The rankings of both stages together, by probability. Labels that were hidden are left out.
     """
 
     parts: tuple[Part, ...]
     ranker: BoostedTrees | None
     calibration: tuple[float, float]
     gains: dict[str, float]
+    held_out: HeldOut | None
 
 
 def rehearse(
@@ -103,7 +107,7 @@ def rehearse(
             parts.append(Part(sources, found))
             judged.append((describe(sources, views, found, recipe.n_jobs), Y[held]))
     if not parts:
-        return Rehearsal((), None, (1.0, 0.0), {})
+        return Rehearsal((), None, (1.0, 0.0), {}, None)
     names = [name for name, _ in recipe.learners]
     return Rehearsal(tuple(parts), *_learn(judged, hidden, names, settings, recipe.n_jobs))
 
@@ -114,8 +118,10 @@ def _learn(
     learners: list[str],
     settings: dict[str, Any],
     n_jobs: int | None,
-) -> tuple[BoostedTrees, tuple[float, float], dict[str, float]]:
-    """The ranker, the calibration and the gains, from the candidates of held-out rows and their true labels.
+) -> tuple[BoostedTrees, tuple[float, float], dict[str, float], HeldOut]:
+    """The ranker, the calibration, the gains and the rankings.
+
+    They come from the candidates of held-out rows and their true labels.
 
     Two rankers learn from half of the rows each and are judged on the other half. Their mean is as good as a ranker
     that learns from all rows, and saves its training.
@@ -132,8 +138,14 @@ def _learn(
             raw[held] = halves[-1].raw(features[held], n_jobs)
             advance(1)
     ends = np.cumsum([len(each) for each in hits])
-    gains = _gains(parts, hidden, learners, np.split(raw, ends[:-1]))
-    return BoostedTrees.mean(halves), fit_sigmoid(raw, right), gains
+    by_part = np.split(raw, ends[:-1])
+    gains = _gains(parts, hidden, learners, by_part)
+    slope, offset = fit_sigmoid(raw, right)
+    ranked = [
+        HeldOut.of(*found.pairs.best(expit(slope * scores + offset).astype(np.float32), PLACES), truth, hidden)
+        for (found, truth), scores in zip(parts, by_part, strict=True)
+    ]
+    return BoostedTrees.mean(halves), (slope, offset), gains, HeldOut.join(ranked)
 
 
 def _gains(

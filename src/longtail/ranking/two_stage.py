@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail import progress
 from longtail.arrays import Array
-from longtail.choice import folds, quietly
+from longtail.choice import HeldOut, folds, quietly
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Estimator, Explanation, Revision, check_training, read_training, read_weights
 from longtail.memory import MemoryPlan
@@ -89,6 +89,8 @@ class TwoStage(Estimator):
     gains_ : dict of str to float
         nDCG@5 on held-out rows of each learner alone and of both stages together; empty in a loaded model, and
         if there were too few rows to hold any out.
+    held_out_ : HeldOut or None
+        The rankings of held-out rows by both stages together; None where ``gains_`` is empty.
 
     Examples
     --------
@@ -123,6 +125,7 @@ class TwoStage(Estimator):
     ranker_: BoostedTrees
     calibration_: tuple[float, float]
     gains_: dict[str, float]
+    held_out_: HeldOut | None
     _rehearsal: Rehearsal  # until `finish`
 
     def __init__(
@@ -223,6 +226,7 @@ class TwoStage(Estimator):
         weights = read_weights(sample_weight, X.shape[0])
         self._rehearsal = rehearse(self._recipe(X), X, Y, Z, settings, fitted, known, weights)
         self.gains_, self.calibration_ = self._rehearsal.gains, self._rehearsal.calibration
+        self.held_out_ = self._rehearsal.held_out
         return self
 
     def finish(
@@ -436,4 +440,5 @@ class TwoStage(Estimator):
         if ranker.n_features != sum(len(source.columns) for source in sources):
             raise ModelFormatError(f"{state.kind}: the ranker has other columns than the sources")
         model.sources_, model.gains_, model.calibration_, model.ranker_ = sources, {}, (slope, offset), ranker
+        model.held_out_ = None
         return model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from longtail.checking import Bin
-from longtail.metrics import Band, Interval, Reliability
+from longtail.metrics import Band, Cutoff, Interval, Reliability
 from longtail.printable import counted
 from longtail.report.markup import Markup, element, join
 from longtail.report.text import span
@@ -62,6 +62,31 @@ def reliability_diagram(found: Reliability) -> Markup:
     parts.append(element("text", "score", x=_LEFT + inner / 2, y=_SIDE - 8, class_="axis middle"))
     parts.append(_upright("share of correct labels", 12.0, _TOP + (_SIDE - _TOP - _BOTTOM) / 2))
     return _picture(_SIDE, _SIDE, f"Reliability diagram of {len(found.bins)} bins", parts)
+
+
+def cutoff_chart(cutoffs: Sequence[Cutoff], threshold: float | None) -> Markup:
+    """Precision, recall and F1 against the cut-off; a dashed line at the threshold of the model."""
+    inner = _SIDE - _LEFT - _RIGHT
+
+    def x(value: float) -> float:
+        return _LEFT + inner * value
+
+    def y(value: float) -> float:
+        return _TOP + (_SIDE - _TOP - _BOTTOM) * (1 - value)
+
+    parts = [*_horizontal_grid(y, _LEFT, _SIDE - _RIGHT)]
+    for tick in _ticks(0.0, 1.0):
+        parts.append(element("text", f"{tick:g}", x=x(tick), y=_SIDE - _BOTTOM + 16, class_="tick middle"))
+    if threshold is not None:
+        parts.append(element("line", x1=x(threshold), y1=y(0.0), x2=x(threshold), y2=y(1.0), class_="diagonal"))
+    for kind, values in (
+        ("precision", [each.precision for each in cutoffs]),
+        ("recall", [each.recall for each in cutoffs]),
+        ("f1", [each.f1 for each in cutoffs]),
+    ):
+        parts.append(_line([(x(each.cutoff), y(value)) for each, value in zip(cutoffs, values, strict=True)], kind))
+    parts.append(element("text", "cut-off", x=_LEFT + inner / 2, y=_SIDE - 8, class_="axis middle"))
+    return _picture(_SIDE, _SIDE, "Precision, recall and F1 by cut-off", parts)
 
 
 def band_chart(bands: Sequence[Band]) -> Markup:

@@ -26,7 +26,7 @@ from longtail.metrics import (
     reliability,
 )
 from longtail.report.examples import Example, choose_examples, kinds_of_rows
-from longtail.tagger import Tagger
+from longtail.tagger import Decision, Tagger
 
 _MIN_TRUE = 5
 _INSTEAD = 3
@@ -95,6 +95,8 @@ class Facts:
     learner: str
     takes_texts: bool
     gives_probabilities: bool
+    decision: Decision | None
+    gives_one: bool
     n_train_rows: int
     n_known_labels: int
     n_pairs: int
@@ -126,7 +128,8 @@ def gather(tagger: Tagger, corpus: Corpus, options: ReportOptions | None = None)
     options = options or ReportOptions()
     X, truth, names, counts = tagger.align(corpus)
     k = max(options.ks)
-    top, scores = tagger.estimator_.predict_topk(X, k)
+    found = tagger.rank_rows(X, k)
+    top, scores = found.labels[:, :k], found.scores[:, :k]
     n_known = len(tagger.label_names_)
     weights = inverse_propensity(counts, tagger.n_rows_, *options.propensity)
     judgement = Judgement.of(truth, top, weights)
@@ -135,11 +138,13 @@ def gather(tagger: Tagger, corpus: Corpus, options: ReportOptions | None = None)
     with progress.task("judging", total=4) as advance:
         report = evaluate(
             truth,
-            top,
+            found.labels,
             ks=options.ks,
             inverse_propensity=weights,
             train_label_counts=counts,
             single_label=tagger.is_single_label_ and corpus.is_single_label,
+            scores=found.scores,
+            given=found.given,
         )
         intervals = {each: intervals_of(judgement, each) for each in report.ks}
         advance(1)
@@ -171,7 +176,9 @@ def gather(tagger: Tagger, corpus: Corpus, options: ReportOptions | None = None)
         label_names=names,
         learner=type(tagger.estimator_).__name__,
         takes_texts=tagger.takes_texts,
-        gives_probabilities=tagger.estimator_.scores_are_probabilities,
+        gives_probabilities=tagger.scores_are_probabilities,
+        decision=tagger.decision_,
+        gives_one=tagger.gives_one,
         n_train_rows=tagger.n_rows_,
         n_known_labels=n_known,
         n_pairs=int(judgement.truth.nnz),

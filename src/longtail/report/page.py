@@ -11,7 +11,7 @@ from typing import Any
 from longtail.data import Corpus
 from longtail.printable import counted
 from longtail.report import text
-from longtail.report.charts import band_chart, legend, metric_bar, reliability_diagram
+from longtail.report.charts import band_chart, cutoff_chart, legend, metric_bar, reliability_diagram
 from longtail.report.examples import Example, Given, Why
 from longtail.report.facts import Facts, ReportOptions, WorstLabel, gather
 from longtail.report.layout import BEGINNING, Column, document, means, tiles
@@ -82,6 +82,7 @@ def render(facts: Facts, heading: Heading) -> str:
     """The facts of a report as HTML."""
     sections = (
         ("metrics", "How good is it?", _metrics(facts)),
+        ("given", "How many labels?", _given_labels(facts)),
         ("scores", "What do the scores mean?", _reliability(facts)),
         ("frequency", "Frequent and rare labels", _frequency(facts)),
         ("worst", "The worst labels", _worst(facts)),
@@ -159,6 +160,38 @@ def _metrics(facts: Facts) -> Markup:
             f"approximation; for F1 and PSP, of their linear part. PSP uses the propensity constants {a:g} and {b:g}. "
             f"{text.percent(report.metrics['coverage'][facts.k], 1)} of the labels of these rows are found at least "
             f"once in {text.first_places(facts.k)}."
+        ),
+    )
+
+
+def _given_labels(facts: Facts) -> Markup:
+    found, cutoffs = facts.report.given, facts.report.cutoffs
+    assert found is not None
+    lines = [
+        (
+            f"{each.cutoff:g}",
+            *(text.percent(value, 1) for value in (each.precision, each.recall, each.f1)),
+            f"{each.per_row:.2f}",
+        )
+        for each in cutoffs
+    ]
+    rows = [
+        ("all pairs", *(text.percent(value, 1) for value in (found.precision, found.recall, found.f1))),
+        (
+            "mean of labels",
+            *(text.percent(value, 1) for value in (found.macro_precision, found.macro_recall, found.macro_f1)),
+        ),
+    ]
+    shown = table_of(_numbers("cut-off", "precision", "recall", "F1", "per row"), lines)
+    threshold = None if facts.decision is None else facts.decision.rule.threshold
+    return join(
+        means(text.about_given(facts)),
+        table_of([Column("labels as given"), *_numbers("precision", "recall", "F1")], rows),
+        element("div", cutoff_chart(cutoffs, threshold), element("div", shown), class_="beside"),
+        legend(("precision", "precision"), ("recall", "recall"), ("f1", "F1")),
+        _note(
+            "Each line of the table gives every label with at least this score, and counts all pairs of row and label. "
+            "Choose the cut-off for your purpose, and use it with --threshold."
         ),
     )
 

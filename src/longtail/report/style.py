@@ -49,6 +49,7 @@ svg text{fill:var(--soft);font-size:11px;font-family:inherit}
 .axis{font-size:12px}.middle{text-anchor:middle}.end{text-anchor:end}
 .grid{stroke:var(--line)}.diagonal{stroke:var(--soft);stroke-dasharray:4 4}
 .line{fill:none;stroke-width:2}.line.accent,.line.precision{stroke:var(--accent)}.line.recall{stroke:var(--second)}
+.line.f1{stroke:var(--good)}
 .dot.accent,.dot.precision{fill:var(--accent)}.dot.recall{fill:var(--second)}.ghost{fill:var(--ghost)}
 .track{fill:var(--ghost)}.bar{fill:var(--accent)}.whisker{stroke:var(--ink);stroke-width:1.2}
 .legend{font-size:.875rem;color:var(--soft);display:flex;flex-wrap:wrap;gap:4px 18px}
@@ -56,6 +57,7 @@ svg text{fill:var(--soft);font-size:11px;font-family:inherit}
 .key::before{content:"";display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:6px;vertical-align:-1px;
 background:var(--ghost)}
 .key.precision::before{background:var(--accent)}.key.recall::before{background:var(--second)}
+.key.f1::before{background:var(--good)}
 .beside{display:grid;grid-template-columns:minmax(260px,340px) minmax(0,1fr);gap:28px;align-items:start}
 .example{border:1px solid var(--line);border-radius:8px;padding:14px 16px;margin-bottom:14px;break-inside:avoid}
 .example h3{margin:0 0 6px;overflow-wrap:anywhere}

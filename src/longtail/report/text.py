@@ -11,6 +11,7 @@ from longtail.report.markup import shortened
 _CALIBRATED = 0.03
 _ALIKE = 0.05
 _FEW = 200
+_BETTER = 0.005  # a difference of F1 that is worth telling
 
 
 def percent(share: float, digits: int = 0) -> str:
@@ -98,6 +99,26 @@ def _without_labels(facts: Facts) -> str:
     return (
         f" {bare:,} of the {rows:,} rows {verb} as 0 in all means over rows; without {'it' if bare == 1 else 'them'}, "
         f"P@{first} is {percent(without, 1)}."
+    )
+
+
+def about_given(facts: Facts) -> str:
+    """How many labels rows are given, how good they are, and which cut-off would be better here."""
+    found = facts.report.given
+    assert found is not None
+    rule = "By its own rule, the learner gives"
+    if facts.gives_one:
+        rule = "As every training row has exactly one label, the model gives"
+    elif facts.decision is not None:
+        rule = (
+            f"With a score of at least {score(facts.decision.rule.threshold)}, learned for the aim "
+            f"{facts.decision.aim} on held-out rows, the model gives"
+        )
+    best = max(facts.report.cutoffs, key=lambda each: each.f1)
+    other = f" A cut-off of {best.cutoff:g} would give {percent(best.f1, 1)}." if best.f1 > found.f1 + _BETTER else ""
+    return (
+        f"{rule} {found.per_row:.1f} labels per row: {percent(found.precision)} of them are correct, and they are "
+        f"{percent(found.recall)} of the true labels, an F1 of {percent(found.f1, 1)}.{other}"
     )
 
 

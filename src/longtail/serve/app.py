@@ -222,7 +222,7 @@ def _bound(fields: dict[str, Any], limits: Limits, names: list[str]) -> None:
         elif name == "texts":
             field["items"]["maxLength"] = limits.characters
         elif name == "k":
-            field["maximum"] = limits.k
+            field["anyOf"][0]["maximum"] = limits.k
         elif name in ("allow", "deny"):
             field["anyOf"][0]["maxItems"] = limits.filter_labels
         elif name == "model":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -25,7 +25,7 @@ def _new_label(name: str) -> str:
     return name
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+Places = Annotated[Annotated[int, Field(ge=1)] | Literal["auto"], BeforeValidator(_whole)]
 Label = Annotated[str, Field(json_schema_extra={"format": "label"})]
 # Stop at the first wrong item: a list of a million must not produce a million errors.
 Labels = Annotated[list[Label], Field(fail_fast=True)]
@@ -58,10 +58,14 @@ class TagRequest(_Request):
     text: str = Field("", description="One text.")
     texts: Texts = Field([], description="Several texts.", min_length=1)
     model: str | None = Field(None, description="The model; by default the first.")
-    k: Whole = Field(5, ge=1, description="Maximum number of labels for each text.")
+    k: Places = Field("auto", description='Maximum number of labels for each text; "auto" for those worth giving.')
     allow: Labels | None = Field(None, description="Consider only these labels.")
     deny: Labels | None = Field(None, description="Leave out these labels.")
-    threshold: float | None = Field(None, allow_inf_nan=False, description="Leave out labels with a lower score.")
+    threshold: float | None = Field(
+        None,
+        allow_inf_nan=False,
+        description='Leave out labels with a lower score; with k "auto", instead of the threshold of the model.',
+    )
 
 
 class ExplainRequest(_Request):
@@ -131,6 +135,10 @@ class TagAnswer(BaseModel):
 
     model: str = Field(examples=["demo-model"])
     version: str = _VERSION
+    threshold: float | None = Field(
+        description='The score from which the model gives a label with k "auto"; null if the learner has another rule.',
+        examples=[0.31],
+    )
     results: list[TagResult]
 
 
@@ -229,6 +237,8 @@ class ModelDescription(BaseModel):
     kind: str = Field(examples=["LabelTree"])
     n_labels: int = Field(examples=[3956])
     takes_texts: bool = Field(examples=[True])
+    threshold: float | None = Field(description="As in the answer of `/v1/tag`.", examples=[0.31])
+    always_one: bool = Field(description='Whether k "auto" always gives the best label.', examples=[False])
     size_bytes: int = Field(examples=[8_000_000])
     saved_at: str = Field(examples=["2026-01-31T12:00:00+00:00"])
     corrections: WaitingCorrections | None = Field(description="null if the service keeps no corrections.")
@@ -299,6 +309,8 @@ def parse(kind: type[_Message], body: bytes) -> _Message:
 
 def invalid(place: tuple[int | str, ...], reason: str) -> Refusal:
     """The refusal of one wrong field."""
+    if place[:1] == ("k",):  # of the two kinds that it can be, the first has failed
+        place, reason = place[:1], f'{reason}, or "auto"'
     where = ".".join(part if part in _FIELDS else shortened(str(part), 40) for part in map(str, place)) or "the body"
     return Refusal("invalid_request", f"{where}: {reason}")
 

@@ -54,7 +54,8 @@ class TagOptions(NamedTuple):
     """What requests must have in common to be scored together."""
 
     model: ServedModel
-    k: int
+    k: int | str
+    most: int
     allow: Names
     deny: Names
     threshold: float | None
@@ -62,8 +63,8 @@ class TagOptions(NamedTuple):
 
 def tag_group(options: TagOptions, texts: list[str]) -> list[list[Tag]]:
     """The work of the scoring thread: tag the texts of several requests with the same options."""
-    model, k, allow, deny, threshold = options
-    return model.tagger.tag(texts, k, allow=allow, deny=deny, threshold=threshold)
+    model, k, most, allow, deny, threshold = options
+    return [tags[:most] for tags in model.tagger.tag(texts, k, allow=allow, deny=deny, threshold=threshold)]
 
 
 def call_each(call: Callable[[], Any], items: list[Any]) -> list[Any]:
@@ -89,12 +90,14 @@ def make_router(service: Service) -> APIRouter:
         texts = _texts(asked, limits)
         model = find_model(models, asked.model)
         model.check_takes_texts()
-        _at_most(limits.k, asked.k, "k_too_large", f"k is {asked.k if asked.k < 10**12 else 'larger than 10^12'}")
+        if isinstance(asked.k, int):
+            _at_most(limits.k, asked.k, "k_too_large", f"k is {asked.k if asked.k < 10**12 else 'larger than 10^12'}")
         allow, deny = _filter("allow", asked.allow, limits), _filter("deny", asked.deny, limits)
-        options = TagOptions(model, asked.k, allow, deny, asked.threshold)
+        options = TagOptions(model, asked.k, limits.k, allow, deny, asked.threshold)
         found = await service.scoring.run(options, texts, _hang_up(request))
         results = [{"tags": [tag._asdict() for tag in tags]} for tags in found]
-        return _json({"model": model.name, "version": model.version, "results": results})
+        about = {"model": model.name, "version": model.version, "threshold": model.threshold}
+        return _json({**about, "results": results})
 
     @router.post(
         "/v1/explain",

@@ -53,6 +53,11 @@ class ServedModel:
         """The fingerprint of the model."""
         return self.tagger.fingerprint_
 
+    @property
+    def threshold(self) -> float | None:
+        """The score from which labels are given, if the model has learned one."""
+        return None if self.tagger.decision_ is None else self.tagger.decision_.rule.threshold
+
     def warm(self) -> None:
         """Build what the first request would otherwise wait for."""
         if self._takes_texts:
@@ -92,6 +97,8 @@ class ServedModel:
             "kind": self.kind,
             "n_labels": self.n_labels,
             "takes_texts": self._takes_texts,
+            "threshold": self.threshold,
+            "always_one": self.tagger.decision_ is not None and self.tagger.decision_.rule.always_one,
             "size_bytes": self._size,
             "corrections": waiting,
             "card": self._card,

@@ -40,6 +40,16 @@ _SECTIONS: dict[str, Any] = {
         "rows_removed": int,
         "due": [str],
     },
+    "decision": {
+        "aim": str,
+        "threshold": _NUMBER,
+        "n_rows": int,
+        "precision": _NUMBER,
+        "recall": _NUMBER,
+        "f1": _NUMBER,
+        "labels_per_row": _NUMBER,
+        "error": _NUMBER,
+    },
     "metrics": {
         "data": str,
         "at": str,
@@ -81,7 +91,7 @@ def read_card(directory: PathName, of: str | None = None) -> dict[str, Any] | No
     Returns
     -------
     dict or None
-        Any of the sections ``data``, ``trained``, ``updates``, ``metrics`` and ``audit``.
+        Any of the sections ``data``, ``trained``, ``decision``, ``updates``, ``metrics`` and ``audit``.
 
     Examples
     --------
@@ -109,7 +119,7 @@ def update_card(directory: PathName, *, of: str | None = None, **sections: Mappi
         The ``fingerprint_`` of the loaded model that the sections describe; the card is written only if that model is
         still in the directory.
     **sections : mappings
-        ``data``, ``trained``, ``updates``, ``metrics`` or ``audit``; JSON values.
+        ``data``, ``trained``, ``decision``, ``updates``, ``metrics`` or ``audit``; JSON values.
 
     Raises
     ------

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from longtail.choice import Entrant, LearnerOptions, Race, Standing, entrants, folds, run_race, seconds_of
+from longtail.choice import Entrant, HeldOut, LearnerOptions, Race, Standing, entrants, folds, run_race, seconds_of
 from longtail.data import Corpus
 from longtail.errors import NotEnoughMemory
 from longtail.estimator import Estimator
 from longtail.parallel import resolve_jobs
 from longtail.printable import counted
 from longtail.ranking import BOTH, TwoStage, joined_learner
+from longtail.tagger.deciding import rank_held_out
 from longtail.tagger.encoding import WIDTH, Encoder, choose_encoder, with_vectors
 from longtail.tagger.matching import SUBWORDS, label_readings, texts_of_labels, with_matcher
 from longtail.tagger.preparation import tell_idle_texts, with_labels_that_occur
@@ -63,7 +64,10 @@ class RaceSummary:
 
 
 class Trained(NamedTuple):
-    """Fitted features and estimator, the corpus with the labels that it knows, the reasons, the race, and the rows."""
+    """Fitted features and estimator, the corpus with the labels that it knows, the reasons, the race, and the rows.
+
+    Also the rankings of held-out rows, if they are wanted.
+    """
 
     features: Any
     estimator: Estimator
@@ -71,6 +75,7 @@ class Trained(NamedTuple):
     reasons: list[str]
     race: RaceSummary
     X: Any
+    held_out: HeldOut | None
 
 
 class _Variant(NamedTuple):
@@ -81,7 +86,7 @@ class _Variant(NamedTuple):
     X: Any
 
 
-def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Trained:
+def train_best(features: Any, corpus: Corpus, options: LearnerOptions, decides: bool = True) -> Trained:
     """Train what is best on held-out rows within the time that the options allow.
 
     Parameters
@@ -91,6 +96,8 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
     corpus : Corpus
         With at least 1,000 rows.
     options : LearnerOptions
+    decides : bool
+        Whether rankings of held-out rows are wanted, to decide how many labels a row gets.
     """
     words, X = fit_features(features, corpus)
     label_texts = None
@@ -136,7 +143,13 @@ def train_best(features: Any, corpus: Corpus, options: LearnerOptions) -> Traine
     _log.info(reason)
     corpus = with_labels_that_occur(corpus)
     estimator = clone(found.winner.estimator).fit(variant.X, corpus.labels, sample_weight=corpus.weights)
-    return Trained(variant.features, estimator, corpus, [reason], race, variant.X)
+    held_out = None
+    if decides:
+        fitted = [found.fitted] if found.fitted.n_labels_ == corpus.n_labels else []
+        held_out = rank_held_out(
+            estimator, variant.X, corpus.labels, options.random_state, fitted, weights=corpus.weights
+        )
+    return Trained(variant.features, estimator, corpus, [reason], race, variant.X, held_out)
 
 
 def _affords_second_stage(seconds: float, options: LearnerOptions) -> bool:
@@ -282,7 +295,7 @@ def _second_stage(
     reason = f"learner: two stages over {race.winner}, as {told}"
     _log.info(reason)
     model = best.model.finish(best.X, corpus.labels, best.readings, sample_weight=corpus.weights)
-    return Trained(best.features, model, corpus, [reason], race, best.X)
+    return Trained(best.features, model, corpus, [reason], race, best.X, model.held_out_)
 
 
 def _try_vectors(

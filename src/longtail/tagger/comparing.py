@@ -12,7 +12,7 @@ from longtail import progress
 from longtail.choice import LEARNERS, NETWORK, LearnerOptions, seconds_of
 from longtail.data import Corpus
 from longtail.errors import InvalidInput, LongtailError
-from longtail.estimator import Estimator
+from longtail.estimator import Estimator, fit_with
 from longtail.memory import available_memory, format_bytes
 from longtail.metrics import Report
 from longtail.parallel import resolve_jobs
@@ -42,7 +42,8 @@ class Compared:
     report : Report or None
         The metrics on the held-out rows; None if it was left out.
     seconds : float
-        Time of training, by the clock on the wall; that of ``default`` includes its features and its race.
+        Time of training, by the clock on the wall, with what it takes to learn how many labels to give; that of
+        ``default`` includes its features and its race.
     seconds_to_predict : float
         Time to rank the labels of the held-out rows and to compute the metrics.
     size : int
@@ -138,7 +139,7 @@ class _Setting:
 
 
 def _compared(learners: Sequence[str], rest: Corpus, held_out: Corpus, setting: _Setting) -> Iterator[Compared]:
-    known = with_labels_that_occur(rest)
+    known = with_labels_that_occur(rest.weighted_rows())
     features, X = fit_features(setting.features, known) if set(learners) - {DEFAULT} else (None, None)
     with progress.task("comparing", total=len(learners)) as advance:
         for name in learners:
@@ -168,9 +169,9 @@ def _one(name: str, corpus: Corpus, features: Any, X: Any, setting: _Setting) ->
     estimator, reasons = learner_for(setting.options(name), X, corpus)
     if name != NETWORK:
         _check_cost(estimator, X, corpus.labels, setting)
-    tagger = Tagger.from_fitted(features, estimator.fit(X, corpus.labels), corpus)
+    tagger = Tagger.from_fitted(features, fit_with(estimator, X, corpus.labels, corpus.weights), corpus)
     tagger.reasons_ = reasons
-    return tagger
+    return tagger.learn_how_many(X, corpus)
 
 
 def _check_cost(estimator: Estimator, X: Any, Y: Any, setting: _Setting) -> None:

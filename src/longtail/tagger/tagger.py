@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail.aggregated import AggregatedClassifier, without_empty_groups, without_unused_labels
 from longtail.arrays import Array
-from longtail.choice import NETWORK, LearnerOptions
+from longtail.choice import NETWORK, HeldOut, LearnerOptions
 from longtail.data import Change, Corpus, GroupedCorpus, LabelDrop, LabelRename, LabelTexts, read_label_texts
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import PLACES_OF_SCORE, Estimator, Explanation, Step, fit_with, normalised
@@ -33,24 +33,26 @@ from longtail.store import (
     put_learner_together,
     put_together,
 )
+from longtail.tagger.aims import Aim
 from longtail.tagger.best import RaceSummary, train_best
+from longtail.tagger.deciding import rank_held_out
+from longtail.tagger.decision import Decision
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
+from longtail.tagger.giving import AUTO, Giving, given_scores, without_zeros
 from longtail.tagger.kept_rows import TrainingRows
 from longtail.tagger.learners import check_estimator_parameter, learner_for, races
 from longtail.tagger.ledger import names_in
 from longtail.tagger.preparation import FEWEST_ROWS, hold_out, tell_idle_texts, with_labels_that_occur
-from longtail.tagger.ranks import ranked_in_pieces
+from longtail.tagger.ranks import Ranking, rank, ranked_in_pieces
 from longtail.tagger.rows import NAMES, NUMBERS, names_a_number, read_rows
 from longtail.tagger.updating import UpdateSummary, cannot_keep, changes_of, keep_rows, update
 from longtail.text import fit_features, rows_of
-from longtail.validation import check_k
 from longtail.work import is_in_pieces
 
 _log = logging.getLogger(__name__)
 
 _LABELS_NAMED = 3
 _ROWS_AT_ONCE = 2**16
-_PLACES = 5
 
 
 class Aligned(NamedTuple):
@@ -91,6 +93,12 @@ class Tagger(BaseEstimator, Persistent):
         several on held-out rows and keep the best, if it helps with a second stage that ranks its labels and those of
         other sources again; see ``docs/ranking.md``. With fewer than 1,000 rows, and for groups, they choose by the
         size of the data.
+    aim : str or None
+        How many labels a row gets, see `predict`; learned on held-out rows while training. "f1": as many as give the
+        best F1 of all pairs of row and label together. "precision=0.8" or "recall=0.9": at least this share of the
+        labels given are right, or of the right labels are given. "count": as many as rows have on average. None
+        leaves it to the learner and its scores as they are. If every training row has exactly one label, a row gets
+        one, and only "precision" and "recall" change that.
     updatable : bool
         Keep the training rows, as features, labels and digests of their ids, so that `update` can learn changes. The
         rows must be texts without weights.
@@ -113,6 +121,10 @@ class Tagger(BaseEstimator, Persistent):
         The training rows, if the model is updatable.
     update_ : UpdateSummary or None
         What the last `update` changed. Not saved.
+    decision_ : Decision or None
+        The threshold and the probabilities of scores. None if `aim` is None, for estimators with thresholds of their
+        own, for groups, in pieces, and with fewer than 50 rows; then the rule of the learner decides. None, too, if
+        every training row has exactly one label and the aim is "f1" or "count"; then a row gets one.
     holdout_report_ : Report or None
         The metrics on the held-out rows, None if none were held out. Not saved.
     is_single_label_ : bool
@@ -146,13 +158,17 @@ class Tagger(BaseEstimator, Persistent):
     race_: RaceSummary | None = None
     is_single_label_: bool
     _classes: str | None  # the kind of classes, if there was one class for each row
+    decision_: Decision | None
     holdout_report_: Report | None
     rows_: TrainingRows | None = None
     update_: UpdateSummary | None = None
 
-    def __init__(self, features: Any = None, estimator: Any = None, updatable: bool = False) -> None:
+    def __init__(
+        self, features: Any = None, estimator: Any = None, aim: str | None = "f1", updatable: bool = False
+    ) -> None:
         self.features = features
         self.estimator = estimator
+        self.aim = aim
         self.updatable = updatable
 
     def fit(
@@ -215,7 +231,10 @@ class Tagger(BaseEstimator, Persistent):
 
     def _fit_rows(self, corpus: Corpus) -> Self:
         if races(self.estimator, corpus):
-            return self._adopt(*train_best(self.features, corpus, self.estimator or LearnerOptions()))
+            decides = self._learns_how_many(corpus)
+            *trained, held_out = train_best(self.features, corpus, self.estimator or LearnerOptions(), decides)
+            self._adopt(*trained)
+            return self._decide(held_out) if decides else self
         self._tell_idle(f"with at least {FEWEST_ROWS:,} rows")
         tell_idle_texts(corpus)
         corpus = with_labels_that_occur(corpus)
@@ -224,7 +243,41 @@ class Tagger(BaseEstimator, Persistent):
         estimator.check_pieces()
         if self.updatable and not estimator.takes_revisions:
             raise InvalidInput(f"{type(estimator).__name__} cannot learn changes", code="cannot_update")
-        return self._adopt(features, fit_with(estimator, X, corpus.labels, corpus.weights), corpus, reasons, X=X)
+        self._adopt(features, fit_with(estimator, X, corpus.labels, corpus.weights), corpus, reasons, X=X)
+        return self.learn_how_many(X, corpus)
+
+    def learn_how_many(self, X: Any, corpus: Corpus) -> Self:
+        """Learn how many labels to give, if that is wanted, by training copies of the learner without held-out rows.
+
+        Parameters
+        ----------
+        X : csr_array
+            The features of the corpus.
+        corpus : Corpus
+            What the tagger was trained on.
+        """
+        if not self._learns_how_many(corpus):
+            return self
+        if self.estimator_.decides:
+            _log.info("how many tags: by the thresholds of the %s", type(self.estimator_).__name__)
+            return self
+        if is_in_pieces():
+            _log.info("how many tags: as the learner decides, as training in pieces does not train twice")
+            return self
+        return self._decide(rank_held_out(self.estimator_, X, corpus.labels, weights=corpus.weights))
+
+    def _learns_how_many(self, corpus: Corpus) -> bool:
+        """Whether held-out rows teach how many labels to give: rows with one label each need that for shares only."""
+        if self.aim is None or not corpus.is_single_label:
+            return self.aim is not None
+        return Aim.parse(self.aim).share is not None
+
+    def _decide(self, held_out: HeldOut | None) -> Self:
+        if self.aim is not None and held_out is not None and held_out.hits.any():
+            aim = Aim.parse(self.aim)
+            self.decision_ = Decision.learn(held_out, aim, self.estimator_.scores_are_probabilities)
+            _log.info(self.decision_.describe())
+        return self
 
     def _tell_idle(self, when: str) -> None:
         """Say which options have no effect, because they are for a race, and when there is one."""
@@ -276,6 +329,8 @@ class Tagger(BaseEstimator, Persistent):
             learner = type(self.features).__name__
             raise InvalidInput(f"Tagger: features is a {learner}, a learner; write Tagger(estimator={learner}(...))")
         check_estimator_parameter(self.estimator)
+        if self.aim is not None:
+            Aim.parse(self.aim)
         if corpus.n_rows == 0:
             raise InvalidInput("there are no rows to learn from", code="no_rows")
 
@@ -302,7 +357,7 @@ class Tagger(BaseEstimator, Persistent):
         self.n_rows_ = corpus.n_rows
         self.reasons_, self.race_ = reasons, race
         self.rows_, self.update_ = rows, None
-        self.holdout_report_ = None
+        self.decision_ = self.holdout_report_ = None
         self.is_single_label_, self._classes = corpus.is_single_label, None
         return self
 
@@ -388,38 +443,76 @@ class Tagger(BaseEstimator, Persistent):
             Of the estimator, such as ``weighting`` of `Ridge`; other learners have none.
         """
         check_is_fitted(self, "features_")
-        return self.estimator_.predict_topk(
-            self.features_.transform(rows), k, allow=self._ids(allow), deny=self._ids(deny), **options
-        )
+        X = self.features_.transform(rows)
+        labels, scores = self.estimator_.predict_topk(X, k, allow=self._ids(allow), deny=self._ids(deny), **options)
+        decision = self._decision_for(options)
+        return labels, scores if decision is None else decision.probabilities(scores)
 
     def predict(
         self,
         rows: Any,
-        k: int | None = None,
+        k: int | str = AUTO,
         allow: Iterable[str] | None = None,
         deny: Iterable[str] | None = None,
         *,
         threshold: float | None = None,
         **options: Any,
     ) -> Any:
-        """The k best labels of each row by name, best first.
+        """The labels of each row by name, best first.
 
-        Labels with a score below `threshold` are left out; the other parameters are those of `predict_topk`. Without
-        `k` there are 5, or 1 if every training row had exactly one label. A tagger that was fitted with one class for
-        each row returns, without `k`, an array with the class of each row.
+        Parameters
+        ----------
+        rows : sequence of str, or matrix of features
+        k : int or "auto"
+            Number of labels, or "auto" for those worth giving: with a score of at least `threshold`. If every training
+            row had exactly one label, "auto" gives one, unless the aim is a precision or a recall.
+        allow, deny : names of the only labels to give, and of labels never to give
+        threshold : float or None
+            Leave out labels with a lower score. None is, with "auto", the threshold in ``decision_`` or, without one,
+            the rule of the learner.
+        **options
+            As for `predict_topk`.
+
+        Returns
+        -------
+        list of lists of Tag, or array
+            The scores are probabilities, learned on held-out rows, if there is a ``decision_``. A tagger that was
+            fitted with one class for each row returns, with "auto" and no threshold, an array with the class of each
+            row.
         """
         check_is_fitted(self, "features_")
-        if k is None and self._classes is not None and threshold is None:
+        if k == AUTO and self._classes is not None and threshold is None:
             return self.classes_[np.maximum(self.predict_topk(rows, 1, allow, deny, **options)[0][:, 0], 0)]
-        k = self._places(k)
-        places = min(check_k(k), max(1, len(self.label_names_)))  # no row has more labels than there are
-        labels, scores = self.predict_topk(rows, places, allow, deny, **options)
-        return self._named(labels, scores, threshold)
+        return self._tags(rows, k, allow, deny, threshold, options)
 
-    def _places(self, k: int | None) -> int:
-        if k is not None:
-            return k
-        return 1 if self.is_single_label_ else _PLACES
+    def tag(
+        self,
+        rows: Any,
+        k: int | str = AUTO,
+        allow: Iterable[str] | None = None,
+        deny: Iterable[str] | None = None,
+        *,
+        threshold: float | None = None,
+        **options: Any,
+    ) -> list[list[Tag]]:
+        """As `predict`, without labels for which nothing speaks: the learner scores them exactly 0."""
+        return self._tags(rows, k, allow, deny, threshold, options, zeros=False)
+
+    def _tags(
+        self,
+        rows: Any,
+        k: int | str,
+        allow: Iterable[str] | None,
+        deny: Iterable[str] | None,
+        threshold: float | None,
+        options: dict[str, Any],
+        zeros: bool = True,
+    ) -> list[list[Tag]]:
+        check_is_fitted(self, "features_")
+        giving = self._giving(k, threshold, options)
+        choices = {"allow": self._ids(allow), "deny": self._ids(deny), **options}
+        ranking = rank(self.estimator_, self.features_.transform(rows), giving.places, giving.by_rule, choices)
+        return self._named(giving.apply(ranking if zeros else without_zeros(ranking)))
 
     @property
     def classes_(self) -> Array:
@@ -435,11 +528,13 @@ class Tagger(BaseEstimator, Persistent):
         """The probability of every label, in the order of ``label_names_``, as one dense matrix: for few labels.
 
         Taggers whose learner has no probabilities, such as ridge, lack this method. If every training row had exactly
-        one label, the probabilities of a row add up to 1.
+        one label, the probabilities of a row add up to 1; else they are the scores of `predict_topk`.
         """
         check_is_fitted(self, "features_")
         scores: Array = self.estimator_.predict_proba(self.features_.transform(rows))
-        return normalised(scores) if self.is_single_label_ else scores
+        if self.is_single_label_:
+            return normalised(scores)
+        return scores if self.decision_ is None else self.decision_.probabilities(scores)
 
     def score(self, rows: Any, labels: Any) -> float:
         """The accuracy if every training row had exactly one label, else nDCG@5, which judges the ranking.
@@ -461,41 +556,63 @@ class Tagger(BaseEstimator, Persistent):
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
         return tags
 
-    def _named(self, labels: Array, scores: Array, threshold: float | None) -> list[list[Tag]]:
-        least = -np.inf if threshold is None else threshold
-        # Each name once: a loaded model decodes names on demand.
-        names = {label: self.label_names_[label] for label in set(labels.ravel().tolist()) if label >= 0}
-        return [
-            [Tag(names[label], score) for label, score in zip(*row, strict=True) if label >= 0 and score >= least]
-            for row in zip(labels.tolist(), scores.tolist(), strict=True)
-        ]
-
-    def tag_corpus(self, corpus: Corpus, k: int = 5, **options: Any) -> Iterator[list[Tag]]:
+    def tag_corpus(self, corpus: Corpus, k: int | str = AUTO, **options: Any) -> Iterator[list[Tag]]:
         """As `tag`, for the rows of a corpus that may be large; inside `longtail.in_pieces` its workers do it.
 
         Workers load the model from its directory, so it must be one that `longtail.load` has returned.
         """
         check_is_fitted(self, "features_")
-        threshold = options.pop("threshold", None)
-        choices = {**options, "allow": self._ids(options.get("allow")), "deny": self._ids(options.get("deny"))}
-        places = min(check_k(k), max(1, len(self.label_names_)))
-        for labels, scores in self._iter_topk(rows_of(corpus, self.features_), places, _ROWS_AT_ONCE, **choices):
-            for tags in self._named(labels, scores, threshold):
-                yield [tag for tag in tags if tag.score]
+        threshold, allow, deny = (options.pop(name, None) for name in ("threshold", "allow", "deny"))
+        giving = self._giving(k, threshold, options)
+        choices = {"allow": self._ids(allow), "deny": self._ids(deny), **options}
+        X = rows_of(corpus, self.features_)
+        for ranking in self._iter_rankings(X, giving.places, giving.by_rule, _ROWS_AT_ONCE, choices):
+            yield from self._named(giving.apply(without_zeros(ranking)))
 
-    def _iter_topk(self, X: Any, k: int, at_once: int, **choices: Any) -> Iterator[tuple[Array, Array]]:
+    def _giving(self, k: Any, threshold: float | None, options: dict[str, Any]) -> Giving:
+        decision = self._decision_for(options)
+        if k == AUTO and decision is None and self.is_single_label_:
+            k = 1  # as every training row
+        return Giving.of(k, threshold, decision, len(self.label_names_))
+
+    def _decision_for(self, options: dict[str, Any]) -> Decision | None:
+        """The decision, unless options of the estimator change the scores that it knows."""
+        return None if options else self.decision_
+
+    def _named(self, found: Ranking) -> list[list[Tag]]:
+        # Each name once: a loaded model decodes names on demand.
+        names = {label: self.label_names_[label] for label in set(found.labels[found.given].tolist())}
+        return [[Tag(names[label], score) for label, score in row] for row in given_scores(found)]
+
+    def _iter_rankings(self, X: Any, k: int, by_rule: bool, at_once: int, choices: dict[str, Any]) -> Iterator[Ranking]:
         """Rankings, block after block: of `at_once` rows, or of as many as a worker gets."""
         if is_in_pieces():
             known = vars(self)
-            yield from ranked_in_pieces(known.get("directory_"), known.get("fingerprint_"), X, k, choices)
+            yield from ranked_in_pieces(known.get("directory_"), known.get("fingerprint_"), X, k, by_rule, choices)
             return
         for block in split(X.shape[0], at_once) if X.shape[0] > at_once else [slice(None)]:
-            yield self.estimator_.predict_topk(X if block == slice(None) else X[block], k, **choices)
+            yield rank(self.estimator_, X if block == slice(None) else X[block], k, by_rule, choices)
 
-    def tag(self, rows: Any, k: int | None = None, **options: Any) -> list[list[Tag]]:
-        """The labels to give each row: those of `predict`, with the same options, whose score is not 0."""
+    def rank_rows(self, X: Any, k: int) -> Ranking:
+        """At least `k` labels of rows of features with their scores, and which of them "auto" gives."""
         check_is_fitted(self, "features_")
-        return [[tag for tag in tags if tag.score] for tags in self.predict(rows, self._places(k), **options)]
+        giving = self._giving(AUTO, None, {})
+        places = max(k, giving.places)
+        rankings = self._iter_rankings(X, places, giving.by_rule, max(1, X.shape[0]), {})
+        blocks = [giving.apply(without_zeros(each)) for each in rankings]
+        return Ranking(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
+
+    @property
+    def gives_one(self) -> bool:
+        """Whether a row gets exactly one label, as every training row had one and no other number was learned."""
+        check_is_fitted(self, "features_")
+        return self.is_single_label_ and self.decision_ is None
+
+    @property
+    def scores_are_probabilities(self) -> bool:
+        """Whether a score is the probability that the label is right, as far as the learner or held-out rows tell."""
+        check_is_fitted(self, "features_")
+        return self.decision_ is not None or bool(self.estimator_.scores_are_probabilities)
 
     def explain(self, row: Any, label: str) -> TagExplanation:
         """The exact contribution of each word (or feature) to the score of a label; for trees also the path."""
@@ -516,6 +633,8 @@ class Tagger(BaseEstimator, Persistent):
         )
         name, count = self.label_names_[label], int(self.label_counts_[label])
         reasons = self._reasons(found)
+        if self.decision_ is not None:
+            found = self.decision_.explained(found)
         return TagExplanation(name, found.score, found.margin, reasons, found.intercept, steps, found.evidence, count)
 
     def _reasons(self, part: Explanation | Step) -> tuple[Reason, ...]:
@@ -596,12 +715,13 @@ class Tagger(BaseEstimator, Persistent):
         a, b : constants of the propensity model
         """
         aligned = self.align(corpus)
-        blocks = self._iter_topk(aligned.features, max(ks), max(1, corpus.n_rows))
-        top = np.concatenate([labels for labels, _ in blocks])
+        found = self.rank_rows(aligned.features, max(ks))
         return evaluate(
             aligned.labels,
-            top,
+            found.labels,
             ks=ks,
+            scores=found.scores,
+            given=found.given,
             inverse_propensity=inverse_propensity(aligned.label_counts, self.n_rows_, a=a, b=b),
             train_label_counts=aligned.label_counts,
             single_label=self.is_single_label_ and corpus.is_single_label,
@@ -660,6 +780,7 @@ class Tagger(BaseEstimator, Persistent):
                 "features": part_state(self.features_),
                 "estimator": part_state(self.estimator_),
                 **({} if self.rows_ is None else {"rows": self.rows_.to_state()}),
+                **({} if self.decision_ is None else {"decision": self.decision_.to_state()}),
             },
         )
 
@@ -683,10 +804,14 @@ class Tagger(BaseEstimator, Persistent):
         """Rebuild the fitted tagger, or raise `ModelFormatError`."""
         estimator = put_learner_together(state.part("estimator"))
         features = put_together(state.part("features", *FEATURES))
+        decision = Decision.from_state(state.part("decision", "Decision")) if "decision" in state.parts else None
         model = cls(features, estimator)
         if state.part("estimator").kind == TwoStage.__name__:
             # Its learners and its features of texts were chosen for the old rows: `fit` chooses anew.
             model = cls(None if features.takes_texts else features)
+        if decision is not None:
+            model.aim = str(decision.aim)
+        model.decision_ = decision
         model.features_, model.estimator_ = features, estimator
         model.label_names_ = state.string_table("label_names", model.estimator_.n_labels_)
         model.label_counts_ = state.array("label_counts", np.int64, (len(model.label_names_),))

@@ -377,6 +377,10 @@ class TreeModel(Estimator):
             pass
         return scores
 
+    @property
+    def decides(self) -> bool:
+        return self.__sklearn_is_fitted__() and self.thresholds_ is not None
+
     def _thresholds(self) -> Array:
         """The score from which each label is given."""
         found = np.float32(DEFAULT) if self.thresholds_ is None else self.thresholds_

@@ -87,16 +87,21 @@ def serve(browser: Any, models: dict[str, Path]) -> Iterator[Callable[..., Servi
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
-    """Opens the page of a service; at the end of the test nothing may have gone wrong in it unless allowed."""
+    """Opens the page of a service; at the end of the test nothing may have gone wrong in it unless allowed.
+
+    It shows `k` tags; "auto" is what people see first.
+    """
     visits = []
 
-    def go(service: Service, **options: Any) -> Visit:
+    def go(service: Service, k: str = "5", **options: Any) -> Visit:
         context = browser.new_context(
             **{"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options}
         )
         context.set_default_timeout(SLOW_MACHINE)
         visits.append(Visit(context.new_page(), service.address))
         visits[-1].watch()
+        chosen = f"addEventListener('DOMContentLoaded', () => (document.getElementById('k').value = '{k}'))"
+        visits[-1].page.add_init_script(chosen)
         visits[-1].page.goto(service.address)
         return visits[-1]
 

@@ -289,6 +289,29 @@ def test_everything_is_done_with_keys_alone(visit: Any, service: Any, taggers: d
     assert {"k", "tag", "deny", "copy-text", "copy-json", "chip", "find", "SUMMARY", "help-open"} <= reached
 
 
+def test_the_cut_off_decides_how_many_tags_are_shown(visit: Any, service: Any, taggers: dict[str, Tagger]) -> None:
+    seen = visit(service, k="auto")
+    page, tagger = seen.page, taggers["tree"]
+    write(page, TEXT)
+    expect_tags(page, [tag.label for tag in tagger.tag([TEXT])[0]])
+    slider = page.get_by_role("slider", name="Cut-off")
+    assert tagger.decision_ is not None
+    assert abs(float(slider.input_value()) - tagger.decision_.rule.threshold) < 0.006
+    asked = len([url for url in seen.requests if url.endswith("/v1/tag")])
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(page.locator("#cutoff-value")).to_have_text("0.010")
+    expect_tags(page, [tag.label for tag in tagger.tag([TEXT], threshold=0.01)[0]])
+    page.keyboard.press("End")
+    expect(page.locator("#nothing")).to_contain_text("No tag reaches the cut-off.")
+    assert len([url for url in seen.requests if url.endswith("/v1/tag")]) == asked
+    page.get_by_role("button", name="Reset").click()
+    expect_tags(page, [tag.label for tag in tagger.tag([TEXT])[0]])
+    page.locator("#k").select_option("3")
+    expect(page.locator("#cutoff-line")).to_be_hidden()
+    expect_tags(page, best(tagger, TEXT, 3))
+
+
 def test_tags_are_copied_as_text_and_as_json(visit: Any, service: Any, taggers: dict[str, Tagger]) -> None:
     page = visit(service, permissions=["clipboard-read", "clipboard-write"]).page
     write(page, TEXT)

@@ -1,6 +1,6 @@
 // The facts about a model; for missing ones, the command that records them.
 
-import { bar, counted, make, percent, whole } from "./dom.js";
+import { bar, counted, decimal, make, percent, whole } from "./dom.js";
 
 const MEANT = {
   P: "Precision",
@@ -12,7 +12,7 @@ const MEANT = {
 };
 
 export function cardOf(model) {
-  const { data, trained, updates, metrics, audit } = model.card ?? {};
+  const { data, trained, decision, updates, metrics, audit } = model.card ?? {};
   const rows = model.takes_texts ? "Texts" : "Rows";
   return [
     section("Model", facts([
@@ -22,6 +22,7 @@ export function cardOf(model) {
       ["Saved", when(model.saved_at)],
     ])),
     section("Training", data || trained ? trainingOf(data ?? {}, trained ?? {}, rows) : missing("longtail train")),
+    ...(decision ? [section("Tags", decisionOf(decision))] : []),
     ...(model.corrections || updates?.corrections ? [section("Corrections", correctionsOf(model.corrections, updates))] : []),
     section("Quality", metrics ? qualityOf(metrics, rows) : missing("longtail evaluate MODEL TEST --card")),
     section("Audit", audit ? auditOf(audit) : missing("longtail audit MODEL TEST --card")),
@@ -52,6 +53,18 @@ function correctionsOf(kept, updates) {
     kept?.waiting ? make("p", { class: "quiet" }, "To learn them, run ", make("code", {}, "longtail update MODEL FILE"), ".") : null,
   ];
 }
+
+const decisionOf = ({ aim, threshold, n_rows: rows, precision, recall, f1, labels_per_row: tags }) => facts([
+  ["Aim", aim],
+  ["Given from probability", threshold == null ? null : decimal(threshold)],
+  ["Precision on held-out rows", share(precision)],
+  ["Recall", share(recall)],
+  ["F1", share(f1)],
+  ["Tags per row", tags == null ? null : tags.toFixed(1)],
+  ["Held-out rows", number(rows)],
+]);
+
+const share = (value) => (value == null ? null : percent(value));
 
 function qualityOf({ data, at, rows, metrics, groups }, what) {
   return [

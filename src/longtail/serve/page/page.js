@@ -21,7 +21,8 @@ const SENTENCES = [
   "remove noise from an image with a median filter",
 ];
 
-const state = { models: [], model: null, tags: [], open: null };
+// `found` are the tags that the service sent, down to a low cut-off; `tags` are those shown.
+const state = { models: [], model: null, found: null, tags: [], open: null, cutoff: null };
 const deniedOf = new Map();
 const text = find("text");
 const list = find("tags");
@@ -78,6 +79,7 @@ async function begin() {
 
 function choose(model) {
   state.model = model;
+  state.cutoff = null;
   close();
   find("news").hidden = true;
   list.replaceChildren();
@@ -173,7 +175,7 @@ async function refresh() {
     return;
   }
   list.setAttribute("aria-busy", "true");
-  const body = { text: text.value, model: state.model.name, k: Number(find("k").value), deny: [...denied()] };
+  const body = { text: text.value, model: state.model.name, ...wanted(), deny: [...denied()] };
   tell("tags", "");
   const answer = await ask("tags", "v1/tag", body);
   if (!answer) {
@@ -185,8 +187,36 @@ async function refresh() {
   if (answer.version !== state.model.version) checkVersion();
 }
 
-// Show tags; null means that there is no text.
-function show(tags) {
+// Whether the cut-off decides how many tags are shown: the model has learned one, and no number is asked for.
+const cutsOff = () => find("k").value === "auto" && state.model.threshold !== null;
+
+function wanted() {
+  if (find("k").value !== "auto") return { k: Number(find("k").value) };
+  return cutsOff() ? { k: "auto", threshold: Number(find("cutoff").min) } : { k: "auto" };
+}
+
+const cutoff = () => state.cutoff ?? state.model.threshold;
+
+function likely(tags) {
+  if (!cutsOff()) return tags;
+  const always = state.cutoff === null && state.model.always_one;
+  return tags.filter(({ score }, place) => score >= cutoff() || (always && place === 0));
+}
+
+function showCutoff() {
+  find("cutoff-line").hidden = !state.model || !cutsOff();
+  if (find("cutoff-line").hidden) return;
+  find("cutoff").value = cutoff();
+  find("cutoff").setAttribute("aria-valuetext", decimal(cutoff()));
+  find("cutoff-value").textContent = decimal(cutoff());
+  find("cutoff-reset").hidden = state.cutoff === null;
+}
+
+// Show the tags that are likely enough; null means that there is no text.
+function show(found) {
+  state.found = found;
+  showCutoff();
+  const tags = found && likely(found);
   state.tags = tags ?? [];
   list.setAttribute("aria-busy", "false");
   const refused = messages.get("tags")?.isError ?? false;
@@ -194,7 +224,9 @@ function show(tags) {
   list.hidden = find("copying").hidden = !state.tags.length;
   find("correcting").hidden = tags === null || refused || !corrects();
   find("nothing").hidden = tags === null || refused || tags.length > 0;
-  find("nothing").textContent = denied().size
+  find("nothing").textContent = found?.length
+    ? `No tag reaches the cut-off. The best one has ${decimal(found[0].score)}.`
+    : denied().size
     ? "No other label has a score for this text."
     : "No label has a score for this text. The model may not know any of its words.";
   find("spoken").textContent = state.tags.length ? `${counted(tags.length, "tag")}, first ${tags[0].label}` : "";
@@ -320,7 +352,7 @@ function deny(label) {
   deniedOf.set(state.model.name, denied().add(label));
   if (state.open === label) close();
   // Remove it at once, before the service answers.
-  show(state.tags.filter((tag) => tag.label !== label));
+  show(state.found && state.found.filter((tag) => tag.label !== label));
   find("nothing").hidden = true;
   showDenied();
   refresh();
@@ -374,6 +406,15 @@ async function copy(content, what) {
 text.addEventListener("input", soon);
 find("clear").addEventListener("click", () => write(""));
 find("k").addEventListener("change", refresh);
+find("cutoff").addEventListener("input", () => {
+  state.cutoff = Number(find("cutoff").value);
+  show(state.found);
+});
+find("cutoff-reset").addEventListener("click", () => {
+  state.cutoff = null;
+  show(state.found);
+  find("cutoff").focus();
+});
 find("model").addEventListener("change", (event) => choose(state.models[event.target.selectedIndex]));
 find("explanation-close").addEventListener("click", close);
 find("explained-deny").addEventListener("click", () => {

@@ -1,0 +1,69 @@
+"""`longtail.tagger.deciding`."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from longtail.choice import folds
+from longtail.ridge import Ridge
+from longtail.tagger import deciding
+from longtail.tagger.deciding import rank_held_out
+
+
+def rows(n_rows: int) -> tuple[sparse.csr_array, sparse.csr_array]:
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array((rng.random((n_rows, 8)) < 0.3).astype(np.float32))
+    return X, sparse.csr_array(X[:, :5].astype(np.int8))
+
+
+def test_each_ranking_comes_from_a_learner_without_these_rows() -> None:
+    X, Y = rows(200)
+    found = rank_held_out(Ridge(), X, Y)
+    assert found is not None
+    parts = folds(200, 0)
+    assert found.n_rows == sum(len(held) for held, _ in parts) == 200
+    assert found.n_true == Y.nnz
+    held, rest = parts[0]
+    labels, scores = clone(Ridge()).fit(X[rest], Y[rest]).predict_topk(X[held], 5)
+    np.testing.assert_array_equal(found.scores[: labels.size], scores.ravel())
+
+
+def test_learners_without_these_rows_weigh_the_others_and_every_held_out_row_counts_once() -> None:
+    X, Y = rows(200)
+    weights = np.random.default_rng(1).uniform(0.1, 9, 200).astype(np.float32)
+    found = rank_held_out(Ridge(), X, Y, weights=weights)
+    assert found is not None
+    assert (found.n_rows, found.n_true) == (200, Y.nnz)
+    held, rest = folds(200, 0)[0]
+    _, scores = clone(Ridge()).fit(X[rest], Y[rest], sample_weight=weights[rest]).predict_topk(X[held], 5)
+    np.testing.assert_array_equal(found.scores[: scores.size], scores.ravel())
+
+
+def test_fitted_learners_save_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = rows(4000)
+    [(_, rest), *_] = folds(4000, 0)
+    fitted = Ridge().fit(X[rest], Y[rest])
+    monkeypatch.setattr(Ridge, "fit", None)
+    found = rank_held_out(Ridge(), X, Y, 0, [fitted])
+    assert found is not None
+    assert found.n_rows == 500
+
+
+def test_many_rows_are_learned_from_in_part(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deciding, "_MOST_TRAINED", 500)
+    caplog.set_level(logging.INFO, "longtail")
+    X, Y = rows(4000)
+    rank_held_out(Ridge(), X, Y)
+    assert "training once more on 1,000 rows" in caplog.text
+
+
+def test_what_cannot_be_trained_without_these_rows_leaves_it_to_the_learner(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "longtail")
+    X, Y = rows(60)
+    assert rank_held_out(Ridge(alpha=-1.0), X, Y) is None
+    assert "as it cannot be learned" in caplog.text
