@@ -86,7 +86,7 @@ def test_a_required_option_has_no_default() -> None:
 def test_the_options_of_learners_are_those_of_the_library() -> None:
     library = {each.name: each.default for each in fields(LearnerOptions)}
     flags = {each.name: each.default for each in fields(LearnerFlags)}
-    assert library.keys() - flags.keys() == {"hierarchy", "random_state", "n_jobs"}
+    assert library.keys() - flags.keys() == {"hierarchy", "updatable", "random_state", "n_jobs"}
     assert flags.items() <= library.items()
     assert collected(LearnerFlags) == LearnerFlags()
 
