@@ -2,9 +2,11 @@
 
 from longtail.data.batches import Batch, iter_batches, iter_records
 from longtail.data.corpus import Corpus, encode_labels
-from longtail.data.files import format_of, read_corpus, write_corpus
+from longtail.data.files import read_corpus, write_corpus
 from longtail.data.formats.arff import read_arff
+from longtail.data.formats.arrow import read_arrow
 from longtail.data.formats.delimited import read_delimited, write_delimited
+from longtail.data.formats.excel import read_excel
 from longtail.data.formats.grouped_delimited import read_grouped_delimited
 from longtail.data.formats.grouped_file import looks_like_groups, read_groups, write_groups
 from longtail.data.formats.grouped_jsonl import (
@@ -27,11 +29,13 @@ from longtail.data.label_texts import LabelTexts
 from longtail.data.row_ids import row_id
 from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set, part_files
 from longtail.data.sets.python_api import load_python_api, python_api_versions
+from longtail.data.sources import TEXT_FORMATS, Source, format_of
 from longtail.data.streams import read_lines, read_names, read_text_lines
 from longtail.files import cache_directory
 
 __all__ = [
     "CATALOGUE",
+    "TEXT_FORMATS",
     "Batch",
     "Corpus",
     "DataSet",
@@ -39,6 +43,7 @@ __all__ = [
     "GroupedCorpus",
     "LabelTexts",
     "Record",
+    "Source",
     "aggregate_labels",
     "as_line",
     "cache_directory",
@@ -59,8 +64,10 @@ __all__ = [
     "part_files",
     "python_api_versions",
     "read_arff",
+    "read_arrow",
     "read_corpus",
     "read_delimited",
+    "read_excel",
     "read_grouped_delimited",
     "read_grouped_jsonl",
     "read_groups",

@@ -129,22 +129,31 @@ class Tagger(BaseEstimator, Persistent):
 
     def fit(
         self,
-        texts: Iterable[str],
-        labels: Iterable[Iterable[str]],
+        texts: Any,
+        labels: Any,
         *,
+        text: str | int | Sequence[str | int] | None = None,
+        id: str | int | None = None,
+        label_separator: str = ";",
         label_texts: Mapping[str, str | Sequence[str]] | LabelTexts | PathName | None = None,
     ) -> Self:
         """Train on texts and, for each, the names of its labels.
 
         Parameters
         ----------
-        texts : iterable of str
-        labels : iterable of iterables of str
+        texts : iterable of str, or a table
+        labels : iterable of iterables of str; of a table, the name of a column
+        text, id, label_separator
+            Of a table, such as a data frame: the columns of the texts and of the ids, and the separator between labels
+            in one cell; see `Corpus.from_table`.
         label_texts : mapping, LabelTexts, str, path-like or None
             Names, alternative names and descriptions of labels: a text or a list of texts for each label, or a file
             that `longtail.data.read_label_texts` reads. See `Corpus.with_label_texts`.
         """
-        corpus = Corpus.from_lists(texts, labels)
+        if text is None:
+            corpus = Corpus.from_lists(texts, labels)
+        else:
+            corpus = Corpus.from_table(texts, text=text, labels=labels, id=id, label_separator=label_separator)
         if isinstance(label_texts, str | os.PathLike):
             label_texts = read_label_texts(label_texts)
         return self.fit_corpus(corpus if label_texts is None else corpus.with_label_texts(label_texts))
