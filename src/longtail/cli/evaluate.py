@@ -15,7 +15,7 @@ from longtail.cli.terminal import Terminal
 
 @click.command()
 @click.argument("model")
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @takes(measuring=MeasuringOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--picture", metavar="FILE.png", help="Also draw the metrics.")
@@ -26,7 +26,7 @@ def command(
     terminal: Terminal,
     /,
     model: str,
-    data: str,
+    data: tuple[str, ...],
     measuring: MeasuringOptions,
     as_json: bool,
     picture: str | None,
@@ -36,16 +36,16 @@ def command(
 ) -> None:
     """Evaluate MODEL on DATA, rows with known labels.
 
-    DATA is as for `longtail train`; the name of a data set means its test part.
+    DATA is as for `longtail train`, also several files; the name of a data set means its test part.
     """
     from longtail.metrics import propensity_constants
     from longtail.store import read_card, update_card
 
     if picture is not None:
-        check_picture(picture, data)
+        check_picture(picture, *data)
     tagger = load_tagger(model)
     corpus = read_measured(data, reader)
-    a, b = measuring.propensity or propensity_constants(data)
+    a, b = measuring.propensity or propensity_constants(data[0])
     with workers.opened(model):
         report = tagger.evaluate(corpus, ks=measuring.ks, a=a, b=b)
     if warning := learnt_from(read_card(model, tagger.fingerprint_), data):

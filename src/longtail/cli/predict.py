@@ -14,6 +14,7 @@ from longtail.cli.inputs import (
     Batch,
     ReaderOptions,
     batches,
+    called,
     check_file,
     check_labels,
     load_tagger,
@@ -59,32 +60,32 @@ class PredictOptions:
 
 @click.command()
 @click.argument("model")
-@click.argument("data", required=False)
+@click.argument("data", nargs=-1)
 @takes(options=PredictOptions, reader=ReaderOptions, workers=ClusterOptions)
 @click.pass_obj
 def command(
     terminal: Terminal,
     /,
     model: str,
-    data: str | None,
+    data: tuple[str, ...],
     options: PredictOptions,
     reader: ReaderOptions,
     workers: ClusterOptions,
 ) -> None:
     """Tag the texts or rows of features in DATA with MODEL.
 
-    DATA is a file of texts or of features, as for `longtail train` but without labels; a directory or URL that
+    DATA is files of texts or a file of features, as for `longtail train` but without labels; a directory or URL that
     `longtail prepare` wrote; the name of a data set, which means its test part; or - for JSON lines on standard input.
     Labels with a score of exactly 0 are left out. Scores of label trees and one-vs-rest lie between 0 and 1. Ridge
     scores are near 1 for labels that apply and near 0 for others, but can be below 0 or above 1.
     """
-    if bool(options.text) == (data is not None):
+    if bool(options.text) == bool(data):
         raise click.UsageError("give either DATA or --text")
     if options.plain and reader.format:
         raise click.UsageError("--plain and --format exclude each other")
     if options.as_table() and options.out:
         raise click.UsageError("--out writes JSON lines; a table can only be printed")
-    wrote = check_out(options.out, data, options.allow, options.deny)
+    wrote = check_out(options.out, *data, options.allow, options.deny)
     terminal.hide_progress("predicting")
     if options.out is None and on_terminal():
         terminal.hide_progress()
@@ -102,8 +103,8 @@ def command(
                 else:
                     write(_line(name, tags))
             sys.stdout.flush()
-        if not tagged and data != STANDARD_INPUT:
-            raise InvalidInput(f"{data} has no rows; there is nothing to tag")
+        if not tagged and STANDARD_INPUT not in data:
+            raise InvalidInput(f"{called(data)} has no rows; there is nothing to tag")
     if not tagged:
         terminal.say("standard input has no rows; there is nothing to tag")
     if options.out is not None:
@@ -129,14 +130,14 @@ def _restrictions(options: PredictOptions, tagger: Tagger, model: str) -> dict[s
 def _tagged(
     tagger: Tagger,
     model: str,
-    data: str | None,
+    data: tuple[str, ...],
     options: PredictOptions,
     reader: ReaderOptions,
     workers: ClusterOptions,
     restrictions: dict[str, Any],
 ) -> Iterator[tuple[Batch, Iterable[list[Tag]]]]:
     """Batches of rows with their labels."""
-    corpus = None if data is None or options.plain else read_prepared(data, reader)
+    corpus = read_prepared(data[0], reader) if len(data) == 1 and not options.plain else None
     if corpus is not None:
         names: Iterable[str | int] = corpus.row_names or range(1, corpus.n_rows + 1)
         yield Batch(list(names), corpus.features), tagger.tag_corpus(corpus, options.k, **restrictions)
@@ -148,14 +149,14 @@ def _tagged(
 
 
 def _rows(
-    tagger: Tagger, model: str, data: str | None, options: PredictOptions, reader: ReaderOptions
+    tagger: Tagger, model: str, data: tuple[str, ...], options: PredictOptions, reader: ReaderOptions
 ) -> Iterable[Batch]:
     """The rows to tag, in batches."""
-    if not tagger.takes_texts and (options.text or options.plain or data == STANDARD_INPUT):
+    if not tagger.takes_texts and (options.text or options.plain or STANDARD_INPUT in data):
         raise InvalidInput(f"{model} takes features, not texts; give a file of features")
     if options.text:
         return [Batch(list(range(1, len(options.text) + 1)), list(options.text))]
-    return batches(str(data), reader, options.plain, tagger.takes_texts)
+    return batches(data, reader, options.plain, tagger.takes_texts)
 
 
 def _line(name: str | int, tags: list[Tag]) -> bytes:
