@@ -27,6 +27,7 @@ RUNS = {
     "prepare": ["prepare", "notes.jsonl", "--out", "prepared"],
     "plan": ["plan", "--rows=9", "--labels=3", "--features=5", "--per-row=2", "--labels-per-row=1", "--costs=c.json"],
     "train": ["train", "notes.jsonl", "--out", "another", "--min-df", "1"],
+    "update": ["update", "model", "notes.jsonl"],
     "compare": ["compare", "notes.jsonl", "--holdout", "0.4", "--learners", "tree", "--min-df", "1"],
     "assign": ["assign", "pages.jsonl", "--min-df", "1"],
     "predict": ["predict", "model", "notes.jsonl"],
@@ -71,7 +72,7 @@ def test_a_command_imports_nothing_from_the_working_directory(name: str) -> None
     Path("pages.jsonl").write_text(PAGES, encoding="utf-8")
     Costs(*[1e-9] * len(fields(Costs))).save("c.json")
     if "model" in RUNS[name]:
-        options = ["--learner", "tree", "--min-df", "1"]
+        options = ["--learner", "tree", "--min-df", "1", *(["--updatable"] if name == "update" else [])]
         subprocess.run([program, "train", "notes.jsonl", "--out", "model", *options], env=environment, check=True)
     if name == "serve":
         with subprocess.Popen([program, *RUNS[name]], env=environment, stdout=subprocess.PIPE, text=True) as service:
