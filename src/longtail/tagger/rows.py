@@ -94,6 +94,7 @@ def _read_labels(y: Any) -> _Labels:
             return _Labels(matrix, tuple(str(name) for name in names))
     if not isinstance(y, Iterable):
         raise InvalidInput(f"labels is {y!r:.40}; expected a list of names for each row, or one class for each row")
+    y = y if hasattr(y, "__len__") else list(y)
     items = y.to_pylist() if hasattr(y, "to_pylist") else y if isinstance(y, np.ndarray) else list(y)
     first = next((item for item in items if not is_missing(item)), None)
     if not isinstance(first, str | int | float | np.number | np.bool_):
