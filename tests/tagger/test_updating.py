@@ -232,6 +232,35 @@ def test_classes_that_are_numbers_stay_numbers(change):
     assert model.classes_.tolist() == [3, 7]
 
 
+def test_a_model_that_gives_one_label_goes_on_to_do_so_and_says_that_a_full_training_is_due(tmp_path):
+    data = corpus(60)
+    firsts = data.labels.indices[data.labels.indptr[:-1]]
+    model = tagger(OneVsRest()).fit(data.texts, [[data.label_names[label]] for label in firsts])
+    model.update([RowFeedback(data.texts[0], added=("another",))])
+    assert not model.is_single_label_
+    assert any("no longer have exactly one label" in reason for reason in model.update_.due)
+    model.save(tmp_path / "model")
+    for each in (model, load(tmp_path / "model")):
+        assert [len(tags) for tags in each.predict(data.texts)] == [1] * 60
+
+
+def test_labels_cannot_be_swapped_in_one_step():
+    model = tagger().fit(["red apples", "blue sky"], [["fruit"], ["sky"]])
+    with pytest.raises(InvalidInput, match="as an old and as a new name"):
+        model.update(rename={"fruit": "sky", "sky": "fruit"})
+    assert model.label_names_ == ("fruit", "sky")
+
+
+def test_changes_of_other_types_and_changes_that_leave_no_row_are_refused():
+    model = tagger().fit(["red apples", "blue sky"], [["fruit"], ["sky"]])
+    with pytest.raises(InvalidInput, match=r"a change is \{'text'"):
+        model.update([{"text": "red", "labels": ["fruit"]}])
+    with pytest.raises(InvalidInput, match="remove every row") as caught:
+        model.update([RowRemoval(row_id("red apples")), RowRemoval(row_id("blue sky"))])
+    assert caught.value.code == "no_rows"
+    assert model.n_rows_ == 2
+
+
 def test_rows_that_happen_to_have_one_label_each_may_get_more():
     model = tagger().fit(["red apples", "blue sky"], [["fruit"], ["sky"]])
     assert model.is_single_label_

@@ -179,6 +179,8 @@ def _of_json_lines(
 def _renames(found: Any) -> list[tuple[str, str]]:
     if not isinstance(found, dict) or not found:
         raise FaultError(f'{_RENAME!r} is {found!r:.20}; expected the old and the new name: {{"old": "new"}}')
+    if chained := set(found) & {new for old, new in found.items() if isinstance(new, str) and new != old}:
+        raise FaultError(f"{_RENAME!r} has {min(chained)!r} as an old and as a new name; rename in several steps")
     return [(_name(old, _RENAME), _name(new, _RENAME)) for old, new in found.items()]
 
 

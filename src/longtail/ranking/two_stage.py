@@ -267,6 +267,7 @@ class TwoStage(Estimator):
         with quietly(), progress.stage("changed rows"):
             model.sources_ = updated_sources(self.sources_, self._layout(self.n_features_in_), revision, self.n_jobs)
         model.gains_, model.calibration_, model.ranker_ = self.gains_, self.calibration_, self.ranker_
+        model.held_out_ = None
         return model
 
     def _checked(self, X: Any, Y: Any, label_features: Any) -> tuple[Any, Any, list[Any]]:

@@ -155,6 +155,11 @@ class Ledger:
                 self.renamed += 1
             case LabelDrop():
                 self.labels.drop(change)
+            case _:
+                raise InvalidInput(
+                    f"a change is {change!r:.60}; expected a file, a corpus, or RowChange, RowRemoval, RowFeedback, "
+                    "LabelRename and LabelDrop of longtail.data"
+                )
 
 
 def _row(change: RowChange | RowFeedback, labels: list[int]) -> Row:

@@ -129,7 +129,7 @@ class Tagger(BaseEstimator, Persistent):
     holdout_report_ : Report or None
         The metrics on the held-out rows, None if none were held out. Not saved.
     is_single_label_ : bool
-        Whether every training row had exactly one label.
+        Whether every training row has exactly one label.
     classes_ : array
         The classes in the order of ``label_names_``; only if the tagger was fitted with one class for each row.
 
@@ -158,6 +158,7 @@ class Tagger(BaseEstimator, Persistent):
     reasons_: list[str]
     race_: RaceSummary | None = None
     is_single_label_: bool
+    _gave_one: bool  # whether every row of the last full training had exactly one label
     _classes: str | None  # the kind of classes, if there was one class for each row
     decision_: Decision | None
     holdout_report_: Report | None
@@ -369,7 +370,8 @@ class Tagger(BaseEstimator, Persistent):
         self.reasons_, self.race_ = reasons, race
         self.rows_, self.update_ = rows, None
         self.decision_ = self.holdout_report_ = None
-        self.is_single_label_, self._classes = corpus.is_single_label, None
+        self.is_single_label_ = self._gave_one = corpus.is_single_label
+        self._classes = None
         return self
 
     def update(
@@ -416,17 +418,24 @@ class Tagger(BaseEstimator, Persistent):
                 code="not_updatable",
                 advice="train it again with updatable=True",
             )
-        found = [LabelRename(old, new) for old, new in (rename or {}).items()]
+        found = [LabelRename(old, new) for old, new in (rename or {}).items() if old != new]
+        if chained := {each.old for each in found} & {each.new for each in found}:
+            raise InvalidInput(
+                f"rename has {min(chained)!r} as an old and as a new name; rename in several steps",
+                code="bad_parameter",
+                name="rename",
+            )
         listed: list[Change] = [*found, *map(LabelDrop, drop), *changes_of(changes)]
         known = self._find(names_in(listed))
-        updated = update(self.features_, self.estimator_, self.label_names_, known, self.rows_, listed, self._classes)
+        model = self.features_, self.estimator_, self.label_names_
+        updated = update(*model, known, self.rows_, listed, self._classes, gives_one=self.gives_one)
         for made_before in ("_position", "fingerprint_", "directory_"):
             self.__dict__.pop(made_before, None)
         self.estimator_, self.label_names_, self.rows_, self.update_ = updated
         self.label_counts_ = np.bincount(self.rows_.labels, minlength=len(self.label_names_)).astype(np.int64)
         self.n_rows_ = self.rows_.n_rows
         self.is_single_label_ = bool((np.diff(self.rows_.label_starts) == 1).all())
-        self.updatable = True
+        self.updatable, self.holdout_report_ = True, None
         return self
 
     @property
@@ -582,7 +591,7 @@ class Tagger(BaseEstimator, Persistent):
 
     def _giving(self, k: Any, threshold: float | None, options: dict[str, Any]) -> Giving:
         decision = self._decision_for(options)
-        if k == AUTO and decision is None and self.is_single_label_:
+        if k == AUTO and decision is None and self._gave_one:
             k = 1  # as every training row
         return Giving.of(k, threshold, decision, len(self.label_names_))
 
@@ -615,9 +624,9 @@ class Tagger(BaseEstimator, Persistent):
 
     @property
     def gives_one(self) -> bool:
-        """Whether a row gets exactly one label, as every training row had one and no other number was learned."""
+        """Whether a row gets exactly one label, as every row of the last full training had one."""
         check_is_fitted(self, "features_")
-        return self.is_single_label_ and self.decision_ is None
+        return self._gave_one and self.decision_ is None
 
     @property
     def scores_are_probabilities(self) -> bool:
@@ -797,11 +806,14 @@ class Tagger(BaseEstimator, Persistent):
 
     def _target_facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"single_label": True} if self.is_single_label_ else {}
+        if self._gave_one and not self.is_single_label_:
+            facts["gave_one"] = True
         return facts if self._classes is None else {**facts, "classes": self._classes}
 
     def _restore_targets(self, state: State) -> None:
         """Take from `state` what the labels of rows were; models without these facts have any number of labels."""
         self.is_single_label_ = "single_label" in state.facts and state.fact("single_label", bool)
+        self._gave_one = self.is_single_label_ or ("gave_one" in state.facts and state.fact("gave_one", bool))
         self._classes = state.fact("classes", str) if "classes" in state.facts else None
         if self._classes is None:
             return

@@ -29,6 +29,7 @@ _log = logging.getLogger(__name__)
 
 _SAMPLE = 2000  # texts whose words are counted
 _MORE_UNKNOWN, _AND_MORE = 1.5, 0.02  # unknown words of new texts beyond the usual share
+_FEWEST_WORDS = 50  # of new texts; fewer say nothing about their words
 _MUCH_CHANGED = 0.5  # share of the rows since the last full training
 
 
@@ -114,6 +115,8 @@ def update(
     rows: TrainingRows,
     changes: Sequence[Change],
     classes: str | None = None,
+    *,
+    gives_one: bool = False,
 ) -> Updated:
     """Learn changes.
 
@@ -126,6 +129,8 @@ def update(
     changes : sequence of changes
     classes : {"names", "numbers"} or None
         The kind of the classes, if every row has exactly one.
+    gives_one : bool
+        Whether the model gives each row exactly one label.
     """
     X, Y = rows.matrices()
     ledger = Ledger.of(
@@ -139,6 +144,8 @@ def update(
     new_names = tuple(renamed.get(int(name)) or label_names[int(name)] for name in names)
     if classes is not None:
         _check_classes(classes, new_names, change, Y_now, rows.n_rows)
+    if not Y_now.shape[0]:
+        raise InvalidInput("the changes remove every row; there would be nothing to learn from", code="no_rows")
     revision = Revision(
         X, Y, change.features(X), Y_now, change.kept, relabelled, labels, _texts(features, estimator, new_names, labels)
     )
@@ -159,7 +166,7 @@ def update(
         tuple(label_names[int(label)] for label in gone),
         ledger.renamed,
         history,
-        tuple(_due(history)),
+        tuple(_due(history, Y_now if gives_one else None)),
     )
     for reason in summary.due:
         _log.warning("a full training is due: %s", reason)
@@ -332,9 +339,13 @@ def _history(history: History, change: _Change, ledger: Ledger, features: Any) -
     )
 
 
-def _due(history: History) -> list[str]:
-    """Why a full training is due, with numbers."""
+def _due(history: History, single: Any) -> list[str]:
+    """Why a full training is due, with numbers; `single` are the labels of rows if a row is given exactly one."""
     reasons = []
+    if single is not None and (others := int(np.count_nonzero(np.diff(single.indptr) != 1))):
+        reasons.append(
+            f"{counted(others, 'row')} no longer have exactly one label, but each new row is still given one"
+        )
     changed = history.added + history.changed + history.removed
     if changed >= _MUCH_CHANGED * history.rows:
         reasons.append(
@@ -342,9 +353,9 @@ def _due(history: History) -> list[str]:
             "features, ranking and calibration are still those of that training"
         )
     share = history.unknown / max(1, history.words)
-    if history.words and share > _MORE_UNKNOWN * history.unknown_share + _AND_MORE:
+    if history.words >= _FEWEST_WORDS and share > _MORE_UNKNOWN * history.unknown_share + _AND_MORE:
         reasons.append(
-            f"{100 * share:.1f} % of the words of new texts are unknown; {100 * history.unknown_share:.1f} % are "
-            f"usual; at least {counted(history.new_words, 'new word')} would become features"
+            f"{100 * share:.1f} % of the words of new texts are unknown, and {100 * history.unknown_share:.1f} % would "
+            f"be usual; at least {counted(history.new_words, 'new word')} would become features"
         )
     return reasons
