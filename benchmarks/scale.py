@@ -33,7 +33,7 @@ from longtail.pictures import Line, Panel, Picture
 from longtail_papers.common import Column, Results, Section, Table
 
 LONGTAIL = [sys.executable, "-m", "longtail"]
-TRAIN = ["--learner", "tree", "--negatives", "siblings"]
+TRAIN = ["--learner", "tree", "--negatives", "siblings", "--aim", "none"]
 KILLED = "in pieces, killed and continued"
 WITH_WORKERS: dict[str, Callable[[Cluster, psutil.Process], None] | None] = {
     "two workers": None,

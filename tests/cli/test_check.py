@@ -108,3 +108,18 @@ def test_training_tells_what_matters_in_a_few_lines(longtail: Callable) -> None:
 
 def test_training_on_good_data_tells_nothing(longtail: Callable) -> None:
     assert "note: " not in longtail("train", "notes.jsonl", "--out", "m", "--min-df", "1").err
+
+
+def test_several_files_are_checked_as_one(longtail: Callable) -> None:
+    found = json.loads(longtail("check", "messy.csv", "test.csv", "--json").out)
+    assert (found["rows"], found["unit"]) == (13, "row")
+    [copies] = [finding for finding in found["findings"] if finding["code"] == "conflicting_duplicates"]
+    assert {"rows": [2, 12], "what": ""} in copies["examples"]
+
+
+def test_rows_are_merged_by_id(longtail: Callable) -> None:
+    Path("rows.csv").write_text("id,text,labels\n1,red apple,red\n1,red apple,fruit\n2,sky,blue\n", encoding="utf-8")
+    assert "--merge-by id" in longtail("check", "rows.csv").out
+    result = longtail("check", "rows.csv", "--merge-by", "id")
+    assert result.out.startswith("2 rows, 3 labels")
+    assert "duplicate" not in result.out

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import longtail as library
@@ -28,7 +29,7 @@ def sheet() -> list[str]:
     return ["sheet.csv", "--text-column", "body"]
 
 
-@pytest.mark.parametrize("name", ["tags.csv", "tags.tsv", "tags.jsonl", "tags.csv.gz"])
+@pytest.mark.parametrize("name", ["tags.csv", "tags.tsv", "tags.jsonl", "tags.csv.gz", "tags.parquet"])
 def test_a_model_can_be_trained_on_what_predict_writes(longtail: Callable, model: str, name: str) -> None:
     assert longtail("predict", model, "notes.jsonl", "-k", "2", "--out", name).code == 0
     assert longtail("train", name, "--out", "again", "--min-df", "1").code == 0
@@ -146,3 +147,32 @@ def test_the_service_takes_a_number_of_threads(longtail: Callable, model: str, m
     monkeypatch.setattr("longtail.serve.run", lambda *_, **__: used.append(resolve_jobs(1)))
     assert longtail("serve", model, "--jobs", "3").code == 0
     assert (used, resolve_jobs(1)) == ([3], 1)
+
+
+@pytest.mark.parametrize("name", ["sheet.parquet", "sheet.arrow", "sheet.xlsx"])
+def test_the_columns_of_other_tables_are_kept(longtail: Callable, model: str, name: str) -> None:
+    frame = pd.DataFrame({"id": ["a", "b"], "body": ["red apples", "grey sky"], "year": [2001, 2002]})
+    writers = {".parquet": frame.to_parquet, ".arrow": frame.to_feather}
+    if name.endswith(".xlsx"):
+        frame.to_excel(name, index=False)
+    else:
+        writers[Path(name).suffix](name)
+    options = [name, "--text-column", "body", "-k", "1", "--keep-columns"]
+    result = longtail("predict", model, *options, "--out", "tags.csv")
+    assert (result.code, result.err) == (0, "wrote tags.csv: 2 rows\n")
+    assert [row[:4] for row in table("tags.csv")] == [
+        ["id", "body", "year", "labels"],
+        ["a", "red apples", "2001", "red"],
+        ["b", "grey sky", "2002", "weather"],
+    ]
+    assert longtail("predict", model, *options, "--out", "tags.parquet").code == 0
+    assert read_corpus("tags.parquet", text="body").row_names == ["a", "b"]
+
+
+def test_columns_of_several_files_are_not_kept(longtail: Callable, model: str, sheet: list[str]) -> None:
+    Path("more.csv").write_text("body\ngreen pears\n", encoding="utf-8")
+    result = longtail("predict", model, *sheet, "more.csv", "--out", "tags.csv", "--keep-columns")
+    assert result.code != 0
+    assert "--keep-columns keeps the columns of one file" in result.err
+    result = longtail("predict", model, *sheet, "more.csv", "--out", "tags.csv")
+    assert (result.code, result.err) == (0, "wrote tags.csv: 4 rows\n")

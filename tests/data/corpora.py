@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -78,3 +79,10 @@ def assert_same_groups(one, other):
     assert_same_matrix(one.groups, other.groups)
     assert_same_matrix(one.group_labels, other.group_labels)
     assert list(one.texts or []) == list(other.texts or [])
+
+
+def rows_of(corpus):
+    """The texts of a corpus, each with the names of its labels."""
+    names, indptr = corpus.label_names, corpus.labels.indptr
+    bounds = itertools.pairwise(indptr)
+    return list(zip(corpus.texts, [[names[i] for i in corpus.labels.indices[a:b]] for a, b in bounds], strict=True))

@@ -38,7 +38,7 @@ def test_arff_is_read(tmp_path):
         write_corpus(FEATURES, tmp_path / "b.arff")
 
 
-@pytest.mark.parametrize(("name", "format"), [("a.parquet", None), ("a", None), ("a.gz", None), ("a.txt", "word")])
+@pytest.mark.parametrize(("name", "format"), [("a.data", None), ("a", None), ("a.gz", None), ("a.txt", "word")])
 def test_an_unknown_format_lists_the_known_ones(tmp_path, name, format):
     with pytest.raises(InvalidInput, match=r"the known extensions are \.txt \(repository\), \.jsonl \(jsonl\)"):
         read_corpus(tmp_path / name, format)

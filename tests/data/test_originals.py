@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 
 from longtail.data import read_originals
 from longtail.errors import DataFormatError, InvalidInput
@@ -46,3 +49,52 @@ def test_an_empty_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "in.csv").touch()
     with pytest.raises(DataFormatError, match="the file is empty"):
         read_originals(tmp_path / "in.csv")
+
+
+def test_rows_that_end_in_empty_fields_have_the_width_of_the_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("text,x,\na,1\nb,2,,,\n", encoding="utf-8")
+    found = read_originals(path, labels=None)
+    assert [column.name for column in found.columns] == ["text", "x", "column 3"]
+    assert [fields for _, fields in found.rows] == [["a", "1", ""], ["b", "2", ""]]
+
+
+def test_encodings_hold_for_names_and_fields(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_bytes("text,caf\u00e9\na,\u00e9\n".encode("cp1252"))
+    (tmp_path / "in.jsonl").write_bytes('{"text": "a", "caf\u00e9": "\u00e9"}\n'.encode("cp1252"))
+    found = read_originals(tmp_path / "in.csv", labels=None, encoding="cp1252")
+    assert [found.columns[1].name, *(fields[1] for _, fields in found.rows)] == ["caf\u00e9", "\u00e9"]
+    found = read_originals(tmp_path / "in.jsonl", require_labels=False, unknown="ignore", encoding="cp1252")
+    assert [found.columns[1].name, *(fields[1] for _, fields in found.rows)] == ["caf\u00e9", "\u00e9"]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_kinds_of_arrow_columns(tmp_path: Path, name: str) -> None:
+    table = pa.table(
+        {
+            "text": ["a", "b"],
+            "n": [1, None],
+            "share": [0.5, float("nan")],
+            "day": [datetime.date(2024, 2, 29), None],
+            "kind": pa.array(["x", "y"]).dictionary_encode(),
+            "names": [["x"], []],
+            "nested": [{"a": [1]}, None],
+        }
+    )
+    if name.endswith("parquet"):
+        parquet.write_table(table, tmp_path / name)
+    else:
+        feather.write_feather(table, str(tmp_path / name))
+    found = read_originals(tmp_path / name, labels=None)
+    assert [column.kind for column in found.columns] == ["text", "whole", "number", "text", "text", "texts", "json"]
+    assert [fields for _, fields in found.rows] == [
+        ["a", 1, 0.5, "2024-02-29", "x", ["x"], {"a": [1]}],
+        ["b", None, None, None, "y", [], None],
+    ]
+
+
+def test_bytes_are_not_kept(tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"text": ["a"], "picture": [b"1"]}), tmp_path / "a.parquet")
+    found = read_originals(tmp_path / "a.parquet", labels=None)
+    with pytest.raises(InvalidInput, match="'picture' holds bytes"):
+        list(found.rows)

@@ -29,9 +29,11 @@ pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
 
 MANY_TASKS = {"trees.training._WORK_OF_A_PIECE": 500, "trees.training._ROWS_SEARCHED": 8, "labels.bisection._SMALL": 20}
+# In pieces, nothing is trained a second time to learn how many tags a row gets.
+ALONE = ["--aim", "none"]
 LEARNERS = {
-    "tree": (["--learner", "tree", "--negatives", "beam", "--leaf-size", "2", "--branching", "2"], 12, 50),
-    "one-vs-rest": (["--learner", "one-vs-rest"], 600, 2000),
+    "tree": (["--learner", "tree", "--negatives", "beam", "--leaf-size", "2", "--branching", "2", *ALONE], 12, 50),
+    "one-vs-rest": (["--learner", "one-vs-rest", *ALONE], 600, 2000),
 }
 ODD_WORKER = "tests.work.odd_worker"
 HURRIED = {"work.cluster._LONGEST_WITHOUT_WORKERS": 1, "work.cluster._BETWEEN_LOOKS": 0.5, "work.cluster._PATIENCE": 5}

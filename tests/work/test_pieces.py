@@ -216,7 +216,7 @@ def test_the_client_reads_no_weights(folder: Path, tmp_path: Path, monkeypatch: 
         tree.save(tmp_path / "model")
         search = training_in(folder) / "tree0_search"
         joined = training_in(folder) / "tree0_joining-classifiers-again-weights.npy"
-        assert set(read_piece(search)).isdisjoint({"weights", "slots", "lows"})
+        assert set(read_piece(search)).isdisjoint({"weights", "slots", "masks", "counts"})
         assert joined.stat().st_nlink == 2
         assert sum(path.stat().st_size for path in folder.rglob("*") if "joining" not in path.name) == before
     assert not hashed

@@ -137,7 +137,8 @@ def id_findings(ids: Digests, nameless: int, examples: Sequence[Example], most: 
             "warning",
             count,
             f"{counted(count, 'row')} ha{'s' if count == 1 else 've'} the id of another row",
-            "An id should name one row. If each row holds one label of a document, merge the rows of each document.",
+            "An id should name one row. If each row holds one label of a document, merge the rows of each document: "
+            "--merge-by id.",
             _places(groups, ids.places, most),
         )
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from longtail.data import Batch, Corpus, Record, format_of, iter_batches, iter_records
-from longtail.files import PathName
+from longtail.data import TEXT_FORMATS, Batch, Corpus, Data, Record, Source, format_of, iter_batches, iter_records
 from longtail.parallel import split
 
-_WITH_TEXTS = ("jsonl", "delimited")
+_WITH_LINES = ("jsonl", "delimited")
 _ROWS_AT_ONCE = 2**16
 
 
@@ -34,15 +34,20 @@ class Rows:
     unit: Literal["line", "row"] = "row"
 
 
-def rows_of_file(path: PathName, format: str | None = None, **options: Any) -> Rows:
-    """The rows of a file; the parameters are those of `longtail.data.read_corpus`.
+def rows_of_file(data: Data, format: str | None = None, **options: Any) -> Rows:
+    """The rows of a file, or of several files of texts; the parameters are those of `longtail.data.read_corpus`.
 
-    Texts are read one at a time, and features in the repository format some thousands of rows at a time.
+    Texts are read one at a time, and features in the repository format some thousands of rows at a time. Rows of
+    several files are counted from the first row of the first file.
     """
-    chosen = format_of(path) if format is None else format
-    if chosen in _WITH_TEXTS:
-        return Rows(texts=iter_records(path, chosen, **options), unit="line")
-    return Rows(features=iter_batches(path, format, **options))
+    if not isinstance(data, str | os.PathLike | Source):
+        records = iter_records(data, format, **options)
+        return Rows(texts=(record._replace(line=row) for row, record in enumerate(records, start=1)))
+    path, chosen = (data.path, data.format) if isinstance(data, Source) else (data, format)
+    chosen = format_of(path) if chosen is None else chosen
+    if chosen in TEXT_FORMATS:
+        return Rows(texts=iter_records(data, format, **options), unit="line" if chosen in _WITH_LINES else "row")
+    return Rows(features=iter_batches(data, format, **options))
 
 
 def rows_of_corpus(corpus: Corpus) -> Rows:

@@ -80,8 +80,21 @@ def _column(error: LongtailError, reading: _Reading) -> str:
     return "name the columns of text and labels: --text-column and --label-column"
 
 
+def _headerless(error: LongtailError, reading: _Reading) -> str:
+    columns = zip(("--text-column", "--label-column"), error.found, strict=False)
+    numbers = " ".join(f"{option} {number}" for option, number in columns)
+    return f"if it is a row, choose columns by number: --no-header {numbers}"
+
+
+def _not_utf8(error: LongtailError, reading: _Reading) -> str:
+    if error.found:
+        return f"save the file as UTF-8, or, if this word is {error.found[0]!r}, add --encoding {error.name}"
+    return f"save the file as UTF-8, or add its encoding, such as --encoding {error.name}"
+
+
 def _no_header(error: LongtailError, reading: _Reading) -> str:
-    return f"a .txt file holds features; {reading.plain or 'texts with labels go into .jsonl, .csv or .tsv'}"
+    texts = "texts with labels go into .jsonl, .csv or .tsv, or, if this is a table, use --format delimited"
+    return f"a .txt file holds features; {reading.plain or texts}"
 
 
 def _groups_file(error: LongtailError, reading: _Reading) -> str:
@@ -95,6 +108,9 @@ _OF_READERS: dict[str, Callable[[LongtailError, _Reading], str]] = {
     "ambiguous_column": _column,
     "not_json": lambda error, reading: reading.plain,
     "not_an_object": lambda error, reading: "JSON lines have one object per line, not one list of all objects",
+    "headerless": _headerless,
     "no_header": _no_header,
+    "no_id": lambda error, reading: "name the column of the ids: --id-column",
+    "not_utf8": _not_utf8,
     "groups_file": _groups_file,
 }

@@ -11,9 +11,9 @@ import click
 
 from longtail.cli.features import FeatureFlags
 from longtail.cli.groups import PLACING, RULES, GroupOptions, describe_groups, read_grouped
-from longtail.cli.inputs import ReaderOptions
 from longtail.cli.options import SEED, FiniteRange, option, takes
 from longtail.cli.outputs import check_out, out_field, output, write_through
+from longtail.cli.reading import ReaderOptions
 from longtail.cli.terminal import Terminal
 from longtail.files import check_ending
 from longtail.printable import counted, printable

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from longtail.cli.cards import audit_section, source
-from longtail.cli.inputs import ReaderOptions, called, is_number, load_tagger, read
+from longtail.cli.inputs import called, is_number, load_tagger, read
 from longtail.cli.options import SEED, FiniteRange, flag_of, option, takes
 from longtail.cli.outputs import check_picture, print_json
+from longtail.cli.reading import ReaderOptions
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 from longtail.printable import counted, printable

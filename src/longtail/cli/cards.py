@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from longtail.cli.inputs import STANDARD_INPUT
+from longtail.cli.inputs import STANDARD_INPUT, Data, each_of
 from longtail.files import is_url
 from longtail.printable import counted, printable
 
@@ -22,8 +22,12 @@ _ROWS = ("rows_added", "rows_changed", "rows_removed")
 _SHOWN = ("P@1", "P@5", "R@5", "nDCG@5")
 
 
-def source(data: str, part: str) -> str:
-    """The name of DATA on a card, which travels with the model: a file name without folders."""
+def source(data: Data, part: str) -> str:
+    """The name of DATA on a card, which travels with the model: file names without folders."""
+    return ", ".join(_source(each, part) for each in each_of(data))
+
+
+def _source(data: str, part: str) -> str:
     if data == STANDARD_INPUT:
         return "standard input"
     if is_url(data):
@@ -31,17 +35,20 @@ def source(data: str, part: str) -> str:
     return Path(data).name if Path(data).is_file() else f"{data.lower()}, {part} part"
 
 
-def learnt_from(card: Mapping[str, Any] | None, data: str) -> str:
+def learnt_from(card: Mapping[str, Any] | None, data: Data) -> str:
     """A warning if, by its card, the model was trained on DATA, which it is evaluated on; else an empty string.
 
     Standard input has no name to compare, so there is no warning.
     """
     known = (card or {}).get("data", {})
-    named = (known.get("source"), known.get("covers"))
-    if data == STANDARD_INPUT or not any(source(data, part) in named for part in ("test", EVERY)):
-        return ""
-    what = f"a file of this name, {Path(data).name}" if Path(data).is_file() else f"every part of {data.lower()}"
-    return f"the model was trained on {what}; results on training rows are better than on new rows"
+    named = {known.get("covers"), known.get("source"), *str(known.get("source", "")).split(", ")}
+    for each in each_of(data):
+        if each != STANDARD_INPUT and any(_source(each, part) in named for part in ("test", EVERY)):
+            what = (
+                f"a file of this name, {Path(each).name}" if Path(each).is_file() else f"every part of {each.lower()}"
+            )
+            return f"the model was trained on {what}; results on training rows are better than on new rows"
+    return ""
 
 
 def now() -> str:

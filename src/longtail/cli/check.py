@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,9 +12,10 @@ import click
 
 from longtail.cli.advice import reading
 from longtail.cli.cards import now
-from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, check_exists, check_stdin, read, read_prepared
+from longtail.cli.inputs import STANDARD_INPUT, called, check_exists, check_stdin, read, read_prepared, several
 from longtail.cli.options import option, takes
 from longtail.cli.outputs import check_out, output, print_json
+from longtail.cli.reading import ReaderOptions
 from longtail.cli.report import check_is_report
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
@@ -42,10 +44,10 @@ class CheckOptions:
 
 
 @click.command()
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @takes(options=CheckOptions, reader=ReaderOptions)
 @click.pass_obj
-def command(terminal: Terminal, /, data: str, options: CheckOptions, reader: ReaderOptions) -> None:
+def command(terminal: Terminal, /, data: tuple[str, ...], options: CheckOptions, reader: ReaderOptions) -> None:
     """Look at DATA, labelled texts or features, before training.
 
     Finds rows without labels, empty and duplicate texts, two spellings of a label, damaged characters, training rows
@@ -57,11 +59,11 @@ def command(terminal: Terminal, /, data: str, options: CheckOptions, reader: Rea
     if options.out is not None:
         if Path(options.out).suffix.lower() not in _ENDINGS:
             raise InvalidInput(f"the page is HTML, but its path is {options.out!r}; choose a path that ends in .html")
-        wrote = check_out(options.out, data, options.test)
+        wrote = check_out(options.out, *data, options.test)
         if not options.force:
             check_is_report(options.out)
     with reading(grouped=_ASSIGN):
-        test = None if options.test is None else _rows(options.test, "test", reader)
+        test = None if options.test is None else _rows((options.test,), "test", reader)
         found = check(_rows(data, "train", reader), test, examples=options.examples)
     if options.as_json:
         print_json(found.to_dict(), indent=2)
@@ -70,14 +72,14 @@ def command(terminal: Terminal, /, data: str, options: CheckOptions, reader: Rea
     if options.out is not None:
         from longtail.report import DataHeading, render_check
 
-        name = "standard input" if data == STANDARD_INPUT else Path(data).absolute().name
+        name = ", ".join(called(each) if each == STANDARD_INPUT else Path(each).absolute().name for each in data)
         page = render_check(found, DataHeading(name, now(), options.test and Path(options.test).absolute().name))
         with output(options.out) as write:
             write(page.encode("utf-8"))
         terminal.say(f"{wrote} {options.out}; open it in a browser")
 
 
-def warn_of_data(terminal: Terminal, data: str, corpus: Corpus) -> None:
+def warn_of_data(terminal: Terminal, data: Sequence[str], corpus: Corpus) -> None:
     """Say what matters most before a training, in a few lines; nothing if all is well."""
     from longtail.checking import check_briefly
 
@@ -86,22 +88,26 @@ def warn_of_data(terminal: Terminal, data: str, corpus: Corpus) -> None:
     found = check_briefly(corpus)
     for finding in found[:_WARNINGS]:
         terminal.say(f"note: {finding.says}")
-    if found and data != STANDARD_INPUT:
+    if found and STANDARD_INPUT not in data:
         more = f"{counted(len(found) - _WARNINGS, 'more finding')}: " if len(found) > _WARNINGS else ""
-        terminal.say(f"note: {more}`longtail check {data}` shows examples and says what to do")
+        terminal.say(f"note: {more}`longtail check {' '.join(data)}` shows examples and says what to do")
 
 
-def _rows(data: str, split: Literal["train", "test"], reader: ReaderOptions) -> Rows:
+def _rows(data: tuple[str, ...], split: Literal["train", "test"], reader: ReaderOptions) -> Rows:
     """The rows of DATA; those of files are read one after another."""
     from longtail.checking import Rows, rows_of_corpus, rows_of_file
-    from longtail.data import CATALOGUE, format_of, iter_jsonl
+    from longtail.data import CATALOGUE, iter_jsonl
 
-    if data == STANDARD_INPUT:
+    if len(data) > 1:
+        return rows_of_file(several(data, reader, labelled=True), merge_by=reader.merge_by)
+    [name] = data
+    if name == STANDARD_INPUT:
         check_stdin(reader)
         return Rows(texts=iter_jsonl(sys.stdin.buffer, **reader.for_format("jsonl", labelled=True)), unit="line")
-    if (prepared := read_prepared(data, reader)) is not None:
+    if (prepared := read_prepared(name, reader)) is not None:
         return rows_of_corpus(prepared)
-    if not Path(data).is_file() and data.lower() in CATALOGUE:
-        return rows_of_corpus(read(data, split, reader))
-    check_exists(data)
-    return rows_of_file(data, reader.format, **reader.for_format(reader.format or format_of(data), labelled=True))
+    if not Path(name).is_file() and name.lower() in CATALOGUE:
+        return rows_of_corpus(read(name, split, reader))
+    check_exists(name)
+    [source] = reader.sources(data)
+    return rows_of_file(source, merge_by=reader.merge_by)

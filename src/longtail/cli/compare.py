@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longtail.cli.features import FeatureFlags
-from longtail.cli.inputs import ReaderOptions, called, counted_rows, read
+from longtail.cli.inputs import called, counted_rows, read
 from longtail.cli.options import SEED, FiniteRange, SectionedCommand, option, takes
 from longtail.cli.outputs import check_out, check_picture, out_field, print_json
+from longtail.cli.reading import ReaderOptions
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 from longtail.printable import counted, printable

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli.inputs import ReaderOptions, called, check_labels, load_tagger, read
+from longtail.cli.inputs import called, check_labels, load_tagger, read
 from longtail.cli.options import takes
 from longtail.cli.outputs import print_json
+from longtail.cli.reading import ReaderOptions
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 

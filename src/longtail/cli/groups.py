@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +12,7 @@ import click
 
 from longtail.cli.advice import reading
 from longtail.cli.inputs import (
-    GROUPS,
     STANDARD_INPUT,
-    ReaderOptions,
     called,
     check_exists,
     check_file,
@@ -23,6 +22,7 @@ from longtail.cli.inputs import (
     read,
 )
 from longtail.cli.options import option
+from longtail.cli.reading import GROUPS, ReaderOptions
 from longtail.errors import InvalidInput
 from longtail.printable import counted
 
@@ -60,13 +60,18 @@ class TrainGroupOptions(GroupOptions):
     )
 
 
-def holds_group_labels(data: str, groups: TrainGroupOptions, reader: ReaderOptions) -> bool:
+def holds_group_labels(files: Sequence[str], groups: TrainGroupOptions, reader: ReaderOptions) -> bool:
     """Whether DATA has labels of groups: told by the options, or by the first line of a file.
 
     Standard input cannot be inspected beforehand, so there only the options tell.
     """
     from longtail.data import CATALOGUE, format_of, holds_groups
 
+    if len(files) > 1:
+        if groups != TrainGroupOptions():
+            raise InvalidInput("labels of groups come from one file; join the files first")
+        return False
+    data = files[0]
     if groups.groups is not None or groups.group_column is not None:
         return True
     asked = next((f"--{name}" for name in ("strategy", "rule") if getattr(groups, name) is not None), None)

@@ -4,68 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import click
-
 from longtail.cli.advice import reading
-from longtail.cli.options import option
+from longtail.cli.reading import FORMATS, ReaderOptions
 from longtail.errors import InvalidInput
 from longtail.files import is_url
 from longtail.printable import counted
 
 if TYPE_CHECKING:
-    from longtail.data import Column, Corpus, GroupedCorpus, Originals
+    from longtail.data import Column, Corpus, GroupedCorpus, Originals, Source
     from longtail.tagger import Tagger
 
+Data = str | Sequence[str]
+
 STANDARD_INPUT = "-"
-FORMATS = ("jsonl", "delimited", "repository", "scipy", "arff")
-GROUPS = "groups in JSON lines"
 _ROWS_AT_ONCE = 512
 _DIGITS = 9
 _NAMES_SCANNED = 10_000
 _PLAIN = "for one text per line use --plain"
-
-
-@dataclass(frozen=True)
-class ReaderOptions:
-    """How to read a file, where its name does not say enough."""
-
-    section = "Data"
-
-    format: str | None = option(type=click.Choice(FORMATS), help="Format of DATA.  [default: from the file extension]")
-    text_column: str | None = option(
-        metavar="NAME", help="Key or column of the text; columns also by number, counted from 0.  [default: text]"
-    )
-    label_column: str | None = option(metavar="NAME", help="Key or column of the labels.  [default: labels]")
-    label_separator: str | None = option(help="Separator between labels in delimited files.  [default: ;]")
-
-    def for_format(self, format: str | None, labelled: bool) -> dict[str, Any]:
-        """The options for the reader of `format`; an option that the reader does not have is an error."""
-        columns: dict[str, Any] = {}
-        if format == "jsonl":
-            columns = {"text_column": "text_key", "label_column": "labels_key"}
-        elif format == GROUPS:
-            columns = {"text_column": "texts_key", "label_column": "labels_key"}
-        elif format == "delimited":
-            columns = {"text_column": "text", "label_column": "labels", "label_separator": "label_separator"}
-        options = {}
-        for name in ("text_column", "label_column", "label_separator"):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if name not in columns:
-                raise InvalidInput(f"--{name.replace('_', '-')} does not apply to the format {format}")
-            options[columns[name]] = value
-        if not labelled and format == "jsonl":
-            options |= {"require_labels": False, "unknown": "ignore"}
-        if not labelled and format == "delimited":
-            options["labels"] = None
-        return options
 
 
 def is_number(value: str) -> bool:
@@ -73,16 +33,24 @@ def is_number(value: str) -> bool:
     return value.isascii() and value.isdigit() and len(value) <= _DIGITS
 
 
-def takes_columns(data: str, format: str | None) -> bool:
+def takes_columns(data: Data, format: str | None) -> bool:
     """Whether DATA has keys or columns to choose from."""
-    from longtail.data import format_of
+    from longtail.data import TEXT_FORMATS, format_of
 
-    return data == STANDARD_INPUT or (Path(data).is_file() and (format or format_of(data)) in ("jsonl", "delimited"))
+    return any(
+        each == STANDARD_INPUT or (Path(each).is_file() and (format or format_of(each)) in TEXT_FORMATS)
+        for each in each_of(data)
+    )
 
 
-def called(data: str) -> str:
+def each_of(data: Data) -> Sequence[str]:
+    """The parts of DATA, of which there can be several."""
+    return (data,) if isinstance(data, str) else data
+
+
+def called(data: Data) -> str:
     """The name of DATA in messages."""
-    return "standard input" if data == STANDARD_INPUT else data
+    return ", ".join("standard input" if each == STANDARD_INPUT else each for each in each_of(data))
 
 
 def counted_rows(corpus: Corpus | GroupedCorpus) -> str:
@@ -101,19 +69,24 @@ class Batch(NamedTuple):
 
 
 def read(
-    data: str,
+    data: Data,
     split: Literal["train", "test"],
     options: ReaderOptions,
     labelled: bool = True,
     plain: str = "",
     grouped: str = "",
 ) -> Corpus:
-    """Read DATA: standard input, a file, or a part of a named data set.
+    """Read DATA: standard input, a file or several, or a part of a named data set.
 
     `plain` and `grouped` are advice for the error message if DATA turns out to be plain texts or groups.
     """
     from longtail.data import CATALOGUE, format_of, load_data_set, read_corpus, read_jsonl
 
+    if not isinstance(data, str):
+        if len(data) > 1:
+            with reading(plain=plain, grouped=grouped):
+                return read_corpus(several(data, options, labelled), merge_by=options.merge_by)
+        data = data[0]
     if data == STANDARD_INPUT:
         check_stdin(options)
         with reading(grouped=grouped):
@@ -125,7 +98,24 @@ def read(
     check_exists(data)
     format = options.format or format_of(data)
     with reading(plain=plain, grouped=grouped):
-        return read_corpus(data, options.format, **options.for_format(format, labelled))
+        return read_corpus(data, options.format, merge_by=options.merge_by, **options.for_format(format, labelled))
+
+
+def several(data: Sequence[str], options: ReaderOptions, labelled: bool) -> list[Source]:
+    """The files of DATA, where several are given: all must be files of texts."""
+    from longtail.data import TEXT_FORMATS, format_of
+
+    for each in data:
+        if each == STANDARD_INPUT:
+            raise InvalidInput("standard input cannot be combined with files; write it to a file first")
+        check_exists(each)
+        format = options.format or format_of(each)
+        if format not in TEXT_FORMATS and format in FORMATS:
+            raise InvalidInput(
+                f"{each} is not a file of texts; only those can be combined. `longtail prepare` combines files of "
+                f"features"
+            )
+    return options.sources(data, labelled)
 
 
 def read_prepared(data: str, options: ReaderOptions) -> Corpus | None:
@@ -144,50 +134,67 @@ def read_prepared(data: str, options: ReaderOptions) -> Corpus | None:
     return open_prepared(data)
 
 
-def batches(data: str, options: ReaderOptions, plain: bool, takes_texts: bool) -> Iterator[Batch]:
+def batches(data: Data, options: ReaderOptions, plain: bool, takes_texts: bool) -> Iterator[Batch]:
     """Rows to tag, in batches; texts are streamed, files of features are read whole."""
-    from longtail.data import CATALOGUE, format_of, iter_jsonl, iter_records, read_text_lines
+    from longtail.data import CATALOGUE, TEXT_FORMATS, format_of, iter_jsonl, iter_records, read_text_lines
 
-    is_stream = data == STANDARD_INPUT
+    names = each_of(data)
     if plain:
-        check_exists(data)
-        lines = read_text_lines(sys.stdin.buffer if is_stream else data)
-        yield from _in_batches((None, line.rstrip("\r\n")) for _, line in lines)
+        for each in names:
+            check_exists(each)
+        lines = chain.from_iterable(
+            read_text_lines(sys.stdin.buffer if each == STANDARD_INPUT else each, encoding=options.encoding)
+            for each in names
+        )
+        with reading():
+            yield from _in_batches((None, line.rstrip("\r\n")) for _, line in lines)
         return
-    is_named = not is_stream and not Path(data).is_file() and data.lower() in CATALOGUE
-    format = "jsonl" if is_stream else options.format or format_of(data)
-    if not is_named and format in ("jsonl", "delimited"):
-        check_stdin(options) if is_stream else check_exists(data)
+    first = names[0]
+    is_stream = first == STANDARD_INPUT and len(names) == 1
+    is_named = not is_stream and not Path(first).is_file() and first.lower() in CATALOGUE
+    if len(names) > 1 or is_stream or (not is_named and (options.format or format_of(first)) in TEXT_FORMATS):
+        if is_stream:
+            check_stdin(options)
+        else:
+            check_exists(first)
         if not takes_texts:
-            raise InvalidInput(f"the model takes features; {data} holds texts")
-        chosen = options.for_format(format, False)
+            raise InvalidInput(f"the model takes features; {called(data)} holds texts")
         with reading(plain=_PLAIN):
-            records = iter_jsonl(sys.stdin.buffer, **chosen) if is_stream else iter_records(data, format, **chosen)
+            if is_stream:
+                records = iter_jsonl(sys.stdin.buffer, **options.for_format("jsonl", False))
+            else:
+                records = iter_records(several(names, options, False), merge_by=options.merge_by)
             yield from _in_batches((record.row_name, record.text) for record in records)
         return
-    corpus = read(data, "test", options, labelled=False, plain=_PLAIN)
+    corpus = read(first, "test", options, labelled=False, plain=_PLAIN)
     rows: Any = corpus.texts if takes_texts else corpus.features
     if rows is None:
         wanted, found = ("texts", "features") if takes_texts else ("features", "texts")
-        raise InvalidInput(f"the model takes {wanted}; {data} holds {found}")
+        raise InvalidInput(f"the model takes {wanted}; {called(data)} holds {found}")
     for start in range(0, corpus.n_rows, _ROWS_AT_ONCE):
         stop = min(start + _ROWS_AT_ONCE, corpus.n_rows)
-        names = list(range(start + 1, stop + 1)) if corpus.row_names is None else corpus.row_names[start:stop]
-        yield Batch(list(names), rows[start:stop])
+        ids = list(range(start + 1, stop + 1)) if corpus.row_names is None else corpus.row_names[start:stop]
+        yield Batch(list(ids), rows[start:stop])
 
 
-def kept_batches(data: str, options: ReaderOptions) -> tuple[list[Column], Iterator[Batch]]:
+def kept_batches(data: Data, options: ReaderOptions) -> tuple[list[Column], Iterator[Batch]]:
     """The columns of a file of texts, and its rows to tag with their original fields, in batches."""
     from longtail.data import format_of, read_originals
 
-    if data == STANDARD_INPUT:
+    names = each_of(data)
+    if STANDARD_INPUT in names:
         raise InvalidInput(
             "--keep-columns looks at DATA twice, so it cannot be standard input; write it to a file first"
         )
-    check_exists(data)
-    format = options.format or format_of(data)
+    if len(names) > 1:
+        raise InvalidInput("--keep-columns keeps the columns of one file; tag the files one after another")
+    if options.merge_by is not None:
+        raise InvalidInput("--keep-columns keeps rows as they are; leave out --merge-by")
+    [name] = names
+    check_exists(name)
+    format = options.format or format_of(name)
     with reading(plain=_PLAIN):
-        found = read_originals(data, format, **options.for_format(format, False))
+        found = read_originals(name, format, **options.for_format(format, False))
     return found.columns, _kept(found)
 
 
@@ -229,6 +236,8 @@ def _in_batches(rows: Iterable[tuple[str | None, str]]) -> Iterator[Batch]:
 
 def check_stdin(options: ReaderOptions) -> None:
     """Refuse a format that cannot be read from standard input."""
+    if options.merge_by is not None:
+        raise InvalidInput("--merge-by needs files, not standard input; write it to a file first")
     if options.format not in (None, "jsonl"):
         raise InvalidInput(f"standard input is read as JSON lines; for the format {options.format} give a file")
 

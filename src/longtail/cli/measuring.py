@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longtail.cli.inputs import ReaderOptions, called, is_number, read, takes_columns
+from longtail.cli.inputs import Data, called, is_number, read, takes_columns
 from longtail.cli.options import option
+from longtail.cli.reading import ReaderOptions
 from longtail.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class MeasuringOptions:
     )
 
 
-def read_measured(data: str, reader: ReaderOptions) -> Corpus:
+def read_measured(data: Data, reader: ReaderOptions) -> Corpus:
     """The rows of DATA to evaluate on; if none has a label, an error says what to do."""
     corpus = read(data, "test", reader, grouped=_GROUPED)
     name = called(data)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, read
+from longtail.cli.inputs import STANDARD_INPUT, Data, called, each_of, read
 from longtail.cli.options import option
 from longtail.cli.prepare import sources_of
+from longtail.cli.reading import ReaderOptions
 from longtail.errors import InvalidInput
 from longtail.files import unfinished
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 # A row in memory takes about three times its bytes in a file; compressed files are about a fifth of the size.
 _MEMORY_OF_A_BYTE = 3
 _COMPRESSION = 5
+_COMPRESSED = (".gz", ".parquet", ".pq", ".xlsx")
 
 
 @dataclass(frozen=True)
@@ -89,14 +91,14 @@ class PieceOptions:
                 "labels to rows first with `longtail assign`"
             )
 
-    def reason(self, data: str) -> str | None:
+    def reason(self, data: Data) -> str | None:
         """Why to train in pieces; None trains in memory."""
         if self.cluster is not None:
             return f"the workers of {self.cluster} train in pieces"
         if self.resume:
             return "training in pieces, which can be interrupted"
         if needed := _does_not_fit(data):
-            return f"{data} takes about {needed} in memory, more than is available: training in pieces on disk"
+            return f"{called(data)} takes about {needed} in memory, more than is available: training in pieces on disk"
         return None
 
     def folder(self, out: str) -> Path:
@@ -116,29 +118,37 @@ class PieceOptions:
             yield
 
 
-def read_in_pieces(data: str, folder: Path, reader: ReaderOptions, features: FeatureFlags) -> Corpus:
+def read_in_pieces(data: Data, folder: Path, reader: ReaderOptions, features: FeatureFlags) -> Corpus:
     """A corpus that is mapped: one that is prepared already or, for a file, one that is prepared in the folder."""
     from longtail.prepared import is_prepared, open_prepared, prepare
     from longtail.store import claim_folder
 
-    if data == STANDARD_INPUT:
+    paths = each_of(data)
+    if STANDARD_INPUT in paths:
         raise InvalidInput("training in pieces cannot read standard input; write it to a file first")
-    if not Path(data).is_file():
-        corpus = read(data, "train", reader)
-        features.check(corpus, data)
+    if len(paths) == 1 and not Path(paths[0]).is_file():
+        corpus = read(paths[0], "train", reader)
+        features.check(corpus, paths[0])
         return corpus
-    sources, options, target = sources_of([data], reader), features.options(), Path(folder, "data", "prepared")
-    claim_folder(target.parent, {"files": [source.facts() for source in sources], "features": repr(options)})
-    return open_prepared(target) if is_prepared(target) else prepare(sources, target, options)
+    sources, options, target = sources_of(paths, reader), features.options(), Path(folder, "data", "prepared")
+    job = {"files": [source.facts() for source in sources], "features": repr(options)}
+    if reader.merge_by is not None:
+        job["merge_by"] = reader.merge_by
+    claim_folder(target.parent, job)
+    if is_prepared(target):
+        return open_prepared(target)
+    return prepare(sources, target, options, merge_by=reader.merge_by)
 
 
-def _does_not_fit(data: str) -> str | None:
-    """How much memory the rows of a file take, if there is less."""
+def _does_not_fit(data: Data) -> str | None:
+    """How much memory the rows of files take, if there is less."""
     from longtail.memory import available_memory, format_bytes
 
-    try:
-        size = os.path.getsize(data) if os.path.isfile(data) else 0
-    except OSError:
-        return None
-    needed = _MEMORY_OF_A_BYTE * size * (_COMPRESSION if data.endswith(".gz") else 1)
+    needed = 0
+    for path in each_of(data):
+        try:
+            size = os.path.getsize(path) if os.path.isfile(path) else 0
+        except OSError:
+            return None
+        needed += _MEMORY_OF_A_BYTE * size * (_COMPRESSION if path.endswith(_COMPRESSED) else 1)
     return format_bytes(needed) if needed > available_memory() else None

@@ -12,8 +12,8 @@ import click
 from longtail.cli.inputs import (
     STANDARD_INPUT,
     Batch,
-    ReaderOptions,
     batches,
+    called,
     check_file,
     check_labels,
     kept_batches,
@@ -22,6 +22,7 @@ from longtail.cli.inputs import (
 )
 from longtail.cli.options import FiniteRange, option, takes
 from longtail.cli.pieces import ClusterOptions
+from longtail.cli.reading import ReaderOptions
 from longtail.cli.tagged import TaggedOptions, tagged_rows
 from longtail.cli.terminal import Terminal, on_terminal
 from longtail.errors import InvalidInput
@@ -74,14 +75,14 @@ class PredictOptions:
 
 @click.command()
 @click.argument("model")
-@click.argument("data", required=False)
+@click.argument("data", nargs=-1)
 @takes(options=PredictOptions, target=TaggedOptions, reader=ReaderOptions, workers=ClusterOptions)
 @click.pass_obj
 def command(
     terminal: Terminal,
     /,
     model: str,
-    data: str | None,
+    data: tuple[str, ...],
     options: PredictOptions,
     target: TaggedOptions,
     reader: ReaderOptions,
@@ -89,18 +90,18 @@ def command(
 ) -> None:
     """Tag the texts or rows of features in DATA with MODEL.
 
-    DATA is a file of texts or of features, as for `longtail train` but without labels; a directory or URL that
+    DATA is files of texts or a file of features, as for `longtail train` but without labels; a directory or URL that
     `longtail prepare` wrote; the name of a data set, which means its test part; or - for JSON lines on standard input.
     A row gets the labels that are worth giving, as the training learned from held-out rows (`train --aim`), or the
     first K with -k K. A score is the probability that the label is right. Without learned probabilities (`train --aim
     none`), scores are those of the learner; ridge scores can then be below 0 or above 1. Labels that the learner scores
     exactly 0 are left out.
     """
-    if bool(options.text) == (data is not None):
+    if bool(options.text) == bool(data):
         raise click.UsageError("give either DATA or --text")
     if options.plain and reader.format:
         raise click.UsageError("--plain and --format exclude each other")
-    wrote = target.check(data, options.allow, options.deny)
+    wrote = target.check(*data, options.allow, options.deny)
     terminal.hide_progress("predicting")
     if target.out is None and on_terminal():
         terminal.hide_progress()
@@ -117,8 +118,8 @@ def command(
                 for row in tagged_rows(batch, found):
                     write(row)
                 sys.stdout.flush()
-            if not tagged and data != STANDARD_INPUT:
-                raise InvalidInput(f"{data} has no rows; there is nothing to tag")
+            if not tagged and STANDARD_INPUT not in data:
+                raise InvalidInput(f"{called(data)} has no rows; there is nothing to tag")
     if not tagged:
         terminal.say("standard input has no rows; there is nothing to tag")
     if target.out is not None:
@@ -151,23 +152,23 @@ class _Rows(NamedTuple):
 
 
 def _rows(
-    tagger: Tagger, model: str, data: str | None, options: PredictOptions, reader: ReaderOptions, keep: bool
+    tagger: Tagger, model: str, data: tuple[str, ...], options: PredictOptions, reader: ReaderOptions, keep: bool
 ) -> _Rows:
     """The rows to tag."""
-    corpus = None if data is None or options.plain else read_prepared(data, reader)
-    if keep and (corpus is not None or data is None or options.plain or not tagger.takes_texts):
+    corpus = read_prepared(data[0], reader) if len(data) == 1 and not options.plain else None
+    if keep and (corpus is not None or not data or options.plain or not tagger.takes_texts):
         raise InvalidInput("there are no columns to keep: --keep-columns needs DATA with texts, such as a .csv file")
     if corpus is not None:
         names: Iterable[str | int] = corpus.row_names or range(1, corpus.n_rows + 1)
         return _Rows([Batch(list(names), corpus.features)], False, corpus)
-    if not tagger.takes_texts and (options.text or options.plain or data == STANDARD_INPUT):
+    if not tagger.takes_texts and (options.text or options.plain or STANDARD_INPUT in data):
         raise InvalidInput(f"{model} takes features, not texts; give a file of features")
     if options.text:
         return _Rows([Batch(list(range(1, len(options.text) + 1)), list(options.text))], True)
     if keep:
-        columns, found = kept_batches(str(data), reader)
+        columns, found = kept_batches(data, reader)
         return _Rows(found, True, columns=columns)
-    return _Rows(batches(str(data), reader, options.plain, tagger.takes_texts), tagger.takes_texts)
+    return _Rows(batches(data, reader, options.plain, tagger.takes_texts), tagger.takes_texts)
 
 
 def _tagged(

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from longtail.cli.features import FeatureFlags
-from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, check_exists
+from longtail.cli.inputs import STANDARD_INPUT, check_exists
 from longtail.cli.options import SectionedCommand, option, takes
 from longtail.cli.outputs import check_target
+from longtail.cli.reading import ReaderOptions
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 from longtail.printable import counted
 
 if TYPE_CHECKING:
-    from longtail.prepared import Source
+    from longtail.data import Source
 
 
 @dataclass(frozen=True)
@@ -72,21 +73,15 @@ def command(
     check_target(target.out, target.force)
     like = None if target.like is None else open_prepared(target.like)
     with limit(running.memory):
-        corpus = prepare(sources_of(data, reader), target.out, features.options(), like=like)
+        corpus = prepare(sources_of(data, reader), target.out, features.options(), like=like, merge_by=reader.merge_by)
     rows, labels = counted(corpus.n_rows, "row"), counted(corpus.n_labels, "label")
     terminal.summarize(f"{target.out}: {rows}, {labels}, {counted(corpus.features.shape[1], 'feature')}")
 
 
 def sources_of(data: Sequence[str], reader: ReaderOptions) -> list[Source]:
     """The files to prepare, and how to read them."""
-    from longtail.data import format_of
-    from longtail.prepared import Source
-
-    sources = []
     for path in data:
         if path == STANDARD_INPUT:
             raise InvalidInput("DATA is read twice, so it cannot be standard input; write it to a file first")
         check_exists(path)
-        format = reader.format or format_of(path)
-        sources.append(Source(path, reader.format, reader.for_format(format, labelled=True)))
-    return sources
+    return reader.sources(data)

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from longtail.cli.cards import learnt_from, now, source
-from longtail.cli.inputs import ReaderOptions, called, load_tagger
+from longtail.cli.inputs import called, load_tagger
 from longtail.cli.measuring import MeasuringOptions, read_measured
 from longtail.cli.options import option, takes
 from longtail.cli.outputs import check_out, out_field, output
+from longtail.cli.reading import ReaderOptions
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 from longtail.files import check_ending

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longtail.cli.features import FeatureFlags
-from longtail.cli.inputs import ReaderOptions, called, read
+from longtail.cli.inputs import called, read
 from longtail.cli.options import SEED, FiniteRange, option, takes
 from longtail.cli.outputs import check_out, check_picture, out_field, output
+from longtail.cli.reading import ReaderOptions
 from longtail.cli.terminal import Terminal
 from longtail.files import check_ending
 from longtail.printable import counted, json_text, printable

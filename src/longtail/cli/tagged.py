@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from longtail.cli.inputs import Batch, ReaderOptions
+from longtail.cli.inputs import Batch
 from longtail.cli.options import option
 from longtail.cli.outputs import check_out, out_field, print_json
+from longtail.cli.reading import ReaderOptions
 from longtail.cli.terminal import on_terminal
 from longtail.printable import printable
 

@@ -15,11 +15,12 @@ from longtail.cli.cards import metrics_section, now, source
 from longtail.cli.check import warn_of_data
 from longtail.cli.features import FeatureFlags
 from longtail.cli.groups import TrainGroupOptions, describe_groups, holds_group_labels, read_grouped
-from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, called, check_file, counted_rows, read
+from longtail.cli.inputs import STANDARD_INPUT, called, check_file, counted_rows, read
 from longtail.cli.learners import LearnerFlags
 from longtail.cli.options import SEED, FiniteRange, SectionedCommand, option, takes
 from longtail.cli.outputs import check_target
 from longtail.cli.pieces import PieceOptions, read_in_pieces
+from longtail.cli.reading import ReaderOptions
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 from longtail.printable import counted
@@ -115,7 +116,7 @@ class RunningOptions:
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @takes(
     target=TargetOptions,
     reader=ReaderOptions,
@@ -132,7 +133,7 @@ class RunningOptions:
 def command(
     terminal: Terminal,
     /,
-    data: str,
+    data: tuple[str, ...],
     target: TargetOptions,
     reader: ReaderOptions,
     described: LabelTextOptions,
@@ -146,8 +147,9 @@ def command(
 ) -> None:
     """Train a model on DATA, labelled texts or features.
 
-    DATA is a file of texts (.jsonl, .csv, .tsv) or of features (.txt, .npz, .arff); a directory or URL that `longtail
-    prepare` wrote; the name of a data set, which means its training part; or - for JSON lines on standard input.
+    DATA is one or more files of texts (.jsonl, .csv, .tsv, .xlsx, .parquet, .arrow), or one file of features (.txt,
+    .npz, .arff); a directory or URL that `longtail prepare` wrote; the name of a data set, which means its training
+    part; or - for JSON lines on standard input.
 
     Unless you give --learner or an option of a learner, several learners are tried on held-out rows, and the best one
     is kept. A second stage ranks its labels and those of other sources again, if that is better on held-out rows. With
@@ -176,9 +178,9 @@ def command(
             _check_no_holdout(holding)
             _check_no_label_texts(described)
             pieces.check_unused()
-            grouped = read_grouped(data, groups.groups, reader, groups.group_column)
-            features.check(grouped, data)
-            terminal.say(describe_groups(data, grouped))
+            grouped = read_grouped(data[0], groups.groups, reader, groups.group_column)
+            features.check(grouped, data[0])
+            terminal.say(describe_groups(data[0], grouped))
             tagger.fit_groups(grouped, groups.strategy or "auto", rule=groups.rule or "joint")
             save()
         else:
@@ -189,7 +191,7 @@ def command(
                 terminal.say(reason)
             with pieces.opened(folder) if reason else nullcontext():
                 corpus = _read(data, folder if reason else None, reader, features)
-                if corpus.made_by is not None and Path(data).is_file():
+                if corpus.made_by is not None and Path(data[0]).is_file():
                     tagger.features = None  # the file was prepared with these features
                 terminal.say(_describe(data, corpus))
                 warn_of_data(terminal, data, corpus)
@@ -205,12 +207,12 @@ def command(
                 save()
 
 
-def _read(data: str, folder: Path | None, reader: ReaderOptions, features: FeatureFlags) -> Corpus:
+def _read(data: tuple[str, ...], folder: Path | None, reader: ReaderOptions, features: FeatureFlags) -> Corpus:
     if folder is not None:
         return read_in_pieces(data, folder, reader, features)
     # Unlike a file, standard input cannot be inspected beforehand.
-    corpus = read(data, "train", reader, grouped="use --strategy auto" if data == STANDARD_INPUT else "")
-    features.check(corpus, data)
+    corpus = read(data, "train", reader, grouped="use --strategy auto" if STANDARD_INPUT in data else "")
+    features.check(corpus, called(data))
     return corpus
 
 
@@ -231,7 +233,7 @@ def _check_no_label_texts(described: LabelTextOptions) -> None:
 
 
 @contextmanager
-def _told_with(data: str) -> Iterator[None]:
+def _told_with(data: tuple[str, ...]) -> Iterator[None]:
     """Name DATA in errors about rows and labels that are missing."""
     try:
         yield
@@ -241,7 +243,7 @@ def _told_with(data: str) -> Iterator[None]:
         raise InvalidInput(f"{called(data)}: {error.problem}", code=error.code, advice=error.advice) from None
 
 
-def _card(data: str, tagger: Tagger, holding: HoldoutOptions, seconds: float) -> dict[str, dict[str, Any]]:
+def _card(data: tuple[str, ...], tagger: Tagger, holding: HoldoutOptions, seconds: float) -> dict[str, dict[str, Any]]:
     sections: dict[str, dict[str, Any]] = {
         "data": {"source": source(data, "training"), "rows": tagger.n_rows_, "labels": len(tagger.label_names_)},
         "trained": {
@@ -261,7 +263,7 @@ def _card(data: str, tagger: Tagger, holding: HoldoutOptions, seconds: float) ->
     return sections
 
 
-def _describe(data: str, corpus: Corpus) -> str:
+def _describe(data: tuple[str, ...], corpus: Corpus) -> str:
     mean = corpus.labels.nnz / max(1, corpus.n_rows)
     return f"{called(data)}: {counted_rows(corpus)}, {counted(corpus.n_labels, 'label')}, {mean:.1f} labels per row"
 

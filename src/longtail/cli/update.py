@@ -12,11 +12,13 @@ import click
 
 from longtail.cli.advice import reading
 from longtail.cli.cards import now, source, updates_section
-from longtail.cli.inputs import STANDARD_INPUT, ReaderOptions, check_file, check_labels, check_stdin, load_tagger
+from longtail.cli.inputs import STANDARD_INPUT, check_file, check_labels, check_stdin, load_tagger
 from longtail.cli.options import SectionedCommand, takes
 from longtail.cli.outputs import check_target
+from longtail.cli.reading import ReaderOptions
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
+from longtail.parallel import use_jobs
 from longtail.printable import counted
 
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ def command(
     begun = time.perf_counter()
     if not (new or rename or drop_label):
         raise InvalidInput("there is nothing to learn; give files of new rows, --rename or --drop-label")
+    if reader.merge_by is not None:
+        raise InvalidInput("--merge-by does not apply to changes: a later row with the same id replaces an earlier one")
     for path in new:
         check_stdin(reader) if path == STANDARD_INPUT else check_file(path)
     target = out or model
@@ -85,9 +89,8 @@ def command(
     check_labels(tagger, rename, "--rename")
     check_labels(tagger, drop_label, "--drop-label")
     card = read_card(model, tagger.fingerprint_) or {}
-    if jobs is not None:
-        tagger.estimator_.set_params(n_jobs=jobs)
-    tagger.update(_changes(new, reader), rename=rename, drop=drop_label)
+    with use_jobs(jobs):
+        tagger.update(_changes(new, reader), rename=rename, drop=drop_label)
     assert tagger.update_ is not None
     seconds = time.perf_counter() - begun
     tagger.save(target, _card(card, tagger, new))

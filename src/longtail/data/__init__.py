@@ -4,9 +4,13 @@ from longtail.data.batches import Batch, iter_batches, iter_records
 from longtail.data.changes import Change, LabelDrop, LabelRename, RowChange, RowFeedback, RowRemoval, read_changes
 from longtail.data.columns import Column
 from longtail.data.corpus import Corpus, encode_labels
-from longtail.data.files import format_of, read_corpus, write_corpus
+from longtail.data.files import read_corpus, write_corpus
 from longtail.data.formats.arff import read_arff
+from longtail.data.formats.arrow import read_arrow
+from longtail.data.formats.cells import is_missing
 from longtail.data.formats.delimited import read_delimited, write_delimited
+from longtail.data.formats.excel import read_excel
+from longtail.data.formats.frames import filled
 from longtail.data.formats.grouped_delimited import read_grouped_delimited
 from longtail.data.formats.grouped_file import looks_like_groups, read_groups, write_groups
 from longtail.data.formats.grouped_jsonl import (
@@ -30,6 +34,7 @@ from longtail.data.originals import Originals, read_originals
 from longtail.data.row_ids import row_id
 from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set, part_files
 from longtail.data.sets.python_api import load_python_api, python_api_versions
+from longtail.data.sources import TEXT_FORMATS, Data, Source, format_of
 from longtail.data.streams import read_lines, read_names, read_text_lines
 from longtail.data.tables.files import check_table_file, writing_table
 from longtail.data.tables.tags import Layout, TaggedRow, joins_labels, writing_tags
@@ -37,10 +42,12 @@ from longtail.files import cache_directory
 
 __all__ = [
     "CATALOGUE",
+    "TEXT_FORMATS",
     "Batch",
     "Change",
     "Column",
     "Corpus",
+    "Data",
     "DataSet",
     "GroupRecord",
     "GroupedCorpus",
@@ -53,6 +60,7 @@ __all__ = [
     "RowChange",
     "RowFeedback",
     "RowRemoval",
+    "Source",
     "TaggedRow",
     "aggregate_labels",
     "as_line",
@@ -61,9 +69,11 @@ __all__ = [
     "data_set",
     "encode_labels",
     "fetch",
+    "filled",
     "find_data_set",
     "format_of",
     "holds_groups",
+    "is_missing",
     "iter_batches",
     "iter_grouped_jsonl",
     "iter_jsonl",
@@ -76,9 +86,11 @@ __all__ = [
     "part_files",
     "python_api_versions",
     "read_arff",
+    "read_arrow",
     "read_changes",
     "read_corpus",
     "read_delimited",
+    "read_excel",
     "read_grouped_delimited",
     "read_grouped_jsonl",
     "read_groups",

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from longtail.data.corpus import Corpus
-from longtail.data.files import format_of, read_corpus
-from longtail.data.formats.delimited import iter_delimited
-from longtail.data.formats.jsonl import Record, iter_jsonl
+from longtail.data.files import read_corpus
+from longtail.data.formats.jsonl import Record
 from longtail.data.formats.repository import iter_repository
 from longtail.data.formats.rows import RowCollector
-from longtail.errors import InvalidInput
+from longtail.data.merging import check_merge_by, merge_records
+from longtail.data.sources import TEXT_FORMATS, Data, Source, format_of, records_of, sources_of
 from longtail.files import PathName
 from longtail.parallel import split
 
 _CHARACTERS = 2**25  # of the texts of a batch, at least
-_WITH_TEXTS = ("jsonl", "delimited")
 
 
 class Batch(NamedTuple):
@@ -44,10 +44,13 @@ class Batch(NamedTuple):
     row_names: Sequence[str] | None
 
 
-def iter_batches(path: PathName, format: str | None = None, n_rows: int = 2**16, **options: Any) -> Iterator[Batch]:
-    """Yield the rows of a file in batches of at most `n_rows`; the parameters are those of `read_corpus`.
+def iter_batches(
+    data: Data, format: str | None = None, n_rows: int = 2**16, *, merge_by: str | None = None, **options: Any
+) -> Iterator[Batch]:
+    """Yield the rows of files in batches of at most `n_rows`; the other parameters are those of `read_corpus`.
 
-    JSON lines, delimited files and the repository text format are streamed; other files are read whole.
+    Files of texts and the repository text format are streamed; other files are read whole. A batch has rows of one
+    file, except where rows are merged.
 
     Examples
     --------
@@ -57,22 +60,33 @@ def iter_batches(path: PathName, format: str | None = None, n_rows: int = 2**16,
     >>> [(batch.rows, batch.label_names) for batch in iter_batches(path, n_rows=1)]
     [(['a red apple'], ('fruit',)), (['a blue sky'], ('sky',))]
     """
-    chosen = format_of(path) if format is None else format
-    if chosen in _WITH_TEXTS:
-        yield from _collected(path, iter_records(path, chosen, **options), n_rows)
+    sources = sources_of(data, format, options)
+    if merge_by is not None:
+        yield from _collected(sources[0].path, iter_records(sources, merge_by=merge_by), n_rows)
+        return
+    for source in sources:
+        yield from _batches_of(source, n_rows)
+
+
+def _batches_of(source: Source, n_rows: int) -> Iterator[Batch]:
+    chosen = format_of(source.path) if source.format is None else source.format
+    if chosen in TEXT_FORMATS:
+        yield from _collected(source.path, records_of(source), n_rows)
     elif chosen == "repository":
-        for features, labels, names in iter_repository(path, **options):
+        for features, labels, names in iter_repository(source.path, **source.options):
             for block in split(features.shape[0], n_rows):
                 yield Batch(features[block], labels[block], names, True, None)
     else:
-        corpus = read_corpus(path, format, **options)
+        corpus = read_corpus(source)
         for block in split(corpus.n_rows, n_rows):
             part = corpus.select(np.arange(block.start, block.stop))
             yield Batch(part.features, part.labels, corpus.label_names, True, part.row_names)
 
 
-def iter_records(path: PathName, format: str | None = None, **options: Any) -> Iterator[Record]:
-    """Yield the rows of a file of texts one at a time; the parameters are those of `read_corpus`.
+def iter_records(
+    data: Data, format: str | None = None, *, merge_by: str | None = None, **options: Any
+) -> Iterator[Record]:
+    """Yield the rows of files of texts one at a time; the parameters are those of `read_corpus`.
 
     Examples
     --------
@@ -82,13 +96,11 @@ def iter_records(path: PathName, format: str | None = None, **options: Any) -> I
     >>> list(iter_records(path))
     [Record(line=2, text='a red apple', labels=('fruit',), row_name=None)]
     """
-    chosen = format_of(path) if format is None else format
-    if chosen == "jsonl":
-        return iter_jsonl(path, **options)
-    if chosen == "delimited":
-        rows = iter_delimited(path, **options)
-        return (Record(row.line, row.text, tuple(row.labels), row.row_name) for row in rows)
-    raise InvalidInput(f"{path} is not a file of texts; its format is {chosen}")
+    check_merge_by(merge_by)
+    sources = sources_of(data, format, options)
+    if merge_by is not None:
+        return merge_records((str(source.path), record) for source in sources for record in records_of(source))
+    return records_of(sources[0]) if len(sources) == 1 else chain.from_iterable(map(records_of, sources))
 
 
 def _collected(path: PathName, records: Iterable[Record], n_rows: int) -> Iterator[Batch]:

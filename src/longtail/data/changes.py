@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
 from longtail.data.batches import iter_records
-from longtail.data.files import format_of
 from longtail.data.formats.json_records import (
     ID_KEY,
     LABEL_KEY,
@@ -20,8 +19,9 @@ from longtail.data.formats.json_records import (
     label_names_of,
     labels_of,
     read_records,
-    text_of,
 )
+from longtail.data.formats.jsonl import text_reader
+from longtail.data.sources import format_of
 from longtail.data.streams import LINE_LIMIT, source_name
 from longtail.errors import InvalidInput
 from longtail.files import PathName
@@ -139,12 +139,15 @@ def read_changes(source: PathName | IO[bytes], format: str | None = None, **opti
 def _of_json_lines(
     source: PathName | IO[bytes],
     *,
-    text_key: str = "text",
+    text_key: str | Sequence[str] = "text",
     labels_key: str = "labels",
+    id_key: str | None = None,
     unknown: Unknown = "report",
+    encoding: str | None = None,
     line_limit: int = LINE_LIMIT,
 ) -> Iterator[Change]:
     name = source_name(source)
+    text_keys, text_in = text_reader(text_key)
 
     def build(number: int, found: dict[str, Any]) -> list[Change]:
         place = f"{name}:{number}"
@@ -153,23 +156,23 @@ def _of_json_lines(
         if _DROP in found:
             return [LabelDrop(_name(found[_DROP], _DROP), place)]
         if found.get(_REMOVE, False) is not False:
-            row = id_of(found)
+            row = id_of(found, id_key)
             if found[_REMOVE] is not True:
                 raise FaultError(f"{_REMOVE!r} is {found[_REMOVE]!r:.20}; expected true")
             if row is None:
                 reason = f"a removal needs the {ID_KEY!r} of its row"
                 raise FaultError(reason, code="missing_key", name=ID_KEY, found=found)
             return [RowRemoval(row, place)]
-        text = text_of(found, text_key)
+        text = text_in(found)
         if any(key in found for key in _OPINIONS):
             accepted, rejected, added = (
                 tuple(dict.fromkeys(label_names_of(found, key))) if key in found else () for key in _OPINIONS
             )
-            return [RowFeedback(text, accepted, rejected, added, id_of(found), place)]
-        return [RowChange(text, tuple(dict.fromkeys(labels_of(found, labels_key, True))), id_of(found), place)]
+            return [RowFeedback(text, accepted, rejected, added, id_of(found, id_key), place)]
+        return [RowChange(text, tuple(dict.fromkeys(labels_of(found, labels_key, True))), id_of(found, id_key), place)]
 
-    keys = {text_key, labels_key, LABEL_KEY, ID_KEY, _REMOVE, _RENAME, _DROP, *_OPINIONS, *_ABOUT}
-    for changes in read_records(source, build, keys, unknown, line_limit):
+    keys = {*text_keys, labels_key, LABEL_KEY, id_key or ID_KEY, _REMOVE, _RENAME, _DROP, *_OPINIONS, *_ABOUT}
+    for changes in read_records(source, build, keys, unknown, line_limit, encoding):
         yield from changes
 
 

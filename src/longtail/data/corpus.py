@@ -109,13 +109,58 @@ class Corpus:
     ) -> Corpus:
         """Build a corpus from texts and, for each, the names of its labels.
 
-        Label ids follow `label_names` (an unknown label is an error) or, by default, the sorted names.
+        Label ids follow `label_names` (an unknown label is an error) or, by default, the sorted names. In columns of
+        data frames (pandas, polars, Arrow), a missing text counts as empty and missing labels as none, with a warning.
         """
+        from longtail.data.formats.frames import filled
+
+        texts, labels = filled(texts, "", "texts"), filled(labels, (), "labels")
         texts = list(checked_texts(texts))
         matrix, names = encode_labels(labels, label_names)
         if len(texts) != matrix.shape[0]:
             raise InvalidInput(f"{len(texts)} texts for {matrix.shape[0]} lists of labels")
         return cls(labels=matrix, label_names=names, texts=texts, row_names=row_names)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        text: str | int | Sequence[str | int] = "text",
+        labels: str | int | None = "labels",
+        id: str | int | None = None,
+        label_separator: str = ";",
+    ) -> Corpus:
+        """Build a corpus from a table in memory, such as a data frame.
+
+        Parameters
+        ----------
+        table : data frame or mapping
+            A pandas data frame; any object with ``__arrow_c_stream__``, such as a data frame of polars, an Arrow table
+            or a relation of DuckDB, for which pyarrow is needed; or a mapping of names to columns.
+        text : str, int or list of them
+            The column of the texts, by name or by number from 0; several columns are joined by line ends.
+        labels : str, int or None
+            The column of the labels; its cells are lists of names, or texts in which `label_separator` joins names.
+        id : str, int or None
+            The column of the names of the rows. The default is a column called ``id``, if there is one.
+        label_separator : str
+
+        Notes
+        -----
+        A row without a text (null, None, NaN) is kept with an empty text, one without labels has no labels. A warning
+        counts them.
+
+        Examples
+        --------
+        >>> table = {"title": ["a red apple"], "tags": [["fruit", "red"]]}
+        >>> corpus = Corpus.from_table(table, text="title", labels="tags")
+        >>> corpus.texts, corpus.label_names
+        (['a red apple'], ('fruit', 'red'))
+        """
+        from longtail.data.formats.frames import read_table
+
+        return read_table(table, text=text, labels=labels, id=id, label_separator=label_separator)
 
     def select(self, rows: Any) -> Corpus:
         """The corpus of the given rows (ids or a mask), in that order."""

@@ -4,46 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from longtail.data.corpus import Corpus
 from longtail.data.formats.arff import read_arff
-from longtail.data.formats.delimited import read_delimited, write_delimited
+from longtail.data.formats.arrow import read_arrow
+from longtail.data.formats.delimited import doubt_separator, read_delimited, write_delimited
+from longtail.data.formats.excel import read_excel
 from longtail.data.formats.jsonl import read_jsonl, write_jsonl
 from longtail.data.formats.repository import read_repository, write_repository
+from longtail.data.formats.rows import RowCollector
 from longtail.data.formats.scipy_files import read_scipy, write_scipy
-from longtail.data.streams import suffix_of
+from longtail.data.merging import check_merge_by, merge_records
+from longtail.data.sources import Data, known_format, records_of, sources_of
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.files import PathName
 
-Result = TypeVar("Result")
-
-_EXTENSIONS = {
-    ".txt": "repository",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "delimited",
-    ".tsv": "delimited",
-    ".tab": "delimited",
-    ".npz": "scipy",
-    ".arff": "arff",
-}
 # How the names of the file of features and the file of labels start.
 _PARTNERS = (("X", "Y"), ("features", "labels"))
 
 
-def read_corpus(path: PathName, format: str | None = None, **options: Any) -> Corpus:
-    """Read a corpus from a file of any known format.
+def read_corpus(data: Data, format: str | None = None, *, merge_by: str | None = None, **options: Any) -> Corpus:
+    """Read a corpus from a file of any known format, or from several files of texts.
 
     Parameters
     ----------
-    path : str or path-like
-        For a SciPy pair, the file of the features.
-    format : {"repository", "jsonl", "delimited", "scipy", "arff"} or None
-        By default the extension decides: ``.txt``, ``.jsonl``, ``.csv`` or ``.tsv``, ``.npz``, ``.arff``; all but
-        ``.npz`` also with ``.gz``.
+    data : str, path-like, Source, or a sequence of them
+        For a SciPy pair, the file of the features. Several files can have different formats. Their rows keep their ids
+        if all rows have one and no id is in two files.
+    format : {"repository", "jsonl", "delimited", "parquet", "arrow", "excel", "scipy", "arff"} or None
+        By default the extension decides, for example ``.txt``, ``.jsonl``, ``.csv``, ``.parquet`` or ``.npz``; text
+        formats also with ``.gz``.
+    merge_by : "id" or None
+        Make one row of the rows with the same id: their labels are united, and their texts must agree.
     **options
-        Passed to the reader of the format.
+        Passed to the reader of the format. ``text``, ``labels`` and ``id`` name columns, and also keys of JSON lines.
+        Of several files, each takes the options that its reader knows.
 
     Examples
     --------
@@ -53,14 +49,27 @@ def read_corpus(path: PathName, format: str | None = None, **options: Any) -> Co
     >>> read_corpus(path).label_names
     ('fruit',)
     """
-    readers: dict[str, Callable[..., Corpus]] = {
-        "repository": read_repository,
-        "jsonl": read_jsonl,
-        "delimited": read_delimited,
-        "scipy": _read_pair,
-        "arff": read_arff,
-    }
-    return _choose(readers, path, format)(path, **options)
+    check_merge_by(merge_by)
+    sources = sources_of(data, format, options)
+    if len(sources) == 1 and merge_by is None:
+        [source] = sources
+        return _READERS[known_format(source.path, source.format, _READERS)](source.path, **source.options)
+    rows = RowCollector(sources[0].path)
+    if merge_by is None:
+        for source in sources:
+            rows.begin(source.path)
+            for record in records_of(source):
+                rows.add(*record)
+    else:
+        for record in merge_records((str(source.path), record) for source in sources for record in records_of(source)):
+            rows.add(*record)
+    corpus = rows.corpus()
+    for source in sources:
+        separator = source.options.get("label_separator", ";")
+        if known_format(source.path, source.format, _READERS) in ("delimited", "excel"):
+            doubt_separator(source.path, corpus.labels, corpus.label_names, separator)
+            break
+    return corpus
 
 
 def write_corpus(corpus: Corpus, path: PathName, format: str | None = None, **options: Any) -> None:
@@ -83,27 +92,7 @@ def write_corpus(corpus: Corpus, path: PathName, format: str | None = None, **op
         "delimited": write_delimited,
         "scipy": _write_pair,
     }
-    _choose(writers, path, format)(corpus, path, **options)
-
-
-def format_of(path: PathName) -> str | None:
-    """The format that belongs to the extension of a file, or None.
-
-    >>> format_of("notes.jsonl.gz")
-    'jsonl'
-    """
-    return _EXTENSIONS.get(suffix_of(path))
-
-
-def _choose(known: dict[str, Callable[..., Result]], path: PathName, format: str | None) -> Callable[..., Result]:
-    chosen = format_of(path) if format is None else format
-    if chosen is None or chosen not in known:
-        extensions = ", ".join(f"{end} ({name})" for end, name in _EXTENSIONS.items() if name in known)
-        what = f"the extension {suffix_of(path)!r} of {path}" if format is None else f"the format {format!r}"
-        raise InvalidInput(
-            f"{what} is unknown; the known extensions are {extensions}. Or set format= (--format on the command line)"
-        )
-    return known[chosen]
+    writers[known_format(path, format, writers)](corpus, path, **options)
 
 
 def _read_pair(path: PathName, labels_path: PathName | None = None, **options: Any) -> Corpus:
@@ -128,3 +117,15 @@ def _partner(path: PathName) -> Path:
         f"the name of {path} does not start with X or features, so its labels file is unknown; rename both files "
         f"(X... and Y..., or features... and labels...), or give labels_path"
     )
+
+
+_READERS: dict[str, Callable[..., Corpus]] = {
+    "repository": read_repository,
+    "jsonl": read_jsonl,
+    "delimited": read_delimited,
+    "parquet": read_arrow,
+    "arrow": read_arrow,
+    "excel": read_excel,
+    "scipy": _read_pair,
+    "arff": read_arff,
+}

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from longtail.data.encodings import as_utf8, check_encoding, not_utf8
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.files import PathName
 from longtail.progress import task
@@ -116,30 +117,33 @@ def read_lines(
     A line of more than `limit` bytes is an error. So is a file of mostly blank lines or lines that start with
     `comment`: more than a million, and more than ten for each other line.
     """
-    name = source_name(source)
+    with closing(read_blocks(source)) as blocks:
+        yield from _lines(blocks, source_name(source), limit, comment)
+
+
+def _lines(blocks: Iterable[bytes], name: str, limit: int, comment: bytes) -> Iterator[tuple[int, bytes]]:
     number = 1
     blank = 0
     carry: list[bytes] = []
     carried = 0
-    with closing(read_blocks(source)) as blocks:
-        for block in blocks:
-            for piece in block.splitlines(keepends=True) if b"\r" not in block else _split_at_line_feeds(block):
-                carried += len(piece)
-                if carried > limit:
-                    raise DataFormatError(name, number, f"the line is longer than {limit} bytes; see `line_limit`")
-                carry.append(piece)
-                if piece.endswith(b"\n"):
-                    line = b"".join(carry)
-                    content = line.lstrip()
-                    if not content or (comment and content.startswith(comment)):
-                        blank += 1
-                        if blank > _BLANK_LIMIT and blank > _BLANK_SHARE * (number - blank):
-                            raise DataFormatError(
-                                name, number, f"{blank:,} of the lines so far are empty; is this the right file?"
-                            )
-                    yield number, line
-                    carry, carried = [], 0
-                    number += 1
+    for block in blocks:
+        for piece in block.splitlines(keepends=True) if b"\r" not in block else _split_at_line_feeds(block):
+            carried += len(piece)
+            if carried > limit:
+                raise DataFormatError(name, number, f"the line is longer than {limit} bytes; see `line_limit`")
+            carry.append(piece)
+            if piece.endswith(b"\n"):
+                line = b"".join(carry)
+                content = line.lstrip()
+                if not content or (comment and content.startswith(comment)):
+                    blank += 1
+                    if blank > _BLANK_LIMIT and blank > _BLANK_SHARE * (number - blank):
+                        raise DataFormatError(
+                            name, number, f"{blank:,} of the lines so far are empty; is this the right file?"
+                        )
+                yield number, line
+                carry, carried = [], 0
+                number += 1
     if carry:
         yield number, b"".join(carry)
 
@@ -154,19 +158,21 @@ def _split_at_line_feeds(block: bytes) -> Iterator[bytes]:
 
 
 def read_text_lines(
-    source: PathName | IO[bytes], limit: int = LINE_LIMIT, comment: bytes = b""
+    source: PathName | IO[bytes], limit: int = LINE_LIMIT, comment: bytes = b"", encoding: str | None = None
 ) -> Iterator[tuple[int, str]]:
-    """Like `read_lines`, decoded from UTF-8, without a byte order mark at the start."""
-    for number, line in read_lines(source, limit, comment):
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError as undecodable:
-            raise DataFormatError(
-                source_name(source),
-                number,
-                f"byte {undecodable.start + 1} of the line is not UTF-8 ({undecodable.reason}); save the file as UTF-8",
-            ) from None
-        yield number, text.removeprefix("\ufeff") if number == 1 else text
+    """Like `read_lines`, decoded, without a byte-order mark at the start.
+
+    Without `encoding`, the mark says whether the file is UTF-16 or UTF-32; a file without a mark is UTF-8.
+    """
+    check_encoding(encoding)
+    name = source_name(source)
+    with closing(read_blocks(source)) as blocks:
+        for number, line in _lines(as_utf8(blocks, name, encoding), name, limit, comment):
+            try:
+                text = line.decode("utf-8")
+            except UnicodeDecodeError as undecodable:
+                raise not_utf8(name, number, line, undecodable) from None
+            yield number, text.removeprefix("\ufeff") if number == 1 else text
 
 
 def source_name(source: PathName | IO[bytes]) -> str:

@@ -69,12 +69,12 @@ def grow_hierarchy(
     >>> print(found.hierarchy.format())
     node 0: 5 labels
     ├─ node 1: 2 labels
-    │  ├─ label 0
-    │  └─ label 1
+    │  ├─ 0
+    │  └─ 1
     └─ node 2: 3 labels
-       ├─ label 2
-       ├─ label 3
-       └─ label 4
+       ├─ 2
+       ├─ 3
+       └─ 4
     """
     node_parents, old_parents = hierarchy.parents()
     parents = np.full(len(old_labels), -1, dtype=np.int64)

@@ -7,11 +7,9 @@ that preparing goes on where it was interrupted.
 from __future__ import annotations
 
 import logging
-import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from longtail.arrays import Array
-from longtail.data import Batch, Corpus, iter_batches
+from longtail.data import Batch, Corpus, Source, iter_batches
 from longtail.errors import InvalidInput
 from longtail.files import PathName, unfinished
 from longtail.native import kernels
@@ -33,30 +31,13 @@ from longtail.version import __version__
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Source:
-    """A file to prepare, and how to read it: the format and the options of `longtail.data.read_corpus`."""
-
-    path: PathName
-    format: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def batches(self) -> Iterator[Batch]:
-        return iter_batches(self.path, self.format, **self.options)
-
-    def facts(self) -> dict[str, Any]:
-        """What tells the file from others."""
-        found = os.stat(self.path)
-        options = {name: str(value) for name, value in self.options.items()}
-        return {"path": os.path.abspath(self.path), "bytes": found.st_size, "changed": found.st_mtime_ns, **options}
-
-
 def prepare(
     sources: Sequence[Source | PathName],
     directory: PathName,
     features: Any = None,
     *,
     like: Corpus | None = None,
+    merge_by: str | None = None,
 ) -> Corpus:
     """Prepare the rows of files, one after another, for training or evaluation.
 
@@ -73,6 +54,8 @@ def prepare(
         How to make features; not fitted.
     like : Corpus or None
         A prepared corpus whose features to use: that of the training rows, to prepare test rows.
+    merge_by : "id" or None
+        Make one row of the rows with the same id, see `longtail.data.read_corpus`.
 
     Returns
     -------
@@ -94,11 +77,17 @@ def prepare(
         raise InvalidInput("there is no file to prepare")
     wanted = None if like is None else like.made_by
     job = {"longtail": __version__, "files": [file.facts() for file in files], "features": _told(features, wanted)}
+    if merge_by is not None:
+        job["merge_by"] = merge_by
+
+    def rows() -> Iterator[Batch]:
+        return iter_batches(files, merge_by=merge_by)
+
     folder = unfinished(directory)
     with alone_in(folder):
         pieces = Pieces(folder, job)
-        made_by = put_together(pieces.get("features", lambda: _fitted(files, features, wanted).to_state()))
-        _write(pieces, _row_pieces(pieces, files, made_by), made_by, directory)
+        made_by = put_together(pieces.get("features", lambda: _fitted(rows(), files, features, wanted).to_state()))
+        _write(pieces, _row_pieces(pieces, rows(), made_by), made_by, directory)
         pieces.remove()
     return open_prepared(directory)
 
@@ -114,16 +103,10 @@ def _told(features: Any, wanted: Any) -> str:
     return digest.hexdigest()
 
 
-def _all_batches(files: list[Source]) -> Iterator[Batch]:
-    for file in files:
-        yield from file.batches()
-
-
-def _fitted(files: list[Source], features: Any, wanted: Any) -> Any:
+def _fitted(batches: Iterator[Batch], files: list[Source], features: Any, wanted: Any) -> Any:
     """Features that are fitted in one pass over the rows; `wanted` are fitted already."""
     if wanted is not None:
         return wanted
-    batches = _all_batches(files)
     first = next(batches, None)
     if first is None:
         raise InvalidInput(f"{files[0].path} has no rows", code="no_rows")
@@ -147,10 +130,10 @@ def _texts(*batches: Iterable[Batch]) -> Iterator[str]:
             yield from batch.rows
 
 
-def _row_pieces(pieces: Pieces, files: list[Source], made_by: Any) -> Iterator[tuple[Batch, State]]:
+def _row_pieces(pieces: Pieces, batches: Iterator[Batch], made_by: Any) -> Iterator[tuple[Batch, State]]:
     """The features and labels of each batch."""
     n_known = 0
-    for number, batch in enumerate(_all_batches(files)):
+    for number, batch in enumerate(batches):
         made = False
 
         def make(batch: Batch = batch) -> State:
@@ -218,7 +201,8 @@ def _write(pieces: Pieces, rows: Iterator[tuple[Batch, State]], made_by: Any, ta
     names, places = labels.finished()
     n_rows = sum(state.arrays["labels"].shape[0] for state, _ in parts)
     if row_names and len(row_names) != n_rows:
-        raise InvalidInput(f"{len(row_names)} of {n_rows} rows have an id; give all of them one, or none")
+        _log.info("%s of %s rows have an id: ids are dropped", f"{len(row_names):,}", f"{n_rows:,}")
+        row_names = []
     entries = sum(state.arrays["features"].nnz for state, _ in parts)
     with tempfile.TemporaryDirectory(prefix="join-", dir=pieces.folder) as folder:
         joined = {

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from longtail.data import Corpus, encode_labels
+from longtail.data import Corpus, encode_labels, filled, is_missing
 from longtail.errors import InvalidInput
 from longtail.estimator import classes_of_rows, one_hot, read_weights
 from longtail.validation import checked_texts
@@ -62,7 +62,7 @@ def read_rows(rows: Any, y: Any, sample_weight: Any = None, *, only_texts: bool 
     if not only_texts and is_features(rows):
         corpus = Corpus(**named, features=rows)
     else:
-        texts = list(checked_texts(rows))
+        texts = list(checked_texts(filled(rows, "", "texts")))
         if len(texts) != n_rows:
             raise InvalidInput(f"{len(texts)} texts for {n_rows} {'classes' if labels.classes else 'lists of labels'}")
         corpus = Corpus(**named, texts=texts)
@@ -94,9 +94,11 @@ def _read_labels(y: Any) -> _Labels:
             return _Labels(matrix, tuple(str(name) for name in names))
     if not isinstance(y, Iterable):
         raise InvalidInput(f"labels is {y!r:.40}; expected a list of names for each row, or one class for each row")
-    items = y if isinstance(y, np.ndarray) else list(y)
-    if not len(items) or not isinstance(items[0], str | int | float | np.number | np.bool_):
-        return _Labels(*encode_labels(items))
+    y = y if hasattr(y, "__len__") else list(y)
+    items = y.to_pylist() if hasattr(y, "to_pylist") else y if isinstance(y, np.ndarray) else list(y)
+    first = next((item for item in items if not is_missing(item)), None)
+    if not isinstance(first, str | int | float | np.number | np.bool_):
+        return _Labels(*encode_labels(filled(y, (), "labels")))
     found = classes_of_rows(items)
     if found is None:
         raise InvalidInput(

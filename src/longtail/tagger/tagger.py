@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from longtail.arrays import Array
 from longtail.choice import NETWORK, HeldOut, LearnerOptions
 from longtail.data import Change, Corpus, GroupedCorpus, LabelDrop, LabelRename, LabelTexts, read_label_texts
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import PLACES_OF_SCORE, Estimator, Explanation, Step, fit_with, normalised
+from longtail.estimator import PLACES_OF_SCORE, Estimator, Explanation, Step, fit_with, normalised, read_weights
 from longtail.files import PathName
 from longtail.metrics import Report, evaluate, inverse_propensity, ndcg_at_k
 from longtail.parallel import split
@@ -177,24 +178,34 @@ class Tagger(BaseEstimator, Persistent):
         labels: Any,
         sample_weight: Any = None,
         *,
+        text: str | int | Sequence[str | int] | None = None,
+        id: str | int | None = None,
+        label_separator: str = ";",
         label_texts: Mapping[str, str | Sequence[str]] | LabelTexts | PathName | None = None,
     ) -> Self:
         """Train on texts and, for each, the names of its labels.
 
         Parameters
         ----------
-        texts : iterable of str, or matrix of features
-        labels : iterable of iterables of str, one class for each row, or indicator matrix
+        texts : iterable of str, matrix of features, or a table
+        labels : iterable of iterables of str, one class for each row, or indicator matrix; of a table, a column
             With one class for each row (names or whole numbers), `predict` returns the class of each row, as
             classifiers of scikit-learn do. The columns of a data frame of zeros and ones name its labels.
         sample_weight : array-like of shape (n_rows,) or None
             How much each row counts: a row of weight 2 counts as two such rows, one of weight 0 as none.
+        text, id, label_separator
+            Of a table, such as a data frame: the columns of the texts and of the ids, and the separator between labels
+            in one cell; see `Corpus.from_table`.
         label_texts : mapping, LabelTexts, str, path-like or None
             Names, alternative names and descriptions of labels: a text or a list of texts for each label, or a file
             that `longtail.data.read_label_texts` reads. See `Corpus.with_label_texts`.
         """
-        only_texts = bool(getattr(self.features, "takes_texts", False))
-        corpus, classes = read_rows(texts, labels, sample_weight, only_texts=only_texts)
+        if text is None:
+            only_texts = bool(getattr(self.features, "takes_texts", False))
+            corpus, classes = read_rows(texts, labels, sample_weight, only_texts=only_texts)
+        else:
+            corpus = Corpus.from_table(texts, text=text, labels=labels, id=id, label_separator=label_separator)
+            corpus, classes = replace(corpus, weights=read_weights(sample_weight, corpus.n_rows)), None
         if isinstance(label_texts, str | os.PathLike):
             label_texts = read_label_texts(label_texts)
         self.fit_corpus(corpus if label_texts is None else corpus.with_label_texts(label_texts))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from longtail.data import Corpus, read_delimited, write_delimited
 from longtail.errors import DataFormatError, InvalidInput
-from tests.data.corpora import NAMES, assert_same_corpus, text_corpora
+from tests.data.corpora import NAMES, assert_same_corpus, rows_of, text_corpora
 
 
 @pytest.fixture
@@ -24,13 +24,6 @@ def write(tmp_path):
         return path
 
     return to_file
-
-
-def rows_of(corpus):
-    names = corpus.label_names
-    bounds = zip(corpus.labels.indptr[:-1], corpus.labels.indptr[1:], strict=True)
-    labels = [[names[i] for i in corpus.labels.indices[a:b]] for a, b in bounds]
-    return list(zip(corpus.texts, labels, strict=True))
 
 
 EXPECTED = [("a, b", ["x", "y z"]), ("line\nbreak", [])]
@@ -159,3 +152,101 @@ def test_columns_label_and_labels_are_refused_together(tmp_path):
         read_delimited(path)
     assert raised.value.code == "label_and_labels"
     assert read_delimited(path, labels=2).label_names == ("fruit",)
+
+
+def test_the_first_line_of_excel_names_the_delimiter(write):
+    for first in ("sep=;\r\n", '"sep=;"\n', "SEP=;\n"):
+        assert rows_of(read_delimited(write(first + "text;labels\na, b;x\n"))) == [("a, b", ["x"])]
+    with pytest.raises(DataFormatError) as caught:
+        read_delimited(write("sep=,\ntext,labels\na\n"))
+    assert caught.value.line == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ('text;labels\r\na, b;"x;y"\r\n', "semicolons.csv"),
+        ("text\tlabels\r\na, b\tx;y\r\n", "tabs.csv"),
+        ('\r\n\r\n"text","labels"\r\n"a, b","x;y"\r\n', "blank lines.csv"),
+        ('"text, with, commas";text;labels\n1;a, b;"x;y"\n', "commas in names.csv"),
+        ('text,labels,,,\n"a, b",x;y,,,\n,,,,\n,,,,\n', "empty columns.csv"),
+        ('text,labels,,,\n"a, b",x;y\n', "short rows.csv"),
+        ('text,labels\n"a, b",x;y,,,\n,,,\n', "long rows.csv"),
+        ('Text, LABELS \n"a, b",x;y\n', "capitals.csv"),
+    ],
+)
+def test_the_mess_of_exports_is_read(write, content, name):
+    assert rows_of(read_delimited(write(content, name))) == [("a, b", ["x", "y"])]
+
+
+def test_an_unnamed_column_with_content_is_a_column(write):
+    assert rows_of(read_delimited(write("text,labels,\na,x,a note\n"))) == [("a", ["x"])]
+    with pytest.raises(DataFormatError, match=r":3: 4 columns, expected 2 .*needs quotes"):
+        read_delimited(write("text,labels,\na,x,a note\na,x,,b\n"))
+
+
+def test_lines_that_end_in_carriage_returns_only_are_told(write):
+    with pytest.raises(DataFormatError, match="the lines end in carriage returns only; save the file"):
+        read_delimited(write("text,labels\ra,x\rb,y\r"))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ['["x", "y z"]', '["x"]', "[]"],
+        ["['x', 'y z']", "['x']", "[]"],
+        ["('x', 'y z')", "('x',)", "()"],
+        ["{'x', 'y z'}", "{'x'}", "set()"],
+        ["['x' 'y z']", "['x']", "[]"],
+        ["['x'\n 'y z']", "['x']", "[]"],
+        ["array(['x', 'y z'], dtype=object)", "array(['x'], dtype=object)", "array([], dtype=object)"],
+        ["frozenset({'x', 'y z'})", "frozenset({'x'})", "frozenset()"],
+        [" [ 'x' , 'y z' , ] ", "['x', None, nan]", ""],
+        ["['x', 'y z']", "['x']", " "],
+        ['["\\u0078", "y\\u0020z"]', "['\\x78']", "[]"],
+    ],
+)
+def test_lists_in_cells_are_lists(tmp_path, cells):
+    with open(tmp_path / "a.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["text", "labels"], *([f"text {i}", cell] for i, cell in enumerate(cells))])
+    assert [found for _, found in rows_of(read_delimited(tmp_path / "a.csv"))] == [["x", "y z"], ["x"], []]
+
+
+@pytest.mark.parametrize("cell", ["[x]", "[sic]; [b]", "['a'; 'b']", "['a", "[a, b]", "(a)", "[['a']]", "['a': 1]"])
+def test_other_brackets_are_part_of_a_name(write, cell):
+    [(_, found)] = rows_of(read_delimited(write(f'text,labels\na,"{cell}"\n')))
+    assert found == sorted(part.strip() for part in cell.split(";"))
+
+
+def test_a_few_lists_among_names_are_names(write):
+    corpus = read_delimited(write("text,labels\na,x\nb,y\nc,['z']\nd,w\n"))
+    assert corpus.label_names == ("['z']", "w", "x", "y")
+
+
+def test_a_label_that_looks_like_a_list_is_refused_when_written(tmp_path):
+    with pytest.raises(InvalidInput, match="looks like a list and would be read back as one"):
+        write_delimited(Corpus.from_lists(["a"], [["['x']"]]), tmp_path / "a.csv")
+
+
+def test_a_file_without_names_of_columns_is_noticed(write):
+    path = write("fruit,a red apple and a pear on the table\nsky,blue\n")
+    with pytest.raises(DataFormatError, match=r"first line looks like data.*text=1, and header=False") as caught:
+        read_delimited(path)
+    assert (caught.value.code, caught.value.found) == ("headerless", ("1", "0"))
+    assert rows_of(read_delimited(path, text=1, labels=0, header=False))[1] == ("blue", ["sky"])
+
+
+def test_several_columns_of_text_are_joined_by_line_ends(write):
+    path = write('title,"note, long",labels\na,b,x\n,c,y\nd, ,z\n')
+    for text in ('title,"note, long"', ["title", "note, long"], "0,1", [0, 1]):
+        assert read_delimited(path, text=text).texts == ["a\nb", "c", "d"]
+    assert read_delimited(path, text="note, long").texts == ["b", "c", " "]
+    with pytest.raises(DataFormatError, match="no column is named 'body'"):
+        read_delimited(path, text="title,body")
+
+
+def test_the_column_of_ids_is_chosen_by_name(write):
+    path = write("id,n,text,labels\n7,1,a,x\n")
+    assert list(read_delimited(path, id="n").row_names) == ["1"]
+    with pytest.raises(DataFormatError, match="no column is named 'key'"):
+        read_delimited(path, id="key")

@@ -79,6 +79,23 @@ def save(page: Any) -> None:
     expect(page.locator("#corrections-status")).to_contain_text("Saved ")
 
 
+def test_corrections_stay_while_the_cut_off_hides_their_tags(visit: Any, shared: Any, feedback: Path) -> None:
+    page = visit(shared[0], k="auto").page
+    write(page, TEXT)
+    slider = page.get_by_role("slider", name="Cut-off")
+    slider.press("Home")
+    page.get_by_role("button", name="Reject: weather").click()
+    page.get_by_role("button", name="Accept: cooking").click()
+    slider.press("End")
+    expect(page.locator(".tag")).to_have_count(1)
+    assert corrections(page) == ["Take back: rejected weather", "Take back: accepted cooking"]
+    slider.press("Home")
+    expect(page.get_by_role("button", name="Reject: weather")).to_have_attribute("aria-pressed", "true")
+    slider.press("End")
+    save(page)
+    assert [(each["accepted"], each["rejected"]) for each in records(feedback)] == [(["cooking"], ["weather"])]
+
+
 def test_three_tags_are_corrected_and_kept(page: Any, feedback: Path) -> None:
     page.get_by_role("button", name="Accept: cooking").click()
     expect_status(page, "Accepted: cooking. 1 correction, not saved yet.")

@@ -6,38 +6,55 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Integral
-from typing import Any, NamedTuple
+from itertools import chain, islice, repeat
+from typing import Any
 
 import numpy as np
 
 from longtail.data.corpus import Corpus
-from longtail.data.formats.cells import kept_apart, restored
+from longtail.data.formats.cells import looks_like_list
+from longtail.data.formats.formulas import kept_apart, restored
 from longtail.data.formats.rows import RowCollector
+from longtail.data.formats.tables import (
+    ID_COLUMN,
+    Column,
+    Columns,
+    Places,
+    TableRow,
+    columns_in,
+    find_columns,
+    is_number,
+    table_rows,
+)
 from longtail.data.streams import LINE_LIMIT, read_text_lines, suffix_of
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.files import PathName, writing
 
-_ID_COLUMN = "id"
-_LABELS_COLUMN, _LABEL_COLUMN = "labels", "label"
 _BY_EXTENSION = {".tsv": "\t", ".tab": "\t"}
 _CANDIDATES = ",\t;|"
 _ROWS_WRITTEN_AT_ONCE = 1000
-_NUMBER = re.compile(r"[0-9]{1,9}")
-
-Column = str | int
+# Excel takes the delimiter of a file from such a first line.
+_SEPARATOR_LINE = re.compile(r"\"?sep=(.)\"?[\s,;]*", re.IGNORECASE)
+_OTHER_LINE_END = re.compile(r"\r[^\r\n]")
+_QUOTED = re.compile(r'"[^"]*"')
+# Names of columns are rarely longer.
+_LONG_NAME = 60
+_MANY_WORDS = 5
+_SHOWN = 40
 
 
 def read_delimited(
     path: PathName,
     *,
-    text: Column = "text",
+    text: Columns = "text",
     labels: Column | None = "labels",
+    id: Column | None = None,
     delimiter: str | None = None,
     label_separator: str = ";",
     header: bool = True,
+    encoding: str | None = None,
     field_limit: int = LINE_LIMIT,
 ) -> Corpus:
     """Read texts and their labels from a comma- or tab-separated file, plain or gzipped.
@@ -47,15 +64,21 @@ def read_delimited(
     path : str or path-like
     text, labels : str or int
         The columns of the text and of the label names, by name or by number from 0. A string such as ``"3"`` is a
-        number if no column has that name. ``labels=None`` reads no labels. If there is a column ``label`` instead of
+        number if no column has that name. A list of columns, or a string such as ``"title,abstract"``, joins several
+        columns of text by line ends. ``labels=None`` reads no labels. If there is a column ``label`` instead of
         ``labels``, each of its cells is one label.
+    id : str, int or None
+        The column that names the rows. The default is a column called ``id``, if there is one.
     delimiter : str or None
-        The character between columns. The default is a tab for ``.tsv`` and ``.tab``, else the most frequent of comma,
-        tab, semicolon and bar in the first line.
+        The character between columns. The default is that of a first line such as ``sep=;``, a tab for ``.tsv`` and
+        ``.tab``, else the most frequent of comma, tab, semicolon and bar in the first line.
     label_separator : str
-        The separator between the labels of a row. Blanks around labels and empty labels are dropped.
+        The separator between the labels of a row. Blanks around labels and empty labels are dropped. If most cells
+        look like lists, such as ``["red", "fruit"]`` or ``['red', 'fruit']``, they are read as lists.
     header : bool
-        Whether the first line names the columns; a column named ``id`` then names the rows.
+        Whether the first line names the columns.
+    encoding : str or None
+        For example ``"cp1252"``. By default a byte-order mark tells UTF-16 from UTF-8.
     field_limit : int
         Maximum number of characters of a field.
 
@@ -72,9 +95,11 @@ def read_delimited(
         path,
         text=text,
         labels=labels,
+        id=id,
         delimiter=delimiter,
         label_separator=label_separator,
         header=header,
+        encoding=encoding,
         field_limit=field_limit,
     ):
         rows.add(row.line, row.text, row.labels, row.row_name)
@@ -83,49 +108,95 @@ def read_delimited(
     return corpus
 
 
-class DelimitedRow(NamedTuple):
-    """One record of a delimited file, the line on which it starts, and its fields as they are."""
-
-    line: int
-    text: str
-    labels: list[str]
-    row_name: str | None
-    group: str | None
-    fields: list[str]
-
-
 def iter_delimited(
     path: PathName,
     *,
-    text: Column = "text",
+    text: Columns = "text",
     labels: Column | None = "labels",
+    id: Column | None = None,
     group: Column | None = None,
     delimiter: str | None = None,
     label_separator: str = ";",
     header: bool = True,
+    encoding: str | None = None,
     field_limit: int = LINE_LIMIT,
-) -> Iterator[DelimitedRow]:
+) -> Iterator[TableRow]:
     """Yield the rows of a delimited file; `group` is a column, the other parameters are those of `read_delimited`."""
     _check_separators(delimiter, label_separator)
-    if not header and not all(_is_number(column) for column in (text, labels, group) if column is not None):
-        raise InvalidInput("without a header, columns have no names: give the numbers of the text and labels columns")
-    columns: _Columns | None = None
-    width = 0
+    if not header:
+        check_numbers(*columns_in(text), labels, id, group)
     with fields_up_to(field_limit):
-        for line, fields in records(path, delimiter, field_limit):
-            if columns is None:
-                width = len(fields)
-                columns = _find_columns(path, line, fields if header else None, width, text, labels, group)
-                if header:
-                    continue
-            if len(fields) != width:
-                raise DataFormatError(path, line, f"{len(fields)} columns, expected {width} as in the first line")
-            found = columns.labels_in(fields, label_separator)
-            row_name = None if columns.row_name is None else fields[columns.row_name]
-            owner = None if columns.group is None else fields[columns.group].strip()
-            yield DelimitedRow(line, fields[columns.text], found, row_name, owner, fields)
-    if columns is None:
-        raise DataFormatError(path, 1, "the file is empty")
+        lines = records(path, delimiter, field_limit, encoding)
+        first = next(lines, None)
+        if first is None:
+            raise DataFormatError(path, 1, "the file is empty")
+        line, names = first
+        width = len(names)
+        if header:
+            places = find_named(path, line, names, text, labels, id, group)
+            # Spreadsheets write delimiters after the last column if a cell there was ever filled.
+            named = max((place for place, name in enumerate(names, 1) if name.strip()), default=width)
+            needed = max(named, places.used()[-1] + 1)
+        else:
+            places, needed = find_columns(path, line, None, width, text, labels, id, group), width
+        rows = lines if header else chain([first], lines)
+        yield from table_rows(path, _even(path, rows, needed, width), places, label_separator)
+
+
+def _even(
+    path: PathName, rows: Iterable[tuple[int, list[str]]], needed: int, width: int
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows, of `width` fields or of at least `needed`; further fields must be empty."""
+    for line, fields in rows:
+        if len(fields) != width and (len(fields) < needed or any(field.strip() for field in fields[needed:])):
+            raise DataFormatError(
+                path,
+                line,
+                f"{len(fields)} columns, expected {needed} as in the first line; a field with the delimiter or a "
+                f"line end in it needs quotes",
+                code="ragged_row",
+            )
+        if len(fields) > needed and not any(field.strip() for field in fields):
+            continue
+        yield line, fields
+
+
+def check_numbers(*columns: Column | None) -> None:
+    """Refuse names of columns in a table without a header."""
+    if not all(is_number(column) for column in columns if column is not None):
+        raise InvalidInput("without a header, columns have no names: give the numbers of the text and labels columns")
+
+
+def find_named(
+    path: object,
+    line: int | None,
+    names: Sequence[str],
+    text: Columns,
+    labels: Column | None,
+    id: Column | None = None,
+    group: Column | None = None,
+) -> Places:
+    """The places of columns below a header; an error says so if the header looks like a row of data."""
+    try:
+        return find_columns(path, line, names, len(names), text, labels, id, group)
+    except DataFormatError as error:
+        longest = max(range(len(names)), key=lambda place: len(names[place]), default=0)
+        if error.code != "missing_column" or not _looks_like_data(names[longest] if names else ""):
+            raise
+        others = (place for place in reversed(range(len(names))) if place != longest and names[place].strip())
+        raise DataFormatError(
+            str(path),
+            line,
+            f"no column is named {error.column!r}, and the first line looks like data: {names[longest][:_SHOWN]!r}",
+            code="headerless",
+            column=error.column,
+            found=[str(longest), *map(str, islice(others, 1))],
+            advice=f"without a line of names, give columns by number, such as text={longest}, and header=False",
+        ) from None
+
+
+def _looks_like_data(name: str) -> bool:
+    return len(name) > _LONG_NAME or len(name.split()) > _MANY_WORDS
 
 
 def doubt_separator(path: PathName, labels: Any, names: Sequence[str], separator: str) -> None:
@@ -148,10 +219,6 @@ def _check_separators(delimiter: str | None, label_separator: str) -> None:
         raise InvalidInput("label_separator is empty; give the character between the labels of a row")
 
 
-def _split_labels(field: str, separator: str) -> list[str]:
-    return [name for part in field.split(separator) if (name := part.strip())]
-
-
 @contextmanager
 def fields_up_to(limit: int) -> Iterator[None]:
     """Allow fields of `limit` characters; the csv module has one limit for the whole process."""
@@ -163,18 +230,33 @@ def fields_up_to(limit: int) -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def records(path: PathName, delimiter: str | None, field_limit: int) -> Iterator[tuple[int, list[str]]]:
+def records(
+    path: PathName, delimiter: str | None, field_limit: int, encoding: str | None = None
+) -> Iterator[tuple[int, list[str]]]:
     """Records that are not blank, with the line on which each starts; disarmed cells as they were."""
-    lines = (line for _, line in read_text_lines(path, field_limit))
-    first = next(lines, None)
-    if first is None:
+    lines = (line for _, line in read_text_lines(path, field_limit, encoding=encoding))
+    blank = 0
+    for first in lines:
+        if not first.isspace():
+            break
+        blank += 1
+    else:
         return
+    told = _SEPARATOR_LINE.fullmatch(first)
+    if told is not None:
+        delimiter = delimiter or told[1]
+    elif _OTHER_LINE_END.search(first):
+        raise DataFormatError(
+            path, 1, "the lines end in carriage returns only; save the file with other line ends, such as 'CSV UTF-8'"
+        )
+    chosen = delimiter or _guess_delimiter(path, first)
 
     def all_lines() -> Iterator[str]:
-        yield first
+        yield from repeat("\n", blank)
+        yield "\n" if told is not None else first
         yield from lines
 
-    reader = csv.reader(all_lines(), delimiter=delimiter or _guess_delimiter(path, first), strict=True)
+    reader = csv.reader(all_lines(), delimiter=chosen, strict=True)
     start = 1
     try:
         for fields in reader:
@@ -186,83 +268,8 @@ def records(path: PathName, delimiter: str | None, field_limit: int) -> Iterator
 
 
 def _guess_delimiter(path: PathName, line: str) -> str:
-    return _BY_EXTENSION.get(suffix_of(path)) or max(_CANDIDATES, key=line.count)
-
-
-def _is_number(column: Column) -> bool:
-    """Whether a column is given by its number, in ASCII digits."""
-    return isinstance(column, Integral) or (isinstance(column, str) and _NUMBER.fullmatch(column) is not None)
-
-
-class _Columns(NamedTuple):
-    text: int
-    labels: int | None
-    group: int | None
-    row_name: int | None
-    one_label: bool  # the column of labels holds one label, which may contain the separator
-
-    def labels_in(self, fields: list[str], separator: str) -> list[str]:
-        """The labels of a row."""
-        if self.labels is None:
-            return []
-        if self.one_label:
-            return [name] if (name := fields[self.labels].strip()) else []
-        return _split_labels(fields[self.labels], separator)
-
-
-def _find_columns(
-    path: PathName,
-    line: int,
-    names: list[str] | None,
-    width: int,
-    text: Column,
-    labels: Column | None,
-    group: Column | None,
-) -> _Columns:
-    def find(column: Column) -> int:
-        places = [place for place, name in enumerate(names or []) if name.strip() == column]
-        listed = ", ".join(repr(name) for name in names or [])
-        if len(places) != 1 and _is_number(column):
-            if not 0 <= int(column) < width:
-                known = f": {listed}" if listed else ""
-                raise DataFormatError(
-                    path,
-                    line,
-                    f"no column {column}: there are {width}, numbered from 0{known}",
-                    code="column_out_of_range",
-                    column=column,
-                )
-            return int(column)
-        if len(places) != 1:
-            fault = f"{len(places)} columns are named" if places else "no column is named"
-            raise DataFormatError(
-                path,
-                line,
-                f"{fault} {column!r}; the columns are {listed}",
-                code="ambiguous_column" if places else "missing_column",
-                column=column,
-                found=names or (),
-                advice="choose the columns of text and labels",
-            )
-        return places[0]
-
-    one_label = labels == _LABELS_COLUMN and _holds(names, _LABEL_COLUMN)
-    if one_label and _holds(names, _LABELS_COLUMN):
-        raise DataFormatError(
-            path,
-            line,
-            f"there are the columns {_LABEL_COLUMN!r} and {_LABELS_COLUMN!r}; choose one by its number",
-            code="label_and_labels",
-        )
-    if one_label:
-        labels = _LABEL_COLUMN
-    chosen = find(text), None if labels is None else find(labels), None if group is None else find(group)
-    has_id = names is not None and _ID_COLUMN in names and names.index(_ID_COLUMN) not in chosen
-    return _Columns(*chosen, find(_ID_COLUMN) if has_id else None, one_label)
-
-
-def _holds(names: list[str] | None, column: str) -> bool:
-    return any(name.strip() == column for name in names or ())
+    unquoted = _QUOTED.sub("", line)
+    return _BY_EXTENSION.get(suffix_of(path)) or max(_CANDIDATES, key=unquoted.count)
 
 
 def write_delimited(
@@ -284,11 +291,15 @@ def write_delimited(
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, delimiter=delimiter or _guess_delimiter(path, ","), lineterminator="\r\n")
     row_names = corpus.row_names
-    writer.writerow([text, labels] if row_names is None else [_ID_COLUMN, text, labels])
+    writer.writerow([text, labels] if row_names is None else [ID_COLUMN, text, labels])
     indptr, indices = corpus.labels.indptr, corpus.labels.indices
     with writing(path) as stream:
         for row, content in enumerate(corpus.texts):
             joined = label_separator.join(corpus.label_names[i] for i in indices[indptr[row] : indptr[row + 1]])
+            if joined and looks_like_list(joined):
+                raise InvalidInput(
+                    f"the label {joined!r} looks like a list and would be read back as one; use JSON lines"
+                )
             cells = [content, joined] if row_names is None else [row_names[row], content, joined]
             writer.writerow([kept_apart(cell) for cell in cells])
             if row % _ROWS_WRITTEN_AT_ONCE == 0:

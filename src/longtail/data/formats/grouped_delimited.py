@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 
 from longtail.data.corpus import encode_labels
-from longtail.data.formats.delimited import Column, doubt_separator, iter_delimited
+from longtail.data.formats.delimited import doubt_separator, iter_delimited
+from longtail.data.formats.tables import Column, Columns
 from longtail.data.grouped import GroupedCorpus, memberships
 from longtail.data.streams import LINE_LIMIT
 from longtail.errors import DataFormatError
@@ -18,11 +19,13 @@ def read_grouped_delimited(
     path: PathName,
     *,
     group: Column,
-    text: Column = "text",
+    text: Columns = "text",
     labels: Column = "labels",
     delimiter: str | None = None,
     label_separator: str = ";",
     header: bool = True,
+    id: Column | None = None,
+    encoding: str | None = None,
     field_limit: int = LINE_LIMIT,
 ) -> GroupedCorpus:
     """Read groups of texts and their labels from a comma- or tab-separated file, plain or gzipped.
@@ -35,7 +38,7 @@ def read_grouped_delimited(
     path : str or path-like
     group, text, labels : str or int
         The columns of the group, the text and the label names; see `read_delimited`.
-    delimiter, label_separator, header, field_limit
+    delimiter, label_separator, header, id, encoding, field_limit
         See `read_delimited`.
 
     Returns
@@ -65,6 +68,8 @@ def read_grouped_delimited(
         delimiter=delimiter,
         label_separator=label_separator,
         header=header,
+        id=id,
+        encoding=encoding,
         field_limit=field_limit,
     ):
         if not row.group:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, Literal, TypeVar
 
 from longtail.data.streams import read_text_lines, source_name
@@ -44,11 +44,12 @@ def read_records(
     keys: set[str],
     unknown: Unknown,
     line_limit: int,
+    encoding: str | None = None,
 ) -> Iterator[Built]:
     """Yield ``build(line number, object)`` of each line; a `FaultError` becomes a `DataFormatError` of that line."""
     name = source_name(source)
     others: Counter[str] = Counter()
-    for number, line in read_text_lines(source, line_limit):
+    for number, line in read_text_lines(source, line_limit, encoding=encoding):
         if line.isspace():
             continue
         try:
@@ -91,6 +92,14 @@ def text_of(found: dict[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise FaultError(f"{key!r} is {_kind(value)}; expected a text")
     return checked_text(value, repr(key))
+
+
+def joined_text_of(found: dict[str, Any], keys: Sequence[str]) -> str:
+    """The texts under several keys, joined by line ends; keys that are missing, null or empty are left out."""
+    if not any(key in found for key in keys):
+        _required(found, keys[0])
+    texts = (optional_text_of(found, key) for key in keys)
+    return "\n".join(text for text in texts if text and not text.isspace())
 
 
 def texts_of(found: dict[str, Any], key: str) -> list[str]:
@@ -166,14 +175,14 @@ def _strings(found: dict[str, Any], key: str, what: str, advice: str) -> list[st
     return value
 
 
-def id_of(found: dict[str, Any]) -> str | None:
-    """The ``id``, or None if there is none."""
-    value = found.get(ID_KEY)
+def id_of(found: dict[str, Any], key: str | None = None) -> str | None:
+    """The id, or None if there is none; with `key`, it must be there."""
+    value = found.get(ID_KEY) if key is None else _required(found, key)
     if value is None or isinstance(value, str):
-        return value if value is None else checked_text(value, repr(ID_KEY))
+        return value if value is None else checked_text(value, repr(key or ID_KEY))
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    raise FaultError(f"{ID_KEY!r} is {_kind(value)}; expected a text or a whole number")
+    raise FaultError(f"{key or ID_KEY!r} is {_kind(value)}; expected a text or a whole number")
 
 
 def as_line(record: dict[str, Any]) -> bytes:

@@ -6,7 +6,7 @@ Blank lines are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
 from longtail.data.corpus import Corpus
@@ -18,11 +18,13 @@ from longtail.data.formats.json_records import (
     as_line,
     check_unknown,
     id_of,
+    joined_text_of,
     labels_of,
     read_records,
     text_of,
 )
 from longtail.data.formats.rows import RowCollector
+from longtail.data.formats.tables import columns_in
 from longtail.data.streams import LINE_LIMIT
 from longtail.errors import InvalidInput
 from longtail.files import PathName, writing
@@ -51,10 +53,12 @@ class Record(NamedTuple):
 def iter_jsonl(
     source: PathName | IO[bytes],
     *,
-    text_key: str = "text",
+    text_key: str | Sequence[str] = "text",
     labels_key: str = "labels",
+    id_key: str | None = None,
     unknown: Unknown = "report",
     require_labels: bool = True,
+    encoding: str | None = None,
     line_limit: int = LINE_LIMIT,
 ) -> Iterator[Record]:
     """Yield the records of a JSON lines file one at a time; for the parameters see `read_jsonl`.
@@ -72,8 +76,10 @@ def iter_jsonl(
             source,
             text_key=text_key,
             labels_key=labels_key,
+            id_key=id_key,
             unknown=unknown,
             require_labels=require_labels,
+            encoding=encoding,
             line_limit=line_limit,
         )
     )
@@ -82,30 +88,46 @@ def iter_jsonl(
 def iter_jsonl_objects(
     source: PathName | IO[bytes],
     *,
-    text_key: str = "text",
+    text_key: str | Sequence[str] = "text",
     labels_key: str = "labels",
+    id_key: str | None = None,
     unknown: Unknown = "report",
     require_labels: bool = True,
+    encoding: str | None = None,
     line_limit: int = LINE_LIMIT,
 ) -> Iterator[tuple[Record, dict[str, Any]]]:
     """Like `iter_jsonl`, with the object of each line as it is."""
     check_unknown(unknown)
+    keys, text_in = text_reader(text_key)
 
     def build(number: int, found: dict[str, Any]) -> tuple[Record, dict[str, Any]]:
-        text, labels = text_of(found, text_key), labels_of(found, labels_key, require_labels)
-        return Record(number, text, tuple(dict.fromkeys(labels)), id_of(found)), found
+        labels = labels_of(found, labels_key, require_labels)
+        return Record(number, text_in(found), tuple(dict.fromkeys(labels)), id_of(found, id_key)), found
 
-    keys = {text_key, labels_key, ID_KEY} | ({LABEL_KEY} if labels_key == LABELS_KEY else set())
-    return read_records(source, build, keys, unknown, line_limit)
+    known = {*keys, labels_key, id_key or ID_KEY} | ({LABEL_KEY} if labels_key == LABELS_KEY else set())
+    return read_records(source, build, known, unknown, line_limit, encoding)
+
+
+def text_reader(text_key: str | Sequence[str]) -> tuple[set[str], Callable[[dict[str, Any]], str]]:
+    """The keys that a text can be under, and what reads the text of a line: of one key, or of several joined."""
+    keys = [str(key) for key in columns_in(text_key)]
+    whole = text_key if isinstance(text_key, str) else keys[0]
+
+    def text_in(found: dict[str, Any]) -> str:
+        return joined_text_of(found, keys) if len(keys) > 1 and whole not in found else text_of(found, whole)
+
+    return {*keys, whole}, text_in
 
 
 def read_jsonl(
     source: PathName | IO[bytes],
     *,
-    text_key: str = "text",
+    text_key: str | Sequence[str] = "text",
     labels_key: str = "labels",
+    id_key: str | None = None,
     unknown: Unknown = "report",
     require_labels: bool = True,
+    encoding: str | None = None,
     line_limit: int = LINE_LIMIT,
 ) -> Corpus:
     """Read texts and their labels from JSON lines, plain or gzipped.
@@ -115,12 +137,17 @@ def read_jsonl(
     source : str, path-like or binary stream
         ``sys.stdin.buffer`` for standard input.
     text_key, labels_key : str
-        The keys of the text and of the list of label names. Instead of ``labels``, a line may have ``label``: one name
-        or whole number. Under another key, too, a label may stand by itself.
+        The keys of the text and of the list of label names. A list of keys, or a string such as ``"title,abstract"``,
+        joins several texts by line ends; those that are missing, null or empty are left out. Instead of ``labels``, a
+        line may have ``label``: one name or whole number. Under another key, too, a label may stand by itself.
+    id_key : str or None
+        The key of the id; the default is ``id``, which can be missing.
     unknown : {"report", "ignore", "error"}
         What to do about keys other than these and ``id``: warn once at the end, ignore them, or stop.
     require_labels : bool
         Whether a line without labels is an error; use False for texts to be tagged.
+    encoding : str or None
+        For example ``"cp1252"``. By default a byte-order mark tells UTF-16 from UTF-8.
     line_limit : int
         Maximum number of bytes of a line.
 
@@ -141,8 +168,10 @@ def read_jsonl(
         source,
         text_key=text_key,
         labels_key=labels_key,
+        id_key=id_key,
         unknown=unknown,
         require_labels=require_labels,
+        encoding=encoding,
         line_limit=line_limit,
     )
     for record in records:

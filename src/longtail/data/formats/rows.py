@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -30,9 +31,12 @@ class _LabelCollector:
         self._ids: dict[str, int] = {}
         self._indices = array("q")
         self._indptr = array("q", [0])
+        self._has_names: bool | None = None
 
     def _add_labels(self, line: int, labels: Iterable[str], name: str | None) -> None:
-        if len(self._indptr) > 1 and (name is not None) != bool(self._names):
+        if self._has_names is None:
+            self._has_names = name is not None
+        elif (name is not None) != self._has_names:
             has, others = ("no", "have one") if name is None else ("an", "have none")
             raise DataFormatError(self._source, line, f"the {self._what} has {has} 'id', but earlier ones {others}")
         ids = self._ids
@@ -60,6 +64,16 @@ class RowCollector(_LabelCollector):
 
     _what = "row"
 
+    def __init__(self, source: PathName | IO[bytes]) -> None:
+        super().__init__(source)
+        self._starts = [0]
+
+    def begin(self, source: PathName) -> None:
+        """The next rows come from another file; either all rows of a file have an id or none."""
+        self._source = source_name(source)
+        self._has_names = None
+        self._starts.append(len(self._texts))
+
     def add(self, line: int, text: str, labels: Iterable[str], row_name: str | None) -> None:
         """Add a row; a repeated label counts once."""
         self._add_labels(line, dict.fromkeys(labels), row_name)
@@ -68,7 +82,56 @@ class RowCollector(_LabelCollector):
     def corpus(self) -> Corpus:
         """The corpus of all rows, with sorted label names."""
         labels, names = self._counts()
-        return Corpus(labels=labels, label_names=names, texts=self._texts, row_names=self._names or None)
+        kept = self._names_of_all_files() if self._names else None
+        corpus = Corpus(labels=labels, label_names=names, texts=self._texts, row_names=kept)
+        _tell_rows_to_merge(self._source, corpus)
+        return corpus
+
+    def _names_of_all_files(self) -> list[str] | None:
+        """The ids, if all rows have one and no id is in two files."""
+        if len(self._names) != len(self._texts):
+            warnings.warn("some of the files have no ids; the ids of the others are dropped", stacklevel=4)
+            return None
+        if self._starts[-1]:
+            for first, other in _repeated(self._names):
+                owners = np.searchsorted(self._starts, [first, other], side="right")
+                if owners[0] != owners[1]:
+                    warnings.warn(
+                        f"the id {self._names[first]!r:.40} is in several files; ids are dropped. If rows with the "
+                        f"same id are one row, set merge_by='id' (--merge-by id on the command line)",
+                        stacklevel=4,
+                    )
+                    return None
+        return self._names
+
+
+def _repeated(names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Pairs of rows with the same name; needs a few numbers per row of memory."""
+    hashes = np.fromiter(map(hash, names), np.int64, len(names))
+    order = np.argsort(hashes, kind="stable")
+    for place in np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]]).tolist():
+        first, other = int(order[place]), int(order[place + 1])
+        if names[first] == names[other]:
+            yield first, other
+
+
+def _tell_rows_to_merge(source: str, corpus: Corpus) -> None:
+    """Warn of rows that repeat the id and the text of another row, with other labels."""
+    names, texts, indptr, indices = corpus.row_names, corpus.texts, corpus.labels.indptr, corpus.labels.indices
+    if names is None or texts is None:
+        return
+    count, example = 0, ""
+    for first, other in _repeated(names):
+        labels = [indices[indptr[row] : indptr[row + 1]].tolist() for row in (first, other)]
+        if texts[first] == texts[other] and labels[0] != labels[1]:
+            count, example = count + 1, example or names[first]
+    if count:
+        rows = "1 row repeats" if count == 1 else f"{count:,} rows repeat"
+        warnings.warn(
+            f"{source}: {rows} the id and the text of another row, with other labels, for example {example!r:.40}. If "
+            f"the file has a row for each label, set merge_by='id' (--merge-by id on the command line)",
+            stacklevel=4,
+        )
 
 
 class GroupCollector(_LabelCollector):

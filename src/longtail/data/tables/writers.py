@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from longtail.data.columns import Column
-from longtail.data.formats.cells import disarmed
+from longtail.data.formats.formulas import disarmed
 from longtail.data.formats.json_records import as_line
 from longtail.data.originals import MISSING
 from longtail.errors import InvalidInput

@@ -192,8 +192,11 @@ const cutsOff = () => find("k").value === "auto" && state.model.threshold !== nu
 
 function wanted() {
   if (find("k").value !== "auto") return { k: Number(find("k").value) };
-  return cutsOff() ? { k: "auto", threshold: Number(find("cutoff").min) } : { k: "auto" };
+  return cutsOff() ? { k: "auto", threshold: lowest() } : { k: "auto" };
 }
+
+// The lowest score of a tag that the slider or the rule of the model can show.
+const lowest = () => (state.model.always_one ? 0 : Math.min(Number(find("cutoff").min), state.model.threshold));
 
 const cutoff = () => state.cutoff ?? state.model.threshold;
 
