@@ -86,10 +86,10 @@ def serve(browser: Any, models: dict[str, Path]) -> Iterator[Callable[..., Servi
 
 
 @pytest.fixture
-def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
+def visit(browser: Any, serve: Any) -> Iterator[Callable[..., Visit]]:
     """Opens the page of a service; at the end of the test nothing may have gone wrong in it unless allowed.
 
-    It shows `k` tags; "auto" is what people see first.
+    It shows `k` tags; "auto" is what people see first. Asks for `serve`, so that pages close before their services end.
     """
     visits = []
 
