@@ -102,6 +102,8 @@ def test_without_a_file_there_is_no_route(model_directory: Path) -> None:
         ({"text": "", "added": ["b"]}, "invalid_request"),
         ({"text": "a", "added": "b"}, "invalid_request"),
         ({"text": "a", "added": ["  "]}, "invalid_request"),
+        ({"text": "a", "accepted": [""]}, "invalid_request"),
+        ({"text": "a", "rejected": ["b", ""]}, "invalid_request"),
         ({"text": "a", "added": ["b\n"], "other": 1}, "invalid_request"),
         ({"text": "a", "added": ["b\x1b[2J"]}, "invalid_request"),
         ({"text": "a", "added": ["b\u202e"]}, "invalid_request"),

@@ -29,6 +29,7 @@ Places = Annotated[Annotated[int, Field(ge=1)] | Literal["auto"], BeforeValidato
 Label = Annotated[str, Field(json_schema_extra={"format": "label"})]
 # Stop at the first wrong item: a list of a million must not produce a million errors.
 Labels = Annotated[list[Label], Field(fail_fast=True)]
+JudgedLabels = Annotated[list[Annotated[Label, Field(min_length=1)]], Field(fail_fast=True)]
 NewLabels = Annotated[list[Annotated[Label, AfterValidator(_new_label)]], Field(fail_fast=True)]
 Texts = Annotated[list[str], Field(fail_fast=True)]
 
@@ -98,8 +99,8 @@ class FeedbackRequest(_Request):
     text: str = Field(min_length=1, description="The text.")
     model: str | None = Field(None, description="The model; by default the first.")
     id: str | None = Field(None, min_length=1, description="The id of the row; by default it follows from the text.")
-    accepted: Labels = Field([], description="Labels that are right.")
-    rejected: Labels = Field([], description="Labels that are wrong.")
+    accepted: JudgedLabels = Field([], description="Labels that are right.")
+    rejected: JudgedLabels = Field([], description="Labels that are wrong.")
     added: NewLabels = Field([], description="Labels that are missing; the model need not know them.")
 
     @model_validator(mode="after")
