@@ -1,8 +1,8 @@
 """Change a trained tree: the classifiers whose rows have changed are trained again, the others stay as they are.
 
 A classifier is trained again if one of its positive rows came or went. Other rows only came or went as negatives. They
-move the objective by a sum that is known without training, and the classifier stays while that sum is within the
-solver's tolerance; what has added up over several updates is kept as its staleness.
+move the objective by a sum that is known without training. Siblings stay while these sums together are within the
+solver's tolerance, which also is one for all siblings; what has added up over several updates is kept as staleness.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from longtail.trees.weights import BLOCK_CHILDREN, PACKED, TrainedBlock, TreeWei
 from longtail.work import Piece, Results, Rows, Stacked, Work, even_ranges
 
 _ROWS_SEARCHED = 2**14
+_ROWS_JUDGED = 2**12
 
 
 class Regrown(NamedTuple):
@@ -246,12 +247,17 @@ def _update(
         first = int(layout["pointers"][block.node]) + block.first
         edges = old.edges[first : first + block.n_children]
         staleness = np.zeros(block.n_children, dtype=np.float32)
-        stored = None
+        stored, examples = None, None
         kept = np.flatnonzero(edges >= 0)
         if len(kept):
             stored = old.tree.entries_of(edges[kept])
             stale = old.staleness[edges[kept]] + _excess(layout, old, block.node, edges[kept], stored, objective)
-            fresh = stale <= objective.tolerance * _least_objective(old.tree, edges[kept], stored)
+            fresh = np.ones(len(kept), dtype=bool)
+            if stale.any():
+                examples = examples_of(layout, members, visits, block, len(X))
+                intercepts = old.tree.intercepts[edges[kept]]
+                least = _least_objectives(X, examples, kept, stored, intercepts, objective)
+                fresh = _within(stale, objective.tolerance * least)
             staleness[kept[fresh]] = stale[fresh]
             stored = _only(stored, fresh)
             kept = kept[fresh]
@@ -263,8 +269,9 @@ def _update(
         else:
             trained = None
             if len(needed):
-                examples = _among(examples_of(layout, members, visits, block, len(X)), needed, block.n_children)
-                found = train_block(X, examples, block._replace(n_children=len(needed)), objective)
+                examples = examples or examples_of(layout, members, visits, block, len(X))
+                mine = _among(examples, needed, block.n_children)
+                found = train_block(X, mine, block._replace(n_children=len(needed)), objective)
                 trained, gap, sweeps = found
             intercepts = old.tree.intercepts[edges[kept]]
             packed = pack_block(
@@ -292,24 +299,78 @@ def _excess(layout: Piece, old: _Old, node: int, edges: Array, stored: Entries, 
         return total
     features, places, values = stored
     weights = sparse.csr_array((values, (features, places)), shape=(old.tree.n_features, len(edges)))
+    intercepts = old.tree.intercepts[edges]
     for moved, rows in ((old.left, gone), (old.came, here)):
-        if not len(rows):
-            continue
-        margins = (moved.X[rows] @ weights).toarray() + old.tree.intercepts[edges]
-        if objective.loss == "logistic":
-            losses, duals = objective.cost * np.logaddexp(0, margins), objective.cost * expit(margins)
-        else:
-            missing = np.maximum(1 + margins, 0)
-            losses, duals = objective.cost * missing**2, 2 * objective.cost * missing
-        total += (duals**2 * (moved.squares[rows] / 2)[:, None] if moved is old.left else losses).sum(axis=0)
+        for start in range(0, len(rows), _ROWS_JUDGED):  # the margins are dense
+            some = rows[start : start + _ROWS_JUDGED]
+            scores = (moved.X[some] @ weights).toarray() + intercepts
+            if moved is old.came:
+                total += _losses(scores, objective).sum(axis=0)
+            else:
+                total += (_duals(scores, objective) ** 2 * (moved.squares[some] / 2)[:, None]).sum(axis=0)
     return total
 
 
-def _least_objective(tree: TreeWeights, edges: Array, stored: Entries) -> Array:
-    """The penalty of classifiers, which is a part of their objective."""
-    _, places, values = stored
-    squares = np.bincount(places, weights=values.astype(np.float64) ** 2, minlength=len(edges))
-    return np.asarray((squares + tree.intercepts[edges].astype(np.float64) ** 2) / 2)
+def _losses(scores: Array, objective: Objective) -> Array:
+    """What the loss of negative rows with these scores costs."""
+    if objective.loss == "logistic":
+        return np.asarray(objective.cost * np.logaddexp(0, scores))
+    return np.asarray(objective.cost * np.maximum(1 + scores, 0) ** 2)
+
+
+def _duals(scores: Array, objective: Objective) -> Array:
+    """The dual variables of negative rows with these scores, at the optimum."""
+    if objective.loss == "logistic":
+        return np.asarray(objective.cost * expit(scores))
+    return np.asarray(2 * objective.cost * np.maximum(1 + scores, 0))
+
+
+def _least_objectives(
+    X: Rows, examples: Examples, kept: Array, stored: Entries, intercepts: Array, objective: Objective
+) -> Array:
+    """A part of the objectives of the classifiers `kept`: their penalties, and the losses of their positive rows."""
+    features, places, values = stored
+    squares = np.bincount(places, weights=values.astype(np.float64) ** 2, minlength=len(kept))
+    place = np.full(max(int(kept[-1]), int(examples.slots.max(initial=0))) + 1, -1, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    mine = np.flatnonzero(place[examples.slots] >= 0)
+    mine = mine[np.argsort(place[examples.slots[mine]], kind="stable")]
+    owners = place[examples.slots[mine]]
+    rows = np.repeat(examples.rows[: len(examples.pointers) - 1], np.diff(examples.pointers))[mine]
+    order = np.argsort(places, kind="stable")
+    scores = np.zeros(len(mine), dtype=np.float32)
+    kernels.pair_dots(
+        _starts(places, len(kept)),
+        features[order].astype(np.int32),
+        values[order],
+        0,
+        len(kept),
+        _starts(owners, len(kept)),
+        rows.astype(np.int32),
+        *X[:3],
+        X.n_columns,
+        scores,
+    )
+    losses = examples.costs[mine] / objective.cost * _losses(-(scores + intercepts[owners]), objective)
+    penalties = (squares + intercepts.astype(np.float64) ** 2) / 2
+    return np.asarray(penalties + np.bincount(owners, weights=losses, minlength=len(kept)))
+
+
+def _starts(owners: Array, count: int) -> Array:
+    """Where the entries of each owner start, if entries are ordered by owner."""
+    return np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=count))]).astype(np.int64)
+
+
+def _within(stale: Array, allowed: Array) -> Array:
+    """As many classifiers as together are no staler than allowed.
+
+    >>> _within(np.array([3.0, 0.5, 0.0]), np.array([1.0, 1.0, 1.0])).tolist()
+    [False, True, True]
+    """
+    order = np.argsort(stale / allowed, kind="stable")
+    found = np.zeros(len(stale), dtype=bool)
+    found[order] = np.cumsum(stale[order]) <= np.cumsum(allowed[order])
+    return found
 
 
 def _only(stored: Entries, chosen: Array) -> Entries:
