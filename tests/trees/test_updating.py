@@ -7,13 +7,19 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from longtail import LabelTree, OneVsRest
+from longtail import LabelTree, OneVsRest, load
 from longtail.errors import InvalidInput
 from longtail.estimator import Revision
 from longtail.estimator.checks import planted
 from longtail.labels import LabelHierarchy
 
 EXACT = {"tol": 1e-6, "max_sweeps": 500, "prune": 0.0, "precision": 32}
+
+
+@pytest.fixture(autouse=True)
+def old_clusters(monkeypatch):
+    """Updates keep the clusters, however many rows move."""
+    monkeypatch.setattr("longtail.trees.model._CLUSTERED_ANEW", np.inf)
 
 
 def data(seed=0, n_rows=400, n_labels=40):
@@ -175,3 +181,44 @@ def test_contradictions_are_refused(bad):
     X, Y = data()
     with pytest.raises(InvalidInput):
         Revision.of(X, Y, X, Y, **{"kept": np.arange(400), "labels": np.arange(40), **bad})
+
+
+def grown(model, X, Y, first, last):
+    kept = np.arange(first)
+    return model.updated(Revision.of(X[:first], Y[:first], X[:last], Y[:last], kept, np.arange(Y.shape[1])))
+
+
+def test_labels_are_clustered_again_when_a_quarter_of_the_rows_has_moved(monkeypatch):
+    monkeypatch.setattr("longtail.trees.model._CLUSTERED_ANEW", 0.25)
+    X, Y = data()
+    model = LabelTree(leaf_size=5, negatives="beam", beam=2).fit(X[:300], Y[:300])
+    before = grown(model, X, Y, 300, 340)
+    assert before.hierarchies_ == model.hierarchies_
+    assert (before.rows_clustered_, before.rows_moved_) == (300, 40)
+    after = grown(before, X, Y, 340, 380)
+    full = clone(model).fit(X[:380], Y[:380])
+    assert after.hierarchies_ == full.hierarchies_
+    assert (after.rows_clustered_, after.rows_moved_) == (380, 0)
+    np.testing.assert_array_equal(after.decision_function(X), full.decision_function(X))
+
+
+def test_a_given_tree_is_never_clustered_again(monkeypatch, tmp_path):
+    monkeypatch.setattr("longtail.trees.model._CLUSTERED_ANEW", 0.25)
+    X, Y = data()
+    given = LabelTree(leaf_size=5).fit(X, Y).hierarchies_[0]
+    model = LabelTree(leaf_size=50, hierarchy=given).fit(X[:200], Y[:200])
+    model.save(tmp_path / "model")
+    assert grown(load(tmp_path / "model"), X, Y, 200, 400).hierarchies_ == model.hierarchies_
+
+
+def test_siblings_stay_while_their_rows_moved_little_together():
+    X, Y = data(n_rows=3000, n_labels=60)
+    model = OneVsRest().fit(X[:2990], Y[:2990])
+    updated = grown(model, X, Y, 2990, 3000)
+    gained = np.unique(Y[2990:].indices)
+    stale = updated.staleness_[0]
+    assert updated.n_trained_ < 60
+    assert (stale[gained] == 0).all()
+    assert stale.max() > 0
+    exact = OneVsRest(tol=1e-6, max_sweeps=500).fit(X, Y)
+    assert np.abs(updated.decision_function(X) - exact.decision_function(X)).mean() < 0.02

@@ -125,6 +125,8 @@ class Estimator(BaseEstimator, Persistent):
     n_labels_: int
     classes_: Array
     """The class of each column, if the learner was fitted with one class for each row; else missing."""
+    held_out_: Any = None
+    """Rankings of rows that training or an update held out (`longtail.choice.HeldOut`), or None."""
 
     def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows and their labels.
@@ -262,8 +264,9 @@ class Estimator(BaseEstimator, Persistent):
     def updated(self, revision: Revision) -> Self:
         """Return a model that has learnt changed rows and labels; this one stays as it is.
 
-        Features are not made anew. What depends on held-out rows, such as calibration, stays as it was. Every row
-        weighs 1, and labels hold only 0 and 1.
+        Features are not made anew. What depends on held-out rows, such as calibration, stays as it was, unless the
+        model learns it again from new rows; their rankings are then in ``held_out_``. Every row weighs 1, and labels
+        hold only 0 and 1.
 
         Parameters
         ----------

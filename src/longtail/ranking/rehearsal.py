@@ -18,7 +18,7 @@ from longtail.choice import PLACES, HeldOut, folds, quietly
 from longtail.estimator import Estimator, column_counts
 from longtail.metrics import ndcg_at_k
 from longtail.ranking.boosting import BoostedTrees
-from longtail.ranking.candidates import Candidates, Recipe, describe, find, key_of, take_part
+from longtail.ranking.candidates import Candidates, Recipe, Views, describe, find, key_of, take_part
 from longtail.ranking.sources import Found, Learner, Source
 from longtail.trees import fit_sigmoid, is_true
 from longtail.validation import own
@@ -110,6 +110,16 @@ def rehearse(
         return Rehearsal((), None, (1.0, 0.0), {}, None)
     names = [name for name, _ in recipe.learners]
     return Rehearsal(tuple(parts), *_learn(judged, hidden, names, settings, recipe.n_jobs))
+
+
+def rehearse_with(
+    sources: tuple[Source, ...], views: Views, truth: Any, settings: dict[str, Any], n_jobs: int | None
+) -> Rehearsal:
+    """Learn from rows that fitted sources have not seen, and their true labels."""
+    found = find(sources, views, None, n_jobs)
+    names = [source.name for source in sources if isinstance(source, Learner) and source.kind == Learner.kind]
+    judged = [(describe(sources, views, found, n_jobs), truth)]
+    return Rehearsal((), *_learn(judged, np.zeros(truth.shape[1], dtype=bool), names, settings, n_jobs))
 
 
 def _learn(

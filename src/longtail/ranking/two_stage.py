@@ -37,15 +37,17 @@ from longtail.ranking.candidates import (
     load_sources,
     updated_sources,
 )
-from longtail.ranking.rehearsal import BOTH, Rehearsal, rehearse
+from longtail.ranking.rehearsal import BOTH, Rehearsal, rehearse, rehearse_with
 from longtail.ranking.scoring import Scorer, fill_places, words_behind
 from longtail.ranking.sources import Learner, Source, count_together, index_limit
 from longtail.store import State, saved_params
-from longtail.validation import as_features
+from longtail.validation import as_features, own
 
 _log = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 4096
+_RANKED_ANEW = 1.5  # times the rows that the ranker knows, from which on an update learns to rank again
+_FEWEST_NEW, _MOST_NEW = 1500, 8000  # new rows that it learns from
 # Larger trees and steps overfit a few thousand rows.
 _RANKER: dict[str, Any] = {"learning_rate": 0.1, "l2": 10.0}
 
@@ -126,6 +128,7 @@ class TwoStage(Estimator):
     calibration_: tuple[float, float]
     gains_: dict[str, float]
     held_out_: HeldOut | None
+    rows_ranked_: int
     _rehearsal: Rehearsal  # until `finish`
 
     def __init__(
@@ -220,14 +223,17 @@ class TwoStage(Estimator):
         self.__dict__.pop("ranker_", None)
         plan = self._memory_plan(X, Y).check()
         _log.info("%s needs at most this memory: %s", plan.work, plan.describe())
-        seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
-        settings = {**_RANKER, "rounds": self.rounds, "leaves": self.leaves, "seed": seed}
+        settings = self._ranker_settings()
         known = None if like is None else like._rehearsal
         weights = read_weights(sample_weight, X.shape[0])
         self._rehearsal = rehearse(self._recipe(X), X, Y, Z, settings, fitted, known, weights)
         self.gains_, self.calibration_ = self._rehearsal.gains, self._rehearsal.calibration
         self.held_out_ = self._rehearsal.held_out
         return self
+
+    def _ranker_settings(self) -> dict[str, Any]:
+        seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
+        return {**_RANKER, "rounds": self.rounds, "leaves": self.leaves, "seed": seed}
 
     def finish(
         self,
@@ -257,17 +263,33 @@ class TwoStage(Estimator):
             self.sources_ = self._recipe(X).fit(X, Y, Z, known, read_weights(sample_weight, X.shape[0]))
         if ranker is None:  # too few rows to hold any out
             ranker = BoostedTrees.fit(np.zeros((0, len(self._columns())), np.float32), np.zeros(0, dtype=bool))
-        self.ranker_ = ranker
+        self.ranker_, self.rows_ranked_ = ranker, X.shape[0]
         return self
 
     def _updated(self, revision: Revision) -> Self:
-        """Change the learners, and fit the other sources again, which is cheap; the ranker and its calibration stay."""
+        """Change the learners, and fit the other sources again, which is cheap.
+
+        The ranker and its calibration stay until there are half as many rows again as they know. Then they learn from
+        new rows, of which the old sources have seen none.
+        """
         model = clone(self)
+        rehearsed = None
+        new = np.arange(len(revision.kept), revision.X.shape[0])
+        if revision.X.shape[0] >= _RANKED_ANEW * self.rows_ranked_ and len(new) >= _FEWEST_NEW:
+            settings = self._ranker_settings()
+            rows = np.sort(np.random.default_rng(settings["seed"]).permutation(new)[:_MOST_NEW])
+            with quietly(), progress.stage("new rows"):
+                rehearsed = rehearse_with(
+                    self.sources_, self._views(revision.X[rows]), _in_old_labels(revision, rows), settings, self.n_jobs
+                )
         model.n_features_in_, model.n_labels_ = revision.X.shape[1], revision.Y.shape[1]
         with quietly(), progress.stage("changed rows"):
             model.sources_ = updated_sources(self.sources_, self._layout(self.n_features_in_), revision, self.n_jobs)
         model.gains_, model.calibration_, model.ranker_ = self.gains_, self.calibration_, self.ranker_
-        model.held_out_ = None
+        model.rows_ranked_, model.held_out_ = self.rows_ranked_, None
+        if rehearsed is not None and rehearsed.ranker is not None:
+            model.gains_, model.calibration_, model.ranker_ = rehearsed.gains, rehearsed.calibration, rehearsed.ranker
+            model.rows_ranked_, model.held_out_ = revision.X.shape[0], rehearsed.held_out
         return model
 
     def _checked(self, X: Any, Y: Any, label_features: Any) -> tuple[Any, Any, list[Any]]:
@@ -418,6 +440,7 @@ class TwoStage(Estimator):
             "n_features": self.n_features_in_,
             "n_labels": self.n_labels_,
             "n_sources": len(self.sources_),
+            "rows_ranked": self.rows_ranked_,
             "slope": float(self.calibration_[0]),
             "offset": float(self.calibration_[1]),
         }
@@ -441,5 +464,14 @@ class TwoStage(Estimator):
         if ranker.n_features != sum(len(source.columns) for source in sources):
             raise ModelFormatError(f"{state.kind}: the ranker has other columns than the sources")
         model.sources_, model.gains_, model.calibration_, model.ranker_ = sources, {}, (slope, offset), ranker
-        model.held_out_ = None
+        model.rows_ranked_, model.held_out_ = state.size("rows_ranked"), None
         return model
+
+
+def _in_old_labels(revision: Revision, rows: Array) -> Any:
+    """The labels of some present rows, by their old numbers; labels that are new are left out."""
+    truth = sparse.coo_array(revision.Y[rows])
+    numbers = revision.labels[truth.col]
+    known = numbers >= 0
+    shape = (len(rows), revision.Y_before.shape[1])
+    return own(sparse.csr_array((truth.data[known], (truth.row[known], numbers[known])), shape=shape))

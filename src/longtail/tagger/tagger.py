@@ -384,9 +384,9 @@ class Tagger(BaseEstimator, Persistent):
         """Learn new, corrected and removed rows, feedback, and changes of labels, without training everything again.
 
         The model must be updatable. A row with the id of an earlier row replaces it; the id of a row without one is
-        that of its text. The vocabulary of the features stays, and so do the second stage and calibration of the last
-        full training; `update_` says what changed, and whether a full training is due. If the update fails, the model
-        stays as it was.
+        that of its text. The vocabulary of the features stays; `update_` says what changed, and whether a full training
+        is due. The second stage, and how many tags are given, stay until an update brings the rows to 1.5 times
+        those that they were learned from, and at least 1,500 are new. If the update fails, the model stays as it was.
 
         A tagger that was fitted with one class for each row refuses changes that leave a row without a class or with
         several.
@@ -436,7 +436,7 @@ class Tagger(BaseEstimator, Persistent):
         self.n_rows_ = self.rows_.n_rows
         self.is_single_label_ = bool((np.diff(self.rows_.label_starts) == 1).all())
         self.updatable, self.holdout_report_ = True, None
-        return self
+        return self._decide(self.estimator_.held_out_)
 
     @property
     def takes_texts(self) -> bool:

@@ -158,6 +158,9 @@ class LabelTree(TreeModel):
     def _training_beam(self) -> int:
         return self.beam if self.negatives == "beam" else 0
 
+    def _clusters(self) -> bool:
+        return self.hierarchy is None
+
     def _path_weight(self) -> float:
         return _PATH_WEIGHT_OF_BEAM if self.negatives == "beam" else 1.0
 

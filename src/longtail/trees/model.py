@@ -61,6 +61,7 @@ _MANY_ROWS, _MOST_ROWS = 4096, 32768
 _MOST_PLACES = 2**19  # for nodes and labels of more rows than _MANY_ROWS: about 20 MB
 _RIGHT = 0.5  # relevance from which a label of a held-out row is right
 TERMS_OF_A_LABEL = 100  # more make the clusters no better
+_CLUSTERED_ANEW = 0.25  # rows that move until the labels are clustered again, as a share of those that were clustered
 _CANDIDATES = 100  # best labels of a held-out row that calibration and thresholds are learned from
 
 
@@ -103,6 +104,8 @@ class TreeModel(Estimator):
     inverse_propensity_: Array
     gap_: float
     n_sweeps_: int
+    rows_clustered_: int  # rows that the clusters were made from; 0 if the trees were given
+    rows_moved_: int  # rows that came or left in updates since then
     staleness_: tuple[Array, ...]  # only after an update
     n_trained_: int  # classifiers that the last update trained again
 
@@ -122,6 +125,10 @@ class TreeModel(Estimator):
     def _training_beam(self) -> int:
         """The beam that finds negatives for a second training; 0 for no second training."""
         return 0
+
+    def _clusters(self) -> bool:
+        """Whether training clusters the labels."""
+        return False
 
     def _path_weight(self) -> float:
         """Weight of the nodes above a label in the logarithm of its score."""
@@ -153,9 +160,13 @@ class TreeModel(Estimator):
                 plan = replace(plan, parts=plan.parts | self._weighted_parts(X, Y))
             plan.check()
             _log.info("%s needs at most this memory: %s", plan.work, plan.describe())
+        self._grow(work, X, Y, costs, seed, Weighting.of(weights, None if is_binary(Y) else Rows.of(Y)))
+        self._searcher()  # now, so that predicting changes nothing
+
+    def _grow(self, work: Work, X: Any, Y: Any, costs: Array, seed: int, weighting: Weighting | None) -> None:
+        """Cluster the labels and train all classifiers of each tree."""
         counts = column_counts(Y)
         members = members_by_label(work, counts)
-        weighting = Weighting.of(weights, None if is_binary(Y) else Rows.of(Y))
         hierarchy_of = self._clustering(work, members, X, Y, weighting)
         trees, n_trees = [], self._n_trees()
         self.gap_, self.n_sweeps_ = 0.0, 0
@@ -176,25 +187,46 @@ class TreeModel(Estimator):
             trees.append(grown.weights)
             self.gap_, self.n_sweeps_ = max(self.gap_, grown.gap), max(self.n_sweeps_, grown.sweeps)
         self.trees_ = tuple(trees)
-        self._searcher()  # now, so that predicting changes nothing
+        self.rows_clustered_, self.rows_moved_ = X.shape[0] if self._clusters() else 0, 0
 
     def _updated(self, revision: Revision) -> Self:
         """Change each tree; those classifiers are trained again whose rows have changed, see `trees.updating`.
 
-        Calibration stays, and so do thresholds; a new label gets the median threshold.
+        If so many rows have moved that other clusters are due, the trees are trained as a whole. Calibration stays, and
+        so do thresholds; a new label gets the median threshold.
         """
         model = clone(self)
         X, Y = revision.X, revision.Y
         costs = model._miss_costs(X, Y, None)
         model.n_features_in_, model.n_labels_ = X.shape[1], Y.shape[1]
         seed = secrets.randbits(30) if self.random_state is None else int(self.random_state)
-        work, counts = InMemory(self.n_jobs, {"features": X, "labels": Y}), column_counts(Y)
+        model._memory_plan(X, Y).check()
+        work = InMemory(self.n_jobs, {"features": X, "labels": Y})
+        moved = self.rows_moved_ + len(revision.left) + len(revision.came)
+        if self.rows_clustered_ and Y.nnz and moved >= _CLUSTERED_ANEW * self.rows_clustered_:
+            model._grow(work, X, Y, costs, seed, None)
+            model.n_trained_ = sum(len(tree.hierarchy.children) for tree in model.trees_)
+        else:
+            model._regrow(work, self, revision, costs, seed)
+            model.rows_clustered_, model.rows_moved_ = self.rows_clustered_, moved
+        model.calibrations_, model.thresholds_ = self.calibrations_, None
+        if self.thresholds_ is not None:
+            usual = np.median(self.thresholds_) if len(self.thresholds_) else DEFAULT
+            before = np.append(self.thresholds_, np.float32(usual))
+            model.thresholds_ = before[revision.labels].astype(np.float32)
+        model._searcher()
+        return model
+
+    def _regrow(self, work: Work, old: Self, revision: Revision, costs: Array, seed: int) -> None:
+        """Change the trees of `old`."""
+        X, Y = revision.X, revision.Y
+        counts = column_counts(Y)
         members = members_by_label(work, counts)
         vectors = cache(lambda: label_vectors(X, Y, TERMS_OF_A_LABEL, self.n_jobs))
         limits = self._leaf_limits()
-        model.gap_, model.n_sweeps_, model.n_trained_ = self.gap_, self.n_sweeps_, 0
+        self.gap_, self.n_sweeps_, self.n_trained_ = old.gap_, old.n_sweeps_, 0
         trees, staleness = [], []
-        for number, (tree, stale) in enumerate(zip(self.trees_, self._staleness(), strict=True)):
+        for number, (tree, stale) in enumerate(zip(old.trees_, old._staleness(), strict=True)):
             growth = grow_hierarchy(
                 tree.hierarchy, revision.labels, counts > 0, vectors, *limits, [seed + number], self.n_jobs
             )
@@ -214,17 +246,9 @@ class TreeModel(Estimator):
             )
             trees.append(found.weights)
             staleness.append(found.staleness)
-            model.gap_, model.n_sweeps_ = max(model.gap_, found.gap), max(model.n_sweeps_, found.sweeps)
-            model.n_trained_ += found.trained
-        model.calibrations_, model.thresholds_ = self.calibrations_, None
-        if self.thresholds_ is not None:
-            usual = np.median(self.thresholds_) if len(self.thresholds_) else DEFAULT
-            before = np.append(self.thresholds_, np.float32(usual))
-            model.thresholds_ = before[revision.labels].astype(np.float32)
-        model.staleness_ = tuple(staleness)
-        model.trees_ = tuple(trees)
-        model._searcher()
-        return model
+            self.gap_, self.n_sweeps_ = max(self.gap_, found.gap), max(self.n_sweeps_, found.sweeps)
+            self.n_trained_ += found.trained
+        self.trees_, self.staleness_ = tuple(trees), tuple(staleness)
 
     def _leaf_limits(self) -> tuple[int | None, int]:
         """The leaf size and the branching by which an update splits a leaf that has grown; None splits none."""
@@ -262,7 +286,7 @@ class TreeModel(Estimator):
         lanes = min(64, max(8, widest))
         siblings = sum(block_widths(min(widest, BLOCK_CHILDREN)))
         columns = int(np.count_nonzero(np.bincount(X.indices, minlength=X.shape[1]))) if X.nnz else 0
-        by_rows = Y.nnz * max(1, X.nnz // X.shape[0])
+        by_rows = Y.nnz * max(1, X.nnz // max(1, X.shape[0]))
         kept = min(columns * Y.shape[1], by_rows if self.prune == 0 else by_rows // 4)
         _, top = read_prune(self.prune)
         if top:
@@ -553,6 +577,8 @@ class TreeModel(Estimator):
             "n_trees": len(self.trees_),
             "gap": float(self.gap_),
             "n_sweeps": int(self.n_sweeps_),
+            "rows_clustered": self.rows_clustered_,
+            "rows_moved": self.rows_moved_,
         }
         parts = {f"tree{number}": tree.to_state() for number, tree in enumerate(self.trees_)}
         params = saved_params(self, without=self._not_saved)
@@ -569,6 +595,7 @@ class TreeModel(Estimator):
         model = cls._from_params(state)
         model.n_features_in_, model.n_labels_ = state.size("n_features"), state.size("n_labels")
         model.gap_, model.n_sweeps_ = float(state.fact("gap", (int, float))), state.size("n_sweeps")
+        model.rows_clustered_, model.rows_moved_ = state.size("rows_clustered"), state.size("rows_moved")
         model.inverse_propensity_ = state.array("inverse_propensity", np.float32, (model.n_labels_,))
         if not (np.isfinite(model.inverse_propensity_).all() and (model.inverse_propensity_ > 0).all()):
             raise ModelFormatError(f"{state.kind}: inverse propensities must be finite and positive")
