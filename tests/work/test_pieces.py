@@ -325,6 +325,10 @@ def test_files_of_others_are_neither_accepted_nor_removed(folder: Path) -> None:
     with pytest.raises(InvalidInput, match=r"holds other files, such as 'notes\.txt'"), in_pieces(folder):
         pass
     (folder / "notes.txt").unlink()
+    (folder / "data").mkdir()
+    with pytest.raises(InvalidInput, match="holds other files, such as 'data'"), in_pieces(folder):
+        pass
+    (folder / "data").rmdir()
     with in_pieces(folder):
         LabelTree(n_jobs=1).fit(X, Y).save(folder / "model")
     assert [path.name for path in folder.iterdir()] == ["model"]

@@ -20,7 +20,7 @@ from longtail.work.results import forget_opened
 from longtail.work.stored import Stored
 from longtail.work.work import Work, working_in
 
-_OWN = re.compile(r"training\d+-[0-9a-f]{12}|data")
+_OWN = re.compile(r"(training\d+|data)-[0-9a-f]{12}")
 
 
 class Folder:
