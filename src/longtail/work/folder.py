@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -74,9 +75,12 @@ def in_pieces(folder: PathName, workers: Any = None) -> Iterator[None]:
             forget_opened()
         for name in filter(_OWN.fullmatch, os.listdir(path)):
             shutil.rmtree(path / name, ignore_errors=True)
+        with suppress(PermissionError):  # Windows does not remove an open file
+            (path / LOCK).unlink(missing_ok=True)
+    if sys.platform == "win32":  # elsewhere, a lock that is here now is that of another process
         (path / LOCK).unlink(missing_ok=True)
-        with suppress(OSError):  # something else is in the folder, such as a model
-            path.rmdir()
+    with suppress(OSError):  # something else is in the folder, such as a model
+        path.rmdir()
 
 
 def _check_content(folder: Path) -> None:
