@@ -11,12 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from longtail import LabelTree, OneVsRest, Ridge, Tagger, TextFeatures, load
 from longtail.data import Corpus, LabelDrop, LabelRename, RowChange, RowFeedback, RowRemoval, row_id
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.ranking import TwoStage
 from longtail.store import read_model, write_model
+from longtail.tagger.kept_rows import digest_of
 from tests.store.stored_states import fields_of, replace_file
 
 WORDS = [f"word{number}" for number in range(60)]
@@ -38,13 +41,18 @@ def tagger(estimator=None, **options):
     return Tagger(TextFeatures(min_df=1), estimator or OneVsRest(), updatable=True, **options)
 
 
+def rows_of(model):
+    """The digests of the id and of the text of each row, and its labels."""
+    _, Y = model.rows_.matrices()
+    names = np.array(model.label_names_, dtype=object)
+    table = zip(model.rows_.ids, model.rows_.text_digests, strict=True)
+    return [(id.tobytes(), text.tobytes(), {*names[Y[[row]].indices]}) for row, (id, text) in enumerate(table)]
+
+
 def labels_of(model, text):
     """The labels of the stored row of a text."""
-    _, Y = model.rows_.matrices()
-    from longtail.tagger.kept_rows import digest_of
-
-    [row] = model.rows_.places([digest_of(row_id(text))], of_texts=True)[digest_of(row_id(text))]
-    return {model.label_names_[label] for label in Y[[row]].indices.tolist()}
+    [found] = [labels for _, digest, labels in rows_of(model) if digest == digest_of(row_id(text))]
+    return found
 
 
 @pytest.mark.parametrize("estimator", [OneVsRest(tol=1e-5, max_sweeps=500, precision=32, prune=0.0), Ridge()])
@@ -98,6 +106,78 @@ def test_rows_are_added_corrected_removed_and_judged(named, tmp_path):
     model.save(again)
     assert load(again).predict(["word0 kind"], 3) == model.predict(["word0 kind"], 3)
     assert load(again, verify=True).update([RowRemoval("fresh")]).n_rows_ == 40
+
+
+TEXTS = ["red apples", "Red Apples", "blue sky", "grey rain"]
+SOME = st.lists(st.sampled_from(["a", "b", "c"]), max_size=2, unique=True).map(tuple)
+TEXT, ID = st.sampled_from(TEXTS), st.sampled_from([None, None, "5", "6", "8", row_id(TEXTS[0])])
+CHANGES = st.one_of(
+    st.builds(RowChange, TEXT, SOME, ID),
+    st.builds(RowFeedback, TEXT, SOME, SOME, SOME, ID),
+    st.builds(lambda id, text: RowRemoval(id, text=text), ID, TEXT),
+)
+
+
+def with_one_text_twice(named):
+    texts, labels = ["red apples", "red apples", "blue sky", "kept"], [["a"], ["b"], ["c"], ["a", "b", "c"]]
+    ids = ["5", "6", "7", "0"] if named else None
+    return tagger(Ridge()).fit_corpus(Corpus.from_lists(texts, labels, row_names=ids))
+
+
+@pytest.mark.parametrize("named", [False, True])
+@settings(max_examples=15)
+@given(changes=st.lists(CHANGES, min_size=2, max_size=5))
+def test_changes_in_one_update_come_to_the_same_as_one_after_another(named, changes):
+    together, each = with_one_text_twice(named).update(changes), with_one_text_twice(named)
+    told = 0
+    for change in changes:
+        each.update([change])
+        told += each.update_.added - each.update_.removed
+    in_order = [sorted((id, text, sorted(labels)) for id, text, labels in rows_of(model)) for model in (together, each)]
+    assert in_order[0] == in_order[1]
+    assert together.update_.added - together.update_.removed == told == together.n_rows_ - 4
+
+
+def test_a_row_is_found_by_its_id_and_by_its_text_in_one_update():
+    model = with_one_text_twice(named=True)
+    model.update(
+        [
+            RowChange("blue sky", ("new",), "7"),
+            RowFeedback("blue sky", added=("x",)),
+            RowChange("grey rain", ("a",), "9"),
+            RowFeedback("grey rain", rejected=("a",), added=("y",)),
+            RowFeedback("red apples", added=("z",)),
+            RowRemoval("6"),
+        ]
+    )
+    assert labels_of(model, "blue sky") == {"new", "x"}
+    assert labels_of(model, "grey rain") == {"y"}
+    assert labels_of(model, "red apples") == {"a", "z"}
+    found = model.update_
+    assert (found.added, found.changed, found.removed, found.corrections) == (1, 2, 1, 3)
+
+
+def test_the_last_of_three_changes_of_a_row_wins():
+    model = with_one_text_twice(named=True)
+    model.update(
+        [RowChange("blue sky", ("a",), "7"), RowChange("blue sky", ("b",)), RowChange("blue sky", ("c",), "7")]
+    )
+    assert labels_of(model, "blue sky") == {"c"}
+
+
+def test_feedback_on_a_text_reaches_each_row_of_it():
+    model = with_one_text_twice(named=True).update([RowFeedback("red apples", added=("x",))])
+    assert [sorted(labels) for _, _, labels in rows_of(model)[:2]] == [["a", "x"], ["b", "x"]]
+    assert (model.update_.changed, model.update_.removed, model.n_rows_) == (2, 0, 4)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_row_that_stays_in_its_place_is_found_by_its_new_text(named):
+    model = with_one_text_twice(named)
+    model.update([RowChange("Blue Sky", ("c",), "7" if named else row_id("blue sky"))])
+    model.update([RowFeedback("Blue Sky", added=("x",))])
+    assert model.n_rows_ == 4
+    assert labels_of(model, "Blue Sky") == {"c", "x"}
 
 
 def test_later_changes_win_and_labels_are_renamed_merged_and_dropped_in_order():

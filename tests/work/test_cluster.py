@@ -18,8 +18,8 @@ from longtail import in_pieces
 from longtail.errors import InvalidInput, Unavailable
 from longtail.store import RemoteFile
 from longtail.store.layout import StoredFile
-from longtail.work import cluster as cluster_module
 from longtail.work import begin, connected
+from longtail.work import cluster as cluster_module
 from longtail.work.task import Task
 from tests.work.models import LEARNERS, data, model_bytes
 

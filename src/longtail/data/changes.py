@@ -33,14 +33,14 @@ _ABOUT = ("time", "model", "version")
 
 @dataclass(frozen=True)
 class RowChange:
-    """A new or corrected row; it replaces the rows of the same id.
+    """A new or corrected row; it replaces the rows of the same id or, without one, each row of the same text.
 
     Parameters
     ----------
     text : str
     labels : tuple of str
     id : str or None
-        None stands for `row_id` of the text.
+        A new row without one gets `row_id` of its text.
     place : str
         The file and the line, for messages; empty if there is none.
     """
@@ -53,18 +53,19 @@ class RowChange:
 
 @dataclass(frozen=True)
 class RowRemoval:
-    """The rows of an id are no longer to be learnt from."""
+    """The rows of an id or, without one, of a text are no longer to be learnt from."""
 
-    id: str
+    id: str | None = None
     place: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True)
 class RowFeedback:
     """What a person thinks of the tags of a text: labels that are right or wrong, and labels to add.
 
-    The row of this id or, without one, of this text gets these labels besides those that it has. A text that is no row
-    yet becomes one.
+    The row of this id or, without one, each row of this text gets these labels besides those that it has. A text that
+    is no row yet becomes one.
     """
 
     text: str
