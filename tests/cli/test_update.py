@@ -63,7 +63,7 @@ def test_another_model_is_written_and_not_replaced_without_force(longtail: Calla
         (("--rename", "fruti=a"), "did you mean 'fruit'?"),
         (("--rename", "fruit"), "expected OLD=NEW"),
         (("missing.jsonl",), "there is no file missing.jsonl"),
-        (("bad.jsonl",), "bad.jsonl:2: a removal needs the 'id' of its row"),
+        (("bad.jsonl",), "bad.jsonl:2: a removal needs the 'id' or the text of its row"),
         (("late.jsonl",), "late.jsonl:1: there is no label 'nobody'"),
     ],
 )

@@ -103,6 +103,7 @@ def read_changes(source: PathName | IO[bytes], format: str | None = None, **opti
 
         {"id": "7", "text": "a red apple", "labels": ["fruit"]}
         {"id": "7", "remove": true}
+        {"text": "a green apple", "remove": true}
         {"text": "a red apple", "accepted": ["fruit"], "rejected": ["sky"], "added": ["red"]}
         {"rename": {"fruit": "fruits"}}
         {"drop_label": "sky"}
@@ -149,21 +150,33 @@ def _of_json_lines(
 ) -> Iterator[Change]:
     name = source_name(source)
     text_keys, text_in = text_reader(text_key)
+    labels_keys, opinions, row_keys = {labels_key, LABEL_KEY}, set(_OPINIONS), {*text_keys, id_key or ID_KEY}
+    of_one_kind = (
+        ({_RENAME}, {_DROP}, {_REMOVE, *row_keys, *labels_keys, *opinions}),
+        ({_REMOVE}, labels_keys, opinions),
+    )
 
     def build(number: int, found: dict[str, Any]) -> list[Change]:
         place = f"{name}:{number}"
+        if found.get(_REMOVE) is False:
+            del found[_REMOVE]
+        for kinds in of_one_kind:
+            given = [sorted(found.keys() & kind) for kind in kinds if found.keys() & kind]
+            if len(given) > 1:
+                raise FaultError(f"{given[0][0]!r} and {given[1][0]!r} in one line; write each change in its own line")
         if _RENAME in found:
             return [LabelRename(old, new, place) for old, new in _renames(found[_RENAME])]
         if _DROP in found:
             return [LabelDrop(_name(found[_DROP], _DROP), place)]
-        if found.get(_REMOVE, False) is not False:
-            row = id_of(found, id_key)
+        if _REMOVE in found:
             if found[_REMOVE] is not True:
                 raise FaultError(f"{_REMOVE!r} is {found[_REMOVE]!r:.20}; expected true")
-            if row is None:
-                reason = f"a removal needs the {ID_KEY!r} of its row"
+            if (row := id_of(found, id_key)) is not None:
+                return [RowRemoval(row, place)]
+            if not found.keys() & text_keys:
+                reason = f"a removal needs the {ID_KEY!r} or the text of its row"
                 raise FaultError(reason, code="missing_key", name=ID_KEY, found=found)
-            return [RowRemoval(row, place)]
+            return [RowRemoval(None, place, text_in(found))]
         text = text_in(found)
         if any(key in found for key in _OPINIONS):
             accepted, rejected, added = (
@@ -172,7 +185,7 @@ def _of_json_lines(
             return [RowFeedback(text, accepted, rejected, added, id_of(found, id_key), place)]
         return [RowChange(text, tuple(dict.fromkeys(labels_of(found, labels_key, True))), id_of(found, id_key), place)]
 
-    keys = {*text_keys, labels_key, LABEL_KEY, id_key or ID_KEY, _REMOVE, _RENAME, _DROP, *_OPINIONS, *_ABOUT}
+    keys = {_REMOVE, _RENAME, _DROP, *row_keys, *labels_keys, *opinions, *_ABOUT}
     for changes in read_records(source, build, keys, unknown, line_limit, encoding):
         yield from changes
 
