@@ -38,6 +38,14 @@ def test_an_update_replaces_the_model_and_tells_what_changed(longtail: Callable,
     assert json.loads(tags)["labels"][0]["label"] == "fruits"
 
 
+def test_removals_by_text_work_and_removals_of_no_row_are_told(longtail: Callable, model: str) -> None:
+    lines = [{"id": "zz", "remove": True}, {"text": "clear blue sky", "remove": True}, {"id": "c", "remove": True}]
+    Path("gone.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    found = longtail("update", model, "gone.jsonl")
+    assert "0 new rows, 0 changed, 1 removed" in found.out
+    assert "2 removals found no row to remove, such as gone.jsonl:1: the row with the id 'zz'" in found.err
+
+
 def test_the_shell_and_python_give_the_same_bytes(longtail: Callable, model: str) -> None:
     from longtail import load
 

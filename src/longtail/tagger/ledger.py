@@ -119,10 +119,13 @@ class Ledger:
         These, and new ones after them.
     renamed : int
         The number of labels renamed.
+    unknown : list of RowRemoval
+        Removals that found no row.
     """
 
     def __init__(self, labels: Labels, rows: Iterable[Row]) -> None:
         self.labels, self.rows, self.renamed = labels, list(rows), 0
+        self.unknown: list[RowRemoval] = []
         # Dictionaries as sets that keep the order of their rows.
         self._by_id: dict[bytes, dict[Row, None]] = {}
         self._by_text: dict[bytes, dict[Row, None]] = {}
@@ -147,7 +150,9 @@ class Ledger:
                     labels = list(dict.fromkeys(map(self.labels.now, (*row.labels, *right))))
                     self._write(row, change, [label for label in labels if label not in wrong])
             case RowRemoval():
-                for row in self._found(change):
+                if not (found := self._found(change)):
+                    self.unknown.append(change)
+                for row in found:
                     self._remove(row)
             case LabelRename():
                 self.labels.rename(change)
@@ -188,10 +193,7 @@ class Ledger:
         row.text, row.digest, row.labels = change.text, digest_of(row_id(change.text)), labels
         self._by_text.setdefault(row.digest, {})[row] = None
         row.is_written, row.is_corrected = True, isinstance(change, RowFeedback)
-        where = f"{change.place}: " if change.place else ""
-        row.name = f"{where}the row with the " + (
-            f"text {change.text!r:.40}" if change.id is None else f"id {change.id!r}"
-        )
+        row.name = name_of(change)
 
     def _remove(self, row: Row) -> None:
         row.is_removed = True
@@ -203,6 +205,12 @@ def key_of(change: RowChange | RowFeedback | RowRemoval) -> tuple[bytes, bool]:
     if change.id is not None:
         return digest_of(change.id), False
     return digest_of(row_id(change.text)), True
+
+
+def name_of(change: RowChange | RowFeedback | RowRemoval) -> str:
+    """How messages name the row of a change."""
+    where = f"{change.place}: " if change.place else ""
+    return f"{where}the row with the " + (f"text {change.text!r:.40}" if change.id is None else f"id {change.id!r}")
 
 
 def names_in(changes: Iterable[Change]) -> list[str]:

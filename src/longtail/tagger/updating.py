@@ -18,7 +18,7 @@ from longtail.estimator import Estimator, Revision
 from longtail.files import PathName
 from longtail.printable import counted
 from longtail.tagger.kept_rows import History, TrainingRows, digests, places, table_of
-from longtail.tagger.ledger import Labels, Ledger, Row, key_of, names_in, numbers_now
+from longtail.tagger.ledger import Labels, Ledger, Row, key_of, name_of, names_in, numbers_now
 from longtail.tagger.matching import label_readings
 from longtail.tagger.rows import NUMBERS, names_a_number
 from longtail.text import count_words, usual_unknown_share
@@ -137,6 +137,10 @@ def update(
     ledger = Ledger(labels_now, _rows_for(changes, rows))
     for each in changes:
         ledger.take(each)
+    if ledger.unknown:
+        _log.warning(
+            "%s found no row to remove, such as %s", counted(len(ledger.unknown), "removal"), name_of(ledger.unknown[0])
+        )
     change = _Change.of(ledger, rows, features, X)
     now = numbers_now(ledger.labels)
     names, Y_now, relabelled = _labels_of(change, ledger, now, Y, estimator.reads_label_texts)
