@@ -363,6 +363,15 @@ def test_a_full_training_is_due_when_words_or_rows_have_changed():
     assert any("120 rows were added" in reason for reason in model.update_.due)
 
 
+def test_the_same_new_words_in_several_updates_count_once():
+    model = tagger().fit_corpus(corpus(200))
+    for number in range(3):
+        texts = [f"strange unheard {word}" for word in WORDS[:20]]
+        model.update([RowChange(text, ("label 1",), f"{number} {text}") for text in texts])
+    assert model.rows_.history.new_words == 2
+    assert "at least 2 new words" in " ".join(model.update_.due)
+
+
 def test_rows_with_the_same_features_stay_in_their_place():
     data = corpus(60)
     model = tagger(LabelTree(leaf_size=4)).fit_corpus(data)

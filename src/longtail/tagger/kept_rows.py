@@ -32,8 +32,10 @@ class History:
         The number of updates, and of rows that they added, changed and removed.
     corrections : int
         The number of rows that people gave feedback on.
-    words, unknown, new_words : int
-        Words of new texts, those that are no features, and different ones that would be.
+    words, unknown : int
+        Words of new texts, and those that are no features.
+    new_words : int
+        Different words that would be features: the most in one update, since words themselves are not kept.
     """
 
     rows: int

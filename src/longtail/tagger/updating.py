@@ -321,7 +321,7 @@ def _history(history: History, change: _Change, ledger: Ledger, features: Any) -
         corrections=history.corrections + ledger.corrected,
         words=history.words + found.words,
         unknown=history.unknown + found.unknown,
-        new_words=history.new_words + found.new_words,
+        new_words=max(history.new_words, found.new_words),
     )
 
 
