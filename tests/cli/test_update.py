@@ -38,6 +38,15 @@ def test_an_update_replaces_the_model_and_tells_what_changed(longtail: Callable,
     assert json.loads(tags)["labels"][0]["label"] == "fruits"
 
 
+def test_feedback_under_the_old_name_of_a_label_counts_for_the_new_one(longtail: Callable, model: str) -> None:
+    line = {"text": "red apples and pears", "accepted": ["red"], "rejected": ["fruit"]}
+    Path("late.jsonl").write_text(json.dumps(line))
+    found = longtail("update", model, "late.jsonl", "--rename", "fruit=fruits", "--drop-label", "red")
+    assert "1 changed, 0 removed; 3 labels (1 new, 1 renamed, 1 dropped)" in found.out
+    assert "such as 'fruit', which is read as 'fruits'" in found.err
+    assert "such as 'red', which is a new label now" in found.err
+
+
 def test_removals_by_text_work_and_removals_of_no_row_are_told(longtail: Callable, model: str) -> None:
     lines = [{"id": "zz", "remove": True}, {"text": "clear blue sky", "remove": True}, {"id": "c", "remove": True}]
     Path("gone.jsonl").write_text("\n".join(map(json.dumps, lines)))
@@ -70,6 +79,8 @@ def test_another_model_is_written_and_not_replaced_without_force(longtail: Calla
         (("--drop-label", "fruti"), "did you mean 'fruit'?"),
         (("--rename", "fruti=a"), "did you mean 'fruit'?"),
         (("--rename", "fruit"), "expected OLD=NEW"),
+        (("--rename", "a=b=c"), "can hold any name"),
+        (("--rename", "fruit=a", "--rename", "fruit=b"), "'fruit' is renamed to 'a' and to 'b'"),
         (("missing.jsonl",), "there is no file missing.jsonl"),
         (("bad.jsonl",), "bad.jsonl:2: a removal needs the 'id' or the text of its row"),
         (("late.jsonl",), "late.jsonl:1: there is no label 'nobody'"),

@@ -202,6 +202,17 @@ def test_later_changes_win_and_labels_are_renamed_merged_and_dropped_in_order():
     assert len(set(model.label_names_)) == len(model.label_names_) == model.estimator_.n_labels_
 
 
+def test_an_old_name_stands_for_the_new_one_until_another_label_gets_it():
+    model = with_one_text_twice(named=True)
+    model.update([LabelRename("a", "a"), LabelRename("c", "d"), RowChange("blue sky", ("c",), "7")])
+    assert (labels_of(model, "blue sky"), model.update_.labels_renamed) == ({"d"}, 1)
+    model.update([LabelRename("d", "c"), LabelRename("b", "d"), RowChange("blue sky", ("d",), "7")])
+    assert model.label_names_ == ("a", "d", "c")
+    assert labels_of(model, "blue sky") == {"d"}
+    model.update([LabelDrop("d"), RowFeedback("blue sky", rejected=("d",), added=("c",))])
+    assert labels_of(model, "blue sky") == {"c"}
+
+
 def test_renames_and_drops_as_arguments_come_first():
     model = tagger().fit_corpus(corpus(40))
     model.update([RowChange("word0", ("zero",))], rename={"label 0": "zero"}, drop=["label 1"])

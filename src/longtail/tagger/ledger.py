@@ -61,24 +61,46 @@ class Labels:
     def __init__(self, count: int, known: dict[str, int]) -> None:
         self._ids = dict(known)
         self._into: dict[int, int] = {}
+        self._renamed: dict[str, str] = {}
+        self._dropped: set[str] = set()
         self.count = self.before = count
         self.names: dict[int, str] = {}  # of new and renamed labels
         self.gone: set[int] = set()
+        self.old_names: dict[str, str] = {}  # that later rows use, and the new ones
+        self.again: list[str] = []  # dropped labels that later rows give
+
+    def find(self, name: str) -> int:
+        """The number of a label, -1 if there is none; the old name of a renamed label stands for it."""
+        return self._ids.get(self._new_name(name), _GONE)
 
     def number(self, name: str) -> int:
         """The number of a label; a name that is not known becomes a new label."""
+        name = self._new_name(name)
         found = self._ids.get(name, _GONE)
         if found == _GONE:
             found = self._ids[name] = self.count
             self.names[found] = name
             self.count += 1
+            if name in self._dropped:
+                self.again.append(name)
+        return found
+
+    def _new_name(self, name: str) -> str:
+        found = name
+        while found in self._renamed:
+            found = self._renamed[found]
+        if found != name:
+            self.old_names[name] = found
         return found
 
     def rename(self, change: LabelRename) -> None:
+        """Give a label another name. Its old name stands for it, unless another label is renamed to that one."""
         old, new = self._found(change.old, change.place), self._ids.get(change.new, _GONE)
         if change.old == change.new:
             return
         self._ids[change.old] = _GONE
+        self._renamed.pop(change.new, None)
+        self._renamed[change.old] = change.new
         if new == _GONE:
             self._ids[change.new] = old
             self.names[old] = change.new
@@ -89,6 +111,7 @@ class Labels:
     def drop(self, change: LabelDrop) -> None:
         self.gone.add(self._found(change.label, change.place))
         self._ids[change.label] = _GONE
+        self._dropped.add(change.label)
 
     def now(self, number: int) -> int:
         """The label that a label became, or -1 if it is dropped."""
@@ -105,7 +128,7 @@ class Labels:
 
 
 class Ledger:
-    """What changes come to: the same as if each change were an update of its own.
+    """What changes come to: the same as if each were an update of its own, except for old names of labels.
 
     Parameters
     ----------
@@ -144,7 +167,7 @@ class Ledger:
                         self._write(row, change, labels)
                         ids.add(row.id)
             case RowFeedback():
-                wrong = {_GONE, *map(self.labels.number, change.rejected)}
+                wrong = {_GONE, *map(self.labels.find, change.rejected)}
                 right = list(map(self.labels.number, (*change.accepted, *change.added)))
                 for row in self._rows_of(change):
                     labels = list(dict.fromkeys(map(self.labels.now, (*row.labels, *right))))
@@ -156,7 +179,7 @@ class Ledger:
                     self._remove(row)
             case LabelRename():
                 self.labels.rename(change)
-                self.renamed += 1
+                self.renamed += change.old != change.new
             case LabelDrop():
                 self.labels.drop(change)
             case _:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -137,10 +137,8 @@ def update(
     ledger = Ledger(labels_now, _rows_for(changes, rows))
     for each in changes:
         ledger.take(each)
-    if ledger.unknown:
-        _log.warning(
-            "%s found no row to remove, such as %s", counted(len(ledger.unknown), "removal"), name_of(ledger.unknown[0])
-        )
+    for warning in _oddities(ledger):
+        _log.warning("%s", warning)
     change = _Change.of(ledger, rows, features, X)
     now = numbers_now(ledger.labels)
     names, Y_now, relabelled = _labels_of(change, ledger, now, Y, estimator.reads_label_texts)
@@ -176,6 +174,18 @@ def update(
     for reason in summary.due:
         _log.warning("a full training is due: %s", reason)
     return Updated(found, new_names, change.stored(rows, revision, history), summary)
+
+
+def _oddities(ledger: Ledger) -> Iterator[str]:
+    """What is probably a mistake in changes."""
+    if removals := ledger.unknown:
+        yield f"{counted(len(removals), 'removal')} found no row to remove, such as {name_of(removals[0])}"
+    if renamed := ledger.labels.old_names:
+        old, new = next(iter(renamed.items()))
+        count = counted(len(renamed), "old name")
+        yield f"{count} of labels in later changes, such as {old!r}, which is read as {new!r}"
+    if again := ledger.labels.again:
+        yield f"{counted(len(again), 'dropped label')} in later changes, such as {again[0]!r}, which is a new label now"
 
 
 def _rows_for(changes: Iterable[Change], rows: TrainingRows) -> list[Row]:
