@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from longtail import LabelTree, OneVsRest, Ridge, Tagger, TextFeatures, load
 from longtail.data import Corpus, LabelDrop, LabelRename, RowChange, RowFeedback, RowRemoval, row_id
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.labels import LabelHierarchy
 from longtail.ranking import TwoStage
 from longtail.store import read_model, write_model
 from longtail.tagger.kept_rows import digest_of
@@ -388,6 +389,23 @@ def test_rows_with_the_same_features_stay_in_their_place():
     model = tagger(LabelTree(leaf_size=4)).fit_corpus(data)
     model.update([RowFeedback(data.texts[5], added=("label 1",))])
     np.testing.assert_array_equal(model.rows_.ids, tagger().fit_corpus(data).rows_.ids)
+
+
+def test_a_given_tree_stays_and_labels_that_replace_all_others_get_another():
+    data = corpus(80)
+    flat = LabelHierarchy([0, 12], [~label for label in range(12)], 12, ["all"])
+    model = tagger(LabelTree(leaf_size=4, hierarchy=flat)).fit_corpus(data)
+    model.update([RowFeedback(data.texts[5], added=("label 1",))])
+    assert model.estimator_.hierarchies_[0].n_nodes == 1
+    model.update(replace(corpus(80), label_names=[f"new {label}" for label in range(12)]))
+    [tree] = model.estimator_.hierarchies_
+    assert tree.n_nodes > 3
+    texts = data.texts[:20]
+    right = [
+        {tag.label for tag in tags} <= labels_of(model, text)
+        for tags, text in zip(model.predict(texts, 1), texts, strict=True)
+    ]
+    assert np.mean(right) > 0.8
 
 
 def damaged(folder, name, change):
