@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +63,28 @@ def test_the_shell_and_python_give_the_same_bytes(longtail: Callable, model: str
     assert longtail("update", model, "new.jsonl", "--out", "shell").code == 0
     for path in sorted(Path("python").iterdir()):
         assert path.read_bytes() == (Path("shell") / path.name).read_bytes()
+
+
+def test_of_two_updates_at_the_same_time_none_is_lost(
+    longtail: Callable, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from longtail import Tagger
+
+    update = Tagger.update
+
+    def slow(tagger: Tagger, changes: Any, **options: Any) -> Tagger:
+        monkeypatch.setattr(Tagger, "update", update)
+        Path("other.jsonl").write_text('{"text": "yellow pears", "labels": ["fruit"]}')
+        assert longtail("update", model, "other.jsonl").code == 0
+        return update(tagger, changes, **options)
+
+    monkeypatch.setattr(Tagger, "update", slow)
+    refused = longtail("update", model, "new.jsonl")
+    assert refused.code == 1
+    assert "replaced by another process" in refused.err
+    assert "again" in refused.err
+    assert "1 new row, 2 changed, 1 removed" in longtail("update", model, "new.jsonl").out
+    assert json.loads(Path("model/card.json").read_text())["data"]["rows"] == 7
 
 
 def test_another_model_is_written_and_not_replaced_without_force(longtail: Callable, model: str) -> None:

@@ -91,12 +91,13 @@ def command(
     tagger = load_tagger(model)
     check_labels(tagger, rename, "--rename")
     check_labels(tagger, drop_label, "--drop-label")
-    card = read_card(model, tagger.fingerprint_) or {}
+    loaded = tagger.fingerprint_
+    card = read_card(model, loaded) or {}
     with use_jobs(jobs):
         tagger.update(_changes(new, reader), rename=rename, drop=drop_label)
     assert tagger.update_ is not None
     seconds = time.perf_counter() - begun
-    tagger.save(target, _card(card, tagger, new))
+    tagger.save(target, _card(card, tagger, new), replaces=loaded if out is None else None)
     terminal.summarize(_summary(target, tagger, tagger.update_, seconds))
 
 
