@@ -328,6 +328,7 @@ def test_files_of_others_are_neither_accepted_nor_removed(folder: Path) -> None:
     (folder / "data").mkdir()
     with pytest.raises(InvalidInput, match="holds other files, such as 'data'"), in_pieces(folder):
         pass
+    assert [path.name for path in folder.iterdir()] == ["data"]
     (folder / "data").rmdir()
     with in_pieces(folder):
         LabelTree(n_jobs=1).fit(X, Y).save(folder / "model")

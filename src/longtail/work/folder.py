@@ -65,8 +65,8 @@ def in_pieces(folder: PathName, workers: Any = None) -> Iterator[None]:
     if working_in.get() is not None:
         raise InvalidInput("a training in pieces is already open here; close it first")
     path = Path(os.path.abspath(folder))
+    _check_content(path)
     with alone_in(path):
-        _check_content(path)
         token = working_in.set(Folder(path, _workers(workers, path)))
         try:
             yield
@@ -84,8 +84,9 @@ def in_pieces(folder: PathName, workers: Any = None) -> Iterator[None]:
 
 
 def _check_content(folder: Path) -> None:
-    """Refuse a folder with files of others: those of a training are removed at its end."""
-    others = [name for name in os.listdir(folder) if name != LOCK and not _OWN.fullmatch(name)]
+    """Refuse a folder with files of others, before anything is written there."""
+    names = os.listdir(folder) if folder.is_dir() else []
+    others = [name for name in names if name != LOCK and not _OWN.fullmatch(name)]
     if others:
         raise InvalidInput(f"{folder} holds other files, such as {min(others)!r}; choose another folder")
 
