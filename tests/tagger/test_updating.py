@@ -158,6 +158,11 @@ def test_a_row_is_found_by_its_id_and_by_its_text_in_one_update():
     assert (found.added, found.changed, found.removed, found.corrections) == (1, 2, 1, 3)
 
 
+def test_a_label_that_is_accepted_and_rejected_is_rejected():
+    model = with_one_text_twice(named=True).update([RowFeedback("blue sky", ("x",), ("x",))])
+    assert labels_of(model, "blue sky") == {"c"}
+
+
 def test_the_last_of_three_changes_of_a_row_wins():
     model = with_one_text_twice(named=True)
     model.update(

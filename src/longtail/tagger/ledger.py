@@ -167,8 +167,8 @@ class Ledger:
                         self._write(row, change, labels)
                         ids.add(row.id)
             case RowFeedback():
-                wrong = {_GONE, *map(self.labels.find, change.rejected)}
                 right = list(map(self.labels.number, (*change.accepted, *change.added)))
+                wrong = {_GONE, *map(self.labels.find, change.rejected)}
                 for row in self._rows_of(change):
                     labels = list(dict.fromkeys(map(self.labels.now, (*row.labels, *right))))
                     self._write(row, change, [label for label in labels if label not in wrong])
