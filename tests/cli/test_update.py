@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,23 @@ def test_an_update_replaces_the_model_and_tells_what_changed(longtail: Callable,
     assert json.loads(tags)["labels"][0]["label"] == "fruits"
 
 
+def test_feedback_under_the_old_name_of_a_label_counts_for_the_new_one(longtail: Callable, model: str) -> None:
+    line = {"text": "red apples and pears", "accepted": ["red"], "rejected": ["fruit"]}
+    Path("late.jsonl").write_text(json.dumps(line))
+    found = longtail("update", model, "late.jsonl", "--rename", "fruit=fruits", "--drop-label", "red")
+    assert "1 changed, 0 removed; 3 labels (1 new, 1 renamed, 1 dropped)" in found.out
+    assert "such as 'fruit', which is read as 'fruits'" in found.err
+    assert "such as 'red', which is a new label now" in found.err
+
+
+def test_removals_by_text_work_and_removals_of_no_row_are_told(longtail: Callable, model: str) -> None:
+    lines = [{"id": "zz", "remove": True}, {"text": "clear blue sky", "remove": True}, {"id": "c", "remove": True}]
+    Path("gone.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    found = longtail("update", model, "gone.jsonl")
+    assert "0 new rows, 0 changed, 1 removed" in found.out
+    assert "2 removals found no row to remove, such as gone.jsonl:1: the row with the id 'zz'" in found.err
+
+
 def test_the_shell_and_python_give_the_same_bytes(longtail: Callable, model: str) -> None:
     from longtail import load
 
@@ -45,6 +63,28 @@ def test_the_shell_and_python_give_the_same_bytes(longtail: Callable, model: str
     assert longtail("update", model, "new.jsonl", "--out", "shell").code == 0
     for path in sorted(Path("python").iterdir()):
         assert path.read_bytes() == (Path("shell") / path.name).read_bytes()
+
+
+def test_of_two_updates_at_the_same_time_none_is_lost(
+    longtail: Callable, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from longtail import Tagger
+
+    update = Tagger.update
+
+    def slow(tagger: Tagger, changes: Any, **options: Any) -> Tagger:
+        monkeypatch.setattr(Tagger, "update", update)
+        Path("other.jsonl").write_text('{"text": "yellow pears", "labels": ["fruit"]}')
+        assert longtail("update", model, "other.jsonl").code == 0
+        return update(tagger, changes, **options)
+
+    monkeypatch.setattr(Tagger, "update", slow)
+    refused = longtail("update", model, "new.jsonl")
+    assert refused.code == 1
+    assert "replaced by another process" in refused.err
+    assert "again" in refused.err
+    assert "1 new row, 2 changed, 1 removed" in longtail("update", model, "new.jsonl").out
+    assert json.loads(Path("model/card.json").read_text())["data"]["rows"] == 7
 
 
 def test_another_model_is_written_and_not_replaced_without_force(longtail: Callable, model: str) -> None:
@@ -62,8 +102,10 @@ def test_another_model_is_written_and_not_replaced_without_force(longtail: Calla
         (("--drop-label", "fruti"), "did you mean 'fruit'?"),
         (("--rename", "fruti=a"), "did you mean 'fruit'?"),
         (("--rename", "fruit"), "expected OLD=NEW"),
+        (("--rename", "a=b=c"), "can hold any name"),
+        (("--rename", "fruit=a", "--rename", "fruit=b"), "'fruit' is renamed to 'a' and to 'b'"),
         (("missing.jsonl",), "there is no file missing.jsonl"),
-        (("bad.jsonl",), "bad.jsonl:2: a removal needs the 'id' of its row"),
+        (("bad.jsonl",), "bad.jsonl:2: a removal needs the 'id' or the text of its row"),
         (("late.jsonl",), "late.jsonl:1: there is no label 'nobody'"),
     ],
 )

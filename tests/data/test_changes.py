@@ -24,6 +24,8 @@ def test_every_kind_of_change_is_read_in_order():
         stream(
             {"id": 7, "text": "a red apple", "labels": ["fruit", "fruit"]},
             {"id": "7", "remove": True},
+            {"text": "a red apple", "remove": True},
+            {"text": "kept", "labels": ["a"], "remove": False},
             {"time": "2026-01-31", "model": "m", "version": "v", "text": "sky", "accepted": ["a"], "added": ["b"]},
             {"rename": {"fruit": "fruits", "a": "b"}},
             {"drop_label": "sky"},
@@ -34,6 +36,8 @@ def test_every_kind_of_change_is_read_in_order():
     assert told(found) == [
         RowChange("a red apple", ("fruit",), "7"),
         RowRemoval("7"),
+        RowRemoval(None, text="a red apple"),
+        RowChange("kept", ("a",)),
         RowFeedback("sky", ("a",), (), ("b",)),
         LabelRename("fruit", "fruits"),
         LabelRename("a", "b"),
@@ -52,7 +56,7 @@ def test_labelled_files_are_new_rows(tmp_path):
     ("record", "reason"),
     [
         ({"text": "a"}, "labels"),
-        ({"remove": True}, "needs the 'id'"),
+        ({"remove": True}, "needs the 'id' or the text"),
         ({"id": "1", "remove": "yes"}, "expected true"),
         ({"rename": "a"}, "old and the new name"),
         ({"rename": {}}, "old and the new name"),
@@ -61,6 +65,10 @@ def test_labelled_files_are_new_rows(tmp_path):
         ({"text": "a", "accepted": "b"}, "expected a list"),
         ({"text": 3, "labels": []}, "expected a text"),
         ([1], "expected an object"),
+        ({"rename": {"a": "b"}, "text": "c", "labels": []}, "'rename' and 'labels' in one line"),
+        ({"rename": {"a": "b"}, "drop_label": "c"}, "'rename' and 'drop_label' in one line"),
+        ({"text": "a", "label": "b", "added": ["c"]}, "'label' and 'added' in one line"),
+        ({"id": "1", "text": "a", "remove": True, "labels": []}, "'remove' and 'labels' in one line"),
     ],
 )
 def test_faults_name_the_file_and_the_line(tmp_path, record, reason):

@@ -69,3 +69,38 @@ def test_a_tree_without_labels_gets_a_root():
     found = grow(empty, np.full(3, -1), np.ones(3, bool), unit_vectors(3))
     np.testing.assert_array_equal(found.hierarchy.labels, [0, 1, 2])
     assert grow(empty, np.full(3, -1), np.zeros(3, bool), None).hierarchy.n_nodes == 0
+
+
+def test_a_node_is_split_only_if_new_labels_join_it():
+    wide = LabelHierarchy([0, 2, 12, 22], [1, 2, *(~label for label in range(20))], 20)
+    stays = grow(wide, np.arange(20), np.ones(20, bool), None, leaf_size=4)
+    assert stays.hierarchy == wide
+    vectors = sparse.csr_array(np.repeat(np.eye(2, dtype=np.float32), [10, 11], axis=0))
+    found = grow(wide, np.append(np.arange(20), -1), np.ones(21, bool), vectors, leaf_size=4).hierarchy
+    assert len({found.parents()[1][label] for label in range(10)}) == 1
+    assert np.bincount(found.parents()[1][10:]).max() <= 4
+
+
+def test_labels_that_join_a_node_above_others_get_nodes_of_their_own():
+    tree = LabelHierarchy([0, 3, 5], [1, ~0, ~1, ~2, ~3], 4, ["all", "left"])
+    vectors = sparse.csr_array(np.eye(2, dtype=np.float32)[[0, 0, 1, 1, *[0] * 20]])
+    found = grow(tree, np.array([0, 1, 2, 3, *[-1] * 20]), np.ones(24, bool), vectors, leaf_size=5)
+    names = found.hierarchy.node_names
+    assert np.bincount(found.hierarchy.parents()[1]).max() <= 5
+    assert names[0] == "all"
+    assert {"left", "new node 1", "new node 2"} < set(names)
+    assert sorted(found.origins[found.origins >= 0].tolist()) == [0, 1]
+    more = grow(found.hierarchy, np.array([*range(24), *[-1] * 20]), np.ones(44, bool), unit_vectors(44), leaf_size=5)
+    assert len(set(more.hierarchy.node_names)) == more.hierarchy.n_nodes
+
+
+@pytest.mark.parametrize("names", [None, ["all", "left", "right"]])
+def test_labels_that_replace_all_others_get_a_tree(names):
+    tree = LabelHierarchy([0, 2, 4, 6], [1, 2, ~0, ~1, ~2, ~3], 4, names)
+    found = grow(tree, np.full(60, -1), np.ones(60, bool), unit_vectors(60), leaf_size=5)
+    assert np.diff(found.hierarchy.pointers).max() <= 5
+    assert (found.origins < 0).all()
+    nothing = grow(tree, np.arange(4), np.zeros(4, bool), None, leaf_size=5).hierarchy
+    assert nothing.n_nodes == 0
+    again = grow(nothing, np.append(np.arange(4), [-1] * 3), np.array([False] * 4 + [True] * 3), unit_vectors(7), 5)
+    np.testing.assert_array_equal(again.hierarchy.labels, [4, 5, 6])

@@ -88,6 +88,21 @@ def test_files_of_others_stay(folder: Path) -> None:
     assert letters(folder) == "bcdn"
 
 
+def test_a_folder_or_a_file_that_vanishes_leaves_the_others_to_make_room(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for letter, days in {"a": 4, "b": 3, "c": 2}.items():
+        put(letter, days)
+    listed = Path.iterdir
+    (folder / ".DS_Store").write_text("a file among the folders")
+    vanished = [folder / "vanished", put("c").parent / "vanished.npy"]
+    monkeypatch.setattr(
+        Path, "iterdir", lambda path: [*listed(path), *(each for each in vanished if each.parent == path)]
+    )
+    put("d", 1)
+    assert letters(folder) == "bcd"
+
+
 def test_a_size_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONGTAIL_CACHE_SIZE", "much")
     with pytest.raises(InvalidInput, match="'much' is not a size"):

@@ -11,12 +11,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from longtail import LabelTree, OneVsRest, Ridge, Tagger, TextFeatures, load
 from longtail.data import Corpus, LabelDrop, LabelRename, RowChange, RowFeedback, RowRemoval, row_id
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.labels import LabelHierarchy
 from longtail.ranking import TwoStage
 from longtail.store import read_model, write_model
+from longtail.tagger.kept_rows import digest_of
 from tests.store.stored_states import fields_of, replace_file
 
 WORDS = [f"word{number}" for number in range(60)]
@@ -38,13 +42,18 @@ def tagger(estimator=None, **options):
     return Tagger(TextFeatures(min_df=1), estimator or OneVsRest(), updatable=True, **options)
 
 
+def rows_of(model):
+    """The digests of the id and of the text of each row, and its labels."""
+    _, Y = model.rows_.matrices()
+    names = np.array(model.label_names_, dtype=object)
+    table = zip(model.rows_.ids, model.rows_.text_digests, strict=True)
+    return [(id.tobytes(), text.tobytes(), {*names[Y[[row]].indices]}) for row, (id, text) in enumerate(table)]
+
+
 def labels_of(model, text):
     """The labels of the stored row of a text."""
-    _, Y = model.rows_.matrices()
-    from longtail.tagger.kept_rows import digest_of
-
-    [row] = model.rows_.places([digest_of(row_id(text))], of_texts=True)[digest_of(row_id(text))]
-    return {model.label_names_[label] for label in Y[[row]].indices.tolist()}
+    [found] = [labels for _, digest, labels in rows_of(model) if digest == digest_of(row_id(text))]
+    return found
 
 
 @pytest.mark.parametrize("estimator", [OneVsRest(tol=1e-5, max_sweeps=500, precision=32, prune=0.0), Ridge()])
@@ -100,6 +109,83 @@ def test_rows_are_added_corrected_removed_and_judged(named, tmp_path):
     assert load(again, verify=True).update([RowRemoval("fresh")]).n_rows_ == 40
 
 
+TEXTS = ["red apples", "Red Apples", "blue sky", "grey rain"]
+SOME = st.lists(st.sampled_from(["a", "b", "c"]), max_size=2, unique=True).map(tuple)
+TEXT, ID = st.sampled_from(TEXTS), st.sampled_from([None, None, "5", "6", "8", row_id(TEXTS[0])])
+CHANGES = st.one_of(
+    st.builds(RowChange, TEXT, SOME, ID),
+    st.builds(RowFeedback, TEXT, SOME, SOME, SOME, ID),
+    st.builds(lambda id, text: RowRemoval(id, text=text), ID, TEXT),
+)
+
+
+def with_one_text_twice(named):
+    texts, labels = ["red apples", "red apples", "blue sky", "kept"], [["a"], ["b"], ["c"], ["a", "b", "c"]]
+    ids = ["5", "6", "7", "0"] if named else None
+    return tagger(Ridge()).fit_corpus(Corpus.from_lists(texts, labels, row_names=ids))
+
+
+@pytest.mark.parametrize("named", [False, True])
+@settings(max_examples=15)
+@given(changes=st.lists(CHANGES, min_size=2, max_size=5))
+def test_changes_in_one_update_come_to_the_same_as_one_after_another(named, changes):
+    together, each = with_one_text_twice(named).update(changes), with_one_text_twice(named)
+    told = 0
+    for change in changes:
+        each.update([change])
+        told += each.update_.added - each.update_.removed
+    in_order = [sorted((id, text, sorted(labels)) for id, text, labels in rows_of(model)) for model in (together, each)]
+    assert in_order[0] == in_order[1]
+    assert together.update_.added - together.update_.removed == told == together.n_rows_ - 4
+
+
+def test_a_row_is_found_by_its_id_and_by_its_text_in_one_update():
+    model = with_one_text_twice(named=True)
+    model.update(
+        [
+            RowChange("blue sky", ("new",), "7"),
+            RowFeedback("blue sky", added=("x",)),
+            RowChange("grey rain", ("a",), "9"),
+            RowFeedback("grey rain", rejected=("a",), added=("y",)),
+            RowFeedback("red apples", added=("z",)),
+            RowRemoval("6"),
+        ]
+    )
+    assert labels_of(model, "blue sky") == {"new", "x"}
+    assert labels_of(model, "grey rain") == {"y"}
+    assert labels_of(model, "red apples") == {"a", "z"}
+    found = model.update_
+    assert (found.added, found.changed, found.removed, found.corrections) == (1, 2, 1, 3)
+
+
+def test_a_label_that_is_accepted_and_rejected_is_rejected():
+    model = with_one_text_twice(named=True).update([RowFeedback("blue sky", ("x",), ("x",))])
+    assert labels_of(model, "blue sky") == {"c"}
+
+
+def test_the_last_of_three_changes_of_a_row_wins():
+    model = with_one_text_twice(named=True)
+    model.update(
+        [RowChange("blue sky", ("a",), "7"), RowChange("blue sky", ("b",)), RowChange("blue sky", ("c",), "7")]
+    )
+    assert labels_of(model, "blue sky") == {"c"}
+
+
+def test_feedback_on_a_text_reaches_each_row_of_it():
+    model = with_one_text_twice(named=True).update([RowFeedback("red apples", added=("x",))])
+    assert [sorted(labels) for _, _, labels in rows_of(model)[:2]] == [["a", "x"], ["b", "x"]]
+    assert (model.update_.changed, model.update_.removed, model.n_rows_) == (2, 0, 4)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_row_that_stays_in_its_place_is_found_by_its_new_text(named):
+    model = with_one_text_twice(named)
+    model.update([RowChange("Blue Sky", ("c",), "7" if named else row_id("blue sky"))])
+    model.update([RowFeedback("Blue Sky", added=("x",))])
+    assert model.n_rows_ == 4
+    assert labels_of(model, "Blue Sky") == {"c", "x"}
+
+
 def test_later_changes_win_and_labels_are_renamed_merged_and_dropped_in_order():
     data = corpus(40)
     model = tagger().fit_corpus(data)
@@ -120,6 +206,17 @@ def test_later_changes_win_and_labels_are_renamed_merged_and_dropped_in_order():
     assert model.label_counts_[model.label_names_.index("label 4")] == 1
     assert model.update_.labels_renamed == 2
     assert len(set(model.label_names_)) == len(model.label_names_) == model.estimator_.n_labels_
+
+
+def test_an_old_name_stands_for_the_new_one_until_another_label_gets_it():
+    model = with_one_text_twice(named=True)
+    model.update([LabelRename("a", "a"), LabelRename("c", "d"), RowChange("blue sky", ("c",), "7")])
+    assert (labels_of(model, "blue sky"), model.update_.labels_renamed) == ({"d"}, 1)
+    model.update([LabelRename("d", "c"), LabelRename("b", "d"), RowChange("blue sky", ("d",), "7")])
+    assert model.label_names_ == ("a", "d", "c")
+    assert labels_of(model, "blue sky") == {"d"}
+    model.update([LabelDrop("d"), RowFeedback("blue sky", rejected=("d",), added=("c",))])
+    assert labels_of(model, "blue sky") == {"c"}
 
 
 def test_renames_and_drops_as_arguments_come_first():
@@ -283,11 +380,37 @@ def test_a_full_training_is_due_when_words_or_rows_have_changed():
     assert any("120 rows were added" in reason for reason in model.update_.due)
 
 
+def test_the_same_new_words_in_several_updates_count_once():
+    model = tagger().fit_corpus(corpus(200))
+    for number in range(3):
+        texts = [f"strange unheard {word}" for word in WORDS[:20]]
+        model.update([RowChange(text, ("label 1",), f"{number} {text}") for text in texts])
+    assert model.rows_.history.new_words == 2
+    assert "at least 2 new words" in " ".join(model.update_.due)
+
+
 def test_rows_with_the_same_features_stay_in_their_place():
     data = corpus(60)
     model = tagger(LabelTree(leaf_size=4)).fit_corpus(data)
     model.update([RowFeedback(data.texts[5], added=("label 1",))])
     np.testing.assert_array_equal(model.rows_.ids, tagger().fit_corpus(data).rows_.ids)
+
+
+def test_a_given_tree_stays_and_labels_that_replace_all_others_get_another():
+    data = corpus(80)
+    flat = LabelHierarchy([0, 12], [~label for label in range(12)], 12, ["all"])
+    model = tagger(LabelTree(leaf_size=4, hierarchy=flat)).fit_corpus(data)
+    model.update([RowFeedback(data.texts[5], added=("label 1",))])
+    assert model.estimator_.hierarchies_[0].n_nodes == 1
+    model.update(replace(corpus(80), label_names=[f"new {label}" for label in range(12)]))
+    [tree] = model.estimator_.hierarchies_
+    assert tree.n_nodes > 3
+    texts = data.texts[:20]
+    right = [
+        {tag.label for tag in tags} <= labels_of(model, text)
+        for tags, text in zip(model.predict(texts, 1), texts, strict=True)
+    ]
+    assert np.mean(right) > 0.8
 
 
 def damaged(folder, name, change):

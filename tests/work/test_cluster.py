@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -17,8 +18,8 @@ from longtail import in_pieces
 from longtail.errors import InvalidInput, Unavailable
 from longtail.store import RemoteFile
 from longtail.store.layout import StoredFile
+from longtail.work import begin, connected
 from longtail.work import cluster as cluster_module
-from longtail.work import connected
 from longtail.work.task import Task
 from tests.work.models import LEARNERS, data, model_bytes
 
@@ -135,6 +136,18 @@ def test_object_stores_that_workers_do_not_reach_are_told(
     with pytest.raises(Unavailable, match="the worker tcp://worker: access was denied") as caught:
         found.check_files([RemoteFile("s3://bucket/prepared", stored)])
     assert caught.value.code == "access_denied"
+
+
+def full_disk(start: int, stop: int) -> dict[str, Any]:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_an_error_of_a_file_on_a_worker_says_that_finished_work_is_kept(client: Any, tmp_path: Path) -> None:
+    with (
+        pytest.raises(Unavailable, match=r"could not finish its task: .*what is finished is kept"),
+        in_pieces(tmp_path / "w", client),
+    ):
+        begin({}, None).run("writing", full_disk, [(0, 1)])
 
 
 def test_a_scheduler_without_workers_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

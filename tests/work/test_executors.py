@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from longtail import in_pieces, memory
+from longtail.errors import Unavailable
 from longtail.work import begin, even_ranges
 from longtail.work.room import process_memory
 
@@ -41,3 +42,16 @@ def test_processes_divide_the_memory_limit(tmp_path: Path, monkeypatch: pytest.M
 def test_threads_share_the_memory_limit(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as executor, memory.limit("6G"):
         assert limits(executor, tmp_path / "limit") == {6 * 2**30}
+
+
+class Broken(ThreadPoolExecutor):
+    """An executor whose workers have died before."""
+
+    def submit(self, *arguments: Any, **options: Any) -> Any:
+        raise BrokenExecutor("a child process terminated abruptly")
+
+
+def test_an_executor_that_is_broken_before_the_training_is_told(tmp_path: Path) -> None:
+    with Broken(2) as executor, pytest.raises(Unavailable, match="a worker process has died") as caught:
+        limits(executor, tmp_path / "work")
+    assert caught.value.code == "no_workers"

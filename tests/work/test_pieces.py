@@ -325,9 +325,29 @@ def test_files_of_others_are_neither_accepted_nor_removed(folder: Path) -> None:
     with pytest.raises(InvalidInput, match=r"holds other files, such as 'notes\.txt'"), in_pieces(folder):
         pass
     (folder / "notes.txt").unlink()
+    (folder / "data").mkdir()
+    with pytest.raises(InvalidInput, match="holds other files, such as 'data'"), in_pieces(folder):
+        pass
+    assert [path.name for path in folder.iterdir()] == ["data"]
+    (folder / "data").rmdir()
     with in_pieces(folder):
         LabelTree(n_jobs=1).fit(X, Y).save(folder / "model")
     assert [path.name for path in folder.iterdir()] == ["model"]
+
+
+def test_a_lock_that_cannot_be_removed_while_it_is_open_does_not_fail_a_training(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlink = Path.unlink
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "lock":
+            raise PermissionError("the file is open, as on Windows")
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    with in_pieces(folder):
+        pass
 
 
 def test_another_tree_over_the_labels_is_another_training(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

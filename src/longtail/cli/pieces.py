@@ -121,7 +121,7 @@ class PieceOptions:
 def read_in_pieces(data: Data, folder: Path, reader: ReaderOptions, features: FeatureFlags) -> Corpus:
     """A corpus that is mapped: one that is prepared already or, for a file, one that is prepared in the folder."""
     from longtail.prepared import is_prepared, open_prepared, prepare
-    from longtail.store import claim_folder
+    from longtail.store import claim_folder_of_job
 
     paths = each_of(data)
     if STANDARD_INPUT in paths:
@@ -130,11 +130,11 @@ def read_in_pieces(data: Data, folder: Path, reader: ReaderOptions, features: Fe
         corpus = read(paths[0], "train", reader)
         features.check(corpus, paths[0])
         return corpus
-    sources, options, target = sources_of(paths, reader), features.options(), Path(folder, "data", "prepared")
+    sources, options = sources_of(paths, reader), features.options()
     job = {"files": [source.facts() for source in sources], "features": repr(options)}
     if reader.merge_by is not None:
         job["merge_by"] = reader.merge_by
-    claim_folder(target.parent, job)
+    target = claim_folder_of_job(folder, "data", job) / "prepared"
     if is_prepared(target):
         return open_prepared(target)
     return prepare(sources, target, options, merge_by=reader.merge_by)

@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 
 
 def _renames(_ctx: Any, _parameter: Any, values: tuple[str, ...]) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for value in values:
-        old, sign, new = value.partition("=")
-        if not (old and sign and new):
-            raise click.BadParameter(f"expected OLD=NEW, found {value!r}")
-        found[old] = new
+        old, *new = value.split("=")
+        if len(new) != 1 or not (old and new[0]):
+            raise click.BadParameter(
+                f'expected OLD=NEW, found {value!r}; a line {{"rename": {{OLD: NEW}}}} of NEW can hold any name'
+            )
+        if found.setdefault(old, new[0]) != new[0]:
+            raise click.BadParameter(f"{old!r} is renamed to {found[old]!r} and to {new[0]!r}; choose one")
     return found
 
 
@@ -88,12 +91,13 @@ def command(
     tagger = load_tagger(model)
     check_labels(tagger, rename, "--rename")
     check_labels(tagger, drop_label, "--drop-label")
-    card = read_card(model, tagger.fingerprint_) or {}
+    loaded = tagger.fingerprint_
+    card = read_card(model, loaded) or {}
     with use_jobs(jobs):
         tagger.update(_changes(new, reader), rename=rename, drop=drop_label)
     assert tagger.update_ is not None
     seconds = time.perf_counter() - begun
-    tagger.save(target, _card(card, tagger, new))
+    tagger.save(target, _card(card, tagger, new), replaces=loaded if out is None else None)
     terminal.summarize(_summary(target, tagger, tagger.update_, seconds))
 
 

@@ -33,14 +33,14 @@ _ABOUT = ("time", "model", "version")
 
 @dataclass(frozen=True)
 class RowChange:
-    """A new or corrected row; it replaces the rows of the same id.
+    """A new or corrected row; it replaces the rows of the same id or, without one, each row of the same text.
 
     Parameters
     ----------
     text : str
     labels : tuple of str
     id : str or None
-        None stands for `row_id` of the text.
+        A new row without one gets `row_id` of its text.
     place : str
         The file and the line, for messages; empty if there is none.
     """
@@ -53,18 +53,19 @@ class RowChange:
 
 @dataclass(frozen=True)
 class RowRemoval:
-    """The rows of an id are no longer to be learnt from."""
+    """The rows of an id or, without one, of a text are no longer to be learnt from."""
 
-    id: str
+    id: str | None = None
     place: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True)
 class RowFeedback:
     """What a person thinks of the tags of a text: labels that are right or wrong, and labels to add.
 
-    The row of this id or, without one, of this text gets these labels besides those that it has. A text that is no row
-    yet becomes one.
+    The row of this id or, without one, each row of this text gets these labels besides those that it has. A text that
+    is no row yet becomes one.
     """
 
     text: str
@@ -102,6 +103,7 @@ def read_changes(source: PathName | IO[bytes], format: str | None = None, **opti
 
         {"id": "7", "text": "a red apple", "labels": ["fruit"]}
         {"id": "7", "remove": true}
+        {"text": "a green apple", "remove": true}
         {"text": "a red apple", "accepted": ["fruit"], "rejected": ["sky"], "added": ["red"]}
         {"rename": {"fruit": "fruits"}}
         {"drop_label": "sky"}
@@ -148,21 +150,33 @@ def _of_json_lines(
 ) -> Iterator[Change]:
     name = source_name(source)
     text_keys, text_in = text_reader(text_key)
+    labels_keys, opinions, row_keys = {labels_key, LABEL_KEY}, set(_OPINIONS), {*text_keys, id_key or ID_KEY}
+    of_one_kind = (
+        ({_RENAME}, {_DROP}, {_REMOVE, *row_keys, *labels_keys, *opinions}),
+        ({_REMOVE}, labels_keys, opinions),
+    )
 
     def build(number: int, found: dict[str, Any]) -> list[Change]:
         place = f"{name}:{number}"
+        if found.get(_REMOVE) is False:
+            del found[_REMOVE]
+        for kinds in of_one_kind:
+            given = [sorted(found.keys() & kind) for kind in kinds if found.keys() & kind]
+            if len(given) > 1:
+                raise FaultError(f"{given[0][0]!r} and {given[1][0]!r} in one line; write each change in its own line")
         if _RENAME in found:
             return [LabelRename(old, new, place) for old, new in _renames(found[_RENAME])]
         if _DROP in found:
             return [LabelDrop(_name(found[_DROP], _DROP), place)]
-        if found.get(_REMOVE, False) is not False:
-            row = id_of(found, id_key)
+        if _REMOVE in found:
             if found[_REMOVE] is not True:
                 raise FaultError(f"{_REMOVE!r} is {found[_REMOVE]!r:.20}; expected true")
-            if row is None:
-                reason = f"a removal needs the {ID_KEY!r} of its row"
+            if (row := id_of(found, id_key)) is not None:
+                return [RowRemoval(row, place)]
+            if not found.keys() & text_keys:
+                reason = f"a removal needs the {ID_KEY!r} or the text of its row"
                 raise FaultError(reason, code="missing_key", name=ID_KEY, found=found)
-            return [RowRemoval(row, place)]
+            return [RowRemoval(None, place, text_in(found))]
         text = text_in(found)
         if any(key in found for key in _OPINIONS):
             accepted, rejected, added = (
@@ -171,7 +185,7 @@ def _of_json_lines(
             return [RowFeedback(text, accepted, rejected, added, id_of(found, id_key), place)]
         return [RowChange(text, tuple(dict.fromkeys(labels_of(found, labels_key, True))), id_of(found, id_key), place)]
 
-    keys = {*text_keys, labels_key, LABEL_KEY, id_key or ID_KEY, _REMOVE, _RENAME, _DROP, *_OPINIONS, *_ABOUT}
+    keys = {_REMOVE, _RENAME, _DROP, *row_keys, *labels_keys, *opinions, *_ABOUT}
     for changes in read_records(source, build, keys, unknown, line_limit, encoding):
         yield from changes
 

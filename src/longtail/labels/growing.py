@@ -1,8 +1,9 @@
-"""Change a label tree: labels leave, new ones join the nearest leaf, and leaves that are too large are split."""
+"""Change a label tree: labels leave, new ones join the nearest leaf, which is split if it is too large then."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from longtail.arrays import Array
 from longtail.labels.cluster import cluster_rows
 from longtail.labels.hierarchy import LabelHierarchy, prune_tree
 
-TOO_LARGE = 1.5  # times the leaf size, from which a leaf is split
+TOO_LARGE = 1.5  # times the leaf size, from which the labels of a node that grows are split
 
 
 class Growth(NamedTuple):
@@ -52,9 +53,10 @@ def grow_hierarchy(
     vectors : callable
         Returns the label vectors, one row for each label; called only if they are needed.
     leaf_size : int or None
-        A leaf with more than 1.5 times as many labels is split; None splits none.
+        A node that new labels join and that then has more than 1.5 times as many labels of its own gets child nodes
+        for them; None splits no node.
     branching : int
-        Maximum number of parts of a leaf that is split.
+        Maximum number of these child nodes.
     seed : list of int
         Random seed of the clustering.
     n_jobs : int or None
@@ -77,30 +79,31 @@ def grow_hierarchy(
        └─ 4
     """
     node_parents, old_parents = hierarchy.parents()
+    names = hierarchy.node_names
     parents = np.full(len(old_labels), -1, dtype=np.int64)
-    known = present & (old_labels >= 0)
+    known = np.flatnonzero(present & (old_labels >= 0))
     parents[known] = old_parents[old_labels[known]]
     homeless = np.flatnonzero(present & (parents < 0))
-    if not hierarchy.n_nodes:
-        node_parents, parents[homeless] = np.full(min(1, len(homeless)), -1), 0
-    elif len(homeless):
-        parents[homeless] = _nearest_leaf(vectors(), parents, homeless, hierarchy.n_nodes)
-    added = 0
-    if leaf_size is not None:
-        extended = _split(node_parents, parents, vectors, leaf_size, branching, seed, n_jobs)
-        added, node_parents = len(extended) - len(node_parents), extended
-    names = hierarchy.node_names
+    n_old = hierarchy.n_nodes if len(homeless) < np.count_nonzero(present) else 0
+    if n_old and len(homeless):
+        parents[homeless] = _nearest_leaf(vectors(), parents, homeless)
+    elif len(homeless):  # nothing is left of the old tree
+        node_parents, names = np.full(1, -1), None
+        parents[homeless] = 0
+    if leaf_size is not None and len(homeless):
+        grown = np.unique(parents[homeless])
+        node_parents = _split(node_parents, parents, grown, vectors, leaf_size, branching, seed, n_jobs)
     if names is not None:
-        names = [*names, *(f"new node {number + 1}" for number in range(added))]
+        taken = set(names)
+        unused = (name for number in count(1) if (name := f"new node {number}") not in taken)
+        names = [*names, *islice(unused, len(node_parents) - n_old)]
     found, origins = prune_tree(node_parents, parents, names)
-    return Growth(found, np.where(origins < hierarchy.n_nodes, origins, -1))
+    return Growth(found, np.where(origins < n_old, origins, -1))
 
 
-def _nearest_leaf(vectors: Any, parents: Array, labels: Array, n_nodes: int) -> Array:
+def _nearest_leaf(vectors: Any, parents: Array, labels: Array) -> Array:
     """The node with labels whose centroid is most similar to each label; ties go to the first."""
     settled = np.flatnonzero(parents >= 0)
-    if not len(settled):
-        return np.zeros(len(labels), dtype=np.int64)
     leaves, places = np.unique(parents[settled], return_inverse=True)
     shape = (len(leaves), vectors.shape[0])
     sums = sparse.csr_array((np.ones(len(settled), np.float32), (places, settled)), shape=shape) @ vectors
@@ -116,25 +119,25 @@ def _nearest_leaf(vectors: Any, parents: Array, labels: Array, n_nodes: int) -> 
 def _split(
     node_parents: Array,
     parents: Array,
+    grown: Array,
     vectors: Callable[[], Any],
     leaf_size: int,
     branching: int,
     seed: list[int],
     n_jobs: int | None,
 ) -> Array:
-    """Move the labels of leaves that are too large to new nodes below them; returns the parents of all nodes."""
-    sizes = np.bincount(parents[parents >= 0], minlength=len(node_parents))
-    is_leaf = np.bincount(node_parents[node_parents >= 0], minlength=len(node_parents)) == 0
+    """Move the labels of those nodes that are too large to new nodes below them; returns the parents of all nodes."""
+    order = np.argsort(parents, kind="stable")
+    starts, stops = (np.searchsorted(parents[order], grown, side) for side in ("left", "right"))
     added, n_nodes = [node_parents], len(node_parents)
-    for node in np.flatnonzero(is_leaf & (sizes > TOO_LARGE * leaf_size)).tolist():
-        labels = np.flatnonzero(parents == node)
-        pointers, places = cluster_rows(
-            vectors(), labels, leaf_size, min(branching, len(labels)), [*seed, node], n_jobs
-        )
+    for place in np.flatnonzero(stops - starts > TOO_LARGE * leaf_size).tolist():
+        node, labels = int(grown[place]), order[starts[place] : stops[place]]
+        rows = np.arange(len(labels))
+        pointers, places = cluster_rows(vectors()[labels], rows, leaf_size, branching, [*seed, node], n_jobs)
         numbers = np.concatenate([[node], np.arange(n_nodes, n_nodes + len(pointers) - 2)])
         owners = np.repeat(numbers, np.diff(pointers))
         inner = places >= 0
         added.append(owners[inner])
-        parents[~places[~inner]] = owners[~inner]
+        parents[labels[~places[~inner]]] = owners[~inner]
         n_nodes += len(numbers) - 1
     return np.concatenate(added)

@@ -1,13 +1,13 @@
 // Large arrays in large pages, where the system has them: random reads then need fewer translations of addresses.
 #pragma once
 
-#include <cstddef>
-#include <new>
 #include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
-#endif
+
+#include <cstddef>
+#include <new>
 
 template <typename T>
 struct LargePages {
@@ -19,9 +19,7 @@ struct LargePages {
 
     T *allocate(size_t n) {
         void *found = ::operator new(n * sizeof(T), alignment(n));
-#if defined(__linux__)
         if (is_large(n)) madvise(found, n * sizeof(T), MADV_HUGEPAGE);  // advice: without it, pages stay small
-#endif
         return static_cast<T *>(found);
     }
     void deallocate(T *at, size_t n) { ::operator delete(at, alignment(n)); }
@@ -37,3 +35,11 @@ struct LargePages {
 
 template <typename T>
 using LargeVector = std::vector<T, LargePages<T>>;
+
+#else
+
+// Allocating with an alignment needs macOS 10.13 or later, and gains nothing without large pages.
+template <typename T>
+using LargeVector = std::vector<T>;
+
+#endif

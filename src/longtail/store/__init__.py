@@ -8,7 +8,7 @@ from longtail.store.layout import MAX_DIMENSIONS, NAME
 from longtail.store.mapped import file_behind, map_whole, release_pages, remote_behind, scratch_behind
 from longtail.store.persistent import Persistent, load, part_state
 from longtail.store.piece import is_sound, join_pieces, read_piece, write_piece
-from longtail.store.pieces import Pieces, claim_folder, claim_folder_of_job
+from longtail.store.pieces import Pieces, claim_folder_of_job
 from longtail.store.read import RemoteFile, inspect_model, read_model, saved_at
 from longtail.store.spool import Spool, Spooled, SpooledCsr
 from longtail.store.state import State, check_params, rebuilt, same_state, saved_params
@@ -31,7 +31,6 @@ __all__ = [
     "alone_in",
     "check_params",
     "check_replaceable",
-    "claim_folder",
     "claim_folder_of_job",
     "file_behind",
     "inspect_model",

@@ -78,15 +78,24 @@ def _make_room(size: int) -> None:
     if not chosen:
         return
     excess = size - parse_bytes(chosen)
-    with suppress(OSError):  # another process removes files too
-        folders = filter(Path.is_dir, (cache_directory() / "arrays").iterdir())
-        found = sorted((os.stat(folder).st_mtime, folder) for folder in folders)
-        sizes = {folder: sum(os.stat(path).st_size for path in folder.iterdir()) for _, folder in found}
-        excess += sum(sizes.values())
-        for used, folder in found:
-            if excess <= 0 or used > time.time() - _KEPT:
-                break
-            with files.locked(folder, wait=False) as free:
-                if free and os.stat(folder).st_mtime == used:
-                    files.remove_ours(folder, keep=())
-                    excess -= sizes[folder]
+    found = []
+    with suppress(FileNotFoundError):
+        for folder in (cache_directory() / "arrays").iterdir():
+            with suppress(OSError):  # another process has removed it
+                found.append((os.stat(folder).st_mtime, folder, _size_of(folder)))
+    excess += sum(size for _, _, size in found)
+    for used, folder, size in sorted(found):
+        if excess <= 0 or used > time.time() - _KEPT:
+            break
+        with suppress(OSError), files.locked(folder, wait=False) as free:
+            if free and os.stat(folder).st_mtime == used:
+                files.remove_ours(folder, keep=())
+                excess -= size
+
+
+def _size_of(folder: Path) -> int:
+    size = 0
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):
+            size += os.stat(path).st_size
+    return size

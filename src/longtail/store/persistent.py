@@ -26,7 +26,13 @@ class Persistent(ABC):
     directory_: str
     """The directory, or the URL, that the model was loaded from."""
 
-    def save(self, directory: PathName, card: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def save(
+        self,
+        directory: PathName,
+        card: Mapping[str, Mapping[str, Any]] | None = None,
+        *,
+        replaces: str | None = None,
+    ) -> None:
         """Write the fitted model to `directory`, replacing an earlier model; `longtail.load` reads it.
 
         The model is first rebuilt from its state, so a model that could not be loaded is never written.
@@ -37,11 +43,14 @@ class Persistent(ABC):
             A new directory, an empty one, or one that holds a longtail model; or a URL such as ``s3://bucket/model``.
         card : mapping or None
             Sections of its card, as for `longtail.store.update_card`.
+        replaces : str or None
+            The ``fingerprint_`` of the only model that may be replaced; None replaces any.
 
         Raises
         ------
         InvalidInput
-            If the model could not be loaded again; nothing is written.
+            If the model could not be loaded again, or there is another model than the one to replace; nothing is
+            written.
         """
         state = self.state()
         try:
@@ -52,7 +61,7 @@ class Persistent(ABC):
             ) from None
         except MemoryError:
             pass  # too little memory to check; the trained model must not be lost
-        write_model(state, directory, card)
+        write_model(state, directory, card, replaces=replaces)
 
     def state(self) -> State:
         """Return what is saved: the state of the fitted model, and what a base class adds."""

@@ -48,12 +48,19 @@ from longtail.version import __version__
 _LONGEST_HINT = 100
 
 
-def write_model(state: State, directory: PathName, card: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+def write_model(
+    state: State,
+    directory: PathName,
+    card: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    replaces: str | None = None,
+) -> None:
     """Write a model, replacing an earlier one.
 
     Array files that have not changed are kept. Readers of the earlier model are not disturbed, not even those that have
-    mapped it. If two processes save at once, the last one wins, with its own card. If the card cannot be written, there
-    is only a warning. At a URL, the manifest is written last; there, only one process at a time may save.
+    mapped it. If two processes save at once, the last one wins, with its own card, unless `replaces` is given. If the
+    card cannot be written, there is only a warning. At a URL, the manifest is written last; there, only one process at
+    a time may save.
 
     Parameters
     ----------
@@ -63,11 +70,14 @@ def write_model(state: State, directory: PathName, card: Mapping[str, Mapping[st
         A new directory, an empty one, or one that holds a longtail model; or the URL of one.
     card : mapping or None
         Sections of the card of the model, as for `update_card`.
+    replaces : str or None
+        The ``fingerprint_`` of the only model that may be replaced; None replaces any.
 
     Raises
     ------
     InvalidInput
-        If the state holds something that cannot be stored, or the directory holds something other than a model.
+        If the state holds something that cannot be stored, or the directory holds something other than a model, or
+        another model than the one to replace.
     Unavailable
         If writing fails; an earlier model is then untouched.
 
@@ -81,7 +91,7 @@ def write_model(state: State, directory: PathName, card: Mapping[str, Mapping[st
     ...     read_model(f"{folder}/model").arrays["mean"].tolist()
     [0.5, 2.0]
     """
-    plan = _Plan(checked_sections(card or {}))
+    plan = _Plan(checked_sections(card or {}), replaces)
     model = plan.model(state, ())
     encoded = encode(Manifest(_versions(), model))
     if len(encoded) > MAX_BYTES:
@@ -131,9 +141,9 @@ class _Payload:
 class _Plan:
     """Checks a state and plans its files before the disk is touched."""
 
-    def __init__(self, card: Mapping[str, Any]) -> None:
+    def __init__(self, card: Mapping[str, Any], replaces: str | None) -> None:
         self.payloads: dict[str, _Payload] = {}
-        self.card = card
+        self.card, self.replaces = card, replaces
 
     def model(self, state: State, path: tuple[str, ...]) -> StoredModel:
         where = ".".join((state.kind, *path)) if isinstance(state.kind, str) else "the state"
@@ -247,7 +257,7 @@ def _save_over(directory: Path, encoded: bytes, plan: _Plan) -> None:
     payloads = plan.payloads
     with files.locked(directory):
         before = os.listdir(directory)
-        _check_is_model(directory, before)
+        _check_is_model(directory, before, plan.replaces)
         same = _manifest_begins(directory, len(encoded) + 1) == encoded
         try:
             _write(directory, encoded, payloads)
@@ -264,7 +274,7 @@ def _save_over(directory: Path, encoded: bytes, plan: _Plan) -> None:
 def _upload(target: RemoteDirectory, encoded: bytes, plan: _Plan) -> None:
     """Write to the cache and upload from there; the manifest comes last, so readers see the old model or the new."""
     names = target.names()
-    _check_is_model(target, names)
+    _check_is_model(target, names, plan.replaces)
     with progress.task("uploading", total=sum(each.stored.length for each in plan.payloads.values())) as advance:
         for payload in plan.payloads.values():
             source = cache.put(payload.stored, payload.put, verify=True)
@@ -306,11 +316,19 @@ def _write(directory: Path, encoded: bytes, payloads: dict[str, _Payload]) -> No
     files.sync_directory(directory)
 
 
-def _check_is_model(directory: Place, names: list[str]) -> None:
+def _check_is_model(directory: Place, names: list[str], replaces: str | None = None) -> None:
     if files.MANIFEST in names:
-        if is_manifest(_manifest_begins(directory, 4096)):
-            return
-        raise InvalidInput(f"{directory} holds a {files.MANIFEST} of something else; choose another directory")
+        content = _manifest_begins(directory, MAX_BYTES + 1)
+        if not is_manifest(content[:4096]):
+            raise InvalidInput(f"{directory} holds a {files.MANIFEST} of something else; choose another directory")
+        if replaces not in (None, fingerprint(content)):
+            raise InvalidInput(
+                f"{directory} was replaced by another process since the model was loaded, so saving would undo that",
+                code="model_replaced",
+                path=str(directory),
+                advice="load it and do the same again",
+            )
+        return
     others = sorted(name for name in names if not files.is_ours(name))
     if others:
         raise InvalidInput(

@@ -32,8 +32,10 @@ class History:
         The number of updates, and of rows that they added, changed and removed.
     corrections : int
         The number of rows that people gave feedback on.
-    words, unknown, new_words : int
-        Words of new texts, those that are no features, and different ones that would be.
+    words, unknown : int
+        Words of new texts, and those that are no features.
+    new_words : int
+        Different words that would be features: the most in one update, since words themselves are not kept.
     """
 
     rows: int
@@ -124,21 +126,10 @@ class TrainingRows:
             found.append(own(matrix))
         return found[0], found[1]
 
-    def places(self, digests: Iterable[bytes], of_texts: bool = False) -> dict[bytes, list[int]]:
-        """The rows with each of some ids, or texts; those without rows are left out."""
-        wanted = set(digests)
-        table = self.ids if not of_texts or self.texts is None else self.texts
-        found: dict[bytes, list[int]] = {}
-        if not wanted:
-            return found
-        heads = np.sort(np.frombuffer(b"".join(digest[:8] for digest in wanted), dtype="<u8"))
-        own_heads = np.ascontiguousarray(table[:, :8]).view("<u8")[:, 0]
-        near = heads[np.minimum(np.searchsorted(heads, own_heads), len(heads) - 1)] == own_heads
-        for row in np.flatnonzero(near).tolist():
-            digest = table[row].tobytes()
-            if digest in wanted:
-                found.setdefault(digest, []).append(row)
-        return found
+    @property
+    def text_digests(self) -> Array:
+        """Digests of the texts; a row without an id of its own has that of its text."""
+        return self.ids if self.texts is None else self.texts
 
     def _arrays(self) -> dict[str, Array]:
         arrays = {
@@ -188,9 +179,21 @@ def digest_of(name: str) -> bytes:
 
 def digests(texts: Sequence[str], row_names: Sequence[str] | None) -> tuple[Array, Array | None]:
     """The digests of the ids of rows and, if they have names, of their texts."""
-    of_texts = _table(digest_of(row_id(text)) for text in texts)
-    return (of_texts, None) if row_names is None else (_table(map(digest_of, row_names)), of_texts)
+    of_texts = table_of(digest_of(row_id(text)) for text in texts)
+    return (of_texts, None) if row_names is None else (table_of(map(digest_of, row_names)), of_texts)
 
 
-def _table(found: Iterable[bytes]) -> Array:
+def table_of(found: Iterable[bytes]) -> Array:
+    """A digest in each row."""
     return np.frombuffer(b"".join(found), dtype=np.uint8).reshape(-1, ID_BYTES)
+
+
+def places(table: Array, digests: Iterable[bytes]) -> list[int]:
+    """The rows of a table with one of some digests, ascending."""
+    wanted = set(digests)
+    if not wanted:
+        return []
+    heads = np.sort(np.frombuffer(b"".join(digest[:8] for digest in wanted), dtype="<u8"))
+    own_heads = np.ascontiguousarray(table[:, :8]).view("<u8")[:, 0]
+    near = heads[np.minimum(np.searchsorted(heads, own_heads), len(heads) - 1)] == own_heads
+    return [row for row in np.flatnonzero(near).tolist() if table[row].tobytes() in wanted]

@@ -1,9 +1,12 @@
-"""`Ledger`: changes of rows and labels, taken in their order, and what they come to."""
+"""`Ledger`: changes of rows and labels, taken in their order, and what they come to.
+
+Its entries are rows. Each change finds them by the digest of an id or of a text, as these are at that moment.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,25 +18,33 @@ from longtail.tagger.kept_rows import digest_of
 _GONE = -1
 
 
-@dataclass
+@dataclass(eq=False)
 class Row:
-    """What became of the row of an id.
+    """A row of the model, or a new one, as the changes leave it.
 
     Parameters
     ----------
-    text : str
+    number : int
+        Of the row in the model; -1 if it is new.
+    id, digest : bytes
+        The digests of its id and of its text.
     labels : list of int
         Numbers of labels, see `Labels`.
-    by_text : bool
-        Whether the row has no id of its own but is known by its text.
-    name : str
-        How messages name the row.
+    text, name : str
+        Its text, and how messages name it, if a change has written the row.
+    is_written, is_corrected, is_removed : bool
+        Whether a change has written the row, whether the last one was feedback, and whether the row is gone.
     """
 
-    text: str
+    number: int
+    id: bytes
+    digest: bytes
     labels: list[int]
-    by_text: bool
-    name: str
+    text: str = ""
+    name: str = ""
+    is_written: bool = False
+    is_corrected: bool = False
+    is_removed: bool = False
 
 
 class Labels:
@@ -50,24 +61,46 @@ class Labels:
     def __init__(self, count: int, known: dict[str, int]) -> None:
         self._ids = dict(known)
         self._into: dict[int, int] = {}
+        self._renamed: dict[str, str] = {}
+        self._dropped: set[str] = set()
         self.count = self.before = count
         self.names: dict[int, str] = {}  # of new and renamed labels
         self.gone: set[int] = set()
+        self.old_names: dict[str, str] = {}  # that later rows use, and the new ones
+        self.again: list[str] = []  # dropped labels that later rows give
+
+    def find(self, name: str) -> int:
+        """The number of a label, -1 if there is none; the old name of a renamed label stands for it."""
+        return self._ids.get(self._new_name(name), _GONE)
 
     def number(self, name: str) -> int:
         """The number of a label; a name that is not known becomes a new label."""
+        name = self._new_name(name)
         found = self._ids.get(name, _GONE)
         if found == _GONE:
             found = self._ids[name] = self.count
             self.names[found] = name
             self.count += 1
+            if name in self._dropped:
+                self.again.append(name)
+        return found
+
+    def _new_name(self, name: str) -> str:
+        found = name
+        while found in self._renamed:
+            found = self._renamed[found]
+        if found != name:
+            self.old_names[name] = found
         return found
 
     def rename(self, change: LabelRename) -> None:
+        """Give a label another name. Its old name stands for it, unless another label is renamed to that one."""
         old, new = self._found(change.old, change.place), self._ids.get(change.new, _GONE)
         if change.old == change.new:
             return
         self._ids[change.old] = _GONE
+        self._renamed.pop(change.new, None)
+        self._renamed[change.old] = change.new
         if new == _GONE:
             self._ids[change.new] = old
             self.names[old] = change.new
@@ -78,6 +111,7 @@ class Labels:
     def drop(self, change: LabelDrop) -> None:
         self.gone.add(self._found(change.label, change.place))
         self._ids[change.label] = _GONE
+        self._dropped.add(change.label)
 
     def now(self, number: int) -> int:
         """The label that a label became, or -1 if it is dropped."""
@@ -93,66 +127,59 @@ class Labels:
         return found
 
 
-@dataclass
 class Ledger:
-    """What changes come to.
+    """What changes come to: the same as if each were an update of its own, except for old names of labels.
 
     Parameters
     ----------
     labels : Labels
-    rows : dict of bytes to Row or None
-        By the digest of an id; None if the row is removed.
-    renamed, corrections : int
-        The number of labels renamed, and of rows with feedback.
+    rows : iterable of Row
+        All rows of the model that a change can find, see `key_of`.
+
+    Attributes
+    ----------
+    rows : list of Row
+        These, and new ones after them.
+    renamed : int
+        The number of labels renamed.
+    unknown : list of RowRemoval
+        Removals that found no row.
     """
 
-    labels: Labels
-    rows: dict[bytes, Row | None] = field(default_factory=dict)
-    renamed: int = 0
-    corrected: set[bytes] = field(default_factory=set)
+    def __init__(self, labels: Labels, rows: Iterable[Row]) -> None:
+        self.labels, self.rows, self.renamed = labels, list(rows), 0
+        self.unknown: list[RowRemoval] = []
+        # Dictionaries as sets that keep the order of their rows.
+        self._by_id: dict[bytes, dict[Row, None]] = {}
+        self._by_text: dict[bytes, dict[Row, None]] = {}
+        for row in self.rows:
+            self._enter(row)
 
-    @classmethod
-    def of(
-        cls,
-        changes: Sequence[Change],
-        count: int,
-        known: dict[str, int],
-        labels_of: Callable[[bytes, bool], Iterable[int]],
-    ) -> Ledger:
-        """Take changes in their order.
-
-        Parameters
-        ----------
-        changes : sequence of changes
-        count, known
-            As for `Labels`.
-        labels_of : callable
-            The labels that the rows of a digest have in the model; the flag says that it is the digest of a text.
-        """
-        ledger = cls(Labels(count, known))
-        for change in changes:
-            ledger._take(change, labels_of)
-        return ledger
-
-    def _take(self, change: Change, labels_of: Callable[[bytes, bool], Iterable[int]]) -> None:
+    def take(self, change: Change) -> None:
+        """Take the next change."""
         match change:
             case RowChange():
-                key = key_of(change)
-                self.rows[key] = _row(change, list(map(self.labels.number, change.labels)))
-            case RowRemoval():
-                self.rows[digest_of(change.id)] = None
+                labels, ids = list(map(self.labels.number, change.labels)), set()
+                for row in self._rows_of(change):
+                    if row.id in ids:
+                        self._remove(row)
+                    else:
+                        self._write(row, change, labels)
+                        ids.add(row.id)
             case RowFeedback():
-                key = key_of(change)
-                pending = self.rows.get(key)
-                had = labels_of(key, change.id is None) if key not in self.rows else pending.labels if pending else ()
-                wrong = set(map(self.labels.number, change.rejected))
-                labels = [*had, *map(self.labels.number, (*change.accepted, *change.added))]
-                kept = [label for label in dict.fromkeys(map(self.labels.now, labels)) if label not in wrong | {_GONE}]
-                self.rows[key] = _row(change, kept)
-                self.corrected.add(key)
+                right = list(map(self.labels.number, (*change.accepted, *change.added)))
+                wrong = {_GONE, *map(self.labels.find, change.rejected)}
+                for row in self._rows_of(change):
+                    labels = list(dict.fromkeys(map(self.labels.now, (*row.labels, *right))))
+                    self._write(row, change, [label for label in labels if label not in wrong])
+            case RowRemoval():
+                if not (found := self._found(change)):
+                    self.unknown.append(change)
+                for row in found:
+                    self._remove(row)
             case LabelRename():
                 self.labels.rename(change)
-                self.renamed += 1
+                self.renamed += change.old != change.new
             case LabelDrop():
                 self.labels.drop(change)
             case _:
@@ -161,16 +188,52 @@ class Ledger:
                     "LabelRename and LabelDrop of longtail.data"
                 )
 
+    @property
+    def corrected(self) -> int:
+        """The number of rows whose labels are those of feedback."""
+        return sum(row.is_corrected and not row.is_removed for row in self.rows)
 
-def _row(change: RowChange | RowFeedback, labels: list[int]) -> Row:
+    def _found(self, change: RowChange | RowFeedback | RowRemoval) -> list[Row]:
+        """The rows of the id of a change or, without one, of its text."""
+        key, is_text = key_of(change)
+        return list((self._by_text if is_text else self._by_id).get(key, ()))
+
+    def _rows_of(self, change: RowChange | RowFeedback) -> list[Row]:
+        """The rows of a change; a new one if there is none."""
+        found = self._found(change)
+        if not found:
+            found = [Row(_GONE, key_of(change)[0], digest_of(row_id(change.text)), [])]
+            self.rows += found
+            self._enter(found[0])
+        return found
+
+    def _enter(self, row: Row) -> None:
+        self._by_id.setdefault(row.id, {})[row] = None
+        self._by_text.setdefault(row.digest, {})[row] = None
+
+    def _write(self, row: Row, change: RowChange | RowFeedback, labels: list[int]) -> None:
+        del self._by_text[row.digest][row]
+        row.text, row.digest, row.labels = change.text, digest_of(row_id(change.text)), labels
+        self._by_text.setdefault(row.digest, {})[row] = None
+        row.is_written, row.is_corrected = True, isinstance(change, RowFeedback)
+        row.name = name_of(change)
+
+    def _remove(self, row: Row) -> None:
+        row.is_removed = True
+        del self._by_id[row.id][row], self._by_text[row.digest][row]
+
+
+def key_of(change: RowChange | RowFeedback | RowRemoval) -> tuple[bytes, bool]:
+    """The digest by which a change finds its rows, and whether it is that of a text."""
+    if change.id is not None:
+        return digest_of(change.id), False
+    return digest_of(row_id(change.text)), True
+
+
+def name_of(change: RowChange | RowFeedback | RowRemoval) -> str:
+    """How messages name the row of a change."""
     where = f"{change.place}: " if change.place else ""
-    what = f"the row with the text {change.text!r:.40}" if change.id is None else f"the row with the id {change.id!r}"
-    return Row(change.text, labels, change.id is None, f"{where}{what}")
-
-
-def key_of(change: RowChange | RowFeedback) -> bytes:
-    """The digest of the id of a row."""
-    return digest_of(row_id(change.text) if change.id is None else change.id)
+    return f"{where}the row with the " + (f"text {change.text!r:.40}" if change.id is None else f"id {change.id!r}")
 
 
 def names_in(changes: Iterable[Change]) -> list[str]:

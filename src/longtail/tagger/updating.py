@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,13 +12,13 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
-from longtail.data import Change, Corpus, GroupedCorpus, RowChange, RowFeedback, read_changes
+from longtail.data import Change, Corpus, GroupedCorpus, RowChange, RowFeedback, RowRemoval, read_changes
 from longtail.errors import InvalidInput
 from longtail.estimator import Estimator, Revision
 from longtail.files import PathName
 from longtail.printable import counted
-from longtail.tagger.kept_rows import ID_BYTES, History, TrainingRows, digests
-from longtail.tagger.ledger import Ledger, Row, key_of, names_in, numbers_now
+from longtail.tagger.kept_rows import History, TrainingRows, digests, places, table_of
+from longtail.tagger.ledger import Labels, Ledger, Row, key_of, name_of, names_in, numbers_now
 from longtail.tagger.matching import label_readings
 from longtail.tagger.rows import NUMBERS, names_a_number
 from longtail.text import count_words, usual_unknown_share
@@ -133,9 +133,12 @@ def update(
         Whether the model gives each row exactly one label.
     """
     X, Y = rows.matrices()
-    ledger = Ledger.of(
-        changes, len(label_names), dict(zip(names_in(changes), known, strict=True)), _LabelsOf(rows, changes)
-    )
+    labels_now = Labels(len(label_names), dict(zip(names_in(changes), known, strict=True)))
+    ledger = Ledger(labels_now, _rows_for(changes, rows))
+    for each in changes:
+        ledger.take(each)
+    for warning in _oddities(ledger):
+        _log.warning("%s", warning)
     change = _Change.of(ledger, rows, features, X)
     now = numbers_now(ledger.labels)
     names, Y_now, relabelled = _labels_of(change, ledger, now, Y, estimator.reads_label_texts)
@@ -161,7 +164,7 @@ def update(
         change.added,
         change.changed,
         change.removed,
-        len(ledger.corrected),
+        ledger.corrected,
         tuple(name for name, label in zip(new_names, labels.tolist(), strict=True) if label < 0),
         tuple(label_names[int(label)] for label in gone),
         ledger.renamed,
@@ -173,22 +176,32 @@ def update(
     return Updated(found, new_names, change.stored(rows, revision, history), summary)
 
 
-class _LabelsOf:
-    """The labels that the rows of a digest have in the model, looked up for all changes at once."""
+def _oddities(ledger: Ledger) -> Iterator[str]:
+    """What is probably a mistake in changes."""
+    if removals := ledger.unknown:
+        yield f"{counted(len(removals), 'removal')} found no row to remove, such as {name_of(removals[0])}"
+    if renamed := ledger.labels.old_names:
+        old, new = next(iter(renamed.items()))
+        count = counted(len(renamed), "old name")
+        yield f"{count} of labels in later changes, such as {old!r}, which is read as {new!r}"
+    if again := ledger.labels.again:
+        yield f"{counted(len(again), 'dropped label')} in later changes, such as {again[0]!r}, which is a new label now"
 
-    def __init__(self, rows: TrainingRows, changes: Iterable[Change]) -> None:
-        self._rows = rows
-        judged = [change for change in changes if isinstance(change, RowFeedback)]
-        self._places = {
-            is_text: rows.places({key_of(each) for each in judged if (each.id is None) == is_text}, is_text)
-            for is_text in (False, True)
-        }
 
-    def __call__(self, digest: bytes, is_text: bool) -> list[int]:
-        starts, labels = self._rows.label_starts, self._rows.labels
-        places = self._places[is_text].get(digest, ())
-        found = [label for row in places for label in labels[starts[row] : starts[row + 1]].tolist()]
-        return list(dict.fromkeys(found))
+def _rows_for(changes: Iterable[Change], rows: TrainingRows) -> list[Row]:
+    """All rows of the model that changes can find."""
+    keys = {key_of(change) for change in changes if isinstance(change, RowChange | RowFeedback | RowRemoval)}
+    ids, texts = ({key for key, is_text in keys if is_text == wanted} for wanted in (False, True))
+    found = {*places(rows.ids, ids), *places(rows.text_digests, texts)}
+    return [
+        Row(
+            number,
+            rows.ids[number].tobytes(),
+            rows.text_digests[number].tobytes(),
+            rows.labels[rows.label_starts[number] : rows.label_starts[number + 1]].tolist(),
+        )
+        for number in sorted(found)
+    ]
 
 
 @dataclass(frozen=True)
@@ -199,7 +212,6 @@ class _Change:
     places: Array  # the new numbers of rows that stay with the labels of the ledger
     in_place: list[Row]
     new: list[Row]
-    new_keys: list[bytes]
     X_new: Any
     added: int
     changed: int
@@ -207,54 +219,38 @@ class _Change:
 
     @classmethod
     def of(cls, ledger: Ledger, rows: TrainingRows, features: Any, X: Any) -> _Change:
-        pending = ledger.rows
-        by_text = {key for key, row in pending.items() if row is not None and row.by_text}
-        found = {**rows.places(set(pending) - by_text), **rows.places(by_text, of_texts=True)}
-        owner: dict[int, bytes] = {}
-        settled = dict(pending)
-        for key in pending:
-            for row in found.get(key, ()):
-                settled.pop(owner.pop(row, b""), None)  # a later change of the same row, by its id or by its text
-                owner[row] = key
-        listed = [(key, row) for key, row in settled.items() if row is not None]
-        made = features.transform([row.text for _, row in listed])
-        firsts = np.array([found.get(key, [-1])[0] for key, _ in listed], dtype=np.int64)
-        had = np.flatnonzero(firsts >= 0)
-        other = (made[had] != X[firsts[had]]).sum(axis=1) if len(had) else np.zeros(0)
-        stays = np.zeros(len(listed), dtype=bool)
+        written = [row for row in ledger.rows if row.is_written and not row.is_removed]
+        made = features.transform([row.text for row in written])
+        numbers = np.array([row.number for row in written], dtype=np.int64)
+        had = np.flatnonzero(numbers >= 0)
+        other = (made[had] != X[numbers[had]]).sum(axis=1) if len(had) else np.zeros(0)
+        stays = np.zeros(len(written), dtype=bool)
         stays[had[np.asarray(other).ravel() == 0]] = True
+        removed = [row.number for row in ledger.rows if row.is_removed and row.number >= 0]
         is_kept = np.ones(rows.n_rows, dtype=bool)
-        is_kept[[row for key in settled for row in found.get(key, ())]] = False
-        is_kept[firsts[stays]] = True
-        number = np.cumsum(is_kept) - 1
-        order = np.argsort(firsts[stays], kind="stable")
-        in_place = np.flatnonzero(stays)[order]
+        is_kept[removed] = False
+        is_kept[numbers[had]] = stays[had]
         new = np.flatnonzero(~stays)
-        gone = sum(row is None and key in found for key, row in settled.items())
         return cls(
             np.flatnonzero(is_kept),
-            number[firsts[in_place]],
-            [listed[place][1] for place in in_place.tolist()],
-            [listed[place][1] for place in new.tolist()],
-            [listed[place][0] for place in new.tolist()],
+            (np.cumsum(is_kept) - 1)[numbers[stays]],
+            [written[place] for place in np.flatnonzero(stays).tolist()],
+            [written[place] for place in new.tolist()],
             made[new],
-            len(listed) - len(had),
+            len(written) - len(had),
             len(had),
-            gone,
+            len(removed),
         )
 
     def features(self, X: Any) -> Any:
         return own(sparse.csr_array(sparse.vstack([X[self.kept], self.X_new], format="csr")))
 
     def stored(self, rows: TrainingRows, revision: Revision, history: History) -> TrainingRows:
-        texts, _ = digests([row.text for row in self.new], None)
-        own_ids = np.frombuffer(b"".join(self.new_keys), dtype=np.uint8).reshape(-1, ID_BYTES)
-        ids = np.concatenate([rows.ids[self.kept], own_ids])
-        before = rows.texts
-        if before is None and all(row.by_text for row in self.new):
-            return TrainingRows.of(revision.X, revision.Y, ids, None, history)
-        known = rows.ids if before is None else before
-        return TrainingRows.of(revision.X, revision.Y, ids, np.concatenate([known[self.kept], texts]), history)
+        ids = np.concatenate([rows.ids[self.kept], table_of(row.id for row in self.new)])
+        texts = np.concatenate([rows.text_digests[self.kept], table_of(row.digest for row in self.new)])
+        texts[self.places] = table_of(row.digest for row in self.in_place)
+        own_ids = not np.array_equal(ids, texts)
+        return TrainingRows.of(revision.X, revision.Y, ids, texts if own_ids else None, history)
 
 
 def _labels_of(change: _Change, ledger: Ledger, now: Array, Y: Any, keeps_unused: bool) -> tuple[Array, Any, Array]:
@@ -332,10 +328,10 @@ def _history(history: History, change: _Change, ledger: Ledger, features: Any) -
         added=history.added + change.added,
         changed=history.changed + change.changed,
         removed=history.removed + change.removed,
-        corrections=history.corrections + len(ledger.corrected),
+        corrections=history.corrections + ledger.corrected,
         words=history.words + found.words,
         unknown=history.unknown + found.unknown,
-        new_words=history.new_words + found.new_words,
+        new_words=max(history.new_words, found.new_words),
     )
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longtail.errors import InvalidInput, LongtailError, Unavailable
+from longtail.errors import InvalidInput, LongtailError, Unavailable, reason
 from longtail.native import is_native
 from longtail.store import RemoteFile, Spooled
 from longtail.version import __version__
@@ -146,6 +146,8 @@ class Cluster:
             error = future.exception(timeout=_PATIENCE) if future.status == "error" else None
         if error is None or isinstance(error, KilledWorker | _TooLarge):
             return error is None
+        if isinstance(error, OSError):
+            raise Unavailable(f"a worker could not finish its task: {reason(error)}; {_GO_ON}") from error
         raise error
 
     def _wait(self, completed: Any) -> None:

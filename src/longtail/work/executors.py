@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
 
 from longtail.errors import Unavailable
 from longtail.memory import current_limit, limit
@@ -24,8 +24,10 @@ class Executors:
     def finished(self, tasks: list[Task]) -> Iterator[tuple[Task, bool]]:
         """Run tasks; yield each when it is finished, and whether its memory was enough."""
         memory = self._memory()
-        futures = {self._executor.submit(_limited, task, memory): task for task in tasks}
+        futures: dict[Future[bool], Task] = {}
         try:
+            for task in tasks:
+                futures[self._executor.submit(_limited, task, memory)] = task
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BrokenExecutor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -20,7 +21,7 @@ from longtail.work.results import forget_opened
 from longtail.work.stored import Stored
 from longtail.work.work import Work, working_in
 
-_OWN = re.compile(r"training\d+-[0-9a-f]{12}|data")
+_OWN = re.compile(r"(training\d+|data)-[0-9a-f]{12}")
 
 
 class Folder:
@@ -64,8 +65,8 @@ def in_pieces(folder: PathName, workers: Any = None) -> Iterator[None]:
     if working_in.get() is not None:
         raise InvalidInput("a training in pieces is already open here; close it first")
     path = Path(os.path.abspath(folder))
+    _check_content(path)
     with alone_in(path):
-        _check_content(path)
         token = working_in.set(Folder(path, _workers(workers, path)))
         try:
             yield
@@ -74,14 +75,18 @@ def in_pieces(folder: PathName, workers: Any = None) -> Iterator[None]:
             forget_opened()
         for name in filter(_OWN.fullmatch, os.listdir(path)):
             shutil.rmtree(path / name, ignore_errors=True)
+        with suppress(PermissionError):  # Windows does not remove an open file
+            (path / LOCK).unlink(missing_ok=True)
+    if sys.platform == "win32":  # elsewhere, a lock that is here now is that of another process
         (path / LOCK).unlink(missing_ok=True)
-        with suppress(OSError):  # something else is in the folder, such as a model
-            path.rmdir()
+    with suppress(OSError):  # something else is in the folder, such as a model
+        path.rmdir()
 
 
 def _check_content(folder: Path) -> None:
-    """Refuse a folder with files of others: those of a training are removed at its end."""
-    others = [name for name in os.listdir(folder) if name != LOCK and not _OWN.fullmatch(name)]
+    """Refuse a folder with files of others, before anything is written there."""
+    names = os.listdir(folder) if folder.is_dir() else []
+    others = [name for name in names if name != LOCK and not _OWN.fullmatch(name)]
     if others:
         raise InvalidInput(f"{folder} holds other files, such as {min(others)!r}; choose another folder")
 
