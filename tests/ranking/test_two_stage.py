@@ -11,7 +11,7 @@ from scipy.special import logit
 
 from longtail import LabelTree, load
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import check_estimator
+from longtail.estimator import Revision, check_estimator
 from longtail.ranking import TwoStage
 from longtail.store import put_together
 
@@ -250,3 +250,26 @@ def test_finish_needs_a_rehearsal(data):
     (X, Y), _ = data
     with pytest.raises(InvalidInput, match="rehearse first"):
         small().finish(X, Y)
+
+
+def grown(model, X, Y, first, last):
+    return model.updated(Revision.of(X[:first], Y[:first], X[:last], Y[:last], np.arange(first), np.arange(Y.shape[1])))
+
+
+def test_updates_learn_to_rank_from_new_rows_when_these_are_many(monkeypatch, tmp_path):
+    monkeypatch.setattr("longtail.ranking.two_stage._FEWEST_NEW", 60)
+    X, Y = titles(np.random.default_rng(1), 500)
+    first = small().fit(X[:120], Y[:120], NAMES)
+    first.save(tmp_path / "first")
+    few = grown(load(tmp_path / "first"), X, Y, 120, 160)
+    assert (few.rows_ranked_, few.held_out_) == (120, None)
+    np.testing.assert_array_equal(few.ranker_.thresholds, first.ranker_.thresholds)
+    many = grown(few, X, Y, 160, 300)
+    assert (many.rows_ranked_, many.held_out_.n_rows) == (300, 140)
+    before, after = (len(each._candidates(X[160:300]).pairs.labels) for each in (few, many))
+    assert len(many.held_out_.rows) == before != after  # judged before they were learned
+    labels, scores = many.predict_topk(X[300:], 2)
+    right = np.take_along_axis(Y[300:].toarray(), labels, axis=1)
+    assert abs(scores.mean() - right.mean()) < 0.1
+    again = grown(many, X, Y, 300, 400)
+    assert (again.rows_ranked_, again.held_out_) == (300, None)

@@ -346,7 +346,7 @@ def _due(history: History, single: Any) -> list[str]:
     if changed >= _MUCH_CHANGED * history.rows:
         reasons.append(
             f"{changed:,} rows were added, changed or removed since the last one, which had {history.rows:,} rows; "
-            "features, ranking and calibration are still those of that training"
+            "the vocabulary and the weights of its words are still those of that training"
         )
     share = history.unknown / max(1, history.words)
     if history.words >= _FEWEST_WORDS and share > _MORE_UNKNOWN * history.unknown_share + _AND_MORE:
