@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from longtail import Ridge, Tagger, TextFeatures
 from longtail.errors import InvalidInput, Unavailable
 from longtail.serve import Limits, create_app
 from longtail.serve.feedback import FeedbackFile, correction
@@ -73,13 +74,31 @@ def test_a_correction_becomes_a_line_with_time_model_and_version(client: TestCli
 
 
 def test_labels_of_any_script_and_control_characters_in_texts_are_kept(client: TestClient, file: Path) -> None:
-    sent = {"text": "a\x00\x1b[2J\u2028b\u202e", "accepted": ["\x07"], "added": ["موسيقى"]}
+    sent = {"text": "a\x00\x1b[2J\u2028b\u202e", "rejected": ["\x07"], "added": ["موسيقى"]}
     assert client.post("/v1/feedback", json=sent).status_code == 200
     assert b"\x1b" not in file.read_bytes()
     [line] = lines(file)
     assert {field: line[field] for field in sent} == sent
     broken = b'{"text": "a", "added": ["\\ud800"]}'
     assert client.post("/v1/feedback", content=broken, headers={"content-type": "application/json"}).status_code == 400
+
+
+def test_accepting_makes_no_label_that_nobody_can_read(tmp_path: Path, file: Path) -> None:
+    known = "bell\x07"
+    tagger = Tagger(TextFeatures(min_df=1), Ridge()).fit(["red apples", "blue sky"], [["fruit"], [known]])
+    tagger.save(tmp_path / "model")
+    with TestClient(create_app({"topics": tmp_path / "model"}, feedback=file)) as client:
+        assert client.post("/v1/feedback", json={"text": "a", "accepted": [known]}).status_code == 200
+        answer = client.post("/v1/feedback", json={"text": "a", "accepted": [known, "\u202e"]})
+    assert (answer.status_code, answer.json()["error"]["message"].partition(":")[0]) == (422, "accepted.1")
+    assert len(lines(file)) == 1
+
+
+def test_a_refusal_says_which_name_is_wrong_and_why(client: TestClient) -> None:
+    answer = client.post("/v1/feedback", json={"text": "a", "added": ["b", "c\x1b"]})
+    assert answer.json()["error"]["message"] == (
+        "added.1: expected a visible name without control characters and direction marks"
+    )
 
 
 def test_a_label_counts_once_and_rejected_wins() -> None:
@@ -103,9 +122,11 @@ def test_without_a_file_there_is_no_route(model_directory: Path) -> None:
         ({"text": "a", "added": "b"}, "invalid_request"),
         ({"text": "a", "added": ["  "]}, "invalid_request"),
         ({"text": "a", "accepted": [""]}, "invalid_request"),
+        ({"text": "a", "accepted": [" "]}, "invalid_request"),
         ({"text": "a", "rejected": ["b", ""]}, "invalid_request"),
         ({"text": "a", "added": ["b\n"], "other": 1}, "invalid_request"),
         ({"text": "a", "added": ["b\x1b[2J"]}, "invalid_request"),
+        ({"text": "a", "added": ["\u200b"]}, "invalid_request"),
         ({"text": "a", "added": ["b\u202e"]}, "invalid_request"),
         ({"text": "a", "added": ["b"], "id": 3}, "invalid_request"),
         ({"text": "a", "added": ["b"], "id": "b" * 21}, "invalid_request"),
