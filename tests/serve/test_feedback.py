@@ -17,6 +17,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from longtail import Ridge, Tagger, TextFeatures
+from longtail.data import read_changes
 from longtail.errors import InvalidInput, Unavailable
 from longtail.serve import Limits, create_app
 from longtail.serve.feedback import FeedbackFile, correction
@@ -276,6 +277,15 @@ def test_a_file_at_its_limit_refuses_whole_lines(file: Path) -> None:
     assert (refused.value.code, refused.value.status) == ("feedback_full", 507)
     assert file.read_bytes() == before
     feedback.append([record()])
+
+
+def test_a_line_that_an_update_could_not_read_is_refused(file: Path) -> None:
+    feedback = FeedbackFile(file)
+    with pytest.raises(Refusal, match="shorter text") as refused:
+        feedback.append([record("\0" * 3_000_000)])  # each becomes six characters
+    assert refused.value.code == "text_too_long"
+    feedback.append([record()])
+    assert len(list(read_changes(file))) == 1
 
 
 _FULL_DISK = """

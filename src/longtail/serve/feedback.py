@@ -29,7 +29,7 @@ if sys.platform != "win32":
 
 _log = logging.getLogger(__name__)
 
-# Longer lines are not ours: a body, which limits a line, is much shorter.
+# An update reads no longer lines.
 _LONGEST_LINE = 1 << 24
 _NONE = array("d")
 _OPENING = b'{"time": '
@@ -81,6 +81,8 @@ class FeedbackFile:
     def append(self, records: Sequence[dict[str, Any]]) -> None:
         """Write records, all or none, or raise a `Refusal`; they are on disk when this returns."""
         lines = [json_text(record).encode("utf-8", "backslashreplace") + b"\n" for record in records]
+        if max(map(len, lines), default=0) > _LONGEST_LINE:
+            raise Refusal("text_too_long", f"the correction is longer than {_LONGEST_LINE} bytes; send a shorter text")
         try:
             with self._locked() as descriptor:
                 size = self._mended(descriptor)
