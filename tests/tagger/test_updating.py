@@ -100,6 +100,26 @@ def test_rows_are_added_corrected_removed_and_judged(named, tmp_path):
     assert load(again, verify=True).update([RowRemoval("fresh")]).n_rows_ == 40
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_what_is_learnt_again_changes_nothing_and_is_not_counted_again(named):
+    data = corpus(40, named=named)
+    model = tagger().fit_corpus(data)
+    wrong = sorted(labels_of(model, data.texts[3]))[0]
+    changes = [
+        RowFeedback(data.texts[3], rejected=(wrong,), added=("extra",)),
+        RowFeedback("word5 a text from the page", accepted=("label 5",), id="page" if named else None),
+        RowFeedback("word6 a text without tags", rejected=("label 6",)),
+    ]
+    first = model.update(changes).update_
+    rows = model.n_rows_
+    again = model.update(changes).update_
+    assert (first.added, first.changed, first.corrections) == (2, 1, 3)
+    assert (again.added, again.changed, again.corrections) == (0, 0, 0)
+    assert (again.history.corrections, model.n_rows_) == (3, rows)
+    model.update([RowChange(data.texts[3], ("label 1",), data.row_names and data.row_names[3]), changes[0]])
+    assert labels_of(model, data.texts[3]) >= {"extra"}
+
+
 def test_later_changes_win_and_labels_are_renamed_merged_and_dropped_in_order():
     data = corpus(40)
     model = tagger().fit_corpus(data)

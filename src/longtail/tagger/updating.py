@@ -136,8 +136,8 @@ def update(
     ledger = Ledger.of(
         changes, len(label_names), dict(zip(names_in(changes), known, strict=True)), _LabelsOf(rows, changes)
     )
-    change = _Change.of(ledger, rows, features, X)
     now = numbers_now(ledger.labels)
+    change = _Change.of(ledger, rows, features, X, Y, now)
     names, Y_now, relabelled = _labels_of(change, ledger, now, Y, estimator.reads_label_texts)
     labels = np.where(names < len(label_names), names, -1)
     renamed = ledger.labels.names
@@ -155,13 +155,13 @@ def update(
         counted(len(new_names), "label"),
     )
     found = estimator.updated(revision)
-    history = _history(rows.history, change, ledger, features)
+    history = _history(rows.history, change, features)
     gone = np.setdiff1d(np.arange(len(label_names)), names)
     summary = UpdateSummary(
         change.added,
         change.changed,
         change.removed,
-        len(ledger.corrected),
+        change.corrected,
         tuple(name for name, label in zip(new_names, labels.tolist(), strict=True) if label < 0),
         tuple(label_names[int(label)] for label in gone),
         ledger.renamed,
@@ -204,9 +204,10 @@ class _Change:
     added: int
     changed: int
     removed: int
+    corrected: int
 
     @classmethod
-    def of(cls, ledger: Ledger, rows: TrainingRows, features: Any, X: Any) -> _Change:
+    def of(cls, ledger: Ledger, rows: TrainingRows, features: Any, X: Any, Y: Any, now: Array) -> _Change:
         pending = ledger.rows
         by_text = {key for key, row in pending.items() if row is not None and row.by_text}
         found = {**rows.places(set(pending) - by_text), **rows.places(by_text, of_texts=True)}
@@ -223,6 +224,16 @@ class _Change:
         other = (made[had] != X[firsts[had]]).sum(axis=1) if len(had) else np.zeros(0)
         stays = np.zeros(len(listed), dtype=bool)
         stays[had[np.asarray(other).ravel() == 0]] = True
+        # Rows that are in the model as they are need no training, and count for nothing.
+        differs = np.ones(len(listed), dtype=bool)
+        for place in np.flatnonzero(stays).tolist():
+            key, judged = listed[place]
+            known = _labels_now(Y.indices[Y.indptr[firsts[place]] : Y.indptr[firsts[place] + 1]], now)
+            if len(found[key]) == 1 and known == _labels_now(judged.labels, now):
+                differs[place] = False
+                del settled[key]
+        listed = [each for each, other in zip(listed, differs.tolist(), strict=True) if other]
+        made, firsts, stays = made[differs], firsts[differs], stays[differs]
         is_kept = np.ones(rows.n_rows, dtype=bool)
         is_kept[[row for key in settled for row in found.get(key, ())]] = False
         is_kept[firsts[stays]] = True
@@ -238,9 +249,10 @@ class _Change:
             [listed[place][1] for place in new.tolist()],
             [listed[place][0] for place in new.tolist()],
             made[new],
-            len(listed) - len(had),
-            len(had),
+            int(np.count_nonzero(firsts < 0)),
+            int(np.count_nonzero(firsts >= 0)),
             gone,
+            sum(key in ledger.corrected for key, _ in listed),
         )
 
     def features(self, X: Any) -> Any:
@@ -255,6 +267,11 @@ class _Change:
             return TrainingRows.of(revision.X, revision.Y, ids, None, history)
         known = rows.ids if before is None else before
         return TrainingRows.of(revision.X, revision.Y, ids, np.concatenate([known[self.kept], texts]), history)
+
+
+def _labels_now(labels: Iterable[int], now: Array) -> set[int]:
+    """What the labels of a row became."""
+    return {int(now[label]) for label in labels} - {-1}
 
 
 def _labels_of(change: _Change, ledger: Ledger, now: Array, Y: Any, keeps_unused: bool) -> tuple[Array, Any, Array]:
@@ -322,7 +339,7 @@ def _texts(features: Any, estimator: Estimator, names: Sequence[str], labels: Ar
     return label_readings(features, [names[label] for label in np.flatnonzero(labels < 0).tolist()])
 
 
-def _history(history: History, change: _Change, ledger: Ledger, features: Any) -> History:
+def _history(history: History, change: _Change, features: Any) -> History:
     texts = [row.text for row in change.new]
     step = max(1, len(texts) // _SAMPLE)
     found = count_words(features, texts[::step])
@@ -332,7 +349,7 @@ def _history(history: History, change: _Change, ledger: Ledger, features: Any) -
         added=history.added + change.added,
         changed=history.changed + change.changed,
         removed=history.removed + change.removed,
-        corrections=history.corrections + len(ledger.corrected),
+        corrections=history.corrections + change.corrected,
         words=history.words + found.words,
         unknown=history.unknown + found.unknown,
         new_words=history.new_words + found.new_words,
