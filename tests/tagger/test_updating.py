@@ -258,7 +258,7 @@ def test_a_model_that_gives_one_label_goes_on_to_do_so_and_says_that_a_full_trai
     model = tagger(OneVsRest()).fit(data.texts, [[data.label_names[label]] for label in firsts])
     model.update([RowFeedback(data.texts[0], added=("another",))])
     assert not model.is_single_label_
-    assert any("no longer have exactly one label" in reason for reason in model.update_.due)
+    assert any("1 row no longer has exactly one label" in reason for reason in model.update_.due)
     model.save(tmp_path / "model")
     for each in (model, load(tmp_path / "model")):
         assert [len(tags) for tags in each.predict(data.texts)] == [1] * 60

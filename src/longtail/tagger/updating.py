@@ -361,7 +361,8 @@ def _due(history: History, single: Any) -> list[str]:
     reasons = []
     if single is not None and (others := int(np.count_nonzero(np.diff(single.indptr) != 1))):
         reasons.append(
-            f"{counted(others, 'row')} no longer have exactly one label, but each new row is still given one"
+            f"{counted(others, 'row')} no longer {'has' if others == 1 else 'have'} exactly one label, "
+            "but each new row is still given one"
         )
     changed = history.added + history.changed + history.removed
     if changed >= _MUCH_CHANGED * history.rows:
