@@ -77,6 +77,28 @@ def test_what_cannot_be_learnt_is_refused(longtail: Callable, model: str, argume
     assert Path("model/manifest.json").read_bytes() == before
 
 
+def kept(*records: dict) -> None:
+    """Write a file as `longtail serve --feedback` does."""
+    Path("feedback.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def test_corrections_of_several_models_are_not_mixed(longtail: Callable, model: str) -> None:
+    kept(
+        {"model": "notes", "text": "yellow pears", "accepted": ["fruit"]},
+        {"model": "places", "text": "by train", "added": ["travel"]},
+        {"text": "written by hand", "added": ["hand"]},
+    )
+    refused = longtail("update", model, "feedback.jsonl")
+    assert refused.code == 1
+    assert "the models 'notes', 'places'; choose with --corrections-of NAME" in " ".join(refused.err.split())
+    refused = longtail("update", model, "feedback.jsonl", "--corrections-of", "a")
+    assert "no correction is of the model 'a'; they are of 'notes', 'places'" in " ".join(refused.err.split())
+    found = longtail("update", model, "feedback.jsonl", "--corrections-of", "notes")
+    assert "model: 2 new rows, 0 changed, 0 removed; 4 labels (1 new)" in found.out
+    both = longtail("update", model, "feedback.jsonl", "--corrections-of", "notes", "--corrections-of", "places")
+    assert "model: 1 new row, 0 changed, 0 removed; 5 labels (1 new)" in both.out
+
+
 def test_a_model_without_its_rows_says_what_to_do(longtail: Callable) -> None:
     longtail("train", "notes.jsonl", "--out", "plain", "--min-df", "1")
     Path("new.jsonl").write_text(NEW)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -25,6 +26,7 @@ def test_every_kind_of_change_is_read_in_order():
             {"id": 7, "text": "a red apple", "labels": ["fruit", "fruit"]},
             {"id": "7", "remove": True},
             {"time": "2026-01-31", "model": "m", "version": "v", "text": "sky", "accepted": ["a"], "added": ["b"]},
+            {"time": "yesterday", "model": 3, "text": "rain", "rejected": ["a"]},
             {"rename": {"fruit": "fruits", "a": "b"}},
             {"drop_label": "sky"},
             {"text": "no labels", "labels": []},
@@ -34,7 +36,8 @@ def test_every_kind_of_change_is_read_in_order():
     assert told(found) == [
         RowChange("a red apple", ("fruit",), "7"),
         RowRemoval("7"),
-        RowFeedback("sky", ("a",), (), ("b",)),
+        RowFeedback("sky", ("a",), (), ("b",), model="m", time=datetime(2026, 1, 31, tzinfo=UTC)),
+        RowFeedback("rain", (), ("a",)),
         LabelRename("fruit", "fruits"),
         LabelRename("a", "b"),
         LabelDrop("sky"),
