@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,24 @@ def test_corrections_of_several_models_are_not_mixed(longtail: Callable, model: 
     assert "model: 2 new rows, 0 changed, 0 removed; 4 labels (1 new)" in found.out
     both = longtail("update", model, "feedback.jsonl", "--corrections-of", "notes", "--corrections-of", "places")
     assert "model: 1 new row, 0 changed, 0 removed; 5 labels (1 new)" in both.out
+
+
+def test_the_card_tells_until_when_corrections_are_learnt(longtail: Callable, model: str) -> None:
+    def until() -> str:
+        return str(json.loads(Path("model/card.json").read_text())["updates"]["corrections_until"])
+
+    saved = Path("model/manifest.json").stat().st_mtime
+    Path("rows.jsonl").write_text('{"id": "g", "text": "green roses", "labels": ["flower"]}\n')
+    longtail("update", model, "rows.jsonl")
+    assert datetime.fromisoformat(until()).timestamp() == pytest.approx(saved)  # later ones wait
+    now = datetime.now(UTC).isoformat()
+    kept({"time": now, "model": "m", "text": "pears", "accepted": ["fruit"]}, {"text": "roses", "added": ["flower"]})
+    longtail("update", model, "feedback.jsonl")
+    assert until() == now
+    kept({"time": "2999-01-01T00:00:00+00:00", "model": "m", "text": "pears", "accepted": ["red"]})
+    longtail("update", model, "feedback.jsonl")
+    longtail("update", model, "rows.jsonl")
+    assert now < until() < "2999"
 
 
 def test_a_model_without_its_rows_says_what_to_do(longtail: Callable) -> None:

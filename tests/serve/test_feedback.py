@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -258,14 +259,34 @@ def test_a_file_that_was_moved_away_is_begun_anew(file: Path, tmp_path: Path) ->
     assert feedback.waiting("topics", LONG_AGO) == 1
 
 
-def test_corrections_of_the_model_that_are_newer_than_it_wait(file: Path) -> None:
+def test_texts_with_corrections_of_the_model_that_are_newer_than_it_wait(file: Path) -> None:
     feedback = FeedbackFile(file)
-    feedback.append([record(), {**record(), "model": "other"}, record()])
+    named = correction("topics", "5f3c", "a red apple", added=["fruit"], row="7")
+    feedback.append([record(), {**record(), "model": "other"}, record(accepted=["red"]), named])
     with open(file, "a") as stream:
         stream.write('{"id": "1", "text": "a", "labels": []}\n{"model": "topics", "time": "no"}\nnot JSON\n')
     assert (feedback.waiting("topics", LONG_AGO), feedback.waiting("other", LONG_AGO)) == (2, 1)
     assert feedback.waiting("topics", datetime.now(UTC) + timedelta(seconds=1)) == 0
     assert feedback.waiting("nothing", LONG_AGO) == 0
+
+
+def test_corrections_that_an_update_has_not_read_wait(model_directory: Path, file: Path, tmp_path: Path) -> None:
+    from longtail.store import update_card
+
+    directory = shutil.copytree(model_directory, tmp_path / "topics")
+    read = {**record("read"), "time": "2026-01-31T12:00:00.001+00:00"}
+    during = {**record("made during the update"), "time": "2026-01-31T12:00:00.002+00:00"}
+    FeedbackFile(file).append([read, during])
+    with TestClient(create_app({"topics": directory}, feedback=file)) as client:
+
+        def waiting() -> int:
+            return int(client.get("/v1/models").json()["models"][0]["corrections"]["waiting"])
+
+        assert waiting() == 0  # older than the model
+        update_card(directory, updates={"corrections_until": read["time"]})
+        assert waiting() == 1
+        update_card(directory, updates={"corrections_until": "when nobody looked"})
+        assert waiting() == 0
 
 
 def test_a_file_at_its_limit_refuses_whole_lines(file: Path) -> None:

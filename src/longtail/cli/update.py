@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,18 +91,19 @@ def command(
     target = out or model
     if out is not None:
         check_target(out, force)
-    from longtail.store import read_card
+    from longtail.store import read_card, saved_at
 
     tagger = load_tagger(model)
     check_labels(tagger, rename, "--rename")
     check_labels(tagger, drop_label, "--drop-label")
     card = read_card(model, tagger.fingerprint_) or {}
+    before = saved_at(model)
     changes = _of_one_model(list(_changes(new, reader)), corrections_of)
     with use_jobs(jobs):
         tagger.update(changes, rename=rename, drop=drop_label)
     assert tagger.update_ is not None
     seconds = time.perf_counter() - begun
-    tagger.save(target, _card(card, tagger, new))
+    tagger.save(target, _card(card, tagger, new, _learnt_until(card, before, changes)))
     terminal.summarize(_summary(target, tagger, tagger.update_, seconds))
 
 
@@ -134,13 +136,22 @@ def _of_one_model(changes: list[Change], names: tuple[str, ...]) -> list[Change]
     return [each for each in changes if not (isinstance(each, RowFeedback) and each.model in others)]
 
 
-def _card(card: dict[str, Any], tagger: Tagger, new: tuple[str, ...]) -> dict[str, Any]:
+def _learnt_until(card: dict[str, Any], saved: datetime, changes: list[Change]) -> datetime:
+    """The time of the newest correction that the model has learnt, or when the first model of the card was saved."""
+    from longtail.data import RowFeedback
+    from longtail.store import corrections_until
+
+    times = [each.time for each in changes if isinstance(each, RowFeedback) and each.time is not None]
+    return min(datetime.now(UTC), max([corrections_until(card) or saved, *times]))
+
+
+def _card(card: dict[str, Any], tagger: Tagger, new: tuple[str, ...], until: datetime) -> dict[str, Any]:
     """The card of the old model, with this update; what was measured on the old model is left out."""
     assert tagger.update_ is not None
     data = {**card.get("data", {}), "rows": tagger.n_rows_, "labels": len(tagger.label_names_)}
     kept = {"trained": card["trained"]} if "trained" in card else {}
     names = ", ".join(source(path, "training") for path in new)
-    updates = updates_section(tagger.update_.history, tagger.update_.due, names, now())
+    updates = updates_section(tagger.update_.history, tagger.update_.due, names, now(), until)
     return {**kept, "data": data, "updates": updates}
 
 

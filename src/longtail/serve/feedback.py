@@ -11,13 +11,10 @@ import os
 import stat
 import sys
 import threading
-from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
-
-import numpy as np
 
 from longtail.errors import InvalidInput, Unavailable, no_room, reason
 from longtail.files import PathName
@@ -31,7 +28,6 @@ _log = logging.getLogger(__name__)
 
 # An update reads no longer lines.
 _LONGEST_LINE = 1 << 24
-_NONE = array("d")
 _OPENING = b'{"time": '
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT
 for _name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
@@ -59,7 +55,7 @@ class FeedbackFile:
     --------
     >>> import tempfile
     >>> feedback = FeedbackFile(tempfile.mkdtemp() + "/feedback.jsonl")
-    >>> feedback.append([correction("notes", "5f3c", "a red apple", added=["fruit"])])
+    >>> feedback.append([correction("notes", "5f3c", "a red apple", added=[label]) for label in ("fruit", "red")])
     >>> feedback.waiting("notes", datetime(2020, 1, 1, tzinfo=UTC))
     1
     """
@@ -107,7 +103,7 @@ class FeedbackFile:
             raise _failed() from None
 
     def waiting(self, model: str, since: datetime) -> int:
-        """The number of corrections of a model that are newer than `since`."""
+        """The number of texts with corrections of a model that are newer than `since`."""
         with self._counting:
             try:
                 # Not for writing: a file that was moved away must not come back empty.
@@ -121,7 +117,7 @@ class FeedbackFile:
                 _log.warning("%s cannot be read: %s", self.path, reason(error))
             finally:
                 os.close(descriptor)
-            return int(np.count_nonzero(np.frombuffer(self._times.get(model, _NONE)) > since.timestamp()))
+            return sum(time > since.timestamp() for time in self._times.get(model, {}).values())
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -161,10 +157,10 @@ class FeedbackFile:
     def _forget(self) -> None:
         self._file: tuple[int, int] | None = None
         self._read_to = 0
-        self._times: dict[str, array[float]] = {}
+        self._times: dict[str, dict[int, float]] = {}
 
     def _count(self, descriptor: int, strictly: bool = False) -> None:
-        """Read what was added since the last time: the time of each correction, by model."""
+        """Read what was added since the last time: the time of the last correction of each text, by model."""
         found = os.fstat(descriptor)
         if self._file != (found.st_dev, found.st_ino) or found.st_size < self._read_to:
             self._forget()
@@ -187,8 +183,9 @@ class FeedbackFile:
                     )
                 self._read_to += len(line)
                 model, time = _origin(record or {})
-                if model is not None:
-                    self._times.setdefault(model, array("d")).append(time)
+                if record is not None and model is not None:
+                    row = hash(str(record.get("id", record.get("text"))))
+                    self._times.setdefault(model, {})[row] = time
 
 
 def write_all(file: FeedbackFile, records: list[dict[str, Any]]) -> list[None]:

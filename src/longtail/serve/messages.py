@@ -233,9 +233,9 @@ class ReloadAnswer(BaseModel):
 
 
 class WaitingCorrections(BaseModel):
-    """The corrections of a model that are newer than the model."""
+    """The corrections that a model has not learnt."""
 
-    waiting: int = Field(examples=[3])
+    waiting: int = Field(description="Number of texts with such corrections.", examples=[3])
 
 
 class ModelDescription(BaseModel):
