@@ -216,7 +216,7 @@ def test_a_file_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path, m
     with pytest.raises(InvalidInput, match="regular file"):
         FeedbackFile(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "target")
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable, match="symbolic link; give the name of a file"):
         FeedbackFile(tmp_path / "link")
     assert not (tmp_path / "target").exists()
 

@@ -72,7 +72,9 @@ class FeedbackFile:
                 if self._mended(descriptor) >= most:
                     _log.warning("%s has reached its limit of %d bytes; corrections will be refused", path, most)
         except OSError as error:
-            raise Unavailable(f"cannot write corrections to {path}: {reason(error)}", path=path) from None
+            what = "it is a symbolic link" if os.path.islink(path) else reason(error)
+            advice = "give the name of a file, which may be new, in a folder that the service may write to"
+            raise Unavailable(f"cannot write corrections to {path}: {what}; {advice}", path=path) from None
 
     def append(self, records: Sequence[dict[str, Any]]) -> None:
         """Write records, all or none, or raise a `Refusal`; they are on disk when this returns."""
