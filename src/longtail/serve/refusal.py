@@ -47,7 +47,7 @@ ERRORS = {
     "not_finite": ErrorKind(422, "A score is not a finite number; the model's weights may be damaged."),
     "not_enough_memory": ErrorKind(422, "The request needs more memory than the service has."),
     "invalid_input": ErrorKind(422, "The model rejects the input for another reason, given in the message."),
-    "queue_full": ErrorKind(429, "Too many texts are waiting."),
+    "queue_full": ErrorKind(429, "Too many texts or requests are waiting."),
     "too_many_requests": ErrorKind(429, "Too many requests are in progress."),
     "too_many_bytes": ErrorKind(429, "The requests in progress hold too many bytes."),
     "headers_too_large": ErrorKind(431, "The request line and headers are too large."),
