@@ -2,7 +2,7 @@
 
 import { cardOf, when } from "./card.js";
 import { CHECK, CROSS, corrections } from "./corrections.js";
-import { bar, counted, decimal, find, icon, make, named, setBar } from "./dom.js";
+import { bar, counted, decimal, find, icon, make, named, setBar, toldApart } from "./dom.js";
 import { explanationOf } from "./explanation.js";
 import { adder, finder } from "./finder.js";
 import { Lane, Refused } from "./service.js";
@@ -227,8 +227,8 @@ function show(found) {
   list.hidden = find("copying").hidden = !state.tags.length;
   find("correcting").hidden = tags === null || refused || !corrects();
   find("nothing").hidden = tags === null || refused || tags.length > 0;
-  find("nothing").textContent = found?.length
-    ? `No tag reaches the cut-off. The best one has ${decimal(found[0].score)}.`
+  find("nothing").textContent = found?.length && !state.tags.length
+    ? toldApart(found[0].score, cutoff(), (best, least) => `No tag reaches the cut-off of ${least}. The best one has ${best}.`)
     : denied().size
     ? "No other label has a score for this text."
     : "No label has a score for this text. The model may not know any of its words.";
