@@ -148,6 +148,43 @@ def test_the_keys_alone_do_the_same(page: Any, feedback: Path) -> None:
     )
 
 
+def test_a_tag_is_added_with_the_button_too(page: Any, feedback: Path) -> None:
+    field, button = page.get_by_role("combobox", name="Add a missing tag"), page.get_by_role("button", name="Add")
+    button.click()
+    expect(field).to_be_focused()
+    field.fill("\u200f bak\u202eing ")  # as pasted from a text that is written from right to left
+    button.click()
+    expect_status(page, "Added: baking. 1 correction, not saved yet.")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("")
+
+
+def test_saving_with_a_key_waits_for_the_tag_that_is_being_added(page: Any, feedback: Path) -> None:
+    page.get_by_role("button", name="Accept: cooking").click()
+    field = page.get_by_role("combobox", name="Add a missing tag")
+    field.fill("foot")
+    expect(page.locator("#addable [role=option]").first).to_contain_text("football")
+    field.press("Control+Enter")
+    expect_status(page, "Added: foot. 2 corrections, not saved yet.")
+    assert records(feedback) == []
+    field.press("Control+Enter")
+    expect(page.locator("#corrections-status")).to_contain_text("Saved 2")
+    assert records(feedback)[0]["added"] == ["foot"]
+
+
+def test_a_label_among_many_alike_is_found_whatever_its_case(visit: Any, serve: Any, tmp_path: Path) -> None:
+    names = ["art", *(f"art {number}" for number in range(20))]
+    texts = [
+        text for number, name in enumerate(names) for text in [f"word{number} {name}"] * (1 if name == "art" else 2)
+    ]
+    labels = [[name] for name in names for _ in range(1 if name == "art" else 2)]
+    Tagger(TextFeatures(min_df=1), LabelTree(random_state=0)).fit(texts, labels).save(tmp_path / "model")
+    page = visit(serve("--feedback", str(tmp_path / "feedback.jsonl"), directory=tmp_path / "model"), k="1").page
+    write(page, "word3 art")
+    add(page, "ART")
+    expect_status(page, "Added: art. 1 correction, not saved yet.")
+
+
 def test_every_correction_can_be_taken_back_before_it_is_sent(page: Any, feedback: Path) -> None:
     accept, reject = (page.get_by_role("button", name=f"{kind}: cooking") for kind in ("Accept", "Reject"))
     accept.click()
