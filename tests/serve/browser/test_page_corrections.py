@@ -119,7 +119,7 @@ def test_three_tags_are_corrected_and_kept(page: Any, feedback: Path) -> None:
     )
     expect(page.get_by_role("button", name="Accept: cooking")).to_have_attribute("aria-pressed", "true")
     page.locator("#card summary").click()
-    expect(page.locator("#card .corrections dd")).to_have_text("1")
+    expect(page.locator("#card .corrections dd")).to_have_text("1 text")
 
 
 def test_the_keys_alone_do_the_same(page: Any, feedback: Path) -> None:
@@ -359,7 +359,7 @@ def test_a_correction_is_seen_after_an_update_without_a_restart_under_load(
         expect(page.locator(".tag .name", has_text="baking")).to_have_count(1)
         assert page.locator("#tags .name").all_inner_texts().index("baking") < 3
         page.locator("#card summary").click()
-        expect(page.locator("#card .corrections dd")).to_have_text(["3", "0"])
+        expect(page.locator("#card .corrections dd")).to_have_text(["3 texts", "0 texts"])
         expect(page.locator("#model-facts")).to_contain_text("11 labels")
     assert failed == []
 
