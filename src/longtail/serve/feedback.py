@@ -228,11 +228,12 @@ def correction(
 
 
 def _full(why: str) -> Refusal:
-    return Refusal("feedback_full", f"the correction was not saved: {why}; tell the person who runs the service")
+    return Refusal("feedback_full", f"{why}; tell the person who runs the service")
 
 
 def _failed() -> Refusal:
-    return Refusal("feedback_failed", "the correction was not saved: the service cannot write its file of corrections")
+    advice = "tell the person who runs the service"
+    return Refusal("feedback_failed", f"the service cannot write its file of corrections; {advice}")
 
 
 def _lock(descriptor: int) -> None:
