@@ -417,9 +417,7 @@ def test_a_correction_is_seen_after_an_update_without_a_restart_under_load(
         expect(page.locator(".tag .name", has_text="baking")).to_have_count(0)
         assert "3 new rows, 0 changed, 0 removed; 11 labels (1 new)" in update(directory, feedback)
         if way == "route":
-            request = Request(f"{service.address}/v1/models/reload", b"{}", {"Content-Type": "application/json"})
-            with urlopen(request, timeout=60) as answer:
-                assert [model["changed"] for model in json.load(answer)["models"]] == [True]
+            assert reload(service) == [True]
         else:
             service.hang_up()
             until = time.monotonic() + 60
@@ -434,6 +432,35 @@ def test_a_correction_is_seen_after_an_update_without_a_restart_under_load(
         expect(page.locator("#card .corrections dd")).to_have_text(["3 texts", "0 texts"])
         expect(page.locator("#model-facts")).to_contain_text("11 labels")
     assert failed == []
+
+
+def test_an_excluded_label_that_a_new_version_lacks_is_forgotten(visit: Any, serve: Any, tmp_path: Path) -> None:
+    directory = tmp_path / "tree"
+    texts, labels = examples()
+    Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=3, random_state=0)).fit(texts, labels).save(directory)
+    service = serve(directory=directory)
+    seen = visit(service)
+    seen.allowed.append("422")
+    page = seen.page
+    page.clock.install()
+    write(page, TEXT)
+    page.get_by_role("button", name="Exclude: weather").click()
+    expect(page.locator(".chip")).to_have_text(["weather"])
+    renamed = [["climate" if name == "weather" else name for name in found] for found in labels]
+    Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=3, random_state=0)).fit(texts, renamed).save(directory)
+    reload(service)
+    page.clock.run_for(20_000)
+    expect(page.locator("#news")).to_contain_text("The model has a new version")
+    expect(page.locator(".tag .name", has_text="climate")).to_have_count(1)
+    expect(page.locator("#status")).to_contain_text("all labels are included again")
+    expect(page.locator(".chip")).to_have_count(0)
+
+
+def reload(service: Service) -> list[bool]:
+    """Ask for new versions; returns which models have changed."""
+    request = Request(f"{service.address}/v1/models/reload", b"{}", {"Content-Type": "application/json"})
+    with urlopen(request, timeout=60) as answer:
+        return [model["changed"] for model in json.load(answer)["models"]]
 
 
 def _labels(service: Service) -> Any:

@@ -62,6 +62,7 @@ async function ask(name, path, body) {
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     tell(name, error.message, true);
+    messages.get(name).code = error.code;
     return undefined;
   }
 }
@@ -179,7 +180,9 @@ async function refresh() {
   tell("tags", "");
   const answer = await ask("tags", "v1/tag", body);
   if (!answer) {
-    if (messages.get("tags").isError) show([]);
+    const { isError, code } = messages.get("tags");
+    if (code === "unknown_label" && denied().size) includeAll();
+    else if (isError) show([]);
     return;
   }
   show(answer.results[0].tags);
@@ -368,6 +371,13 @@ function allow(labels) {
   refresh();
 }
 
+// A new version of the model can lack a label that was excluded, and would refuse every request.
+function includeAll() {
+  allow([...denied()]);
+  tell("denied", "The model no longer has one of the labels that you excluded, so all labels are included again.");
+  setTimeout(() => tell("denied", ""), 10_000);
+}
+
 function showDenied() {
   find("denied").hidden = !denied().size;
   find("allow-all").hidden = denied().size < 2;
@@ -491,12 +501,9 @@ find("news-close").addEventListener("click", () => {
   text.focus();
 });
 
-setInterval(() => {
-  if (corrects() && !document.hidden) checkVersion();
-}, PAUSE_BETWEEN_VERSIONS);
-document.addEventListener("visibilitychange", () => {
-  if (corrects() && !document.hidden) checkVersion();
-});
+const checkVersionIfSeen = () => state.model && !document.hidden && checkVersion();
+setInterval(checkVersionIfSeen, PAUSE_BETWEEN_VERSIONS);
+document.addEventListener("visibilitychange", checkVersionIfSeen);
 
 // On a phone, the focus would open the keyboard over half of the page.
 if (matchMedia("(pointer: fine)").matches) text.focus();
