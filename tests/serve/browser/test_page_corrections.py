@@ -211,7 +211,9 @@ def test_every_correction_can_be_taken_back_before_it_is_sent(page: Any, feedbac
 def test_corrections_stay_with_the_text_they_were_made_for(page: Any, feedback: Path) -> None:
     page.get_by_role("button", name="Reject: weather").click()
     write(page, TEXT + " Storm!")
-    expect(page.locator("#corrections-stale")).to_contain_text("You made these corrections for an earlier text.")
+    expect(page.locator("#corrections-stale")).to_contain_text(
+        "You made these corrections for an earlier text, “Rain and wind, so we bake a bi …”."
+    )
     expect(page.get_by_role("button", name="Reject: weather")).to_have_attribute("aria-pressed", "false")
     write(page, TEXT)
     expect(page.locator("#corrections-stale")).to_be_hidden()

@@ -14,6 +14,11 @@ const KINDS = {
 };
 const MOST_KEPT = 100;
 
+function beginning(text) {
+  const letters = [...text.trim()];
+  return letters.length > 30 ? `${letters.slice(0, 30).join("").trim()} …` : letters.join("");
+}
+
 // `now()` returns the text and the name of the model; `send(body)` the answer, undefined, or throws; `changed` redraws
 // the tags; `saved` is called after each correction that was kept.
 export function corrections({ now, send, changed, saved }) {
@@ -70,7 +75,7 @@ export function corrections({ now, send, changed, saved }) {
     chips.hidden = !some;
     find("corrections-stale").hidden = !stale;
     const otherText = made.text !== now().text;
-    const note = `You made these corrections for ${otherText ? "an earlier text" : `the model ${made.model}`}.`;
+    const note = `You made these corrections for ${otherText ? `an earlier text, “${beginning(made.text)}”` : `the model ${made.model}`}.`;
     if (find("corrections-whose").textContent !== note) find("corrections-whose").textContent = note;
     find("corrections-keep").textContent = `Move them to this ${otherText ? "text" : "model"}`;
     find("corrections-actions").hidden = !some && !before.length;
@@ -98,7 +103,7 @@ export function corrections({ now, send, changed, saved }) {
     at ? ", " : "",
     named(label),
     KINDS[kind].is,
-    ...(kind === "added" && !made.marks.has(label) ? [rejectButton(label)] : []),
+    ...(kind === "added" && !made.marks.has(label) ? [" ", rejectButton(label)] : []),
   ];
 
   const rejectButton = (label) => make(
