@@ -41,6 +41,7 @@ ERRORS = {
     "filter_too_long": ErrorKind(422, "`allow` or `deny` has too many labels."),
     "too_many_labels": ErrorKind(422, "The request has too many labels to explain or to correct."),
     "label_too_long": ErrorKind(422, "A label of a correction has too many characters."),
+    "not_one_class": ErrorKind(422, "Each text has one class, but the correction names none, or several."),
     "model_takes_features": ErrorKind(422, "The model takes feature vectors, not texts."),
     "unknown_label": ErrorKind(422, "The model has no label of that name; `/v1/labels` finds names."),
     "cannot_explain": ErrorKind(422, "The model cannot explain its scores, or not those of this label."),

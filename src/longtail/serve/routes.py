@@ -219,6 +219,9 @@ def add_feedback(router: APIRouter, service: Service, feedback: Feedback) -> Non
             added=asked.added,
             row=asked.id,
         )
+        if model.has_classes and len(record["accepted"]) + len(record["added"]) != 1:
+            message = "the model gives each text exactly one label; accept or add the one that is right"
+            raise Refusal("not_one_class", message)
         await feedback.writing.run(feedback.file, [record])
         service.measures.correction(model.name)
         return _json({"model": model.name, "version": model.version, "time": record["time"]})

@@ -58,6 +58,11 @@ class ServedModel:
         """The score from which labels are given, if the model has learned one."""
         return None if self.tagger.decision_ is None else self.tagger.decision_.rule.threshold
 
+    @property
+    def has_classes(self) -> bool:
+        """Whether the model was trained with one class for each text, so that an update learns nothing else."""
+        return hasattr(self.tagger, "classes_")
+
     def warm(self) -> None:
         """Build what the first request would otherwise wait for."""
         if self._takes_texts:
