@@ -8,8 +8,10 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -342,6 +344,27 @@ def test_other_failures_of_the_disk_are_logged_and_not_told(
     assert str(file) not in answer.text
     assert str(file) in caplog.text
     assert lines(file) == []
+
+
+def test_a_kill_loses_no_correction_that_was_answered(model_directory: Path, file: Path) -> None:
+    answered: list[str] = []
+    with running(str(model_directory), "--feedback", str(file)) as service:
+
+        def send(thread: int) -> None:
+            with suppress(OSError, ValueError):  # the kill
+                for number in range(10_000):
+                    text = f"{thread} {number} " * 1000
+                    if service.post("/v1/feedback", {"text": text, "added": ["b"]}).status == 200:
+                        answered.append(text)
+
+        with ThreadPoolExecutor(4) as pool:
+            sending = [pool.submit(send, thread) for thread in range(4)]
+            while len(answered) < 20 and not all(each.done() for each in sending):
+                time.sleep(0.01)
+            service.process.kill()
+    assert len(answered) >= 20
+    FeedbackFile(file)
+    assert set(answered) <= {line["text"] for line in lines(file)}
 
 
 def test_two_services_share_a_file(model_directory: Path, file: Path) -> None:
