@@ -367,25 +367,31 @@ def update(directory: Path, feedback: Path) -> str:
 
 @contextmanager
 def load_on(address: str) -> Iterator[list[str]]:
-    """The failures among the requests that three threads send all the time, after the first success of each."""
+    """The failures among the requests that three threads send all the time, each of another kind."""
     failed: list[str] = []
-    counts = [0] * 3
+    kinds: list[tuple[str, str, Any]] = [
+        ("tag", "results", {"texts": [TEXT, "a goal in the storm"], "k": 10}),
+        ("explain", "explanations", {"text": TEXT, "labels": ["cooking", "weather"]}),
+        ("labels?contains=a", "labels", None),
+    ]
+    counts = [0] * len(kinds)
     ended = threading.Event()
 
     def ask(number: int) -> None:
-        body = json.dumps({"texts": [TEXT, "a goal in the storm"], "k": 10}).encode()
+        path, key, sent = kinds[number]
+        body = None if sent is None else json.dumps(sent).encode()
         while not ended.is_set():
             try:
-                request = Request(f"{address}/v1/tag", body, {"Content-Type": "application/json"})
+                request = Request(f"{address}/v1/{path}", body, {"Content-Type": "application/json"})
                 with urlopen(request, timeout=60) as answer:
-                    results = json.load(answer)["results"]
-                if len(results) != 2 or not all(result["tags"] for result in results):
-                    failed.append(f"{results}")
+                    found = json.load(answer)[key]
+                if len(found) < 2 or not all(found) or (path == "tag" and not all(each["tags"] for each in found)):
+                    failed.append(f"{path}: {found}")
             except OSError as error:
-                failed.append(str(error))
+                failed.append(f"{path}: {error}")
             counts[number] += 1
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(3)]
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(kinds))]
     for thread in threads:
         thread.start()
     try:
