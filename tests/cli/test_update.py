@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,46 @@ def test_what_cannot_be_learnt_is_refused(longtail: Callable, model: str, argume
     assert found.code in (1, 2)
     assert reason in " ".join(found.err.split())
     assert Path("model/manifest.json").read_bytes() == before
+
+
+def kept(*records: dict) -> None:
+    """Write a file as `longtail serve --feedback` does."""
+    Path("feedback.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def test_corrections_of_several_models_are_not_mixed(longtail: Callable, model: str) -> None:
+    kept(
+        {"model": "notes", "text": "yellow pears", "accepted": ["fruit"]},
+        {"model": "places", "text": "by train", "added": ["travel"]},
+        {"text": "written by hand", "added": ["hand"]},
+    )
+    refused = longtail("update", model, "feedback.jsonl")
+    assert refused.code == 1
+    assert "the models 'notes', 'places'; choose with --corrections-of NAME" in " ".join(refused.err.split())
+    refused = longtail("update", model, "feedback.jsonl", "--corrections-of", "a")
+    assert "no correction is of the model 'a'; they are of 'notes', 'places'" in " ".join(refused.err.split())
+    found = longtail("update", model, "feedback.jsonl", "--corrections-of", "notes")
+    assert "model: 2 new rows, 0 changed, 0 removed; 4 labels (1 new)" in found.out
+    both = longtail("update", model, "feedback.jsonl", "--corrections-of", "notes", "--corrections-of", "places")
+    assert "model: 1 new row, 0 changed, 0 removed; 5 labels (1 new)" in both.out
+
+
+def test_the_card_tells_until_when_corrections_are_learnt(longtail: Callable, model: str) -> None:
+    def until() -> str:
+        return str(json.loads(Path("model/card.json").read_text())["updates"]["corrections_until"])
+
+    saved = Path("model/manifest.json").stat().st_mtime
+    Path("rows.jsonl").write_text('{"id": "g", "text": "green roses", "labels": ["flower"]}\n')
+    longtail("update", model, "rows.jsonl")
+    assert datetime.fromisoformat(until()).timestamp() == pytest.approx(saved)  # later ones wait
+    now = datetime.now(UTC).isoformat()
+    kept({"time": now, "model": "m", "text": "pears", "accepted": ["fruit"]}, {"text": "roses", "added": ["flower"]})
+    longtail("update", model, "feedback.jsonl")
+    assert until() == now
+    kept({"time": "2999-01-01T00:00:00+00:00", "model": "m", "text": "pears", "accepted": ["red"]})
+    longtail("update", model, "feedback.jsonl")
+    longtail("update", model, "rows.jsonl")
+    assert now < until() < "2999"
 
 
 def test_a_model_without_its_rows_says_what_to_do(longtail: Callable) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -27,6 +28,7 @@ def test_every_kind_of_change_is_read_in_order():
             {"text": "a red apple", "remove": True},
             {"text": "kept", "labels": ["a"], "remove": False},
             {"time": "2026-01-31", "model": "m", "version": "v", "text": "sky", "accepted": ["a"], "added": ["b"]},
+            {"time": "yesterday", "model": 3, "text": "rain", "rejected": ["a"]},
             {"rename": {"fruit": "fruits", "a": "b"}},
             {"drop_label": "sky"},
             {"text": "no labels", "labels": []},
@@ -38,7 +40,8 @@ def test_every_kind_of_change_is_read_in_order():
         RowRemoval("7"),
         RowRemoval(None, text="a red apple"),
         RowChange("kept", ("a",)),
-        RowFeedback("sky", ("a",), (), ("b",)),
+        RowFeedback("sky", ("a",), (), ("b",), model="m", time=datetime(2026, 1, 31, tzinfo=UTC)),
+        RowFeedback("rain", (), ("a",)),
         LabelRename("fruit", "fruits"),
         LabelRename("a", "b"),
         LabelDrop("sky"),

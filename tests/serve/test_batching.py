@@ -108,14 +108,14 @@ def test_an_error_reaches_only_the_request_it_belongs_to() -> None:
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
-    bench = Bench(queued=2)
+    bench = Bench(queued=2, what="corrections")
 
     async def story() -> None:
         first = await bench.occupy()
         waiting = asyncio.ensure_future(bench.batcher.run("same", ["a", "b"]))
         await asyncio.sleep(0)
         assert bench.batcher.waiting == 2
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(Refusal, match="2 corrections are waiting; the maximum is 2") as refused:
             await bench.batcher.run("same", ["c"])
         assert refused.value.status == 429
         assert int(refused.value.headers["retry-after"]) >= 1

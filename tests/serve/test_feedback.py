@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from longtail import Ridge, Tagger, TextFeatures
+from longtail.data import read_changes
 from longtail.errors import InvalidInput, Unavailable
 from longtail.serve import Limits, create_app
 from longtail.serve.feedback import FeedbackFile, correction
@@ -73,13 +78,31 @@ def test_a_correction_becomes_a_line_with_time_model_and_version(client: TestCli
 
 
 def test_labels_of_any_script_and_control_characters_in_texts_are_kept(client: TestClient, file: Path) -> None:
-    sent = {"text": "a\x00\x1b[2J\u2028b\u202e", "accepted": ["\x07"], "added": ["موسيقى"]}
+    sent = {"text": "a\x00\x1b[2J\u2028b\u202e", "rejected": ["\x07"], "added": ["موسيقى"]}
     assert client.post("/v1/feedback", json=sent).status_code == 200
     assert b"\x1b" not in file.read_bytes()
     [line] = lines(file)
     assert {field: line[field] for field in sent} == sent
     broken = b'{"text": "a", "added": ["\\ud800"]}'
     assert client.post("/v1/feedback", content=broken, headers={"content-type": "application/json"}).status_code == 400
+
+
+def test_accepting_makes_no_label_that_nobody_can_read(tmp_path: Path, file: Path) -> None:
+    known = "bell\x07"
+    tagger = Tagger(TextFeatures(min_df=1), Ridge()).fit(["red apples", "blue sky"], [["fruit"], [known]])
+    tagger.save(tmp_path / "model")
+    with TestClient(create_app({"topics": tmp_path / "model"}, feedback=file)) as client:
+        assert client.post("/v1/feedback", json={"text": "a", "accepted": [known]}).status_code == 200
+        answer = client.post("/v1/feedback", json={"text": "a", "accepted": [known, "\u202e"]})
+    assert (answer.status_code, answer.json()["error"]["message"].partition(":")[0]) == (422, "accepted.1")
+    assert len(lines(file)) == 1
+
+
+def test_a_refusal_says_which_name_is_wrong_and_why(client: TestClient) -> None:
+    answer = client.post("/v1/feedback", json={"text": "a", "added": ["b", "c\x1b"]})
+    assert answer.json()["error"]["message"] == (
+        "added.1: expected a visible name without control characters and direction marks"
+    )
 
 
 def test_a_label_counts_once_and_rejected_wins() -> None:
@@ -103,9 +126,11 @@ def test_without_a_file_there_is_no_route(model_directory: Path) -> None:
         ({"text": "a", "added": "b"}, "invalid_request"),
         ({"text": "a", "added": ["  "]}, "invalid_request"),
         ({"text": "a", "accepted": [""]}, "invalid_request"),
+        ({"text": "a", "accepted": [" "]}, "invalid_request"),
         ({"text": "a", "rejected": ["b", ""]}, "invalid_request"),
         ({"text": "a", "added": ["b\n"], "other": 1}, "invalid_request"),
         ({"text": "a", "added": ["b\x1b[2J"]}, "invalid_request"),
+        ({"text": "a", "added": ["\u200b"]}, "invalid_request"),
         ({"text": "a", "added": ["b\u202e"]}, "invalid_request"),
         ({"text": "a", "added": ["b"], "id": 3}, "invalid_request"),
         ({"text": "a", "added": ["b"], "id": "b" * 21}, "invalid_request"),
@@ -193,7 +218,7 @@ def test_a_file_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path, m
     with pytest.raises(InvalidInput, match="regular file"):
         FeedbackFile(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "target")
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable, match="symbolic link; give the name of a file"):
         FeedbackFile(tmp_path / "link")
     assert not (tmp_path / "target").exists()
 
@@ -236,14 +261,34 @@ def test_a_file_that_was_moved_away_is_begun_anew(file: Path, tmp_path: Path) ->
     assert feedback.waiting("topics", LONG_AGO) == 1
 
 
-def test_corrections_of_the_model_that_are_newer_than_it_wait(file: Path) -> None:
+def test_texts_with_corrections_of_the_model_that_are_newer_than_it_wait(file: Path) -> None:
     feedback = FeedbackFile(file)
-    feedback.append([record(), {**record(), "model": "other"}, record()])
+    named = correction("topics", "5f3c", "a red apple", added=["fruit"], row="7")
+    feedback.append([record(), {**record(), "model": "other"}, record(accepted=["red"]), named])
     with open(file, "a") as stream:
         stream.write('{"id": "1", "text": "a", "labels": []}\n{"model": "topics", "time": "no"}\nnot JSON\n')
     assert (feedback.waiting("topics", LONG_AGO), feedback.waiting("other", LONG_AGO)) == (2, 1)
     assert feedback.waiting("topics", datetime.now(UTC) + timedelta(seconds=1)) == 0
     assert feedback.waiting("nothing", LONG_AGO) == 0
+
+
+def test_corrections_that_an_update_has_not_read_wait(model_directory: Path, file: Path, tmp_path: Path) -> None:
+    from longtail.store import update_card
+
+    directory = shutil.copytree(model_directory, tmp_path / "topics")
+    read = {**record("read"), "time": "2026-01-31T12:00:00.001+00:00"}
+    during = {**record("made during the update"), "time": "2026-01-31T12:00:00.002+00:00"}
+    FeedbackFile(file).append([read, during])
+    with TestClient(create_app({"topics": directory}, feedback=file)) as client:
+
+        def waiting() -> int:
+            return int(client.get("/v1/models").json()["models"][0]["corrections"]["waiting"])
+
+        assert waiting() == 0  # older than the model
+        update_card(directory, updates={"corrections_until": read["time"]})
+        assert waiting() == 1
+        update_card(directory, updates={"corrections_until": "when nobody looked"})
+        assert waiting() == 0
 
 
 def test_a_file_at_its_limit_refuses_whole_lines(file: Path) -> None:
@@ -255,6 +300,15 @@ def test_a_file_at_its_limit_refuses_whole_lines(file: Path) -> None:
     assert (refused.value.code, refused.value.status) == ("feedback_full", 507)
     assert file.read_bytes() == before
     feedback.append([record()])
+
+
+def test_a_line_that_an_update_could_not_read_is_refused(file: Path) -> None:
+    feedback = FeedbackFile(file)
+    with pytest.raises(Refusal, match="shorter text") as refused:
+        feedback.append([record("\0" * 3_000_000)])  # each becomes six characters
+    assert refused.value.code == "text_too_long"
+    feedback.append([record()])
+    assert len(list(read_changes(file))) == 1
 
 
 _FULL_DISK = """
@@ -290,6 +344,27 @@ def test_other_failures_of_the_disk_are_logged_and_not_told(
     assert str(file) not in answer.text
     assert str(file) in caplog.text
     assert lines(file) == []
+
+
+def test_a_kill_loses_no_correction_that_was_answered(model_directory: Path, file: Path) -> None:
+    answered: list[str] = []
+    with running(str(model_directory), "--feedback", str(file)) as service:
+
+        def send(thread: int) -> None:
+            with suppress(OSError, ValueError):  # the kill
+                for number in range(10_000):
+                    text = f"{thread} {number} " * 1000
+                    if service.post("/v1/feedback", {"text": text, "added": ["b"]}).status == 200:
+                        answered.append(text)
+
+        with ThreadPoolExecutor(4) as pool:
+            sending = [pool.submit(send, thread) for thread in range(4)]
+            while len(answered) < 20 and not all(each.done() for each in sending):
+                time.sleep(0.01)
+            service.process.kill()
+    assert len(answered) >= 20
+    FeedbackFile(file)
+    assert set(answered) <= {line["text"] for line in lines(file)}
 
 
 def test_two_services_share_a_file(model_directory: Path, file: Path) -> None:

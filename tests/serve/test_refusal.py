@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from longtail import Corpus, Ridge, Tagger
+from longtail import Corpus, Ridge, Tagger, TextFeatures
 from longtail.errors import InvalidInput, LongtailError, ModelFormatError, NotEnoughMemory, WrongType
 from longtail.serve import Limits, create_app
 from longtail.serve.connections import connection_class
@@ -59,6 +59,7 @@ REQUESTS: dict[str, tuple[str, str, Callable[[], dict[str, Any]]]] = {
     "too_many_labels": ("POST", "/v1/explain", lambda: {"json": {"text": "a", "labels": ["a"] * 2}}),
     "model_takes_features": ("POST", "/v1/tag", lambda: {"json": {"text": "a", "model": "rows"}}),
     "label_too_long": ("POST", "/v1/feedback", lambda: {"json": {"text": "a", "added": ["a" * 1001]}}),
+    "not_one_class": ("POST", "/v1/feedback", lambda: {"json": {"text": "a", "rejected": ["x"], "model": "classes"}}),
     "cross_site": ("POST", "/v1/models/reload", lambda: {"json": {}, "headers": {"origin": "http://elsewhere"}}),
     "unknown_label": ("POST", "/v1/tag", lambda: {"json": {"text": "a", "allow": ["a" * 1000]}}),
 }
@@ -97,9 +98,10 @@ def models(model_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> d
         labels=Corpus.from_lists(["x", "y"], [["a"], ["b"]]).labels,
         features=[[1.0, 0.0], [0.0, 1.0]],
     )
-    directory = tmp_path_factory.mktemp("served") / "rows"
-    Tagger(None, Ridge()).fit_corpus(rows).save(directory)
-    return {"topics": model_directory, "rows": directory}
+    folder = tmp_path_factory.mktemp("served")
+    Tagger(None, Ridge()).fit_corpus(rows).save(folder / "rows")
+    Tagger(TextFeatures(min_df=1), Ridge()).fit(["red apples", "blue sky"], ["x", "y"]).save(folder / "classes")
+    return {"topics": model_directory, "rows": folder / "rows", "classes": folder / "classes"}
 
 
 def with_client(

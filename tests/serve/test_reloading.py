@@ -7,6 +7,7 @@ import itertools
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -22,7 +23,7 @@ from starlette.testclient import TestClient
 from longtail import LabelTree, Tagger, TextFeatures
 from longtail.serve import create_app
 from longtail.serve.served import ServedModel
-from tests.serve.conftest import WAIT, Service, examples, running
+from tests.serve.conftest import PROGRAM, WAIT, Service, examples, running
 
 
 @pytest.fixture(scope="module")
@@ -230,15 +231,15 @@ def test_no_request_fails_while_versions_change(
     assert (tmp_path / "log").read_text().count("serving a new version of topics") == 6
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs terminals")
-def test_a_service_ends_with_its_terminal(model_directory: Path) -> None:
+@contextmanager
+def in_a_terminal(*command: str) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], None]]]:
+    """A process in a terminal of its own, once it serves, and a call that closes the terminal."""
     import fcntl
-    import subprocess
     import termios
 
     ours, theirs = os.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "longtail", "serve", str(model_directory), "--port", "0"],
+        [*command, "--port", "0"],
         stdin=theirs,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -249,11 +250,25 @@ def test_a_service_ends_with_its_terminal(model_directory: Path) -> None:
     try:
         assert process.stdout is not None
         assert b"Serving" in process.stdout.readline()
-        process.send_signal(signal.SIGHUP)
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(1)
-        os.close(ours)
-        assert process.wait(WAIT) == 0
+        yield process, lambda: os.close(ours)
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs terminals")
+def test_a_service_ends_with_its_terminal(model_directory: Path) -> None:
+    with in_a_terminal(*PROGRAM, "serve", str(model_directory)) as (process, close):
+        process.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
+        close()
+        assert process.wait(WAIT) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs terminals")
+def test_a_service_under_nohup_outlives_its_terminal(model_directory: Path) -> None:
+    with in_a_terminal("nohup", *PROGRAM, "serve", str(model_directory)) as (process, close):
+        close()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)

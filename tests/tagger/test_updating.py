@@ -186,6 +186,26 @@ def test_a_row_that_stays_in_its_place_is_found_by_its_new_text(named):
     assert labels_of(model, "Blue Sky") == {"c", "x"}
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_what_is_learnt_again_changes_nothing_and_is_not_counted_again(named):
+    data = corpus(40, named=named)
+    model = tagger().fit_corpus(data)
+    wrong = sorted(labels_of(model, data.texts[3]))[0]
+    changes = [
+        RowFeedback(data.texts[3], rejected=(wrong,), added=("extra",)),
+        RowFeedback("word5 a text from the page", accepted=("label 5",), id="page" if named else None),
+        RowFeedback("word6 a text without tags", rejected=("label 6",)),
+    ]
+    first = model.update(changes).update_
+    rows = model.n_rows_
+    again = model.update(changes).update_
+    assert (first.added, first.changed, first.corrections) == (2, 1, 3)
+    assert (again.added, again.changed, again.corrections) == (0, 0, 0)
+    assert (again.history.corrections, model.n_rows_) == (3, rows)
+    model.update([RowChange(data.texts[3], ("label 1",), data.row_names and data.row_names[3]), changes[0]])
+    assert labels_of(model, data.texts[3]) >= {"extra"}
+
+
 def test_later_changes_win_and_labels_are_renamed_merged_and_dropped_in_order():
     data = corpus(40)
     model = tagger().fit_corpus(data)
@@ -335,7 +355,7 @@ def test_a_model_that_gives_one_label_goes_on_to_do_so_and_says_that_a_full_trai
     model = tagger(OneVsRest()).fit(data.texts, [[data.label_names[label]] for label in firsts])
     model.update([RowFeedback(data.texts[0], added=("another",))])
     assert not model.is_single_label_
-    assert any("no longer have exactly one label" in reason for reason in model.update_.due)
+    assert any("1 row no longer has exactly one label" in reason for reason in model.update_.due)
     model.save(tmp_path / "model")
     for each in (model, load(tmp_path / "model")):
         assert [len(tags) for tags in each.predict(data.texts)] == [1] * 60

@@ -69,11 +69,14 @@ def metrics_section(report: Report, data: str) -> dict[str, Any]:
     }
 
 
-def updates_section(history: History, due: Sequence[str], data: str, at: str) -> dict[str, Any]:
-    """What a model has learnt since its last full training, and why another one is due."""
+def updates_section(history: History, due: Sequence[str], data: str, at: str, until: datetime) -> dict[str, Any]:
+    """What a model has learnt since its last full training, and why another one is due.
+
+    `until` is the time of the newest correction that the model has learnt; later ones wait.
+    """
     counts = {"updates": history.updates, "corrections": history.corrections}
     rows = {f"rows_{name}": getattr(history, name) for name in ("added", "changed", "removed")}
-    return {"data": data, "at": at, **counts, **rows, "due": list(due)}
+    return {"data": data, "at": at, **counts, "corrections_until": until.isoformat(), **rows, "due": list(due)}
 
 
 def audit_section(found: CorpusAudit, data: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,12 @@ def _renames(_ctx: Any, _parameter: Any, values: tuple[str, ...]) -> dict[str, s
 @click.option("--force", is_flag=True, help="With --out: replace an existing model.")
 @click.option("--rename", multiple=True, callback=_renames, metavar="OLD=NEW", help="Rename a label, before NEW.")
 @click.option("--drop-label", multiple=True, metavar="LABEL", help="Drop a label, before NEW.")
+@click.option(
+    "--corrections-of",
+    multiple=True,
+    metavar="NAME",
+    help="Of the corrections that `longtail serve` kept, learn those of the model that it calls NAME; can be repeated.",
+)
 @click.option("--jobs", type=int, help="Number of threads.  [default: one per core]")
 @takes(reader=ReaderOptions)
 @click.pass_obj
@@ -58,6 +65,7 @@ def command(
     force: bool,
     rename: dict[str, str],
     drop_label: tuple[str, ...],
+    corrections_of: tuple[str, ...],
     jobs: int | None,
     reader: ReaderOptions,
 ) -> None:
@@ -74,7 +82,7 @@ def command(
       {"rename": {"old": "new"}}                              another name of a label
       {"drop_label": "name"}                                  a label to forget
 
-    The vocabulary and the second stage stay those of the last full training. The command says when another one is due.
+    The vocabulary stays that of the last full training. The command says when another one is due.
     """
     begun = time.perf_counter()
     if not (new or rename or drop_label):
@@ -86,18 +94,21 @@ def command(
     target = out or model
     if out is not None:
         check_target(out, force)
-    from longtail.store import read_card
+    from longtail.store import read_card, saved_at
 
     tagger = load_tagger(model)
     check_labels(tagger, rename, "--rename")
     check_labels(tagger, drop_label, "--drop-label")
     loaded = tagger.fingerprint_
     card = read_card(model, loaded) or {}
+    before = saved_at(model)
+    changes = _of_one_model(list(_changes(new, reader)), corrections_of)
     with use_jobs(jobs):
-        tagger.update(_changes(new, reader), rename=rename, drop=drop_label)
+        tagger.update(changes, rename=rename, drop=drop_label)
     assert tagger.update_ is not None
     seconds = time.perf_counter() - begun
-    tagger.save(target, _card(card, tagger, new), replaces=loaded if out is None else None)
+    until = _learnt_until(card, before, changes)
+    tagger.save(target, _card(card, tagger, new, until), replaces=loaded if out is None else None)
     terminal.summarize(_summary(target, tagger, tagger.update_, seconds))
 
 
@@ -113,13 +124,40 @@ def _changes(new: tuple[str, ...], reader: ReaderOptions) -> Iterator[Change]:
             )
 
 
-def _card(card: dict[str, Any], tagger: Tagger, new: tuple[str, ...]) -> dict[str, Any]:
+def _of_one_model(changes: list[Change], names: tuple[str, ...]) -> list[Change]:
+    """The changes without the corrections of models of other names; one name is chosen by itself."""
+    from longtail.data import RowFeedback
+
+    found = dict.fromkeys(each.model for each in changes if isinstance(each, RowFeedback) and each.model is not None)
+    listed = ", ".join(map(repr, list(found)[:5]))
+    if not names and len(found) > 1:
+        raise InvalidInput(
+            f"the corrections are of the models {listed}; choose with --corrections-of NAME", code="several_models"
+        )
+    if missing := [name for name in names if name not in found]:
+        of = f"they are of {listed}" if found else "none names a model"
+        raise InvalidInput(f"no correction is of the model {missing[0]!r}; {of}", code="no_corrections")
+    others = found.keys() - {*names} if names else set()
+    return [each for each in changes if not (isinstance(each, RowFeedback) and each.model in others)]
+
+
+def _learnt_until(card: dict[str, Any], saved: datetime, changes: list[Change]) -> datetime:
+    """The time of the newest correction that the model has learnt, or when the first model of the card was saved."""
+    from longtail.data import RowFeedback
+    from longtail.store import corrections_until
+
+    times = [each.time for each in changes if isinstance(each, RowFeedback) and each.time is not None]
+    return min(datetime.now(UTC), max([corrections_until(card) or saved, *times]))
+
+
+def _card(card: dict[str, Any], tagger: Tagger, new: tuple[str, ...], until: datetime) -> dict[str, Any]:
     """The card of the old model, with this update; what was measured on the old model is left out."""
     assert tagger.update_ is not None
     data = {**card.get("data", {}), "rows": tagger.n_rows_, "labels": len(tagger.label_names_)}
     kept = {"trained": card["trained"]} if "trained" in card else {}
     names = ", ".join(source(path, "training") for path in new)
-    return {**kept, "data": data, "updates": updates_section(tagger.update_.history, tagger.update_.due, names, now())}
+    updates = updates_section(tagger.update_.history, tagger.update_.due, names, now(), until)
+    return {**kept, "data": data, "updates": updates}
 
 
 def _summary(target: str, tagger: Tagger, found: UpdateSummary, seconds: float) -> str:

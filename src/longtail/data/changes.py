@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import IO, Any
 
 from longtail.data.batches import iter_records
@@ -28,7 +29,8 @@ from longtail.files import PathName
 
 _REMOVE, _RENAME, _DROP = "remove", "rename", "drop_label"
 _OPINIONS = ("accepted", "rejected", "added")
-_ABOUT = ("time", "model", "version")
+_MODEL, _TIME = "model", "time"
+_ABOUT = (_MODEL, _TIME, "version")
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class RowFeedback:
     """What a person thinks of the tags of a text: labels that are right or wrong, and labels to add.
 
     The row of this id or, without one, each row of this text gets these labels besides those that it has. A text that
-    is no row yet becomes one.
+    is no row yet becomes one. `model` and `time` are what `longtail serve` wrote about it: the name of the model that
+    gave the tags, and when.
     """
 
     text: str
@@ -74,6 +77,8 @@ class RowFeedback:
     added: tuple[str, ...] = ()
     id: str | None = None
     place: str = ""
+    model: str | None = None
+    time: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -182,12 +187,33 @@ def _of_json_lines(
             accepted, rejected, added = (
                 tuple(dict.fromkeys(label_names_of(found, key))) if key in found else () for key in _OPINIONS
             )
-            return [RowFeedback(text, accepted, rejected, added, id_of(found, id_key), place)]
+            model = found.get(_MODEL)
+            return [
+                RowFeedback(
+                    text,
+                    accepted,
+                    rejected,
+                    added,
+                    id_of(found, id_key),
+                    place,
+                    model if isinstance(model, str) else None,
+                    _time_of(found),
+                )
+            ]
         return [RowChange(text, tuple(dict.fromkeys(labels_of(found, labels_key, True))), id_of(found, id_key), place)]
 
     keys = {_REMOVE, _RENAME, _DROP, *row_keys, *labels_keys, *opinions, *_ABOUT}
     for changes in read_records(source, build, keys, unknown, line_limit, encoding):
         yield from changes
+
+
+def _time_of(found: dict[str, Any]) -> datetime | None:
+    """The time of a record; None for one that only people can read."""
+    try:
+        time = datetime.fromisoformat(found.get(_TIME, ""))
+    except (TypeError, ValueError):
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _renames(found: Any) -> list[tuple[str, str]]:

@@ -91,11 +91,13 @@ def create_app(
         measures.models((model.name, model.kind, model.n_labels) for model in served.values())
         app.openapi_schema = None  # its example has a label of the first model
 
-    shared = {"queued": limits.queued_texts, "seconds": limits.seconds}
-    scoring = Batcher(tag_group, batch=limits.batch_texts, observe=measures.batch, **shared)  # type: ignore[arg-type]
-    lookups = Batcher(call_each, batch=1, name="longtail-lookups", **shared)  # type: ignore[arg-type]
+    shared: dict[str, Any] = {"queued": limits.queued_texts, "seconds": limits.seconds}
+    scoring = Batcher(tag_group, batch=limits.batch_texts, observe=measures.batch, what="texts", **shared)
+    lookups = Batcher(call_each, batch=1, name="longtail-lookups", **shared)
     reloading = Reloading(served, limits.reload_seconds, changed)
-    writing = None if kept is None else Batcher(write_all, batch=limits.batch_texts, name="longtail-feedback", **shared)  # type: ignore[arg-type]
+    writing = None
+    if kept is not None:
+        writing = Batcher(write_all, batch=limits.batch_texts, name="longtail-feedback", what="corrections", **shared)
     measures.watch("longtail_queued_texts", "Texts waiting to be scored.", lambda: scoring.waiting)
     measures.watch("longtail_queued_lookups", "Other requests waiting.", lambda: lookups.waiting)
 

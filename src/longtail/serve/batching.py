@@ -65,6 +65,8 @@ class Batcher:
         Called with the number of items of each batch.
     name : str
         The name of the thread.
+    what : str
+        What the items are, for messages.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Batcher:
         seconds: float,
         observe: Callable[[int], None] | None = None,
         name: str = "longtail-scoring",
+        what: str = "requests",
     ) -> None:
         self._work = work
         self._queued = queued
@@ -83,6 +86,7 @@ class Batcher:
         self._seconds = seconds
         self._observe = observe
         self._name = name
+        self._what = what
         self._jobs: deque[_Job] = deque()
         self._waiting = 0
         self._rate = 0.0
@@ -109,7 +113,7 @@ class Batcher:
         # An empty queue accepts a request that is larger than the queue; it would never fit otherwise.
         if self._waiting and self._waiting + items > self._queued:
             retry = self._retry()
-            message = f"{self._waiting} texts are waiting; the maximum is {self._queued}. Try again in {retry} s"
+            message = f"{self._waiting} {self._what} are waiting; the maximum is {self._queued}. Try again in {retry} s"
             raise Refusal("queue_full", message, {"retry-after": str(retry)})
 
     def _retry(self) -> int:

@@ -11,13 +11,10 @@ import os
 import stat
 import sys
 import threading
-from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
-
-import numpy as np
 
 from longtail.errors import InvalidInput, Unavailable, no_room, reason
 from longtail.files import PathName
@@ -29,9 +26,8 @@ if sys.platform != "win32":
 
 _log = logging.getLogger(__name__)
 
-# Longer lines are not ours: a body, which limits a line, is much shorter.
+# An update reads no longer lines.
 _LONGEST_LINE = 1 << 24
-_NONE = array("d")
 _OPENING = b'{"time": '
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT
 for _name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
@@ -59,7 +55,7 @@ class FeedbackFile:
     --------
     >>> import tempfile
     >>> feedback = FeedbackFile(tempfile.mkdtemp() + "/feedback.jsonl")
-    >>> feedback.append([correction("notes", "5f3c", "a red apple", added=["fruit"])])
+    >>> feedback.append([correction("notes", "5f3c", "a red apple", added=[label]) for label in ("fruit", "red")])
     >>> feedback.waiting("notes", datetime(2020, 1, 1, tzinfo=UTC))
     1
     """
@@ -76,11 +72,15 @@ class FeedbackFile:
                 if self._mended(descriptor) >= most:
                     _log.warning("%s has reached its limit of %d bytes; corrections will be refused", path, most)
         except OSError as error:
-            raise Unavailable(f"cannot write corrections to {path}: {reason(error)}", path=path) from None
+            what = "it is a symbolic link" if os.path.islink(path) else reason(error)
+            advice = "give the name of a file, which may be new, in a folder that the service may write to"
+            raise Unavailable(f"cannot write corrections to {path}: {what}; {advice}", path=path) from None
 
     def append(self, records: Sequence[dict[str, Any]]) -> None:
         """Write records, all or none, or raise a `Refusal`; they are on disk when this returns."""
         lines = [json_text(record).encode("utf-8", "backslashreplace") + b"\n" for record in records]
+        if max(map(len, lines), default=0) > _LONGEST_LINE:
+            raise Refusal("text_too_long", f"the correction is longer than {_LONGEST_LINE} bytes; send a shorter text")
         try:
             with self._locked() as descriptor:
                 size = self._mended(descriptor)
@@ -105,7 +105,7 @@ class FeedbackFile:
             raise _failed() from None
 
     def waiting(self, model: str, since: datetime) -> int:
-        """The number of corrections of a model that are newer than `since`."""
+        """The number of texts with corrections of a model that are newer than `since`."""
         with self._counting:
             try:
                 # Not for writing: a file that was moved away must not come back empty.
@@ -119,7 +119,7 @@ class FeedbackFile:
                 _log.warning("%s cannot be read: %s", self.path, reason(error))
             finally:
                 os.close(descriptor)
-            return int(np.count_nonzero(np.frombuffer(self._times.get(model, _NONE)) > since.timestamp()))
+            return sum(time > since.timestamp() for time in self._times.get(model, {}).values())
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -159,10 +159,10 @@ class FeedbackFile:
     def _forget(self) -> None:
         self._file: tuple[int, int] | None = None
         self._read_to = 0
-        self._times: dict[str, array[float]] = {}
+        self._times: dict[str, dict[int, float]] = {}
 
     def _count(self, descriptor: int, strictly: bool = False) -> None:
-        """Read what was added since the last time: the time of each correction, by model."""
+        """Read what was added since the last time: the time of the last correction of each text, by model."""
         found = os.fstat(descriptor)
         if self._file != (found.st_dev, found.st_ino) or found.st_size < self._read_to:
             self._forget()
@@ -185,8 +185,9 @@ class FeedbackFile:
                     )
                 self._read_to += len(line)
                 model, time = _origin(record or {})
-                if model is not None:
-                    self._times.setdefault(model, array("d")).append(time)
+                if record is not None and model is not None:
+                    row = hash(str(record.get("id", record.get("text"))))
+                    self._times.setdefault(model, {})[row] = time
 
 
 def write_all(file: FeedbackFile, records: list[dict[str, Any]]) -> list[None]:
@@ -227,11 +228,12 @@ def correction(
 
 
 def _full(why: str) -> Refusal:
-    return Refusal("feedback_full", f"the correction was not saved: {why}; tell the person who runs the service")
+    return Refusal("feedback_full", f"{why}; tell the person who runs the service")
 
 
 def _failed() -> Refusal:
-    return Refusal("feedback_failed", "the correction was not saved: the service cannot write its file of corrections")
+    advice = "tell the person who runs the service"
+    return Refusal("feedback_failed", f"the service cannot write its file of corrections; {advice}")
 
 
 def _lock(descriptor: int) -> None:

@@ -17,11 +17,19 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+UNREADABLE = "expected a visible name without control characters and direction marks"
+
+
+def is_readable(name: str) -> bool:
+    """Whether people can read the name of a label."""
+    return printable(name) == name and any(char.isprintable() and not char.isspace() for char in name)
+
+
 def _new_label(name: str) -> str:
     """The name without spaces around it, if people can read it."""
     name = name.strip()
-    if not name or printable(name) != name:
-        raise ValueError("expected a name without control characters")
+    if not is_readable(name):
+        raise ValueError(UNREADABLE)
     return name
 
 
@@ -225,9 +233,9 @@ class ReloadAnswer(BaseModel):
 
 
 class WaitingCorrections(BaseModel):
-    """The corrections of a model that are newer than the model."""
+    """The corrections that a model has not learnt."""
 
-    waiting: int = Field(examples=[3])
+    waiting: int = Field(description="Number of texts with such corrections.", examples=[3])
 
 
 class ModelDescription(BaseModel):
@@ -302,7 +310,7 @@ def parse(kind: type[_Message], body: bytes) -> _Message:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "json_invalid":
             raise Refusal("not_json", f"the body is not JSON in UTF-8: {first['msg']}") from None
-        raise invalid(first["loc"], first["msg"]) from None
+        raise invalid(first["loc"], first["msg"].removeprefix("Value error, ")) from None
     for unknown in message.model_extra or ():
         raise invalid((unknown,), f"unknown field; expected {', '.join(kind.model_fields)}")
     return message
@@ -312,8 +320,13 @@ def invalid(place: tuple[int | str, ...], reason: str) -> Refusal:
     """The refusal of one wrong field."""
     if place[:1] == ("k",):  # of the two kinds that it can be, the first has failed
         place, reason = place[:1], f'{reason}, or "auto"'
-    where = ".".join(part if part in _FIELDS else shortened(str(part), 40) for part in map(str, place)) or "the body"
+    where = ".".join(_part(part) for part in place) or "the body"
     return Refusal("invalid_request", f"{where}: {reason}")
+
+
+def _part(part: int | str) -> str:
+    """A step to the wrong field; all but positions and our own names come from the request."""
+    return str(part) if isinstance(part, int) or part in _FIELDS else shortened(part, 40)
 
 
 _REQUESTS = (TagRequest, ExplainRequest, FeedbackRequest, ReloadRequest)

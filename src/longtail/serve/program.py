@@ -116,6 +116,11 @@ def _has_terminal() -> bool:
     return True
 
 
+def _ignores_hang_up() -> bool:
+    """Whether the service was started to outlive its terminal, as `nohup` does."""
+    return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+
+
 class _Server(uvicorn.Server):
     """Accepts connections itself, calls `tell` when it is up, and records the signal instead of raising it again."""
 
@@ -125,7 +130,7 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._at_once = at_once
         self._reload = reload
-        self._had_terminal = _has_terminal()
+        self._ends_with_terminal = _has_terminal() and not _ignores_hang_up()
         self._tell = tell
         self._accepting: list[asyncio.Task[None]] = []
         self.ended_by = 0
@@ -145,7 +150,7 @@ class _Server(uvicorn.Server):
 
     def _hang_up(self) -> None:
         """Load new versions; but when the terminal of the service was closed, the signal means the end."""
-        if self._had_terminal and not _has_terminal():
+        if self._ends_with_terminal and not _has_terminal():
             self.handle_exit(signal.SIGHUP, None)
         else:
             self._reload()

@@ -14,7 +14,16 @@ from longtail.serve.batching import Batcher, shutting_down
 from longtail.serve.feedback import FeedbackFile, correction
 from longtail.serve.limits import Limits
 from longtail.serve.measures import Measures
-from longtail.serve.messages import ExplainRequest, FeedbackRequest, ReloadRequest, TagRequest, invalid, parse
+from longtail.serve.messages import (
+    UNREADABLE,
+    ExplainRequest,
+    FeedbackRequest,
+    ReloadRequest,
+    TagRequest,
+    invalid,
+    is_readable,
+    parse,
+)
 from longtail.serve.pages import add_page
 from longtail.serve.refusal import ERRORS, Refusal, as_json, shortened
 from longtail.serve.reloading import Reloading
@@ -200,6 +209,7 @@ def add_feedback(router: APIRouter, service: Service, feedback: Feedback) -> Non
             raise invalid(("id",), f"the maximum is {limits.label_characters} characters")
         for field in ("accepted", "rejected", "added"):
             _check_labels(field, getattr(asked, field), limits)
+        _check_accepted(asked.accepted, model)
         record = correction(
             model.name,
             model.version,
@@ -209,6 +219,9 @@ def add_feedback(router: APIRouter, service: Service, feedback: Feedback) -> Non
             added=asked.added,
             row=asked.id,
         )
+        if model.has_classes and len(record["accepted"]) + len(record["added"]) != 1:
+            message = "the model gives each text exactly one label; accept or add the one that is right"
+            raise Refusal("not_one_class", message)
         await feedback.writing.run(feedback.file, [record])
         service.measures.correction(model.name)
         return _json({"model": model.name, "version": model.version, "time": record["time"]})
@@ -264,6 +277,14 @@ def _check_labels(field: str, labels: list[str], limits: Limits) -> None:
     for label in labels:
         about = f"the label {shortened(label, 20)} has {len(label)} characters"
         _at_most(limits.label_characters, len(label), "label_too_long", about)
+
+
+def _check_accepted(labels: list[str], model: ServedModel) -> None:
+    """Refuse names that nobody can read, unless the model has them: the next update would make them labels."""
+    unreadable = [label for label in labels if not is_readable(label)]
+    unknown = model.tagger.unknown_labels(unreadable) if unreadable else []
+    if unknown:
+        raise invalid(("accepted", labels.index(unknown[0])), UNREADABLE)
 
 
 def _check_query(request: Request, known: tuple[str, ...]) -> None:

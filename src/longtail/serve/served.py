@@ -9,7 +9,7 @@ from longtail.errors import InvalidInput
 from longtail.files import PathName, is_url
 from longtail.serve.feedback import FeedbackFile
 from longtail.serve.refusal import Refusal, shortened
-from longtail.store import inspect_model, load, read_card, saved_at
+from longtail.store import corrections_until, inspect_model, load, read_card, saved_at
 from longtail.tagger import Tagger
 from longtail.text import segments
 
@@ -58,6 +58,11 @@ class ServedModel:
         """The score from which labels are given, if the model has learned one."""
         return None if self.tagger.decision_ is None else self.tagger.decision_.rule.threshold
 
+    @property
+    def has_classes(self) -> bool:
+        """Whether the model was trained with one class for each text, so that an update learns nothing else."""
+        return hasattr(self.tagger, "classes_")
+
     def warm(self) -> None:
         """Build what the first request would otherwise wait for."""
         if self._takes_texts:
@@ -88,10 +93,11 @@ class ServedModel:
         return {"name": self.name, "version": self.version, "saved_at": saved}
 
     def describe(self, feedback: FeedbackFile | None = None) -> dict[str, Any]:
-        """The entry of the model in the answer of `/v1/models`, with the number of corrections it has not learnt."""
+        """The entry of the model in the answer of `/v1/models`, with how many texts have corrections to learn."""
         if not is_url(self.directory):
             self._card = read_card(self.directory, self.version) or self._card
-        waiting = None if feedback is None else {"waiting": feedback.waiting(self.name, self._saved_at)}
+        since = corrections_until(self._card) or self._saved_at
+        waiting = None if feedback is None else {"waiting": feedback.waiting(self.name, since)}
         return {
             **self.identify(),
             "kind": self.kind,

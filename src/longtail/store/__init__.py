@@ -1,6 +1,6 @@
 """The model directory: a manifest and plain arrays; the one place that writes models."""
 
-from longtail.store.card import read_card, update_card
+from longtail.store.card import corrections_until, read_card, update_card
 from longtail.store.files import LOCK, alone_in, locked, open_plain
 from longtail.store.invariants import rises
 from longtail.store.kinds import FEATURES, put_learner_together, put_together, register
@@ -32,6 +32,7 @@ __all__ = [
     "check_params",
     "check_replaceable",
     "claim_folder_of_job",
+    "corrections_until",
     "file_behind",
     "inspect_model",
     "is_sound",

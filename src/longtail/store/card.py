@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ _SECTIONS: dict[str, Any] = {
         "at": str,
         "updates": int,
         "corrections": int,
+        "corrections_until": str,
         "rows_added": int,
         "rows_changed": int,
         "rows_removed": int,
@@ -155,6 +157,19 @@ def update_card(directory: PathName, *, of: str | None = None, **sections: Mappi
         raise ModelFormatError(f"{path}: there is no model here to write a card for") from None
     except OSError as error:
         raise Unavailable(f"the card of {path} could not be written: {error}") from error
+
+
+def corrections_until(card: Mapping[str, Any] | None) -> datetime | None:
+    """The time of the newest correction of tags that a model has learnt, by its card; None if the card does not say.
+
+    >>> corrections_until({"updates": {"corrections_until": "2026-01-31T12:00:00+00:00"}})
+    datetime.datetime(2026, 1, 31, 12, 0, tzinfo=datetime.timezone.utc)
+    """
+    try:
+        time = datetime.fromisoformat((card or {}).get("updates", {}).get("corrections_until", ""))
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def checked_sections(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

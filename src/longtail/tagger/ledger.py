@@ -188,11 +188,6 @@ class Ledger:
                     "LabelRename and LabelDrop of longtail.data"
                 )
 
-    @property
-    def corrected(self) -> int:
-        """The number of rows whose labels are those of feedback."""
-        return sum(row.is_corrected and not row.is_removed for row in self.rows)
-
     def _found(self, change: RowChange | RowFeedback | RowRemoval) -> list[Row]:
         """The rows of the id of a change or, without one, of its text."""
         key, is_text = key_of(change)

@@ -139,8 +139,8 @@ def update(
         ledger.take(each)
     for warning in _oddities(ledger):
         _log.warning("%s", warning)
-    change = _Change.of(ledger, rows, features, X)
     now = numbers_now(ledger.labels)
+    change = _Change.of(ledger, rows, features, X, Y, now)
     names, Y_now, relabelled = _labels_of(change, ledger, now, Y, estimator.reads_label_texts)
     labels = np.where(names < len(label_names), names, -1)
     renamed = ledger.labels.names
@@ -158,13 +158,13 @@ def update(
         counted(len(new_names), "label"),
     )
     found = estimator.updated(revision)
-    history = _history(rows.history, change, ledger, features)
+    history = _history(rows.history, change, features)
     gone = np.setdiff1d(np.arange(len(label_names)), names)
     summary = UpdateSummary(
         change.added,
         change.changed,
         change.removed,
-        ledger.corrected,
+        change.corrected,
         tuple(name for name, label in zip(new_names, labels.tolist(), strict=True) if label < 0),
         tuple(label_names[int(label)] for label in gone),
         ledger.renamed,
@@ -216,9 +216,10 @@ class _Change:
     added: int
     changed: int
     removed: int
+    corrected: int
 
     @classmethod
-    def of(cls, ledger: Ledger, rows: TrainingRows, features: Any, X: Any) -> _Change:
+    def of(cls, ledger: Ledger, rows: TrainingRows, features: Any, X: Any, Y: Any, now: Array) -> _Change:
         written = [row for row in ledger.rows if row.is_written and not row.is_removed]
         made = features.transform([row.text for row in written])
         numbers = np.array([row.number for row in written], dtype=np.int64)
@@ -226,6 +227,16 @@ class _Change:
         other = (made[had] != X[numbers[had]]).sum(axis=1) if len(had) else np.zeros(0)
         stays = np.zeros(len(written), dtype=bool)
         stays[had[np.asarray(other).ravel() == 0]] = True
+        # Rows that are in the model as they are need no training, and count for nothing.
+        differs = np.ones(len(written), dtype=bool)
+        for place in np.flatnonzero(stays).tolist():
+            row = written[place]
+            known = _labels_now(Y.indices[Y.indptr[row.number] : Y.indptr[row.number + 1]], now)
+            is_known = rows.text_digests[row.number].tobytes() == row.digest and known == _labels_now(row.labels, now)
+            differs[place] = not is_known
+        written = [row for row, other in zip(written, differs.tolist(), strict=True) if other]
+        made, numbers, stays = made[differs], numbers[differs], stays[differs]
+        had = np.flatnonzero(numbers >= 0)
         removed = [row.number for row in ledger.rows if row.is_removed and row.number >= 0]
         is_kept = np.ones(rows.n_rows, dtype=bool)
         is_kept[removed] = False
@@ -240,6 +251,7 @@ class _Change:
             len(written) - len(had),
             len(had),
             len(removed),
+            sum(row.is_corrected for row in written),
         )
 
     def features(self, X: Any) -> Any:
@@ -251,6 +263,11 @@ class _Change:
         texts[self.places] = table_of(row.digest for row in self.in_place)
         own_ids = not np.array_equal(ids, texts)
         return TrainingRows.of(revision.X, revision.Y, ids, texts if own_ids else None, history)
+
+
+def _labels_now(labels: Iterable[int], now: Array) -> set[int]:
+    """What the labels of a row became."""
+    return {int(now[label]) for label in labels} - {-1}
 
 
 def _labels_of(change: _Change, ledger: Ledger, now: Array, Y: Any, keeps_unused: bool) -> tuple[Array, Any, Array]:
@@ -318,7 +335,7 @@ def _texts(features: Any, estimator: Estimator, names: Sequence[str], labels: Ar
     return label_readings(features, [names[label] for label in np.flatnonzero(labels < 0).tolist()])
 
 
-def _history(history: History, change: _Change, ledger: Ledger, features: Any) -> History:
+def _history(history: History, change: _Change, features: Any) -> History:
     texts = [row.text for row in change.new]
     step = max(1, len(texts) // _SAMPLE)
     found = count_words(features, texts[::step])
@@ -328,7 +345,7 @@ def _history(history: History, change: _Change, ledger: Ledger, features: Any) -
         added=history.added + change.added,
         changed=history.changed + change.changed,
         removed=history.removed + change.removed,
-        corrections=history.corrections + ledger.corrected,
+        corrections=history.corrections + change.corrected,
         words=history.words + found.words,
         unknown=history.unknown + found.unknown,
         new_words=max(history.new_words, found.new_words),
@@ -340,7 +357,8 @@ def _due(history: History, single: Any) -> list[str]:
     reasons = []
     if single is not None and (others := int(np.count_nonzero(np.diff(single.indptr) != 1))):
         reasons.append(
-            f"{counted(others, 'row')} no longer have exactly one label, but each new row is still given one"
+            f"{counted(others, 'row')} no longer {'has' if others == 1 else 'have'} exactly one label, "
+            "but each new row is still given one"
         )
     changed = history.added + history.changed + history.removed
     if changed >= _MUCH_CHANGED * history.rows:

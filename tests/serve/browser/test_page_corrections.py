@@ -114,12 +114,12 @@ def test_three_tags_are_corrected_and_kept(page: Any, feedback: Path) -> None:
     assert record["text"] == TEXT
     assert (record["accepted"], record["rejected"], record["added"]) == (["cooking"], ["weather"], ["baking"])
     expect(page.locator("#corrections li")).to_have_count(0)
-    expect(page.locator("#corrections-saved")).to_have_text(
+    expect(page.locator("#corrections-saved")).to_contain_text(
         "Saved for this text: cooking is right, weather is wrong, baking was missing"
     )
     expect(page.get_by_role("button", name="Accept: cooking")).to_have_attribute("aria-pressed", "true")
     page.locator("#card summary").click()
-    expect(page.locator("#card .corrections dd")).to_have_text("1")
+    expect(page.locator("#card .corrections dd")).to_have_text("1 text")
 
 
 def test_the_keys_alone_do_the_same(page: Any, feedback: Path) -> None:
@@ -148,6 +148,43 @@ def test_the_keys_alone_do_the_same(page: Any, feedback: Path) -> None:
     )
 
 
+def test_a_tag_is_added_with_the_button_too(page: Any, feedback: Path) -> None:
+    field, button = page.get_by_role("combobox", name="Add a missing tag"), page.get_by_role("button", name="Add")
+    button.click()
+    expect(field).to_be_focused()
+    field.fill("\u200f bak\u202eing ")  # as pasted from a text that is written from right to left
+    button.click()
+    expect_status(page, "Added: baking. 1 correction, not saved yet.")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("")
+
+
+def test_saving_with_a_key_waits_for_the_tag_that_is_being_added(page: Any, feedback: Path) -> None:
+    page.get_by_role("button", name="Accept: cooking").click()
+    field = page.get_by_role("combobox", name="Add a missing tag")
+    field.fill("foot")
+    expect(page.locator("#addable [role=option]").first).to_contain_text("football")
+    field.press("Control+Enter")
+    expect_status(page, "Added: foot. 2 corrections, not saved yet.")
+    assert records(feedback) == []
+    field.press("Control+Enter")
+    expect(page.locator("#corrections-status")).to_contain_text("Saved 2")
+    assert records(feedback)[0]["added"] == ["foot"]
+
+
+def test_a_label_among_many_alike_is_found_whatever_its_case(visit: Any, serve: Any, tmp_path: Path) -> None:
+    names = ["art", *(f"art {number}" for number in range(20))]
+    texts = [
+        text for number, name in enumerate(names) for text in [f"word{number} {name}"] * (1 if name == "art" else 2)
+    ]
+    labels = [[name] for name in names for _ in range(1 if name == "art" else 2)]
+    Tagger(TextFeatures(min_df=1), LabelTree(random_state=0)).fit(texts, labels).save(tmp_path / "model")
+    page = visit(serve("--feedback", str(tmp_path / "feedback.jsonl"), directory=tmp_path / "model"), k="1").page
+    write(page, "word3 art")
+    add(page, "ART")
+    expect_status(page, "Added: art. 1 correction, not saved yet.")
+
+
 def test_every_correction_can_be_taken_back_before_it_is_sent(page: Any, feedback: Path) -> None:
     accept, reject = (page.get_by_role("button", name=f"{kind}: cooking") for kind in ("Accept", "Reject"))
     accept.click()
@@ -174,19 +211,91 @@ def test_every_correction_can_be_taken_back_before_it_is_sent(page: Any, feedbac
 def test_corrections_stay_with_the_text_they_were_made_for(page: Any, feedback: Path) -> None:
     page.get_by_role("button", name="Reject: weather").click()
     write(page, TEXT + " Storm!")
-    expect(page.locator("#corrections-stale")).to_be_visible()
-    expect(page.locator("#corrections-save")).to_be_disabled()
+    expect(page.locator("#corrections-stale")).to_contain_text(
+        "You made these corrections for an earlier text, “Rain and wind, so we bake a bi …”."
+    )
     expect(page.get_by_role("button", name="Reject: weather")).to_have_attribute("aria-pressed", "false")
     write(page, TEXT)
     expect(page.locator("#corrections-stale")).to_be_hidden()
     write(page, TEXT + " Storm!")
-    page.get_by_role("button", name="Keep them for this text").click()
+    page.get_by_role("button", name="Move them to this text").click()
     expect(page.get_by_role("button", name="Reject: weather")).to_have_attribute("aria-pressed", "true")
     save(page)
     assert [record["text"] for record in records(feedback)] == [TEXT + " Storm!"]
     write(page, TEXT)
     expect(page.get_by_role("button", name="Reject: weather")).to_have_attribute("aria-pressed", "false")
     expect(page.locator("#corrections-saved")).to_be_hidden()
+
+
+def test_corrections_of_the_earlier_text_can_still_be_saved(page: Any, feedback: Path) -> None:
+    page.get_by_role("button", name="Reject: weather").click()
+    write(page, "A goal in the last match.")
+    page.get_by_role("button", name="Save 1 correction of the earlier text").click()
+    expect(page.locator("#corrections-status")).to_contain_text("Saved 1 correction.")
+    assert [(record["text"], record["rejected"]) for record in records(feedback)] == [(TEXT, ["weather"])]
+    expect(page.locator("#corrections-saved")).to_be_hidden()
+    write(page, TEXT)
+    expect(page.locator("#corrections-saved")).to_have_text("Saved for this text: weather is wrong")
+
+
+def test_corrections_of_the_earlier_text_are_not_dropped_in_silence(page: Any, feedback: Path) -> None:
+    page.get_by_role("button", name="Reject: weather").click()
+    add(page, "baking")
+    expect(page.locator("#corrections li")).to_have_count(2)
+    write(page, "A goal in the last match.")
+    page.get_by_role("button", name="Accept: football").click()
+    expect(page.locator("#corrections-status")).to_contain_text(
+        "2 corrections of the earlier text dropped; Undo brings them back."
+    )
+    page.get_by_role("button", name="Undo").click()
+    assert corrections(page) == ["Take back: rejected weather", "Take back: added baking"]
+
+
+def test_corrections_stay_with_the_model_they_were_made_for(
+    visit: Any, browser: Any, models: dict[str, Path], tmp_path: Path
+) -> None:
+    both = {"tree": models["tree"], "flat": models["flat"]}
+    service = Service(both, "--feedback", str(tmp_path / "feedback.jsonl"))
+    page = visit(service).page
+    write(page, TEXT)
+    page.get_by_role("button", name="Reject: weather").click()
+    page.get_by_role("combobox", name="Model").select_option("flat")
+    expect(page.locator("#corrections-stale")).to_contain_text("You made these corrections for the model tree.")
+    page.get_by_role("button", name="Save 1 correction of tree").click()
+    expect(page.locator("#corrections-status")).to_contain_text("Saved 1 correction.")
+    assert [record["model"] for record in records(tmp_path / "feedback.jsonl")] == ["tree"]
+    page.close()
+    service.kill()
+
+
+def test_what_was_saved_can_be_corrected_again(page: Any, feedback: Path) -> None:
+    page.get_by_role("button", name="Accept: cooking").click()
+    add(page, "bakng")
+    save(page)
+    page.get_by_role("button", name="Accept: cooking").click()
+    expect_status(page, "Saved already: cooking is right.")
+    expect(page.locator("#corrections-undo")).to_be_hidden()
+    page.get_by_role("button", name="Reject: bakng").click()
+    expect_status(page, "Rejected: bakng. 1 correction, not saved yet.")
+    save(page)
+    assert [(record["added"], record["rejected"]) for record in records(feedback)] == [(["bakng"], []), ([], ["bakng"])]
+    expect(page.locator("#corrections-saved")).to_have_text("Saved for this text: cooking is right, bakng is wrong")
+
+
+def test_the_browser_asks_before_corrections_are_lost(visit: Any, shared: Any, feedback: Path) -> None:
+    seen = visit(shared[0])
+    seen.allowed.append("dialog")
+    page = seen.page
+    write(page, TEXT)
+    page.get_by_role("button", name="Accept: cooking").click()
+    page.close(run_before_unload=True)
+    page.wait_for_timeout(200)
+    assert seen.trouble == ["dialog "]
+    page.get_by_role("button", name="Save 1 correction").click()
+    expect(page.locator("#corrections-status")).to_contain_text("Saved 1")
+    page.reload()
+    expect(page.locator("#frequent")).to_contain_text("The model knows")
+    assert seen.trouble == ["dialog "]
 
 
 def test_the_page_says_why_a_correction_was_not_saved(visit: Any, serve: Any, tmp_path: Path) -> None:
@@ -200,7 +309,9 @@ def test_the_page_says_why_a_correction_was_not_saved(visit: Any, serve: Any, tm
         expect(page.locator("#corrections li")).to_have_count(1 if name == "one" else 2)
     page.locator("#corrections-save").click()
     expect(page.locator("#corrections-status")).to_have_class("error")
-    expect(page.locator("#corrections-status")).to_contain_text("Not saved: the correction was not saved: the file of")
+    expect(page.locator("#corrections-status")).to_contain_text(
+        "Not saved: the file of corrections has reached its limit of 300 bytes; tell"
+    )
     expect(page.locator("#corrections li")).to_have_count(2)
     assert records(feedback) == []
     page.get_by_role("button", name="Discard").click()
@@ -256,25 +367,31 @@ def update(directory: Path, feedback: Path) -> str:
 
 @contextmanager
 def load_on(address: str) -> Iterator[list[str]]:
-    """The failures among the requests that three threads send all the time, after the first success of each."""
+    """The failures among the requests that three threads send all the time, each of another kind."""
     failed: list[str] = []
-    counts = [0] * 3
+    kinds: list[tuple[str, str, Any]] = [
+        ("tag", "results", {"texts": [TEXT, "a goal in the storm"], "k": 10}),
+        ("explain", "explanations", {"text": TEXT, "labels": ["cooking", "weather"]}),
+        ("labels?contains=a", "labels", None),
+    ]
+    counts = [0] * len(kinds)
     ended = threading.Event()
 
     def ask(number: int) -> None:
-        body = json.dumps({"texts": [TEXT, "a goal in the storm"], "k": 10}).encode()
+        path, key, sent = kinds[number]
+        body = None if sent is None else json.dumps(sent).encode()
         while not ended.is_set():
             try:
-                request = Request(f"{address}/v1/tag", body, {"Content-Type": "application/json"})
+                request = Request(f"{address}/v1/{path}", body, {"Content-Type": "application/json"})
                 with urlopen(request, timeout=60) as answer:
-                    results = json.load(answer)["results"]
-                if len(results) != 2 or not all(result["tags"] for result in results):
-                    failed.append(f"{results}")
+                    found = json.load(answer)[key]
+                if len(found) < 2 or not all(found) or (path == "tag" and not all(each["tags"] for each in found)):
+                    failed.append(f"{path}: {found}")
             except OSError as error:
-                failed.append(str(error))
+                failed.append(f"{path}: {error}")
             counts[number] += 1
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(3)]
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(kinds))]
     for thread in threads:
         thread.start()
     try:
@@ -308,9 +425,7 @@ def test_a_correction_is_seen_after_an_update_without_a_restart_under_load(
         expect(page.locator(".tag .name", has_text="baking")).to_have_count(0)
         assert "3 new rows, 0 changed, 0 removed; 11 labels (1 new)" in update(directory, feedback)
         if way == "route":
-            request = Request(f"{service.address}/v1/models/reload", b"{}", {"Content-Type": "application/json"})
-            with urlopen(request, timeout=60) as answer:
-                assert [model["changed"] for model in json.load(answer)["models"]] == [True]
+            assert reload(service) == [True]
         else:
             service.hang_up()
             until = time.monotonic() + 60
@@ -322,9 +437,38 @@ def test_a_correction_is_seen_after_an_update_without_a_restart_under_load(
         expect(page.locator(".tag .name", has_text="baking")).to_have_count(1)
         assert page.locator("#tags .name").all_inner_texts().index("baking") < 3
         page.locator("#card summary").click()
-        expect(page.locator("#card .corrections dd")).to_have_text(["3", "0"])
+        expect(page.locator("#card .corrections dd")).to_have_text(["3 texts", "0 texts"])
         expect(page.locator("#model-facts")).to_contain_text("11 labels")
     assert failed == []
+
+
+def test_an_excluded_label_that_a_new_version_lacks_is_forgotten(visit: Any, serve: Any, tmp_path: Path) -> None:
+    directory = tmp_path / "tree"
+    texts, labels = examples()
+    Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=3, random_state=0)).fit(texts, labels).save(directory)
+    service = serve(directory=directory)
+    seen = visit(service)
+    seen.allowed.append("422")
+    page = seen.page
+    page.clock.install()
+    write(page, TEXT)
+    page.get_by_role("button", name="Exclude: weather").click()
+    expect(page.locator(".chip")).to_have_text(["weather"])
+    renamed = [["climate" if name == "weather" else name for name in found] for found in labels]
+    Tagger(TextFeatures(min_df=1), LabelTree(leaf_size=3, random_state=0)).fit(texts, renamed).save(directory)
+    reload(service)
+    page.clock.run_for(20_000)
+    expect(page.locator("#news")).to_contain_text("The model has a new version")
+    expect(page.locator(".tag .name", has_text="climate")).to_have_count(1)
+    expect(page.locator("#status")).to_contain_text("all labels are included again")
+    expect(page.locator(".chip")).to_have_count(0)
+
+
+def reload(service: Service) -> list[bool]:
+    """Ask for new versions; returns which models have changed."""
+    request = Request(f"{service.address}/v1/models/reload", b"{}", {"Content-Type": "application/json"})
+    with urlopen(request, timeout=60) as answer:
+        return [model["changed"] for model in json.load(answer)["models"]]
 
 
 def _labels(service: Service) -> Any:

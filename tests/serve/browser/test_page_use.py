@@ -303,13 +303,30 @@ def test_the_cut_off_decides_how_many_tags_are_shown(visit: Any, service: Any, t
     expect(page.locator("#cutoff-value")).to_have_text("0.010")
     expect_tags(page, [tag.label for tag in tagger.tag([TEXT], threshold=0.01)[0]])
     page.keyboard.press("End")
-    expect(page.locator("#nothing")).to_contain_text("No tag reaches the cut-off.")
+    expect_tags(page, [tag.label for tag in tagger.tag([TEXT], threshold=0.99)[0]])
     assert len([url for url in seen.requests if url.endswith("/v1/tag")]) == asked
     page.get_by_role("button", name="Reset").click()
     expect_tags(page, [tag.label for tag in tagger.tag([TEXT])[0]])
     page.locator("#k").select_option("3")
     expect(page.locator("#cutoff-line")).to_be_hidden()
     expect_tags(page, best(tagger, TEXT, 3))
+
+
+@pytest.mark.parametrize(("score", "told"), [(0.9896, "of 0.9900. The best one has 0.9896"), (2e-5, "has 2e-5")])
+def test_a_cut_off_that_is_just_missed_is_told_apart(visit: Any, service: Any, score: float, told: str) -> None:
+    page = visit(service, k="auto").page
+
+    def answer(route: Any) -> None:
+        found = route.fetch()
+        tags = [{"label": "weather", "score": score}]
+        route.fulfill(response=found, json={**found.json(), "results": [{"tags": tags}]})
+
+    page.route("**/v1/tag", answer)
+    page.get_by_role("slider", name="Cut-off").press("End")
+    page.locator("#text").fill(TEXT)
+    expect(page.locator("#nothing")).to_contain_text(told)
+    expect(page.locator("#nothing")).to_be_visible()
+    expect(page.locator("#tags")).to_be_hidden()
 
 
 def test_tags_are_copied_as_text_and_as_json(visit: Any, service: Any, taggers: dict[str, Tagger]) -> None:

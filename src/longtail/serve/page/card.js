@@ -47,10 +47,13 @@ const trainingOf = ({ source, rows }, { at, seconds, reason }, what) => facts([
   ["Why this learner", reason?.replace(/(^|; )learner: /, "$1")],
 ]);
 
+// A text counts once, however many of its tags were corrected.
+const texts = (count) => (count == null ? null : counted(count, "text"));
+
 function correctionsOf(kept, updates) {
   return [
-    facts([["Learnt", number(updates?.corrections)], ["Waiting", number(kept?.waiting)]]),
-    kept?.waiting ? make("p", { class: "quiet" }, "To learn them, run ", make("code", {}, "longtail update MODEL FILE"), ".") : null,
+    facts([["Learnt", texts(updates?.corrections)], ["Waiting", texts(kept?.waiting)]]),
+    kept?.waiting ? make("p", { class: "quiet" }, "To learn what waits, run ", make("code", {}, "longtail update MODEL FILE"), ".") : null,
   ];
 }
 

@@ -14,6 +14,11 @@ const KINDS = {
 };
 const MOST_KEPT = 100;
 
+function beginning(text) {
+  const letters = [...text.trim()];
+  return letters.length > 30 ? `${letters.slice(0, 30).join("").trim()} …` : letters.join("");
+}
+
 // `now()` returns the text and the name of the model; `send(body)` the answer, undefined, or throws; `changed` redraws
 // the tags; `saved` is called after each correction that was kept.
 export function corrections({ now, send, changed, saved }) {
@@ -34,11 +39,17 @@ export function corrections({ now, send, changed, saved }) {
   // Correct a label, or take the correction back if it is there already.
   function mark(label, kind) {
     if (sending || !now().text.trim()) return;
+    const dropped = isStale() ? ` ${count()} of the earlier text dropped; Undo brings them back.` : "";
     const marks = isStale() ? new Map() : new Map(made.marks);
+    const isSaved = sent.get(key(now()))?.get(label) === kind;
+    if (isSaved && !marks.has(label)) {
+      show(`Saved already: ${label}${KINDS[kind].is}.`);
+      return;
+    }
     const back = marks.get(label) === kind;
     marks.delete(label);
-    if (!back && sent.get(key(now()))?.get(label) !== kind) marks.set(label, kind);
-    become({ ...now(), marks }, back ? `Taken back: ${label}.` : `${KINDS[kind].done}: ${label}.`);
+    if (!back && !isSaved) marks.set(label, kind);
+    become({ ...now(), marks }, (back ? `Taken back: ${label}.` : `${KINDS[kind].done}: ${label}.`) + dropped);
   }
 
   function become(next, says) {
@@ -63,16 +74,21 @@ export function corrections({ now, send, changed, saved }) {
     chips.replaceChildren(...[...made.marks].map(chip));
     chips.hidden = !some;
     find("corrections-stale").hidden = !stale;
+    const otherText = made.text !== now().text;
+    const note = `You made these corrections for ${otherText ? `an earlier text, “${beginning(made.text)}”` : `the model ${made.model}`}.`;
+    if (find("corrections-whose").textContent !== note) find("corrections-whose").textContent = note;
+    find("corrections-keep").textContent = `Move them to this ${otherText ? "text" : "model"}`;
     find("corrections-actions").hidden = !some && !before.length;
-    find("corrections-save").textContent = sending ? "Saving …" : `Save ${some ? count() : "corrections"}`;
-    find("corrections-save").disabled = sending || stale || !some;
+    const whose = !stale ? "" : otherText ? " of the earlier text" : ` of ${made.model}`;
+    find("corrections-save").textContent = sending ? "Saving …" : `Save ${some ? count() : "corrections"}${whose}`;
+    find("corrections-save").disabled = sending || !some;
     find("corrections-undo").disabled = sending || !before.length;
     find("corrections-discard").hidden = !some;
-    find("corrections-discard").disabled = sending;
+    find("corrections-discard").disabled = find("corrections-keep").disabled = sending;
     const rest = some && !isError && !sending ? ` ${count()}, not saved yet.` : "";
     const known = [...(sent.get(key(now())) ?? [])];
     find("corrections-saved").hidden = !known.length;
-    find("corrections-saved").replaceChildren("Saved for this text: ", ...known.flatMap(([label, kind], at) => [at ? ", " : "", named(label), KINDS[kind].is]));
+    find("corrections-saved").replaceChildren("Saved for this text: ", ...known.flatMap(savedPart));
     const status = find("corrections-status");
     if (says || spokenFor !== key(now())) status.textContent = says && says + rest;
     spokenFor = key(now());
@@ -81,6 +97,20 @@ export function corrections({ now, send, changed, saved }) {
     else if (focused?.disabled || (focused && focused !== document.body && !focused.checkVisibility())) find("corrections-title").focus();
     changed();
   }
+
+  // A tag that was added by mistake is not among the tags above, where it could be rejected.
+  const savedPart = ([label, kind], at) => [
+    at ? ", " : "",
+    named(label),
+    KINDS[kind].is,
+    ...(kind === "added" && !made.marks.has(label) ? [" ", rejectButton(label)] : []),
+  ];
+
+  const rejectButton = (label) => make(
+    "button",
+    { type: "button", class: "plain", "aria-label": `Reject: ${label}`, disabled: sending, onclick: () => mark(label, "rejected") },
+    "Reject",
+  );
 
   const chip = ([label, kind]) => make(
     "li",
@@ -106,7 +136,7 @@ export function corrections({ now, send, changed, saved }) {
   );
 
   async function save() {
-    if (sending || !made.marks.size || isStale()) return;
+    if (sending || !made.marks.size) return;
     const { text, model, marks } = made;
     const lists = { accepted: [], rejected: [], added: [] };
     for (const [label, kind] of marks) lists[kind].push(label);
@@ -140,7 +170,8 @@ export function corrections({ now, send, changed, saved }) {
   find("corrections-save").addEventListener("click", save);
   find("corrections-undo").addEventListener("click", undo);
   find("corrections-discard").addEventListener("click", () => become(NONE, `Discarded ${count()}.`));
-  find("corrections-keep").addEventListener("click", () => become({ ...made, ...now() }, "Kept for this text."));
+  find("corrections-keep").addEventListener("click", () => become({ ...made, ...now() }, "Moved."));
+  addEventListener("beforeunload", (event) => made.marks.size && event.preventDefault());
 
   // Say what happens while a correction is sent.
   function tell(message) {

@@ -55,4 +55,12 @@ export function decimal(number) {
   return size >= 0.0001 ? number.toFixed(1 - Math.floor(Math.log10(size))) : number.toExponential(0);
 }
 
+// A sentence about two different numbers, with enough decimals to see that they differ.
+export function toldApart(one, other, sentence) {
+  if (decimal(one) !== decimal(other)) return sentence(decimal(one), decimal(other));
+  let places = 3;
+  while (places < 12 && one.toFixed(places) === other.toFixed(places)) places += 1;
+  return sentence(one.toFixed(places), other.toFixed(places));
+}
+
 export const signed = (number) => (number < 0 ? "−" : "+") + decimal(Math.abs(number));

@@ -4,15 +4,22 @@ import { counted, find, make, named } from "./dom.js";
 
 const PAUSE = 120;
 const MOST = 8;
+const MOST_ALIKE = 50;
+// Characters that no one sees, which come along when a name is pasted; the service refuses them.
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 // `search(sought, limit)` returns labels, or undefined if a later search came; `explain` and `deny` take a name.
 export function finder({ search, explain, deny }) {
   combobox(find("find"), find("found"), search, (label, shift) => (shift ? deny : explain)(label));
 }
 
-// A field that also takes names that no label has: Enter takes what was typed, unless an option was chosen.
+// A field that also takes names that no label has: Enter and the button take what was typed, unless an option was chosen.
 export function adder({ search, add }) {
-  combobox(find("add"), find("addable"), search, add, true);
+  const takeTyped = combobox(find("add"), find("addable"), search, add, true);
+  find("add-typed").addEventListener("click", () => {
+    find("add").focus();
+    takeTyped();
+  });
 }
 
 function combobox(field, list, search, choose, takesNew = false) {
@@ -20,7 +27,7 @@ function combobox(field, list, search, choose, takesNew = false) {
   let active = -1;
 
   async function look() {
-    const typed = field.value.trim();
+    const typed = name();
     const labels = await search(field.value, MOST);
     if (!labels || document.activeElement !== field) return;
     list.replaceChildren(...labels.map(option));
@@ -71,12 +78,15 @@ function combobox(field, list, search, choose, takesNew = false) {
     choose(label, shift);
   }
 
+  const name = () => field.value.replace(UNSEEN, "").trim();
+
   // The label of that name in the model's spelling, or else a new one.
   async function takeTyped() {
-    const typed = field.value.trim();
+    clearTimeout(timer);
+    const typed = name();
     if (!typed) return;
-    const labels = await search(typed, MOST);
-    if (labels && field.value.trim() === typed) take(labels.find(({ label }) => same(label, typed))?.label ?? typed, false);
+    const labels = await search(typed, MOST_ALIKE);
+    if (labels && name() === typed) take(labels.find(({ label }) => same(label, typed))?.label ?? typed, false);
   }
 
   function step(by) {
@@ -96,12 +106,14 @@ function combobox(field, list, search, choose, takesNew = false) {
       event.preventDefault();
       if (list.hidden) look();
       else step(event.key === "ArrowDown" ? 1 : -1);
-    } else if (event.key === "Enter" && takesNew && active < 0 && !event.ctrlKey && !event.metaKey) {
+    } else if (event.key === "Enter" && takesNew && active < 0) {
       event.preventDefault();
-      clearTimeout(timer);
+      // Until the name is added, nothing is saved without it.
+      if (name()) event.stopPropagation();
       takeTyped();
     } else if (event.key === "Enter" && !list.hidden && options().length) {
       event.preventDefault();
+      event.stopPropagation();
       take(options()[Math.max(active, 0)].title, event.shiftKey);
     } else if (event.key === "Escape" && !list.hidden) {
       // The same key closes the explanation; each press closes one thing.
@@ -115,6 +127,7 @@ function combobox(field, list, search, choose, takesNew = false) {
     clearTimeout(timer);
     open(false);
   });
+  return takeTyped;
 }
 
 const same = (one, other) => one.toLowerCase() === other.toLowerCase();

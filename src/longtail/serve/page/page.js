@@ -2,7 +2,7 @@
 
 import { cardOf, when } from "./card.js";
 import { CHECK, CROSS, corrections } from "./corrections.js";
-import { bar, counted, decimal, find, icon, make, named, setBar } from "./dom.js";
+import { bar, counted, decimal, find, icon, make, named, setBar, toldApart } from "./dom.js";
 import { explanationOf } from "./explanation.js";
 import { adder, finder } from "./finder.js";
 import { Lane, Refused } from "./service.js";
@@ -62,6 +62,7 @@ async function ask(name, path, body) {
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     tell(name, error.message, true);
+    messages.get(name).code = error.code;
     return undefined;
   }
 }
@@ -179,7 +180,9 @@ async function refresh() {
   tell("tags", "");
   const answer = await ask("tags", "v1/tag", body);
   if (!answer) {
-    if (messages.get("tags").isError) show([]);
+    const { isError, code } = messages.get("tags");
+    if (code === "unknown_label" && denied().size) includeAll();
+    else if (isError) show([]);
     return;
   }
   show(answer.results[0].tags);
@@ -227,8 +230,8 @@ function show(found) {
   list.hidden = find("copying").hidden = !state.tags.length;
   find("correcting").hidden = tags === null || refused || !corrects();
   find("nothing").hidden = tags === null || refused || tags.length > 0;
-  find("nothing").textContent = found?.length
-    ? `No tag reaches the cut-off. The best one has ${decimal(found[0].score)}.`
+  find("nothing").textContent = found?.length && !state.tags.length
+    ? toldApart(found[0].score, cutoff(), (best, least) => `No tag reaches the cut-off of ${least}. The best one has ${best}.`)
     : denied().size
     ? "No other label has a score for this text."
     : "No label has a score for this text. The model may not know any of its words.";
@@ -368,6 +371,13 @@ function allow(labels) {
   refresh();
 }
 
+// A new version of the model can lack a label that was excluded, and would refuse every request.
+function includeAll() {
+  allow([...denied()]);
+  tell("denied", "The model no longer has one of the labels that you excluded, so all labels are included again.");
+  setTimeout(() => tell("denied", ""), 10_000);
+}
+
 function showDenied() {
   find("denied").hidden = !denied().size;
   find("allow-all").hidden = denied().size < 2;
@@ -491,12 +501,9 @@ find("news-close").addEventListener("click", () => {
   text.focus();
 });
 
-setInterval(() => {
-  if (corrects() && !document.hidden) checkVersion();
-}, PAUSE_BETWEEN_VERSIONS);
-document.addEventListener("visibilitychange", () => {
-  if (corrects() && !document.hidden) checkVersion();
-});
+const checkVersionIfSeen = () => state.model && !document.hidden && checkVersion();
+setInterval(checkVersionIfSeen, PAUSE_BETWEEN_VERSIONS);
+document.addEventListener("visibilitychange", checkVersionIfSeen);
 
 // On a phone, the focus would open the keyboard over half of the page.
 if (matchMedia("(pointer: fine)").matches) text.focus();

@@ -6,7 +6,12 @@ const FIRST_WAIT = 500;
 const LONGEST_WAIT = 8000;
 const BUSY = new Set([408, 429, 503]);
 
-export class Refused extends Error {}
+export class Refused extends Error {
+  constructor(message, code = "") {
+    super(message);
+    this.code = code;
+  }
+}
 
 // A lane has one request at a time; the next request cancels it.
 export class Lane {
@@ -60,7 +65,7 @@ async function insist(path, body, signal, tell) {
       if (failures > 1) tell("The service is busy. Trying again …");
       await pause(1000 * answer.retryAfter * (1 + Math.random() / 4), signal);
     } else {
-      throw new Refused(answer.content?.error?.message ?? `The service answered ${answer.status}.`);
+      throw new Refused(answer.content?.error?.message ?? `The service answered ${answer.status}.`, answer.content?.error?.code);
     }
   }
 }
