@@ -297,6 +297,14 @@ def test_settings_refuse_what_they_cannot_mean(name, value):
         Settings(**{name: value})
 
 
+def test_a_network_is_called_as_its_head_is():
+    X, Y = problem()
+    network, targets = dense_network().eval(), LabelRows.of(sparse.csr_array(Y))
+    inputs = torch.from_numpy(X)
+    assert torch.equal(network(inputs, targets).loss, network.loss(inputs, targets))
+    assert torch.equal(network(inputs), network.head(network.encoder(inputs)))
+
+
 def test_labels_of_another_number_are_refused():
     X, Y = problem()
     with pytest.raises(InvalidInput, match="Y has 5 labels; the head of the network has 6"):

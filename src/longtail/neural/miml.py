@@ -140,7 +140,10 @@ class BagLabels(Head):
         super().__init__(n_labels, n_labels, "multi-label", label_weights)
         self.kind = loss
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+    def logits(self, features: Tensor) -> Tensor:
+        return features
+
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         logits = features.float()
         wanted = targets.dense()
         if self.label_weights is not None:
@@ -151,9 +154,12 @@ class BagLabels(Head):
         positive = wanted * functional.logsigmoid(logits)
         return -(positive + (1 - targets.dense()) * functional.logsigmoid(-logits)).mean()
 
-    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        scores = torch.softmax(features, dim=1) if self.kind == "softmax" else torch.sigmoid(features)
-        return best_labels(scores, k, allowed)
+    def _log_prob(self, features: Tensor) -> Tensor:
+        logits = features.float()
+        return torch.log_softmax(logits, dim=1) if self.kind == "softmax" else functional.logsigmoid(logits)
+
+    def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return best_labels(self._probabilities(features), k, allowed)
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         return 0

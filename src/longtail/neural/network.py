@@ -29,6 +29,10 @@ class Network(nn.Module):
         self.encoder = encoder
         self.head = head
 
+    def forward(self, inputs: Any, targets: LabelRows | None = None) -> Any:
+        """The loss of a batch, or without targets its logits; see `Head.forward`."""
+        return self.head(self.encoder(inputs), targets)
+
     def loss(self, inputs: Any, targets: LabelRows) -> Tensor:
         """The mean loss of a batch."""
         return self.head.loss(self.encoder(inputs), targets)

@@ -155,8 +155,7 @@ class Cascade(CodedHead):
         """Whether a product with the whole table is cheaper than gathering the candidates."""
         return not self.sparse_gradients and self.n_prefixes[stage] <= _PREFIXES_PER_CANDIDATE * n_candidates
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        self.check_batch(features, targets)
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         return self._path_loss(features, targets) if self.task == "single-label" else self._tree_loss(features, targets)
 
     def _path_loss(self, features: Tensor, targets: LabelRows) -> Tensor:
@@ -219,18 +218,29 @@ class Cascade(CodedHead):
             survivors, has, lacks = candidates.gather(1, kept), has.gather(1, kept), lacks.gather(1, kept)
         return total / max(1, n_scored)
 
-    def label_scores(self, features: Tensor) -> Tensor:
-        """The scores of all labels (n_rows x n_labels), as predicted if every prefix survives."""
-        with torch.no_grad():
-            chances = torch.ones(len(features), 1)
-            for stage, (radix, n_prefixes) in enumerate(zip(self.codes.radices, self.n_prefixes, strict=True)):
-                if stage == 0:
-                    logits = self.first(features)
-                else:
-                    logits = self._query(stage, features) @ self._weights()[stage - 1].T
-                padded = functional.pad(logits.float(), (0, chances.shape[1] * radix - n_prefixes), value=-torch.inf)
-                chances = self._chances(padded, chances)[:, :n_prefixes]
-            return chances if self.position is None else chances[:, self.position]
+    def logits(self, features: Tensor) -> tuple[Tensor, ...]:
+        """The logits of all prefixes of each stage: tensors of shape (n_rows, n_prefixes)."""
+        later = (self._query(stage, features) @ table.T for stage, table in enumerate(self._weights(), start=1))
+        return self.first(features), *later
+
+    def _log_prob(self, features: Tensor) -> Tensor:
+        """As predicted if every prefix survives."""
+        found = torch.zeros(len(features), 1)
+        for radix, logits in zip(self.codes.radices, self.logits(features), strict=True):
+            n_prefixes = logits.shape[1]
+            padded = functional.pad(logits.float(), (0, found.shape[1] * radix - n_prefixes), value=-torch.inf)
+            siblings = padded.view(*found.shape, radix)
+            own = siblings.log_softmax(-1) if self.task == "single-label" else functional.logsigmoid(siblings)
+            found = (own + found[:, :, None]).flatten(1)[:, :n_prefixes]
+        return found if self.position is None else found[:, self.position]
+
+    def _probabilities(self, features: Tensor) -> Tensor:
+        """As predicted if every prefix survives."""
+        chances = torch.ones(len(features), 1)
+        for radix, logits in zip(self.codes.radices, self.logits(features), strict=True):
+            padded = functional.pad(logits.float(), (0, chances.shape[1] * radix - logits.shape[1]), value=-torch.inf)
+            chances = self._chances(padded, chances)[:, : logits.shape[1]]
+        return chances if self.position is None else chances[:, self.position]
 
     def _chances(self, logits: Tensor, parents: Tensor) -> Tensor:
         """Probabilities of children, from their logits (siblings adjacent) and the probabilities of their parents."""
@@ -238,9 +248,7 @@ class Cascade(CodedHead):
         chances = logits.softmax(-1) if self.task == "single-label" else logits.sigmoid()
         return (chances.float() * parents[:, :, None]).flatten(1)
 
-    @torch.no_grad()
-    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        self.check_request(features, k, allowed)
+    def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         allowed = torch.ones(self.n_labels, dtype=torch.bool) if allowed is None else allowed
         at_positions = allowed if self.label_at is None else allowed[self.label_at]
         members = [
@@ -250,11 +258,9 @@ class Cascade(CodedHead):
         beams = [min(len(inside), max(self.survivors, _enough(inside, k))) for inside in members[:-1]] + [k]
         costs = [beam * radix * self.width for beam, radix in zip(beams, self.codes.radices[1:], strict=False)]
         usable = [inside > 0 for inside in members]
-        return search_blocks(
-            lambda rows: self._predict(rows, beams, usable), features, max(self.n_prefixes[0], *costs, 1)
-        )
+        return search_blocks(lambda rows: self._find(rows, beams, usable), features, max(self.n_prefixes[0], *costs, 1))
 
-    def _predict(self, features: Tensor, beams: list[int], usable: list[Tensor]) -> tuple[Tensor, Tensor]:
+    def _find(self, features: Tensor, beams: list[int], usable: list[Tensor]) -> tuple[Tensor, Tensor]:
         logits = self.first(features).float()
         chances = self._chances(logits, torch.ones(len(features), 1))
         if len(beams) == 1:

@@ -1,10 +1,14 @@
-"""`Head`: the interface of every output layer, so that one can replace another on any network."""
+"""`Head`: the interface of every output layer, so that one can replace another on any network.
+
+Its shape is that of `torch.nn.AdaptiveLogSoftmaxWithLoss`: a module with the loss inside, called with features and
+targets, and with `log_prob` and `predict` beside it.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,8 +24,28 @@ TASKS: tuple[Task, ...] = ("multi-label", "single-label")
 SCORES_AT_ONCE = 2**24
 
 
+class HeadOutput(NamedTuple):
+    """What a head returns for features and targets.
+
+    Parameters
+    ----------
+    loss : float tensor without dimensions
+        The mean loss of the rows.
+    n_rows : int
+        Number of rows that the mean is over.
+    """
+
+    loss: Tensor
+    n_rows: int
+
+
 class Head(nn.Module, ABC):
-    """An output layer from features to labels.
+    """An output layer from features to labels, with the loss inside.
+
+    ``head(features, targets)`` returns a `HeadOutput`, ``head(features)`` the logits. Features have any leading shape:
+    (n_features,), (n_rows, n_features), (n_texts, n_tokens, n_features); what a head returns for each row of features
+    has the same leading shape. A subclass defines the methods with an underscore, and `logits`, for features of shape
+    (n_rows, n_features) that are checked already.
 
     Parameters
     ----------
@@ -53,28 +77,113 @@ class Head(nn.Module, ABC):
         # Only training needs them, so they are not saved.
         self.register_buffer("label_weights", label_weights, persistent=False)
 
-    @abstractmethod
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        """The mean loss of a batch of rows (n_rows x n_features)."""
+    def forward(self, features: Tensor, targets: LabelRows | None = None) -> Any:
+        """The loss of a batch, or without targets its logits.
 
-    @abstractmethod
+        Parameters
+        ----------
+        features : float tensor of shape (..., n_features)
+        targets : LabelRows or None
+
+        Returns
+        -------
+        HeadOutput
+            With targets.
+        tensor of shape (..., n_labels) or tuple of tensors
+            Without targets: the logits of all labels, or in heads of several stages the logits of each stage.
+        """
+        if targets is not None:
+            rows, wanted = self._checked(features, targets)
+            return HeadOutput(self._loss(rows, wanted), len(rows))
+        found, shape = self.logits(self._as_rows(features)), features.shape[:-1]
+        if isinstance(found, Tensor):
+            return _shaped(found, shape)
+        return tuple(_shaped(stage, shape) for stage in found)
+
+    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        """The mean loss of a batch; arguments as for `forward`."""
+        return self._loss(*self._checked(features, targets))
+
+    def log_prob(self, features: Tensor) -> Tensor:
+        """The logarithms of the probabilities of all labels, of shape (..., n_labels)."""
+        return _shaped(self._log_prob(self._as_rows(features)), features.shape[:-1])
+
+    @torch.no_grad()
+    def probabilities(self, features: Tensor) -> Tensor:
+        """The probabilities of all labels, of shape (..., n_labels), without gradients."""
+        return _shaped(self._probabilities(self._as_rows(features)), features.shape[:-1])
+
+    @torch.no_grad()
+    def predict(self, features: Tensor) -> Tensor:
+        """The class of each row (single-label), or which labels it has (multi-label).
+
+        `predict_topk` needs less memory if there are very many labels.
+
+        Returns
+        -------
+        int64 tensor of shape (...)
+            Single-label: the most probable class.
+        bool tensor of shape (..., n_labels)
+            Multi-label: whether the probability is at least one half.
+        """
+        rows, shape = self._as_rows(features), features.shape[:-1]
+        if self.task == "single-label":
+            return _shaped(self._predict_topk(rows, 1)[0][:, 0], shape)
+        at_once = max(self.n_labels, self.batch_values(1))
+        return _shaped(torch.cat([self._predict_sets(block) for block in row_blocks(rows, at_once)]), shape)
+
+    @torch.no_grad()
     def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The k best labels of each row.
 
         Parameters
         ----------
-        features : float tensor of shape (n_rows, n_features)
+        features : float tensor of shape (..., n_features)
         k : int
         allowed : bool tensor of n_labels or None
             Labels that may be predicted; the others do not compete.
 
         Returns
         -------
-        labels : int64 tensor of shape (n_rows, k)
+        labels : int64 tensor of shape (..., k)
             Best first, ties to the lowest label; -1 where there are fewer than k.
-        scores : float32 tensor of shape (n_rows, k)
+        scores : float32 tensor of shape (..., k)
             Probabilities; -inf where there is no label.
         """
+        rows = self._as_rows(features)
+        if k < 1:
+            raise InvalidInput(f"k is {k}; expected at least 1")
+        if allowed is not None and (allowed.shape != (self.n_labels,) or allowed.dtype != torch.bool):
+            raise InvalidInput(
+                f"allowed is of type {allowed.dtype} and shape {tuple(allowed.shape)}; "
+                f"expected torch.bool and ({self.n_labels},)"
+            )
+        labels, scores = self._predict_topk(rows, k, allowed)
+        return _shaped(labels, features.shape[:-1]), _shaped(scores, features.shape[:-1])
+
+    @abstractmethod
+    def logits(self, features: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """The logits of all labels, or of each stage."""
+
+    @abstractmethod
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        """The mean loss of a batch of rows."""
+
+    @abstractmethod
+    def _log_prob(self, features: Tensor) -> Tensor:
+        """As `log_prob`."""
+
+    @abstractmethod
+    def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """As `predict_topk`."""
+
+    def _probabilities(self, features: Tensor) -> Tensor:
+        """As `probabilities`."""
+        return self._log_prob(features).exp()
+
+    def _predict_sets(self, features: Tensor) -> Tensor:
+        """As `predict` of a multi-label head."""
+        return self._probabilities(features) >= 0.5
 
     @abstractmethod
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
@@ -121,26 +230,26 @@ class Head(nn.Module, ABC):
         """The `label_weights` of these labels; None if all labels count the same."""
         return None if self.label_weights is None else self.label_weights[labels]
 
-    def check_batch(self, features: Tensor, targets: LabelRows | None = None) -> None:
-        """Raise `InvalidInput` unless features and targets fit this head."""
-        if features.ndim != 2 or features.shape[1] != self.n_features:
-            raise InvalidInput(f"features have shape {tuple(features.shape)}; expected (n_rows, {self.n_features})")
-        if targets is not None and (targets.n_rows, targets.n_labels) != (len(features), self.n_labels):
+    def _as_rows(self, features: Tensor) -> Tensor:
+        """Features of any leading shape as rows, or `InvalidInput`."""
+        if features.ndim < 1 or features.shape[-1] != self.n_features:
+            raise InvalidInput(f"features have shape {tuple(features.shape)}; expected (..., {self.n_features})")
+        return features if features.ndim == 2 else features.reshape(-1, self.n_features)
+
+    def _checked(self, features: Tensor, targets: LabelRows) -> tuple[Tensor, LabelRows]:
+        """Features as rows, and targets that fit them, or `InvalidInput`."""
+        rows = self._as_rows(features)
+        if (targets.n_rows, targets.n_labels) != (len(rows), self.n_labels):
             raise InvalidInput(
                 f"targets are {targets.n_rows} rows of {targets.n_labels} labels; "
-                f"expected {len(features)} rows of {self.n_labels}, as features and head have"
+                f"expected {len(rows)} rows of {self.n_labels}, as features and head have"
             )
+        return rows, targets
 
-    def check_request(self, features: Tensor, k: int, allowed: Tensor | None = None) -> None:
-        """Raise `InvalidInput` unless the arguments of `predict_topk` are valid for this head."""
-        self.check_batch(features)
-        if k < 1:
-            raise InvalidInput(f"k is {k}; expected at least 1")
-        if allowed is not None and (allowed.shape != (self.n_labels,) or allowed.dtype != torch.bool):
-            raise InvalidInput(
-                f"allowed is of type {allowed.dtype} and shape {tuple(allowed.shape)}; "
-                f"expected torch.bool and ({self.n_labels},)"
-            )
+
+def _shaped(found: Tensor, shape: torch.Size) -> Tensor:
+    """Results of rows in the leading shape of their features."""
+    return found if len(shape) == 1 else found.reshape(shape + found.shape[1:])
 
 
 def row_blocks(features: Tensor, values_per_row: int) -> tuple[Tensor, ...]:

@@ -104,8 +104,11 @@ class Product(CodedHead):
             start += radix
         return torch.stack(columns, -1)
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        self.check_batch(features, targets)
+    def logits(self, features: Tensor) -> tuple[Tensor, ...]:
+        """The logits of each digit: tensors of shape (n_rows, groups, radix)."""
+        return torch.split(self._logits(features), list(self.codes.radices), -1)
+
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         if self.task == "single-label":
             targets.single()
         logits = self._logits(features)
@@ -138,20 +141,17 @@ class Product(CodedHead):
             totals = totals * weights
         return loss + totals.mean()
 
-    def label_scores(self, features: Tensor, labels: Tensor | None = None) -> Tensor:
-        """The scores of some labels, or of all, as a dense matrix (n_rows x n_labels).
-
-        Parameters
-        ----------
-        features : float tensor of shape (n_rows, n_features)
-        labels : int64 tensor of ids or None
-            The labels of the columns; None: all.
-        """
-        labels = torch.arange(self.n_labels) if labels is None else labels
-        with torch.no_grad():
-            return self._scores(self._probabilities(features), labels[None])
+    def _log_prob(self, features: Tensor) -> Tensor:
+        columns = self._columns(torch.arange(self.n_labels)).unbind(-1)
+        outputs = self._log_outputs(self._logits(features))
+        log_products = reduce(torch.add, (outputs[:, :, column] for column in columns))
+        return log_products.logsumexp(1) - math.log(self.groups)
 
     def _probabilities(self, features: Tensor) -> Tensor:
+        return self._scores(self._outputs(features), torch.arange(self.n_labels)[None])
+
+    def _outputs(self, features: Tensor) -> Tensor:
+        """The probabilities of all digits (n_rows x groups x width)."""
         # In single precision, products of many small outputs would underflow before they are summed.
         return self._log_outputs(self._logits(features)).double().exp()
 
@@ -169,17 +169,15 @@ class Product(CodedHead):
         # Sums and products in a fixed order are monotonic in each part, even with rounding: the search relies on it.
         return (reduce(torch.add, products) / self.groups).float()
 
-    @torch.no_grad()
-    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        self.check_request(features, k, allowed)
+    def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         candidates = torch.arange(self.n_labels) if allowed is None else allowed.nonzero()[:, 0]
         return search_blocks(
-            lambda rows: self._predict(self._probabilities(rows), k, allowed, candidates),
+            lambda rows: self._find(self._outputs(rows), k, allowed, candidates),
             features,
             values_per_row=self.groups * self.width,
         )
 
-    def _predict(self, outputs: Tensor, k: int, allowed: Tensor | None, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    def _find(self, outputs: Tensor, k: int, allowed: Tensor | None, candidates: Tensor) -> tuple[Tensor, Tensor]:
         """Search each row, doubling the number of codes until its k labels are certain."""
         labels = torch.full((len(outputs), k), -1)
         scores = torch.full((len(outputs), k), -torch.inf)

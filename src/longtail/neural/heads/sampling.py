@@ -61,7 +61,7 @@ class Sampling(DenseHead):
     --------
     >>> head = Sampling(n_features=8, n_labels=1_000_000, n_heads=10_000, task="single-label", sparse_gradients=True)
     >>> targets = LabelRows(torch.tensor([7, 123_456]), torch.tensor([0, 1, 2]), 1_000_000)
-    >>> head.loss(torch.randn(2, 8), targets).backward()
+    >>> head(torch.randn(2, 8), targets).loss.backward()
     >>> head.weight.grad.coalesce().values().shape
     torch.Size([200, 8])
     """
@@ -122,9 +122,8 @@ class Sampling(DenseHead):
             return self.scale * cosines(features, weight)
         return functional.linear(features, weight, None if offset is None else offset[:, 0])
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        """`DenseHead.loss` over the candidates of the batch only."""
-        self.check_batch(features, targets)
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        """The loss of a `DenseHead`, over the candidates of the batch only."""
         if self.task == "multi-label":
             return self._loss_of_shared(features, targets.rows, targets.labels)
         labels = targets.single()
