@@ -8,6 +8,7 @@ and a sample of the chunks.
 from __future__ import annotations
 
 from abc import abstractmethod
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
