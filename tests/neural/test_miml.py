@@ -12,9 +12,10 @@ from scipy import sparse
 import longtail
 from longtail.errors import InvalidInput
 from longtail.neural import DeepMIML
-from longtail.neural.batches import BagRows, Bags, DenseRows, LabelRows, SparseRows
+from longtail.neural.batches import BagRows, Bags, DenseRows, SparseRows
 from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores, products, soft_assignment
+from longtail.neural.targets import LabelRows
 
 
 @st.composite

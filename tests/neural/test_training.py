@@ -15,9 +15,10 @@ from torch import nn
 
 from longtail.errors import Diverged, InvalidInput
 from longtail.neural.averaging import Ensemble, WeightAverage, mean_of_lists
-from longtail.neural.batches import DenseRows, LabelRows, SparseRows
+from longtail.neural.batches import DenseRows, SparseRows
 from longtail.neural.network import predict_rows
 from longtail.neural.optimiser import SCHEDULES, Optimiser, RowAdamW, clip_gradients, learning_rate_factor
+from longtail.neural.targets import LabelRows
 from longtail.neural.training import _PARAMETERS, Settings, train
 from longtail.progress import listening
 

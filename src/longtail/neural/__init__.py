@@ -11,7 +11,7 @@ try:
 except ImportError:
     raise Unavailable("longtail.neural needs torch: pip install 'longtail[neural]'") from None
 
-from longtail.neural.batches import BagRows, DenseRows, LabelRows, Rows, SparseRows, TokenRows
+from longtail.neural.batches import BagRows, DenseRows, Rows, SparseRows, TokenRows
 from longtail.neural.classifier import MultiHeadClassifier
 from longtail.neural.deep_miml import DeepMIML
 from longtail.neural.encoding_cost import encoding_seconds
@@ -19,12 +19,14 @@ from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.network import Network, predict_rows
 from longtail.neural.sentence_features import SentenceFeatures
 from longtail.neural.sentences import SentenceEncoder
+from longtail.neural.targets import Collate, LabelRows
 from longtail.neural.training import History, Settings, train
 
 __all__ = [
     "BagLabels",
     "BagRows",
     "BagScores",
+    "Collate",
     "ConceptScores",
     "DeepMIML",
     "DenseRows",

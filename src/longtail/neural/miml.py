@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import Bags, LabelRows, SparseBatch
+from longtail.neural.batches import Bags, SparseBatch
 from longtail.neural.heads.head import Head, best_labels
+from longtail.neural.heads.losses import mean_of_rows
+from longtail.neural.targets import LabelRows
 
 
 class ConceptScores(nn.Module):
@@ -150,9 +152,10 @@ class BagLabels(Head):
             wanted = wanted * self.label_weights
         if self.kind == "softmax":
             shares = wanted / wanted.sum(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
-            return -(shares * torch.log_softmax(logits, dim=1)).sum(dim=1).mean()
+            return mean_of_rows(-(shares * torch.log_softmax(logits, dim=1)).sum(dim=1))
         positive = wanted * functional.logsigmoid(logits)
-        return -(positive + (1 - targets.dense()) * functional.logsigmoid(-logits)).mean()
+        terms = positive + (1 - targets.dense()) * functional.logsigmoid(-logits)
+        return mean_of_rows(-terms.mean(dim=1))
 
     def _log_prob(self, features: Tensor) -> Tensor:
         logits = features.float()

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads import Head
 from longtail.neural.heads.head import TASKS, Task
+from longtail.neural.targets import LabelRows
 
 N_FEATURES, N_LABELS, N_ROWS = 16, 12, 48
 TASK = pytest.mark.parametrize("task", TASKS)

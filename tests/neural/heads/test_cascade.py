@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads import OneHot
 from longtail.neural.heads.cascade import Cascade
 from longtail.neural.heads.head import Head, Task, best_labels
+from longtail.neural.targets import LabelRows
 from tests.neural.heads.head_contract import N_LABELS, HeadContract, label_rows
 
 

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from longtail.errors import InvalidInput
 from longtail.labels.codes import BitChunks
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads.head import Head, Task
 from longtail.neural.heads.powerset import PowersetCascade, PowersetHead, PowersetProduct, PowersetSampling
+from longtail.neural.targets import LabelRows
 from tests.neural.heads.head_contract import TASK, HeadContract
 
 HEADS = [PowersetProduct, PowersetSampling, PowersetCascade]

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads.head import Head, Task, best_labels
 from longtail.neural.heads.product import Product, best_codes
+from longtail.neural.targets import LabelRows
 from tests.neural.heads.head_contract import N_LABELS, TASK, HeadContract
 
 

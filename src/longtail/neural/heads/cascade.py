@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads.coded import CodedHead, best_candidates, each_once
 from longtail.neural.heads.head import Task, best_labels, label_shares, search_blocks, starting_offsets
+from longtail.neural.heads.losses import mean_of_rows
+from longtail.neural.targets import LabelRows
 
 # Gathering one row of a table costs about as much as this many rows in a matrix product.
 _PREFIXES_PER_CANDIDATE = 10
@@ -168,8 +169,7 @@ class Cascade(CodedHead):
             logits = self._candidate_logits(stage, features, siblings, exist)
             digits = positions // self.codes.strides[stage] % self.codes.radices[stage]
             loss = loss + functional.cross_entropy(logits, digits, reduction="none")
-        weights = self.weights_of(targets.labels)
-        return loss.mean() if weights is None else (loss * weights).mean()
+        return mean_of_rows(loss, self.weights_of(targets.labels))
 
     def _tree_loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         total, n_scored = torch.zeros(()), 0

@@ -15,9 +15,9 @@ from torch.nn import functional
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads.head import Head, Task, best_labels, label_shares, search_blocks, starting_offsets
 from longtail.neural.heads.losses import binary_loss, softmax_loss
+from longtail.neural.targets import LabelRows
 
 
 class DenseHead(Head):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.neural.batches import LabelRows
+from longtail.neural.targets import IGNORE_INDEX, LabelRows, as_label_rows
 
 Task = Literal["multi-label", "single-label"]
 TASKS: tuple[Task, ...] = ("multi-label", "single-label")
@@ -59,6 +59,7 @@ class Head(nn.Module, ABC):
     """
 
     takes_amounts = False  # whether the loss supports targets between 0 and 1
+    ignore_index = IGNORE_INDEX  # the class index of rows that do not count
     label_weights: Tensor | None
 
     def __init__(
@@ -77,13 +78,17 @@ class Head(nn.Module, ABC):
         # Only training needs them, so they are not saved.
         self.register_buffer("label_weights", label_weights, persistent=False)
 
-    def forward(self, features: Tensor, targets: LabelRows | None = None) -> Any:
+    def forward(self, features: Tensor, targets: Any = None) -> Any:
         """The loss of a batch, or without targets its logits.
 
         Parameters
         ----------
         features : float tensor of shape (..., n_features)
-        targets : LabelRows or None
+        targets : None or one of
+            - an int tensor of shape (...): class indices; rows with `ignore_index`, -100, do not count;
+            - a tensor of shape (..., n_labels), dense or sparse, with ones for the labels of a row;
+            - lists of label ids, one list for each row;
+            - a SciPy matrix of shape (n_rows, n_labels), or `LabelRows`.
 
         Returns
         -------
@@ -100,7 +105,7 @@ class Head(nn.Module, ABC):
             return _shaped(found, shape)
         return tuple(_shaped(stage, shape) for stage in found)
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+    def loss(self, features: Tensor, targets: Any) -> Tensor:
         """The mean loss of a batch; arguments as for `forward`."""
         return self._loss(*self._checked(features, targets))
 
@@ -236,15 +241,13 @@ class Head(nn.Module, ABC):
             raise InvalidInput(f"features have shape {tuple(features.shape)}; expected (..., {self.n_features})")
         return features if features.ndim == 2 else features.reshape(-1, self.n_features)
 
-    def _checked(self, features: Tensor, targets: LabelRows) -> tuple[Tensor, LabelRows]:
-        """Features as rows, and targets that fit them, or `InvalidInput`."""
+    def _checked(self, features: Tensor, targets: Any) -> tuple[Tensor, LabelRows]:
+        """The rows that count and their targets, or `InvalidInput`."""
         rows = self._as_rows(features)
-        if (targets.n_rows, targets.n_labels) != (len(rows), self.n_labels):
-            raise InvalidInput(
-                f"targets are {targets.n_rows} rows of {targets.n_labels} labels; "
-                f"expected {len(rows)} rows of {self.n_labels}, as features and head have"
-            )
-        return rows, targets
+        wanted, kept = as_label_rows(targets, tuple(features.shape[:-1]), self.n_labels, self.ignore_index)
+        if wanted.amounts is not None and not self.takes_amounts:
+            wanted.refuse_amounts()
+        return rows if kept is None else rows[kept.to(rows.device)], wanted.to(rows.device)
 
 
 def _shaped(found: Tensor, shape: torch.Size) -> Tensor:

@@ -80,7 +80,16 @@ def softmax_loss(logits: Tensor, columns: Tensor, weights: Tensor | None = None)
     >>> float(softmax_loss(torch.zeros(3, 4), torch.tensor([0, 1, 3])))  # doctest: +ELLIPSIS
     1.386...
     """
-    terms = functional.cross_entropy(logits.float(), columns, reduction="none")
-    if weights is not None:
-        terms = terms * weights
+    return mean_of_rows(functional.cross_entropy(logits.float(), columns, reduction="none"), weights)
+
+
+def mean_of_rows(terms: Tensor, weights: Tensor | None = None) -> Tensor:
+    """The mean of one term for each row, weighted or not; 0 without rows.
+
+    Examples
+    --------
+    >>> mean_of_rows(torch.tensor([1.0, 2.0]), weights=torch.tensor([4.0, 1.0])), mean_of_rows(torch.zeros(0))
+    (tensor(3.), tensor(0.))
+    """
+    terms = terms if weights is None else terms * weights
     return terms.sum() / max(1, len(terms))

@@ -15,8 +15,9 @@ from torch.nn import functional
 
 from longtail.errors import InvalidInput
 from longtail.labels import BitChunks
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads.head import Head, best_labels, search_blocks
+from longtail.neural.heads.losses import mean_of_rows
+from longtail.neural.targets import LabelRows
 
 _MOST_BITS = 16
 
@@ -78,7 +79,7 @@ class PowersetHead(Head):
         if chunks is not None:
             codes, weights = codes[:, chunks], weights[:, chunks]
         terms = functional.cross_entropy(logits.transpose(1, 2), codes, reduction="none")
-        return (terms * weights).sum(1).mean()
+        return mean_of_rows((terms * weights).sum(1))
 
     @abstractmethod
     def logits(self, features: Tensor) -> tuple[Tensor, ...]:

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads.coded import CodedHead, best_candidates, each_once
 from longtail.neural.heads.head import Task, best_labels, row_blocks, search_blocks
-from longtail.neural.heads.losses import binary_loss
+from longtail.neural.heads.losses import binary_loss, mean_of_rows
+from longtail.neural.targets import LabelRows
 
 Loss = Literal["binary", "softmax"]
 LOSSES: tuple[Loss, ...] = ("binary", "softmax")
@@ -122,7 +122,7 @@ class Product(CodedHead):
         if weights is not None and self.task == "single-label":
             on = torch.zeros_like(logits).scatter(1, columns, 1)
             terms = functional.binary_cross_entropy_with_logits(logits, on, reduction="none")
-            return (terms.mean(1) * weights).mean()
+            return mean_of_rows(terms.mean(1), weights)
         if weights is not None:
             weights = weights[:, None].expand_as(columns).flatten()
         return binary_loss(logits, *each_once(rows.flatten(), columns.flatten(), self.width, weights))
@@ -132,14 +132,12 @@ class Product(CodedHead):
         log_scores = log_products.logsumexp(-1) - math.log(self.groups)
         if weights is not None:
             log_scores = log_scores * weights
-        loss = -log_scores.sum() / len(log_outputs)
+        loss = -log_scores.sum() / max(1, len(log_outputs))
         if self.outputs == "softmax":
             return loss
         digits = torch.split(log_outputs, list(self.codes.radices), -1)
         totals = torch.stack([digit.logsumexp(-1) for digit in digits]).sum(0).exp().mean(1)
-        if weights is not None and self.task == "single-label":
-            totals = totals * weights
-        return loss + totals.mean()
+        return loss + mean_of_rows(totals, weights if self.task == "single-label" else None)
 
     def _log_prob(self, features: Tensor) -> Tensor:
         columns = self._columns(torch.arange(self.n_labels)).unbind(-1)

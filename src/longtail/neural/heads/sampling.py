@@ -16,10 +16,10 @@ from torch.nn import functional
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads.dense import DenseHead
 from longtail.neural.heads.head import Task, label_shares, starting_offsets
 from longtail.neural.heads.losses import binary_loss, softmax_loss
+from longtail.neural.targets import LabelRows
 
 # Below every value of 1 - cos^2 in float32 except 0 and negative rounding errors.
 _LEAST_SQUARE = 1e-20
