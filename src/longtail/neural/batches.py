@@ -190,7 +190,8 @@ class Bags:
         ([[1.0, 0.0], [2.0, 3.0]], [[True, False], [True, True]])
         """
         lengths = self.offsets.diff()
-        mask = torch.arange(max(1, int(lengths.max()) if len(lengths) else 1)) < lengths[:, None]
+        largest = max(1, int(lengths.max()) if len(lengths) else 1)
+        mask = torch.arange(largest, device=lengths.device) < lengths[:, None]
         padded = features.new_zeros(*mask.shape, features.shape[1])
         padded[mask] = features
         return padded, mask

@@ -15,6 +15,7 @@ from longtail.errors import InvalidInput
 from longtail.neural.batches import Bags, SparseBatch
 from longtail.neural.heads.head import Head, best_labels
 from longtail.neural.heads.losses import mean_of_rows
+from longtail.neural.heads.precision import wide
 from longtail.neural.targets import LabelRows
 
 
@@ -121,8 +122,8 @@ class BagScores(nn.Module):
     def soft_assignments(self, bags: Bags) -> Tensor:
         """The mask of each instance (n_instances x n_labels)."""
         if self.label_vectors is None:
-            return torch.ones(int(bags.offsets[-1]), self.scores.n_labels)
-        present = bags.padded(torch.zeros(int(bags.offsets[-1]), 1))[1]
+            return self.scores.linear.weight.new_ones(int(bags.offsets[-1]), self.scores.n_labels)
+        present = bags.padded(self.label_vectors.new_zeros(int(bags.offsets[-1]), 1))[1]
         return self._mask(bags)[present]
 
 
@@ -146,7 +147,7 @@ class BagLabels(Head):
         return features
 
     def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        logits = features.float()
+        logits = wide(features)
         wanted = targets.dense()
         if self.label_weights is not None:
             wanted = wanted * self.label_weights
@@ -158,7 +159,7 @@ class BagLabels(Head):
         return mean_of_rows(-terms.mean(dim=1))
 
     def _log_prob(self, features: Tensor) -> Tensor:
-        logits = features.float()
+        logits = wide(features)
         return torch.log_softmax(logits, dim=1) if self.kind == "softmax" else functional.logsigmoid(logits)
 
     def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -109,11 +109,8 @@ class LabelRows:
         return self._each("pin_memory")
 
     def _each(self, method: str, **options: Any) -> Self:
-        parts = (
-            None if part is None else getattr(part, method)(**options)
-            for part in (self.labels, self.offsets, self.amounts)
-        )
-        labels, offsets, amounts = parts
+        labels, offsets = (getattr(part, method)(**options) for part in (self.labels, self.offsets))
+        amounts = None if self.amounts is None else getattr(self.amounts, method)(**options)
         return type(self)(labels, offsets, self.n_labels, amounts, True)
 
     def single(self) -> Tensor:
@@ -246,7 +243,7 @@ def _of_multi_hot(targets: Tensor, n_labels: int) -> LabelRows:
         values = targets[rows, labels]
         n_rows = len(targets)
     else:
-        targets = targets if targets.layout == torch.sparse_coo else targets.to_sparse_coo()
+        targets = targets if targets.layout == torch.sparse_coo else targets.to_sparse()
         if targets.dense_dim():
             _refuse("a sparse tensor with dense dimensions; expected one that is sparse in all of them")
         n_rows = math.prod(targets.shape[:-1])

@@ -141,7 +141,7 @@ def test_loss_of_samples_is_that_of_all_chunks_on_average(monkeypatch: pytest.Mo
     head = PowersetSampling(4, 11, 3, sampled=2)
     features, targets = torch.randn(2, 4), LabelRows.of(csr_array(np.eye(2, 11)))
     draws = iter([torch.tensor([*pair, *range(2)]) for pair in combinations(range(4), 2)])
-    monkeypatch.setattr(torch, "randperm", lambda n: next(draws))
+    monkeypatch.setattr(torch, "randperm", lambda n, device: next(draws))
     losses = torch.stack([head.loss(features, targets) for _ in range(6)])
     torch.testing.assert_close(losses.mean(), head.eval().loss(features, targets))
 

@@ -54,11 +54,11 @@ class CodedHead(Head):
             )
         if len(self.codes.radices) > _MOST_DIGITS:
             raise InvalidInput(f"{len(self.codes.radices)} radices; expected at most {_MOST_DIGITS}")
-        position = None if order is None else torch.as_tensor(order, dtype=torch.int64)
+        position = None if order is None else torch.as_tensor(order, dtype=torch.int64, device="cpu")
         if position is not None and not is_order(position, n_labels):
             raise InvalidInput(f"order is not a permutation of 0 to {n_labels - 1}; expected one position per label")
-        self.register_buffer("position", position)
-        self.register_buffer("label_at", None if position is None else position.argsort(), persistent=False)
+        self._keep("position", position)
+        self._keep("label_at", None if position is None else position.argsort(), persistent=False)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         check_loaded_order(state_dict, f"{prefix}position", self.n_labels)
@@ -91,7 +91,7 @@ def each_once(
     """
     keys, which = torch.unique(rows * n_columns + columns, return_inverse=True)
     if weights is not None:
-        weights = torch.zeros(len(keys)).scatter_reduce(0, which, weights.float(), "amax", include_self=False)
+        weights = weights.new_zeros(len(keys)).scatter_reduce(0, which, weights, "amax", include_self=False)
     return keys // n_columns, keys % n_columns, weights
 
 

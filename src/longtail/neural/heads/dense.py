@@ -17,6 +17,7 @@ from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.neural.heads.head import Head, Task, best_labels, label_shares, search_blocks, starting_offsets
 from longtail.neural.heads.losses import binary_loss, softmax_loss
+from longtail.neural.heads.precision import wide
 from longtail.neural.targets import LabelRows
 
 
@@ -36,11 +37,11 @@ class DenseHead(Head):
 
     def _log_prob(self, features: Tensor) -> Tensor:
         """Of independent labels (multi-label), or of labels whose probabilities sum to 1 (single-label)."""
-        logits = self.logits(features).float()
+        logits = wide(self.logits(features))
         return torch.log_softmax(logits, dim=1) if self.task == "single-label" else functional.logsigmoid(logits)
 
     def _probabilities(self, features: Tensor) -> Tensor:
-        logits = self.logits(features).float()
+        logits = wide(self.logits(features))
         return torch.softmax(logits, dim=1) if self.task == "single-label" else torch.sigmoid(logits)
 
     def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -89,7 +90,8 @@ class OneHot(DenseHead):
     def start_from(self, label_counts: Tensor, n_rows: int) -> None:
         if isinstance(self.output.bias, Tensor):
             with torch.no_grad():
-                self.output.bias.copy_(starting_offsets(label_shares(label_counts, n_rows), self.task))
+                shares = label_shares(label_counts.to(self.output.bias.device), n_rows)
+                self.output.bias.copy_(starting_offsets(shares, self.task))
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         return (3 if training else 1) * n_rows * self.n_features * self.n_labels

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -75,8 +75,11 @@ class Head(nn.Module, ABC):
         self.n_features = n_features
         self.n_labels = n_labels
         self.task: Task = task
+        self._on_meta = torch.get_default_device().type == "meta"
+        self._given: dict[str, Tensor] = {}
+        self.register_load_state_dict_post_hook(_after_loading)  # type: ignore[no-untyped-call]
         # Only training needs them, so they are not saved.
-        self.register_buffer("label_weights", label_weights, persistent=False)
+        self._keep("label_weights", label_weights, persistent=False)
 
     def forward(self, features: Tensor, targets: Any = None) -> Any:
         """The loss of a batch, or without targets its logits.
@@ -163,7 +166,7 @@ class Head(nn.Module, ABC):
                 f"allowed is of type {allowed.dtype} and shape {tuple(allowed.shape)}; "
                 f"expected torch.bool and ({self.n_labels},)"
             )
-        labels, scores = self._predict_topk(rows, k, allowed)
+        labels, scores = self._predict_topk(rows, k, None if allowed is None else allowed.to(rows.device))
         return _shaped(labels, features.shape[:-1]), _shaped(scores, features.shape[:-1])
 
     @abstractmethod
@@ -223,6 +226,40 @@ class Head(nn.Module, ABC):
         n_rows : int
         """
 
+    def reset_parameters(self) -> None:
+        """Draw the initial weights again, as the constructor does, for a head that `to_empty` has moved to a device."""
+        for layer in self.modules():
+            reset = None if layer is self else getattr(layer, "reset_parameters", None)
+            if callable(reset):
+                reset()
+        self._start()
+
+    def _start(self) -> None:
+        """Set the initial weights that differ from those of torch's layers."""
+
+    def _keep(self, name: str, values: Tensor | None, persistent: bool = True) -> None:
+        """Register given values as a buffer, of which a head on the meta device keeps a copy until it leaves it."""
+        if values is None:
+            self.register_buffer(name, None, persistent)
+            return
+        if self._on_meta and not values.is_meta:
+            self._given[name] = values
+        self.register_buffer(name, values.to(torch.get_default_device()), persistent)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        found: Self = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if self._on_meta and not any(tensor.is_meta for tensor in (*self.parameters(), *self.buffers())):
+            self._leave_meta()
+        return found
+
+    def _leave_meta(self) -> None:
+        """Fill the buffers that `to_empty` has left without values, or `load_state_dict` on the meta device."""
+        device = next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
+        for name, values in self._given.items():
+            buffer = getattr(self, name)
+            setattr(self, name, values.to(device if buffer.is_meta else buffer.device, buffer.dtype))
+        self._given, self._on_meta = {}, False
+
     def n_parameters(self) -> int:
         """Number of trained values."""
         return sum(parameter.numel() for parameter in self.parameters())
@@ -248,6 +285,13 @@ class Head(nn.Module, ABC):
         if wanted.amounts is not None and not self.takes_amounts:
             wanted.refuse_amounts()
         return rows if kept is None else rows[kept.to(rows.device)], wanted.to(rows.device)
+
+
+def _after_loading(head: Head, keys: Any) -> None:
+    """With ``load_state_dict(assign=True)``, a head leaves the meta device without `to_empty`."""
+    if head._on_meta and not any(parameter.is_meta for parameter in head.parameters()):
+        head._given = {name: values for name, values in head._given.items() if getattr(head, name).is_meta}
+        head._leave_meta()
 
 
 def _shaped(found: Tensor, shape: torch.Size) -> Tensor:
@@ -276,7 +320,8 @@ def is_order(order: Tensor, n_labels: int) -> bool:
     >>> is_order(torch.tensor([2, 0, 1]), 3), is_order(torch.tensor([2, 0, 3]), 3)
     (True, False)
     """
-    return order.shape == (n_labels,) and torch.equal(order.sort().values, torch.arange(n_labels))
+    places = torch.arange(n_labels, device=order.device)
+    return order.shape == (n_labels,) and torch.equal(order.sort().values, places)
 
 
 def check_loaded_order(state_dict: Mapping[str, Tensor], name: str, n_labels: int) -> None:
@@ -298,7 +343,7 @@ def starting_offsets(shares: Tensor, task: Task) -> Tensor:
 
 def label_shares(label_counts: Tensor, n_rows: int) -> Tensor:
     """Each label's share of the rows, smoothed so that it is never 0 or 1."""
-    return (label_counts.float() + 0.5) / (n_rows + 1)
+    return (label_counts.to(torch.float32) + 0.5) / (n_rows + 1)
 
 
 def best_labels(scores: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -312,8 +357,8 @@ def best_labels(scores: Tensor, k: int, allowed: Tensor | None = None) -> tuple[
     >>> best_labels(torch.tensor([[0.5, 0.9, 0.9]]), k=2, allowed=torch.tensor([True, False, False]))[0].tolist()
     [[0, -1]]
     """
-    found = torch.full((scores.shape[0], k), -1)
-    best = torch.full((scores.shape[0], k), -torch.inf)
+    found = torch.full((scores.shape[0], k), -1, device=scores.device)
+    best = torch.full((scores.shape[0], k), -torch.inf, device=scores.device, dtype=torch.float32)
     names = None if allowed is None else torch.nonzero(allowed)[:, 0]
     if names is not None:
         scores = scores[:, names]
@@ -334,5 +379,5 @@ def best_labels(scores: Tensor, k: int, allowed: Tensor | None = None) -> tuple[
     if names is not None:
         columns = names[columns]
     found[:, :places] = torch.where(values > -torch.inf, columns, -1)
-    best[:, :places] = values
+    best[:, :places] = values.float()
     return found, best

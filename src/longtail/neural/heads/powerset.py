@@ -17,6 +17,7 @@ from longtail.errors import InvalidInput
 from longtail.labels import BitChunks
 from longtail.neural.heads.head import Head, best_labels, search_blocks
 from longtail.neural.heads.losses import mean_of_rows
+from longtail.neural.heads.precision import wide
 from longtail.neural.targets import LabelRows
 
 _MOST_BITS = 16
@@ -41,15 +42,10 @@ class PowersetHead(Head):
         if not 1 <= bits <= _MOST_BITS:
             raise InvalidInput(f"bits is {bits}; expected 1 to {_MOST_BITS}: a chunk has 2^bits outputs")
         self.chunks = BitChunks(n_labels, bits)
-        self.n_chunks = len(self.chunks.radices)
-        self.n_subsets = max(self.chunks.radices)
-        self.n_outputs = sum(self.chunks.radices)
-        labels = torch.arange(n_labels)
-        last_of_chunk = (labels // bits * bits + bits - 1).clamp(max=n_labels - 1)
-        self.register_buffer("chunk_of", labels // bits, persistent=False)
-        self.register_buffer("worth", 1 << (last_of_chunk - labels), persistent=False)
-        self.chunk_of: Tensor
-        self.worth: Tensor
+        self.radices = list(self.chunks.radices)
+        self.n_chunks = len(self.radices)
+        self.n_subsets = max(self.radices)
+        self.n_outputs = sum(self.radices)
 
     def batch_values(self, n_rows: int) -> int:
         """A score for each subset of each chunk."""
@@ -57,24 +53,28 @@ class PowersetHead(Head):
 
     def codes_of(self, targets: LabelRows) -> Tensor:
         """The number of each chunk's subset (n_rows x n_chunks), as in `longtail.labels.BitChunks`."""
-        codes = torch.zeros(targets.n_rows, self.n_chunks, dtype=torch.int64)
-        return codes.index_put(
-            (targets.rows, self.chunk_of[targets.labels]), self.worth[targets.labels], accumulate=True
-        )
+        codes = targets.labels.new_zeros(targets.n_rows, self.n_chunks)
+        places = targets.rows, targets.labels // self.chunks.bits
+        return codes.index_put(places, self._worth(targets.labels), accumulate=True)
+
+    def _worth(self, labels: Tensor) -> Tensor:
+        """The place value of each label in the number of its chunk's subset."""
+        bits = self.chunks.bits
+        return 1 << ((labels // bits * bits + bits - 1).clamp(max=self.n_labels - 1) - labels)
 
     def _by_chunk(self, outputs: Tensor) -> Tensor:
         """Outputs as n_rows x chunks x n_subsets, padded with -inf where the last chunk is shorter."""
         n_chunks = -(-outputs.shape[1] // self.n_subsets)
-        outputs = functional.pad(outputs.float(), (0, -outputs.shape[1] % self.n_subsets), value=-torch.inf)
+        outputs = functional.pad(wide(outputs), (0, -outputs.shape[1] % self.n_subsets), value=-torch.inf)
         return outputs.view(len(outputs), n_chunks, self.n_subsets)
 
     def _set_loss(self, logits: Tensor, targets: LabelRows, chunks: Tensor | None = None) -> Tensor:
         """The mean over rows of the sum over all chunks, or over `chunks`."""
-        codes, weights = self.codes_of(targets), torch.ones(targets.n_rows * self.n_chunks)
+        codes, weights = self.codes_of(targets), logits.new_ones(targets.n_rows * self.n_chunks)
         label_weights = self.weights_of(targets.labels)
         if label_weights is not None:
-            places = targets.rows * self.n_chunks + self.chunk_of[targets.labels]
-            weights.scatter_reduce_(0, places, label_weights.float(), "amax", include_self=False)
+            places = targets.rows * self.n_chunks + targets.labels // self.chunks.bits
+            weights.scatter_reduce_(0, places, label_weights.to(weights.dtype), "amax", include_self=False)
         weights = weights.view_as(codes)
         if chunks is not None:
             codes, weights = codes[:, chunks], weights[:, chunks]
@@ -88,7 +88,8 @@ class PowersetHead(Head):
     def _predict_sets(self, features: Tensor) -> Tensor:
         """The most probable subset of each chunk."""
         codes = torch.stack([chunk.argmax(-1) for chunk in self.logits(features)], 1)
-        return (codes[:, self.chunk_of] & self.worth) > 0
+        labels = torch.arange(self.n_labels, device=codes.device)
+        return (codes[:, labels // self.chunks.bits] & self._worth(labels)) > 0
 
     def _log_prob(self, features: Tensor) -> Tensor:
         return self._marginals(features).log()
@@ -99,10 +100,11 @@ class PowersetHead(Head):
     def _marginals(self, features: Tensor) -> Tensor:
         """The probability of every label: the sum over the subsets of its chunk that contain it."""
         columns = []
-        for chunk, logits in enumerate(self.logits(features)):
-            within = torch.arange(logits.shape[1])[:, None]
-            has = (within & self.worth[self.chunk_of == chunk]) > 0
-            columns.append(logits.float().softmax(-1) @ has.float())
+        labels = torch.split(torch.arange(self.n_labels, device=features.device), self.chunks.bits)
+        for chunk, logits in zip(labels, self.logits(features), strict=True):
+            subsets = torch.arange(logits.shape[1], device=chunk.device)
+            probabilities = wide(logits).softmax(-1)
+            columns.append(probabilities @ ((subsets[:, None] & self._worth(chunk)) > 0).to(probabilities.dtype))
         return torch.cat(columns, 1)
 
     def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -135,7 +137,7 @@ class PowersetProduct(PowersetHead):
         return self._set_loss(self._by_chunk(self.linear(features)), targets)
 
     def logits(self, features: Tensor) -> tuple[Tensor, ...]:
-        return torch.split(self.linear(features), list(self.chunks.radices), 1)
+        return torch.split(self.linear(features), self.radices, 1)
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         return n_rows * self.n_features * self.n_outputs * (3 if training else 1)
@@ -178,8 +180,9 @@ class PowersetSampling(PowersetProduct):
         if not self.training or self.sampled == self.n_chunks:
             return super()._loss(features, targets)
         # Sorted, so that the short chunk comes last.
-        chunks = torch.randperm(self.n_chunks)[: self.sampled].sort().values
-        outputs = (chunks[:, None] * self.n_subsets + torch.arange(self.n_subsets)).flatten()
+        device = features.device
+        chunks = torch.randperm(self.n_chunks, device=device)[: self.sampled].sort().values
+        outputs = (chunks[:, None] * self.n_subsets + torch.arange(self.n_subsets, device=device)).flatten()
         outputs = outputs[outputs < self.n_outputs]
         logits = self._by_chunk(functional.linear(features, self.linear.weight[outputs], self.linear.bias[outputs]))
         return self._set_loss(logits, targets, chunks) * (self.n_chunks / self.sampled)
@@ -223,22 +226,26 @@ class PowersetCascade(PowersetHead):
         self.query = nn.Linear(n_features, width)
         self.subsets = nn.Embedding(self.n_outputs, width)
         self.answer = nn.Linear(width, self.n_outputs, bias=False)
-        nn.init.normal_(self.subsets.weight, std=width**-0.5)
+        self._start()
+
+    def _start(self) -> None:
+        nn.init.normal_(self.subsets.weight, std=self.width**-0.5)
 
     def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        embeddings = self.subsets(self.codes_of(targets) + torch.arange(self.n_chunks) * self.n_subsets)
+        codes = self.codes_of(targets)
+        embeddings = self.subsets(codes + torch.arange(self.n_chunks, device=codes.device) * self.n_subsets)
         before = embeddings.cumsum(1) - embeddings
         hidden = torch.relu(self.query(features)[:, None] + before)
         short = self.n_chunks * self.n_subsets - self.n_outputs
         answers = functional.pad(self.answer.weight, (0, 0, 0, short)).view(self.n_chunks, self.n_subsets, self.width)
-        logits = self._by_chunk(self.linear(features)) + torch.einsum("nhw,hsw->nhs", hidden, answers).float()
+        logits = self._by_chunk(self.linear(features)) + wide(torch.einsum("nhw,hsw->nhs", hidden, answers))
         return self._set_loss(logits, targets)
 
     def logits(self, features: Tensor) -> tuple[Tensor, ...]:
         """Given the predicted subsets of the chunks before."""
         query, found = self.query(features), []
-        alone = torch.split(self.linear(features), list(self.chunks.radices), 1)
-        for chunk, answers in enumerate(torch.split(self.answer.weight, list(self.chunks.radices))):
+        alone = torch.split(self.linear(features), self.radices, 1)
+        for chunk, answers in enumerate(torch.split(self.answer.weight, self.radices)):
             found.append(alone[chunk] + functional.linear(torch.relu(query), answers))
             query = query + self.subsets(found[-1].argmax(-1) + chunk * self.n_subsets)
         return tuple(found)

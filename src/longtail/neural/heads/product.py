@@ -19,6 +19,7 @@ from longtail.errors import InvalidInput
 from longtail.neural.heads.coded import CodedHead, best_candidates, each_once
 from longtail.neural.heads.head import Task, best_labels, row_blocks, search_blocks
 from longtail.neural.heads.losses import binary_loss, mean_of_rows
+from longtail.neural.heads.precision import wide, widest
 from longtail.neural.targets import LabelRows
 
 Loss = Literal["binary", "softmax"]
@@ -81,14 +82,17 @@ class Product(CodedHead):
         self.outputs = loss
         self.width = sum(self.codes.radices)
         self.linear = nn.Linear(n_features, groups * self.width)
-        if loss == "binary":
+        self._start()
+
+    def _start(self) -> None:
+        if self.outputs == "binary":
             # Start with one output per digit on: at 1/2 each, the sum of all scores would be huge.
-            start = torch.cat([torch.full((n,), -math.log(max(n - 1, 1))) for n in self.codes.radices])
+            start = [-math.log(max(n - 1, 1)) for n in self.codes.radices for _ in range(n)]
             with torch.no_grad():
-                self.linear.bias.copy_(start.repeat(groups))
+                self.linear.bias.copy_(torch.tensor(start * self.groups, device=self.linear.bias.device))
 
     def _logits(self, features: Tensor) -> Tensor:
-        return self.linear(features).float().view(-1, self.groups, self.width)
+        return wide(self.linear(features)).view(-1, self.groups, self.width)
 
     def _log_outputs(self, logits: Tensor) -> Tensor:
         if self.outputs == "binary":
@@ -140,18 +144,18 @@ class Product(CodedHead):
         return loss + mean_of_rows(totals, weights if self.task == "single-label" else None)
 
     def _log_prob(self, features: Tensor) -> Tensor:
-        columns = self._columns(torch.arange(self.n_labels)).unbind(-1)
+        columns = self._columns(torch.arange(self.n_labels, device=features.device)).unbind(-1)
         outputs = self._log_outputs(self._logits(features))
         log_products = reduce(torch.add, (outputs[:, :, column] for column in columns))
         return log_products.logsumexp(1) - math.log(self.groups)
 
     def _probabilities(self, features: Tensor) -> Tensor:
-        return self._scores(self._outputs(features), torch.arange(self.n_labels)[None])
+        return self._scores(self._outputs(features), torch.arange(self.n_labels, device=features.device)[None])
 
     def _outputs(self, features: Tensor) -> Tensor:
         """The probabilities of all digits (n_rows x groups x width)."""
         # In single precision, products of many small outputs would underflow before they are summed.
-        return self._log_outputs(self._logits(features)).double().exp()
+        return widest(self._log_outputs(self._logits(features))).exp()
 
     def _scores(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Scores of each row's own labels; a single row of labels applies to all rows."""
@@ -168,7 +172,8 @@ class Product(CodedHead):
         return (reduce(torch.add, products) / self.groups).float()
 
     def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        candidates = torch.arange(self.n_labels) if allowed is None else allowed.nonzero()[:, 0]
+        every = torch.arange(self.n_labels, device=features.device)
+        candidates = every if allowed is None else every[allowed]
         return search_blocks(
             lambda rows: self._find(self._outputs(rows), k, allowed, candidates),
             features,
@@ -177,9 +182,9 @@ class Product(CodedHead):
 
     def _find(self, outputs: Tensor, k: int, allowed: Tensor | None, candidates: Tensor) -> tuple[Tensor, Tensor]:
         """Search each row, doubling the number of codes until its k labels are certain."""
-        labels = torch.full((len(outputs), k), -1)
-        scores = torch.full((len(outputs), k), -torch.inf)
-        pending = torch.arange(len(outputs))
+        labels = torch.full((len(outputs), k), -1, device=outputs.device)
+        scores = torch.full((len(outputs), k), -torch.inf, device=outputs.device, dtype=torch.float32)
+        pending = torch.arange(len(outputs), device=outputs.device)
         size, n_candidates = self.codes.size, len(candidates)
         # A code is a candidate with probability n_candidates / size; one more than k excludes a tie at the end.
         searched = size if n_candidates == 0 else -(-(k + 1) * size // n_candidates)
@@ -240,9 +245,10 @@ def best_codes(heads: Sequence[Tensor], k: int) -> tuple[Tensor, Tensor]:
     products, codes = torch.topk(heads[0], min(k, heads[0].shape[1]), dim=1)
     for head in heads[1:]:
         outputs, digits = torch.topk(head, min(k, head.shape[1]), dim=1)
-        partners = (k // torch.arange(1, products.shape[1] + 1)).clamp(max=outputs.shape[1])
-        left = torch.repeat_interleave(torch.arange(len(partners)), partners)
-        right = torch.arange(len(left)) - (partners.cumsum(0) - partners)[left]
+        ranks = torch.arange(products.shape[1], device=head.device)
+        partners = (k // (ranks + 1)).clamp(max=outputs.shape[1])
+        left = torch.repeat_interleave(ranks, partners)
+        right = torch.arange(len(left), device=head.device) - (partners.cumsum(0) - partners)[left]
         joined = products[:, left] * outputs[:, right]
         products, best = torch.topk(joined, min(k, joined.shape[1]), dim=1)
         codes = codes.gather(1, left[best]) * head.shape[1] + digits.gather(1, right[best])
