@@ -74,6 +74,25 @@ def soft_assignment(similarities: Tensor, present: Tensor, tau: float) -> Tensor
     return torch.where(inside, shares * present.sum(dim=1)[:, None, None], 0.0)
 
 
+def masked(scores: Tensor, mask: Tensor, rectified: bool) -> Tensor:
+    """Scores that are higher where the mask of `soft_assignment` is, and unchanged where it is 1.
+
+    Rectified scores are multiplied by the mask, as in the paper. Scores of either sign are logits, whose odds are
+    multiplied: a product would lower the negative ones.
+
+    Examples
+    --------
+    >>> mask = torch.tensor([2.0, 0.5])
+    >>> masked(torch.tensor([1.0, 1.0]), mask, rectified=True).tolist()
+    [2.0, 0.5]
+    >>> masked(torch.tensor([-1.0, -1.0]), mask, rectified=False)
+    tensor([-0.3069, -1.6931])
+    """
+    if rectified:
+        return scores * mask
+    return scores + mask.clamp(min=torch.finfo(mask.dtype).tiny).log()
+
+
 def products(instances: Tensor | SparseBatch, vectors: Tensor) -> Tensor:
     """Similarities (n_instances x n_labels) of instances with label vectors (n_inputs x n_labels)."""
     if isinstance(instances, SparseBatch):
@@ -111,7 +130,7 @@ class BagScores(nn.Module):
         """Scores (n_bags x n_labels); 0 for an empty bag."""
         scores, present = bags.padded(self.scores(self.encoder(bags.instances)))
         if self.tau and self.label_vectors is not None:
-            scores = scores * self._mask(bags)
+            scores = masked(scores, self._mask(bags), self.scores.rectified)
         best = torch.where(present.unsqueeze(2), scores, -torch.inf).amax(dim=1)
         return torch.where(present.any(dim=1, keepdim=True), best, 0.0)
 
