@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
+from longtail.labels import plan_heads
+from longtail.neural.heads.cascade import Cascade
 from longtail.neural.heads.head import Head, Task, best_labels
 from longtail.neural.heads.product import Product, best_codes
 from longtail.neural.targets import LabelRows
@@ -329,3 +331,9 @@ def test_arguments_that_do_not_fit_are_refused(wrong: dict[str, Any], message: s
 
 def test_head_is_a_module_of_one_linear_layer() -> None:
     assert [type(module) for module in Product(2, 10, (5, 2)).children()] == [nn.Linear]
+
+
+def test_lengths_that_are_not_given_are_planned() -> None:
+    assert Product(2, 983).codes.radices == plan_heads(983, order="equal").radices
+    assert Cascade(2, 983).codes.radices == plan_heads(983).radices
+    assert Cascade(2, 1).predict_topk(torch.ones(1, 2), 1)[0].tolist() == [[0]]

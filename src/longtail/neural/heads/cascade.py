@@ -65,11 +65,13 @@ class Cascade(CodedHead):
     torch.Size([2, 5])
     """
 
+    _lengths = "descending"
+
     def __init__(
         self,
         n_features: int,
         n_labels: int,
-        radices: Sequence[int],
+        radices: Sequence[int] | None = None,
         width: int | None = 300,
         survivors: int = 10,
         task: Task = "multi-label",

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from longtail.errors import InvalidInput
-from longtail.labels import MixedRadix
+from longtail.labels import MixedRadix, plan_heads
 from longtail.neural.heads.head import Head, Task, check_loaded_order, is_order
 
 _MOST_DIGITS = 64  # the maximum of `longtail.labels.plan_heads`
@@ -25,14 +25,15 @@ class CodedHead(Head):
     Parameters
     ----------
     n_features, n_labels : int
-    radices : sequence of int
-        Number of values of each digit, most significant first; `longtail.labels.plan_heads` chooses them.
+    radices : sequence of int or None
+        Number of values of each digit, most significant first; None: `longtail.labels.plan_heads` chooses two.
     task, label_weights
         As for `Head`.
     order : int64 array of n_labels or None
         The position of each label: a permutation, for example from `longtail.labels.label_order`; None: its id.
     """
 
+    _lengths = "equal"  # the order of planned radices
     position: Tensor | None
     label_at: Tensor | None
 
@@ -40,12 +41,14 @@ class CodedHead(Head):
         self,
         n_features: int,
         n_labels: int,
-        radices: Sequence[int],
+        radices: Sequence[int] | None = None,
         task: Task = "multi-label",
         label_weights: Tensor | None = None,
         order: Any = None,
     ) -> None:
         super().__init__(n_features, n_labels, task, label_weights)
+        if radices is None:
+            radices = plan_heads(n_labels, order=self._lengths).radices
         self.codes = MixedRadix(tuple(radices))
         if not n_labels <= self.codes.size < 2**63:
             raise InvalidInput(

@@ -66,7 +66,7 @@ class Product(CodedHead):
         self,
         n_features: int,
         n_labels: int,
-        radices: Sequence[int],
+        radices: Sequence[int] | None = None,
         groups: int = 1,
         loss: Loss = "binary",
         task: Task = "multi-label",
