@@ -42,8 +42,9 @@ class Sampling(DenseHead):
     ----------
     n_features, n_labels, task, label_weights
         As for `Head`.
-    n_heads : int
-        Number of blocks. Many short blocks are cheapest, but each label then competes with fewer others.
+    n_heads : int or None
+        Number of blocks. Many short blocks are cheapest, but each label then competes with fewer others. None: blocks
+        about as long as the cube root of the number of labels.
     sampled : int
         Number of blocks, as above; at most `n_heads`.
     fast : bool
@@ -73,7 +74,7 @@ class Sampling(DenseHead):
         self,
         n_features: int,
         n_labels: int,
-        n_heads: int,
+        n_heads: int | None = None,
         task: Task = "multi-label",
         label_weights: Tensor | None = None,
         sampled: int = 1,
@@ -84,6 +85,8 @@ class Sampling(DenseHead):
         sparse_gradients: bool = False,
     ) -> None:
         super().__init__(n_features, n_labels, task, label_weights)
+        if n_heads is None:
+            n_heads = -(-n_labels // max(1, round(n_labels ** (1 / 3))))
         if not 1 <= n_heads <= n_labels:
             raise InvalidInput(f"{n_heads} heads for {n_labels} labels; expected 1 to {n_labels}")
         self.length = -(-n_labels // n_heads)
