@@ -16,6 +16,7 @@ from torch import nn
 from longtail.errors import Diverged, InvalidInput
 from longtail.neural.averaging import Ensemble, WeightAverage, mean_of_lists
 from longtail.neural.batches import DenseRows, SparseRows
+from longtail.neural.heads import Cascade, Sampling
 from longtail.neural.network import predict_rows
 from longtail.neural.optimiser import SCHEDULES, Optimiser, RowAdamW, clip_gradients, learning_rate_factor
 from longtail.neural.targets import LabelRows
@@ -231,6 +232,39 @@ def test_row_adamw_is_adamw_where_every_row_has_a_gradient(decay):
         dense.step()
         by_row.step()
     torch.testing.assert_close(tables[1], tables[0])
+
+
+def test_row_adamw_is_adamw_for_dense_gradients_too():
+    torch.manual_seed(0)
+    networks = [dense_network().eval(), dense_network().eval()]
+    optimisers = [torch.optim.AdamW(networks[0].parameters(), lr=0.1), RowAdamW(networks[1].parameters(), lr=0.1)]
+    features = torch.randn(9, 12)
+    for _ in range(5):
+        for network, optimiser in zip(networks, optimisers, strict=True):
+            optimiser.zero_grad()
+            loss = network(features, [[row % 6] for row in range(9)]).loss
+            loss.backward()
+            optimiser.step()
+    for ours, theirs in zip(networks[1].parameters(), networks[0].parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("head", [Cascade(12, 50, sparse_gradients=True), Sampling(12, 50, sparse_gradients=True)])
+def test_heads_with_sparse_gradients_learn_with_row_adamw(head):
+    torch.manual_seed(0)
+    body = nn.Linear(12, 12)
+    optimiser = RowAdamW([*body.parameters(), *head.parameters()], lr=0.05, weight_decay=0.0)
+    features, rows = torch.randn(8, 12), [[row, 40 + row] for row in range(8)]
+    for _ in range(60):
+        optimiser.zero_grad()
+        loss = head(body(features), rows).loss
+        loss.backward()
+        optimiser.step()
+    found = head.predict_topk(body(features), 2)[0].sort(1).values
+    assert (found == torch.tensor(rows)).float().mean() > 0.8
+    again = RowAdamW([*body.parameters(), *head.parameters()])
+    again.load_state_dict(optimiser.state_dict())
+    assert again.param_groups[0]["lr"] == 0.05
 
 
 def test_row_adamw_adds_up_repeated_rows_and_leaves_the_others():

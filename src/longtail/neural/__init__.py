@@ -17,6 +17,7 @@ from longtail.neural.deep_miml import DeepMIML
 from longtail.neural.encoding_cost import encoding_seconds
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.network import Network, predict_rows
+from longtail.neural.optimiser import RowAdamW
 from longtail.neural.sentence_features import SentenceFeatures
 from longtail.neural.sentences import SentenceEncoder
 from longtail.neural.targets import Collate, LabelRows
@@ -34,6 +35,7 @@ __all__ = [
     "LabelRows",
     "MultiHeadClassifier",
     "Network",
+    "RowAdamW",
     "Rows",
     "SentenceEncoder",
     "SentenceFeatures",
