@@ -215,7 +215,13 @@ def test_the_parts_of_a_matrix_in_csc_format_are_not_those_of_rows() -> None:
 
 def test_a_row_that_is_no_single_label_is_named() -> None:
     head = make("one-hot, single")
-    for targets, row in (([[0], [1, 2]], "1"), ([[], [1]], "0"), (multi_hot([[0], [1, 5]]), "1")):
+    wrong: list[tuple[Any, str]] = [
+        ([[0], [1, 2]], "1"),
+        ([[], [1]], "0"),
+        ([-100, [1, 2]], "1"),
+        (multi_hot([[0], [1, 5]]), "1"),
+    ]
+    for targets, row in wrong:
         with pytest.raises(InvalidInput, match=f"row {row} has . labels; .*exactly one label per row") as refused:
             head(features_of(head, 2), targets)
         assert refused.value.name == row

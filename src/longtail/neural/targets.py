@@ -118,11 +118,7 @@ class LabelRows:
         counts = self.offsets.diff()
         if not bool((counts == 1).all()):
             row = int((counts != 1).nonzero()[0, 0])
-            _refuse(
-                f'row {row} has {int(counts[row])} labels; task "single-label" needs exactly one label per row, and '
-                '"multi-label" takes any number',
-                row,
-            )
+            _refuse_number(row, int(counts[row]))
         return self.labels
 
     def refuse_amounts(self) -> None:
@@ -164,7 +160,7 @@ class Collate:
 
 
 def as_label_rows(
-    targets: Any, shape: tuple[int, ...], n_labels: int, ignore_index: int = IGNORE_INDEX
+    targets: Any, shape: tuple[int, ...], n_labels: int, ignore_index: int = IGNORE_INDEX, single: bool = False
 ) -> tuple[LabelRows, Tensor | None]:
     """Targets in any form as `LabelRows`.
 
@@ -178,6 +174,8 @@ def as_label_rows(
     n_labels : int
     ignore_index : int
         The class index of rows that do not count.
+    single : bool
+        Whether each row in lists must have one label; all other forms are checked by `LabelRows.single`.
 
     Returns
     -------
@@ -201,7 +199,7 @@ def as_label_rows(
     if isinstance(targets, np.ndarray) and targets.dtype.kind in "biuf":
         targets = torch.from_numpy(np.ascontiguousarray(targets))
     if not isinstance(targets, Tensor):
-        return _of_lists(targets, shape, n_labels, ignore_index)
+        return _of_lists(targets, shape, n_labels, ignore_index, single)
     if targets.shape == shape and targets.layout == torch.strided:
         return _of_classes(targets, n_labels, ignore_index)
     if targets.shape != (*shape, n_labels):
@@ -259,7 +257,7 @@ def _of_multi_hot(targets: Tensor, n_labels: int) -> LabelRows:
 
 
 def _of_lists(
-    nested: Any, shape: tuple[int, ...], n_labels: int, ignore_index: int | None = None
+    nested: Any, shape: tuple[int, ...], n_labels: int, ignore_index: int | None = None, single: bool = False
 ) -> tuple[LabelRows, Tensor | None]:
     rows = [nested]
     for size in shape:
@@ -276,6 +274,8 @@ def _of_lists(
         if kept[-1]:
             labels += _row_of_list(row, list(given) if _is_list(given) else [given], n_labels)
             offsets.append(len(labels))
+            if single and offsets[-1] - offsets[-2] != 1:
+                _refuse_number(row, offsets[-1] - offsets[-2])
     found = LabelRows(torch.tensor(labels, dtype=torch.int64), torch.tensor(offsets), n_labels, None, True)
     return found, None if all(kept) else torch.tensor(kept)
 
@@ -351,6 +351,14 @@ def _check_once(targets: LabelRows) -> None:
     if bool(twice.any()):
         row, label = divmod(int(keys[int(twice.nonzero()[0, 0])]), targets.n_labels)
         _refuse(f"row {row} has the label {label} twice", row)
+
+
+def _refuse_number(row: int, n_labels: int) -> NoReturn:
+    _refuse(
+        f'row {row} has {n_labels} labels; task "single-label" needs exactly one label per row, and '
+        '"multi-label" takes any number',
+        row,
+    )
 
 
 def _refuse(problem: str, row: int | None = None) -> NoReturn:

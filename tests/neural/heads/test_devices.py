@@ -112,6 +112,24 @@ def test_heads_of_every_precision_learn_and_predict(name: str, dtype: torch.dtyp
 
 
 @EVERY
+def test_gradients_in_double_precision_are_those_of_finite_differences(name: str) -> None:
+    head = make(name).double()
+    features, rows = batch(head)
+    assert torch.autograd.gradcheck(lambda inputs: loss_of(head, inputs, rows), features.double().requires_grad_())
+
+
+@EVERY
+@pytest.mark.parametrize("shape", [(0,), (2, 0)])
+def test_no_rows_give_empty_results_and_no_loss(name: str, shape: tuple[int, ...]) -> None:
+    head = make(name)
+    features = torch.zeros(*shape, head.n_features)
+    assert head.predict_topk(features, 2)[0].shape == (*shape, 2)
+    assert head.log_prob(features).shape == (*shape, N_LABELS)
+    assert head.predict(features).shape[: len(shape)] == shape
+    assert head(features, torch.zeros(shape, dtype=torch.int64)).loss == 0
+
+
+@EVERY
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_autocast_changes_little(name: str, dtype: torch.dtype) -> None:
     head = make(name)

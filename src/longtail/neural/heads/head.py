@@ -281,7 +281,8 @@ class Head(nn.Module, ABC):
     def _checked(self, features: Tensor, targets: Any) -> tuple[Tensor, LabelRows]:
         """The rows that count and their targets, or `InvalidInput`."""
         rows = self._as_rows(features)
-        wanted, kept = as_label_rows(targets, tuple(features.shape[:-1]), self.n_labels, self.ignore_index)
+        single, shape = self.task == "single-label", tuple(features.shape[:-1])
+        wanted, kept = as_label_rows(targets, shape, self.n_labels, self.ignore_index, single)
         if wanted.amounts is not None and not self.takes_amounts:
             wanted.refuse_amounts()
         return rows if kept is None else rows[kept.to(rows.device)], wanted.to(rows.device)
