@@ -136,13 +136,37 @@ def test_few_rows_are_taken_in_small_steps(rng) -> None:
     np.testing.assert_array_equal(by_itself, told)  # 80 rows in twenty steps
 
 
-def test_a_single_label_network_always_gives_a_class(rng):
+@pytest.mark.parametrize("head", HEADS)
+def test_a_single_label_network_always_gives_a_class(rng, head):
     X = rng.normal(size=(60, 5)).astype(np.float32)
     y = rng.integers(0, 6, size=60)  # noise: no class gets half of the probability
     settings = {"task": "single-label", "width": 8, "epochs": 2, "batch_size": 16, "n_jobs": 1}
-    model = MultiHeadClassifier("one-hot", **settings).fit(X, np.eye(6)[y])
+    model = MultiHeadClassifier(head, **settings).fit(X, np.eye(6)[y])
     given = model.predict(X)
     assert (given.sum(axis=1) == 1).all()
     np.testing.assert_array_equal(given.indices, model.predict_topk(X, k=1)[0][:, 0])
-    classes = MultiHeadClassifier("one-hot", **settings).fit(X, y)
+    classes = MultiHeadClassifier(head, **settings).fit(X, y)
     np.testing.assert_array_equal(classes.predict(X), given.indices)
+
+
+def test_sampling_has_short_blocks_unless_told_otherwise(rng):
+    X, y = rng.normal(size=(1000, 4)).astype(np.float32), np.arange(1000)
+    settings = {"task": "single-label", "width": 4, "epochs": 1, "n_jobs": 1}
+    model = MultiHeadClassifier("sampling", **settings).fit(X, y)
+    assert model.networks_[0].head.length == 10
+    blocks = MultiHeadClassifier("sampling", n_heads=2, **settings).fit(X, y)
+    assert blocks.networks_[0].head.length == 500
+
+
+def test_sets_that_a_dft_head_cannot_promise_are_refused_or_told(rng, caplog):
+    X, Y = rng.normal(size=(40, 4)).astype(np.float32), np.eye(8)[np.arange(40) % 8]
+    settings = {"width": 4, "epochs": 1, "n_jobs": 1}
+    with pytest.raises(InvalidInput, match=r"active is 4; .* 8 labels can predict all sets of at most 3") as refused:
+        MultiHeadClassifier("dft", active=4, **settings).fit(X, Y)
+    assert (refused.value.code, refused.value.name) == ("bad_parameter", "active")
+    assert MultiHeadClassifier("dft", active=3, **settings).fit(X, Y).networks_[0].head.k == 3
+    assert not caplog.records
+    Y[0] = 1
+    model = MultiHeadClassifier("dft", **settings).fit(X, Y)
+    assert model.active_ == model.networks_[0].head.k == 3
+    assert "a row has 8 of 8 labels; the dft head can predict all sets of at most 3" in caplog.text

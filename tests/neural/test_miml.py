@@ -8,13 +8,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from torch import nn
 
 import longtail
 from longtail.errors import InvalidInput
 from longtail.neural import DeepMIML
-from longtail.neural.batches import BagRows, Bags, DenseRows, LabelRows, SparseRows
+from longtail.neural.batches import BagRows, Bags, DenseRows, SparseRows
 from longtail.neural.encoders import BagOfWords, Dense
-from longtail.neural.miml import BagLabels, BagScores, ConceptScores, products, soft_assignment
+from longtail.neural.miml import BagLabels, BagScores, ConceptScores, masked, products, soft_assignment
+from longtail.neural.targets import LabelRows
 
 
 @st.composite
@@ -86,6 +88,28 @@ def test_a_single_instance_does_not_see_the_mask() -> None:
     torch.testing.assert_close(masked(Bags(instances, offsets)), plain(Bags(instances, offsets)))
 
 
+@pytest.mark.parametrize("rectified", [True, False])
+def test_the_mask_raises_the_instance_that_is_most_similar_whatever_the_sign_of_scores(rectified: bool) -> None:
+    similarities = torch.tensor([[[1.0], [0.0], [-1.0]]])
+    mask = soft_assignment(similarities, torch.ones(1, 3, dtype=torch.bool), tau=2.0)
+    for score in (0.0, 0.5, 3.0) if rectified else (-4.0, -0.1, 0.0, 0.5, 3.0):
+        found = masked(torch.full((1, 3, 1), score), mask, rectified).flatten()
+        assert (found.diff() < 0).all() or score == 0
+        assert found[0] >= score >= found[2]
+    assert torch.equal(masked(torch.tensor([-1.0, 2.0]), torch.ones(2), rectified), torch.tensor([-1.0, 2.0]))
+
+
+def test_negative_scores_under_a_hard_mask_keep_finite_gradients() -> None:
+    torch.manual_seed(1)
+    scores = ConceptScores(8, 3, concepts=2, rectified=False)
+    nn.init.constant_(scores.linear.bias, -5.0)
+    model = BagScores(Dense(5, [8]), scores, torch.randn(3, 5), tau=1e4)
+    found = model(Bags(torch.randn(6, 5), torch.tensor([0, 1, 4, 6])))
+    found.sum().backward()
+    assert found.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
 def test_a_bag_without_instances_scores_zero() -> None:
     model = bag_scores(Dense(5, [8]))
     assert model(Bags(torch.randn(1, 5), torch.tensor([0, 0, 1])))[0].tolist() == [0, 0, 0]
@@ -122,7 +146,7 @@ def bags_of_two(rng, n_bags=120):
     return X, sparse.csr_array(groups), labels, kinds
 
 
-@pytest.mark.parametrize(("tau", "targets"), [(0.0, "set"), (3.0, "set"), (0.0, "proportion")])
+@pytest.mark.parametrize(("tau", "targets"), [(0.0, "set"), (3.0, "set"), (0.0, "proportion"), (3.0, "proportion")])
 def test_instances_are_told_apart_that_only_bags_had_labels_for(rng, tau: float, targets: str, tmp_path) -> None:
     X, groups, labels, kinds = bags_of_two(rng)
     # All rectified scores of a label can start at 0 and stay there; ten concepts make that unlikely.

@@ -15,9 +15,11 @@ from torch import nn
 
 from longtail.errors import Diverged, InvalidInput
 from longtail.neural.averaging import Ensemble, WeightAverage, mean_of_lists
-from longtail.neural.batches import DenseRows, LabelRows, SparseRows
+from longtail.neural.batches import DenseRows, SparseRows
+from longtail.neural.heads import Cascade, Sampling
 from longtail.neural.network import predict_rows
 from longtail.neural.optimiser import SCHEDULES, Optimiser, RowAdamW, clip_gradients, learning_rate_factor
+from longtail.neural.targets import LabelRows
 from longtail.neural.training import _PARAMETERS, Settings, train
 from longtail.progress import listening
 
@@ -232,6 +234,39 @@ def test_row_adamw_is_adamw_where_every_row_has_a_gradient(decay):
     torch.testing.assert_close(tables[1], tables[0])
 
 
+def test_row_adamw_is_adamw_for_dense_gradients_too():
+    torch.manual_seed(0)
+    networks = [dense_network().eval(), dense_network().eval()]
+    optimisers = [torch.optim.AdamW(networks[0].parameters(), lr=0.1), RowAdamW(networks[1].parameters(), lr=0.1)]
+    features = torch.randn(9, 12)
+    for _ in range(5):
+        for network, optimiser in zip(networks, optimisers, strict=True):
+            optimiser.zero_grad()
+            loss = network(features, [[row % 6] for row in range(9)]).loss
+            loss.backward()
+            optimiser.step()
+    for ours, theirs in zip(networks[1].parameters(), networks[0].parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("head", [Cascade(12, 50, sparse_gradients=True), Sampling(12, 50, sparse_gradients=True)])
+def test_heads_with_sparse_gradients_learn_with_row_adamw(head):
+    torch.manual_seed(0)
+    body = nn.Linear(12, 12)
+    optimiser = RowAdamW([*body.parameters(), *head.parameters()], lr=0.05, weight_decay=0.0)
+    features, rows = torch.randn(8, 12), [[row, 40 + row] for row in range(8)]
+    for _ in range(60):
+        optimiser.zero_grad()
+        loss = head(body(features), rows).loss
+        loss.backward()
+        optimiser.step()
+    found = head.predict_topk(body(features), 2)[0].sort(1).values
+    assert (found == torch.tensor(rows)).float().mean() > 0.8
+    again = RowAdamW([*body.parameters(), *head.parameters()])
+    again.load_state_dict(optimiser.state_dict())
+    assert again.param_groups[0]["lr"] == 0.05
+
+
 def test_row_adamw_adds_up_repeated_rows_and_leaves_the_others():
     table = nn.Parameter(torch.ones(4, 2))
     optimiser = RowAdamW([table], lr=0.1, weight_decay=0.5)
@@ -295,6 +330,14 @@ def test_the_rate_rises_then_never_rises_again(schedule, warmup):
 def test_settings_refuse_what_they_cannot_mean(name, value):
     with pytest.raises(InvalidInput, match=f"Settings: {name} is"):
         Settings(**{name: value})
+
+
+def test_a_network_is_called_as_its_head_is():
+    X, Y = problem()
+    network, targets = dense_network().eval(), LabelRows.of(sparse.csr_array(Y))
+    inputs = torch.from_numpy(X)
+    assert torch.equal(network(inputs, targets).loss, network.loss(inputs, targets))
+    assert torch.equal(network(inputs), network.head(network.encoder(inputs)))
 
 
 def test_labels_of_another_number_are_refused():

@@ -134,7 +134,10 @@ class LearnerFlags:
         help="Output layer.  [default: cascade]",
     )
     n_heads: int | None = option(
-        "--heads", section=_NETWORK, type=_AT_LEAST_1, help="Number of heads of the output layer.  [default: 2]"
+        "--heads",
+        section=_NETWORK,
+        type=_AT_LEAST_1,
+        help="Number of heads of the output layer.  [default: 2; sampling: many]",
     )
     width: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Width of the hidden layer.  [default: 512]")
     epochs: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Number of epochs.  [default: 20]")

@@ -11,20 +11,23 @@ try:
 except ImportError:
     raise Unavailable("longtail.neural needs torch: pip install 'longtail[neural]'") from None
 
-from longtail.neural.batches import BagRows, DenseRows, LabelRows, Rows, SparseRows, TokenRows
+from longtail.neural.batches import BagRows, DenseRows, Rows, SparseRows, TokenRows
 from longtail.neural.classifier import MultiHeadClassifier
 from longtail.neural.deep_miml import DeepMIML
 from longtail.neural.encoding_cost import encoding_seconds
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.network import Network, predict_rows
+from longtail.neural.optimiser import RowAdamW
 from longtail.neural.sentence_features import SentenceFeatures
 from longtail.neural.sentences import SentenceEncoder
+from longtail.neural.targets import Collate, LabelRows
 from longtail.neural.training import History, Settings, train
 
 __all__ = [
     "BagLabels",
     "BagRows",
     "BagScores",
+    "Collate",
     "ConceptScores",
     "DeepMIML",
     "DenseRows",
@@ -32,6 +35,7 @@ __all__ = [
     "LabelRows",
     "MultiHeadClassifier",
     "Network",
+    "RowAdamW",
     "Rows",
     "SentenceEncoder",
     "SentenceFeatures",

@@ -190,7 +190,8 @@ class Bags:
         ([[1.0, 0.0], [2.0, 3.0]], [[True, False], [True, True]])
         """
         lengths = self.offsets.diff()
-        mask = torch.arange(max(1, int(lengths.max()) if len(lengths) else 1)) < lengths[:, None]
+        largest = max(1, int(lengths.max()) if len(lengths) else 1)
+        mask = torch.arange(largest, device=lengths.device) < lengths[:, None]
         padded = features.new_zeros(*mask.shape, features.shape[1])
         padded[mask] = features
         return padded, mask
@@ -223,68 +224,6 @@ class BagRows:
     def batch(self, rows: Array) -> Bags:
         places, offsets = entries_of(self.bags.indptr, rows)
         return Bags(self.instances.batch(self.bags.indices[places]), torch.from_numpy(offsets))
-
-
-@dataclass(frozen=True)
-class LabelRows:
-    """The labels of a batch as flat ids, whose cost does not grow with the vocabulary.
-
-    Parameters
-    ----------
-    labels : int64 tensor
-        Ids of the labels of all rows, row by row.
-    offsets : int64 tensor of n_rows + 1
-        Start of each row's labels; the last is the total number.
-    n_labels : int
-        Size of the vocabulary.
-    amounts : float32 tensor or None
-        Target of each of `labels`, above 0 and at most 1, for heads with `takes_amounts`; None means 1.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> batch = LabelRows.of(csr_array([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]))
-    >>> batch.labels.tolist(), batch.rows.tolist()
-    ([1, 2, 0], [0, 0, 1])
-    """
-
-    labels: Tensor
-    offsets: Tensor
-    n_labels: int
-    amounts: Tensor | None = None
-
-    @classmethod
-    def of(cls, Y: Any, rows: Array | None = None) -> LabelRows:
-        """The labels of some rows of a csr_array without stored zeros, or of all; with amounts if a value is not 1."""
-        places, offsets = entries_of(Y.indptr, np.arange(Y.shape[0]) if rows is None else rows)
-        amounts = Y.data[places].astype(np.float32, copy=False)
-        return cls(
-            torch.from_numpy(Y.indices[places].astype(np.int64)),
-            torch.from_numpy(offsets),
-            int(Y.shape[1]),
-            None if (amounts == 1).all() else torch.from_numpy(amounts),
-        )
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def rows(self) -> Tensor:
-        """The row of each of `labels`."""
-        return torch.repeat_interleave(torch.arange(self.n_rows), self.offsets.diff())
-
-    def single(self) -> Tensor:
-        """The label of each row, or `InvalidInput` unless each has exactly one."""
-        if not bool((self.offsets.diff() == 1).all()):
-            raise InvalidInput('task "single-label" needs exactly one label per row; "multi-label" takes any number')
-        return self.labels
-
-    def dense(self) -> Tensor:
-        """The targets as a dense float matrix (n_rows x n_labels), for heads that compute every logit anyway."""
-        matrix = torch.zeros(self.n_rows, self.n_labels)
-        matrix[self.rows, self.labels] = 1.0 if self.amounts is None else self.amounts
-        return matrix
 
 
 def as_rows(inputs: Any) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -23,6 +24,8 @@ from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.progress import stage
 from longtail.store import State, saved_params
 
+_log = logging.getLogger(__name__)
+
 HEADS = ("cascade", "one-hot", "product", "sampling", "bottleneck", "dft")
 _CODED = ("cascade", "product")
 _ROWS_OF_A_STEP = 128
@@ -37,8 +40,8 @@ class MultiHeadClassifier(NeuralModel):
     head : {"cascade", "one-hot", "product", "sampling", "bottleneck", "dft"}
         The output layer, see `longtail.neural.heads`. cascade scores only a few labels of each row; product has the
         fewest weights and is the least accurate for rows with several labels.
-    n_heads : int
-        Number of heads of cascade and product, or of blocks of sampling.
+    n_heads : int or None
+        Number of heads of cascade and product (None: 2), or of blocks of sampling (None: many short ones).
     radices : sequence of int or None
         Lengths of the heads; None chooses them by `longtail.labels.plan_heads`.
     order : {"clustered", "frequency", "random", "given"}
@@ -58,7 +61,8 @@ class MultiHeadClassifier(NeuralModel):
     sampled : int
         Number of blocks that sampling adds to those of a batch.
     active : int or None
-        Size of the label sets that dft can always predict; None is the largest of a training row.
+        Size of the label sets that dft can always predict, less than half of the labels; None is the largest of a
+        training row, if that is possible.
     slack : int
         Number of free columns of dft.
     task : {"multi-label", "single-label"}
@@ -100,7 +104,7 @@ class MultiHeadClassifier(NeuralModel):
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         "head": Choice(HEADS),
-        "n_heads": Number(low=1, high=2**31, whole=True),
+        "n_heads": Number(low=1, high=2**31, whole=True, optional=True),
         "radices": Sequence(Number(low=1, high=2**31, whole=True), optional=True),
         "order": Choice(("clustered", "frequency", "random", "given")),
         "encoder": Choice(("auto", *ENCODERS)),
@@ -130,7 +134,7 @@ class MultiHeadClassifier(NeuralModel):
     def __init__(
         self,
         head: str = "cascade",
-        n_heads: int = 2,
+        n_heads: int | None = None,
         radices: Any = None,
         order: str = "clustered",
         encoder: str = "auto",
@@ -210,7 +214,7 @@ class MultiHeadClassifier(NeuralModel):
             X, Y = X[per_row > 0], Y[per_row > 0]  # rows whose label was trimmed
         self.encoder_ = encoder_for(X) if self.encoder == "auto" else self.encoder
         self.radices_ = self._planned(len(self.labels_))
-        self.active_ = self.active or int(per_row.max())
+        self.active_ = self._largest_sets(int(per_row.max()))
         self.networks_, self.histories_ = [], []
         rows = self._rows(X)
         batch_size = self.batch_size or max(1, min(_ROWS_OF_A_STEP, X.shape[0] // _STEPS_OF_AN_EPOCH))
@@ -265,7 +269,25 @@ class MultiHeadClassifier(NeuralModel):
         if self.radices is not None:
             return tuple(int(radix) for radix in self.radices)
         order = "descending" if self.head == "cascade" else "equal"
-        return plan_heads(n_labels, min(self.n_heads, max(1, n_labels.bit_length() - 1)), order=order).radices
+        return plan_heads(n_labels, min(self.n_heads or 2, max(1, n_labels.bit_length() - 1)), order=order).radices
+
+    def _largest_sets(self, occurring: int) -> int:
+        """The size of the label sets that the head can always predict."""
+        most = max(1, (len(self.labels_) - 1) // 2)
+        if self.head == "dft" and (self.active or 0) > most:
+            raise InvalidInput(
+                f"active is {self.active}; a dft head over {len(self.labels_)} labels can predict all sets of at most "
+                f"{most}, so choose that or less",
+                code="bad_parameter",
+                name="active",
+            )
+        if self.head == "dft" and self.active is None and occurring > most:
+            _log.warning(
+                "a row has %d of %d labels; the dft head can predict all sets of at most %d",
+                *(occurring, len(self.labels_), most),
+            )
+            return most
+        return self.active or occurring
 
     def _is_ordered(self) -> bool:
         return self.order != "given" and self.head in (*_CODED, "dft")
@@ -291,7 +313,8 @@ class MultiHeadClassifier(NeuralModel):
         if self.head == "product":
             return Product(*sizes, self.radices_, self.groups, order=position, **common)
         if self.head == "sampling":
-            return Sampling(*sizes, _filled(len(self.labels_), self.n_heads), sampled=self.sampled, **common)
+            n_heads = None if self.n_heads is None else _filled(len(self.labels_), self.n_heads)
+            return Sampling(*sizes, n_heads, sampled=self.sampled, **common)
         if self.head == "bottleneck":
             return Bottleneck(*sizes, self.head_width or 100, **common)
         if self.head == "dft":

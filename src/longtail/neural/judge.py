@@ -10,9 +10,10 @@ import torch
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.metrics import MEASURES, Judgement, inverse_propensity
-from longtail.neural.batches import LabelRows, Rows, blocks
+from longtail.neural.batches import Rows, blocks
 from longtail.neural.checkpoint import Position
 from longtail.neural.network import Network, predict_rows
+from longtail.neural.targets import LabelRows
 
 _METRICS = ("P", "R", "F1", "nDCG", "PSP")
 
@@ -62,5 +63,6 @@ class Judge:
         total = 0.0
         with torch.inference_mode():
             for batch in blocks(self.chosen, 512):
-                total += network.loss(self.rows.batch(batch), LabelRows.of(self.labels, batch)).item() * len(batch)
+                targets = LabelRows.of(self.labels, batch, checked=True)
+                total += network.loss(self.rows.batch(batch), targets).item() * len(batch)
         return total / len(self.chosen)

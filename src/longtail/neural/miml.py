@@ -12,8 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import Bags, LabelRows, SparseBatch
+from longtail.neural.batches import Bags, SparseBatch
 from longtail.neural.heads.head import Head, best_labels
+from longtail.neural.heads.losses import mean_of_rows
+from longtail.neural.heads.precision import wide
+from longtail.neural.targets import LabelRows
 
 
 class ConceptScores(nn.Module):
@@ -71,6 +74,25 @@ def soft_assignment(similarities: Tensor, present: Tensor, tau: float) -> Tensor
     return torch.where(inside, shares * present.sum(dim=1)[:, None, None], 0.0)
 
 
+def masked(scores: Tensor, mask: Tensor, rectified: bool) -> Tensor:
+    """Scores that are higher where the mask of `soft_assignment` is, and unchanged where it is 1.
+
+    Rectified scores are multiplied by the mask, as in the paper. Scores of either sign are logits, whose odds are
+    multiplied: a product would lower the negative ones.
+
+    Examples
+    --------
+    >>> mask = torch.tensor([2.0, 0.5])
+    >>> masked(torch.tensor([1.0, 1.0]), mask, rectified=True).tolist()
+    [2.0, 0.5]
+    >>> masked(torch.tensor([-1.0, -1.0]), mask, rectified=False)
+    tensor([-0.3069, -1.6931])
+    """
+    if rectified:
+        return scores * mask
+    return scores + mask.clamp(min=torch.finfo(mask.dtype).tiny).log()
+
+
 def products(instances: Tensor | SparseBatch, vectors: Tensor) -> Tensor:
     """Similarities (n_instances x n_labels) of instances with label vectors (n_inputs x n_labels)."""
     if isinstance(instances, SparseBatch):
@@ -108,7 +130,7 @@ class BagScores(nn.Module):
         """Scores (n_bags x n_labels); 0 for an empty bag."""
         scores, present = bags.padded(self.scores(self.encoder(bags.instances)))
         if self.tau and self.label_vectors is not None:
-            scores = scores * self._mask(bags)
+            scores = masked(scores, self._mask(bags), self.scores.rectified)
         best = torch.where(present.unsqueeze(2), scores, -torch.inf).amax(dim=1)
         return torch.where(present.any(dim=1, keepdim=True), best, 0.0)
 
@@ -119,8 +141,8 @@ class BagScores(nn.Module):
     def soft_assignments(self, bags: Bags) -> Tensor:
         """The mask of each instance (n_instances x n_labels)."""
         if self.label_vectors is None:
-            return torch.ones(int(bags.offsets[-1]), self.scores.n_labels)
-        present = bags.padded(torch.zeros(int(bags.offsets[-1]), 1))[1]
+            return self.scores.linear.weight.new_ones(int(bags.offsets[-1]), self.scores.n_labels)
+        present = bags.padded(self.label_vectors.new_zeros(int(bags.offsets[-1]), 1))[1]
         return self._mask(bags)[present]
 
 
@@ -140,20 +162,27 @@ class BagLabels(Head):
         super().__init__(n_labels, n_labels, "multi-label", label_weights)
         self.kind = loss
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        logits = features.float()
+    def logits(self, features: Tensor) -> Tensor:
+        return features
+
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        logits = wide(features)
         wanted = targets.dense()
         if self.label_weights is not None:
             wanted = wanted * self.label_weights
         if self.kind == "softmax":
             shares = wanted / wanted.sum(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
-            return -(shares * torch.log_softmax(logits, dim=1)).sum(dim=1).mean()
+            return mean_of_rows(-(shares * torch.log_softmax(logits, dim=1)).sum(dim=1))
         positive = wanted * functional.logsigmoid(logits)
-        return -(positive + (1 - targets.dense()) * functional.logsigmoid(-logits)).mean()
+        terms = positive + (1 - targets.dense()) * functional.logsigmoid(-logits)
+        return mean_of_rows(-terms.mean(dim=1))
 
-    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        scores = torch.softmax(features, dim=1) if self.kind == "softmax" else torch.sigmoid(features)
-        return best_labels(scores, k, allowed)
+    def _log_prob(self, features: Tensor) -> Tensor:
+        logits = wide(features)
+        return torch.log_softmax(logits, dim=1) if self.kind == "softmax" else functional.logsigmoid(logits)
+
+    def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return best_labels(self._probabilities(features), k, allowed)
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         return 0

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from longtail.arrays import Array
-from longtail.neural.batches import LabelRows, as_rows, blocks
+from longtail.neural.batches import as_rows, blocks
 from longtail.neural.heads.head import Head
 from longtail.progress import task
 
@@ -29,7 +29,11 @@ class Network(nn.Module):
         self.encoder = encoder
         self.head = head
 
-    def loss(self, inputs: Any, targets: LabelRows) -> Tensor:
+    def forward(self, inputs: Any, targets: Any = None) -> Any:
+        """The loss of a batch, or without targets its logits; see `Head.forward`."""
+        return self.head(self.encoder(inputs), targets)
+
+    def loss(self, inputs: Any, targets: Any) -> Tensor:
         """The mean loss of a batch."""
         return self.head.loss(self.encoder(inputs), targets)
 

@@ -20,36 +20,69 @@ _EPSILON = 1e-8
 
 
 class RowAdamW(torch.optim.Optimizer):
-    """AdamW for tables with sparse gradients: updates the rows that have one; steps are counted per table."""
+    """AdamW for networks with sparse gradients, which `torch.optim.AdamW` refuses.
+
+    Of a table with sparse gradients, only the rows that have one are updated and decay; steps are counted per table.
+    Dense gradients are those of `torch.optim.AdamW`.
+
+    Parameters
+    ----------
+    params : parameters or groups of parameters
+    lr : float
+    weight_decay : float
+
+    Examples
+    --------
+    >>> table = nn.Embedding(1_000_000, 2, sparse=True)
+    >>> optimiser = RowAdamW(table.parameters(), lr=0.1)
+    >>> table(torch.tensor([7])).sum().backward()
+    >>> optimiser.step()
+    """
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, weight_decay: float = 0.01) -> None:
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Update the rows that have a gradient."""
+    def step(self, closure: Any = None) -> Any:
+        """Update what has a gradient, after calling `closure` if it is given; return its loss."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         for group in self.param_groups:
             for table in group["params"]:
-                if table.grad is not None:
-                    self._move(table, group["lr"], group["weight_decay"])
+                if table.grad is None:
+                    continue
+                state = self.state[table]
+                if not state:
+                    state.update(_at_rest(table))
+                state["step"] += 1
+                move = _move_rows if table.grad.is_sparse else _move
+                move(table, state, int(state["step"]), group["lr"], group["weight_decay"])
+        return loss
 
-    def _move(self, table: Tensor, rate: float, decay: float) -> None:
-        gradient = (table.grad if table.grad.is_sparse else table.grad.to_sparse(1)).coalesce()  # type: ignore[union-attr]
-        rows, slopes = gradient.indices()[0], gradient.values()
-        state = self.state[table]
-        if not state:
-            state.update(_at_rest(table))
-        state["step"] += 1
-        step = int(state["step"])
-        mean = state["exp_avg"].index_select(0, rows).lerp_(slopes, 1 - _BETAS[0])
-        state["exp_avg"].index_copy_(0, rows, mean)
-        square = state["exp_avg_sq"].index_select(0, rows).mul_(_BETAS[1])
-        square.addcmul_(slopes, slopes, value=1 - _BETAS[1])
-        state["exp_avg_sq"].index_copy_(0, rows, square)
-        size = square.sqrt_().div_(math.sqrt(1 - _BETAS[1] ** step)).add_(_EPSILON)
-        values = table.index_select(0, rows).mul_(1 - rate * decay)
-        values.addcdiv_(mean, size, value=-rate / (1 - _BETAS[0] ** step))
-        table.index_copy_(0, rows, values)
+
+def _move(values: Tensor, state: dict[str, Tensor], step: int, rate: float, decay: float) -> None:
+    slopes: Any = values.grad
+    mean = state["exp_avg"].lerp_(slopes, 1 - _BETAS[0])
+    square = state["exp_avg_sq"].mul_(_BETAS[1]).addcmul_(slopes, slopes, value=1 - _BETAS[1])
+    size = square.sqrt().div_(math.sqrt(1 - _BETAS[1] ** step)).add_(_EPSILON)
+    values.mul_(1 - rate * decay).addcdiv_(mean, size, value=-rate / (1 - _BETAS[0] ** step))
+
+
+def _move_rows(table: Tensor, state: dict[str, Tensor], step: int, rate: float, decay: float) -> None:
+    gradient: Any = table.grad
+    gradient = gradient.coalesce()
+    rows, slopes = gradient.indices()[0], gradient.values()
+    mean = state["exp_avg"].index_select(0, rows).lerp_(slopes, 1 - _BETAS[0])
+    state["exp_avg"].index_copy_(0, rows, mean)
+    square = state["exp_avg_sq"].index_select(0, rows).mul_(_BETAS[1])
+    square.addcmul_(slopes, slopes, value=1 - _BETAS[1])
+    state["exp_avg_sq"].index_copy_(0, rows, square)
+    size = square.sqrt_().div_(math.sqrt(1 - _BETAS[1] ** step)).add_(_EPSILON)
+    values = table.index_select(0, rows).mul_(1 - rate * decay)
+    values.addcdiv_(mean, size, value=-rate / (1 - _BETAS[0] ** step))
+    table.index_copy_(0, rows, values)
 
 
 class Optimiser:

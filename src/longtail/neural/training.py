@@ -20,11 +20,12 @@ import torch
 from longtail.arrays import Array
 from longtail.errors import Diverged, InvalidInput
 from longtail.neural.averaging import WeightAverage
-from longtail.neural.batches import LabelRows, Rows, as_rows, blocks, epoch_order
+from longtail.neural.batches import Rows, as_rows, blocks, epoch_order
 from longtail.neural.checkpoint import Position, read_checkpoint, write_checkpoint
 from longtail.neural.judge import Judge
 from longtail.neural.network import Network
 from longtail.neural.optimiser import SCHEDULES, Optimiser, Schedule, learning_rate_factor
+from longtail.neural.targets import LabelRows
 from longtail.parameters import Choice, Constraint, Number, check_parameters
 from longtail.progress import task
 from longtail.validation import as_features, as_labels
@@ -254,7 +255,7 @@ def _epoch(
     total, seen = 0.0, 0
     for step, batch in enumerate(batches, start=epoch * len(batches)):
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.autocast == "bf16"):
-            loss = network.loss(rows.batch(batch), LabelRows.of(labels, batch))
+            loss = network.loss(rows.batch(batch), LabelRows.of(labels, batch, checked=True))
         value = loss.item()
         if not math.isfinite(value):
             raise Diverged(_diverged(f"the loss is {value}", epoch, settings))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads import Head
 from longtail.neural.heads.head import TASKS, Task
+from longtail.neural.targets import LabelRows
 
 N_FEATURES, N_LABELS, N_ROWS = 16, 12, 48
 TASK = pytest.mark.parametrize("task", TASKS)
@@ -152,6 +154,66 @@ class HeadContract:
         assert inputs.grad is not None
         slope = float((inputs.grad * direction).sum())
         assert (along(1e-2) - along(-1e-2)) / 2e-2 == pytest.approx(slope, rel=0.03, abs=2e-4)
+
+    @TASK
+    def test_a_call_with_targets_gives_the_loss_and_without_them_the_logits(self, task: Task) -> None:
+        head, features = self.trained(task)
+        targets = toy(task)[1]
+        with torch.random.fork_rng():
+            torch.manual_seed(3)
+            expected = head.loss(features, targets)
+        torch.manual_seed(3)
+        found = head(features, targets)
+        assert torch.equal(found.loss, expected)
+        assert found.n_rows == N_ROWS
+        logits = nn.Sequential(nn.Identity(), head)(features)
+        stages = (logits,) if isinstance(logits, Tensor) else logits
+        assert all(len(stage) == N_ROWS and stage.isfinite().all() for stage in stages)
+        assert isinstance(logits, tuple) or logits.shape == (N_ROWS, N_LABELS)
+
+    @TASK
+    def test_log_probabilities_are_those_of_the_scores_and_have_a_gradient(self, task: Task) -> None:
+        head, features = self.trained(task)
+        inputs = features.clone().requires_grad_()
+        found = head.log_prob(inputs)
+        torch.testing.assert_close(found.exp(), head.probabilities(features), rtol=1e-4, atol=1e-6)
+        found.sum().backward()
+        assert inputs.grad is not None
+        assert inputs.grad.isfinite().all()
+        scores = self.label_scores(head, features)
+        if scores is not None:
+            torch.testing.assert_close(found.detach().exp(), scores.detach(), rtol=1e-4, atol=1e-6)
+
+    @TASK
+    def test_the_class_is_the_best_label_and_labels_are_those_of_at_least_one_half(self, task: Task) -> None:
+        head, features = self.trained(task)
+        found = head.predict(features)
+        if task == "single-label":
+            assert torch.equal(found, head.predict_topk(features, 1)[0][:, 0])
+        else:
+            assert found.dtype == torch.bool
+            assert torch.equal(found, head.probabilities(features) >= 0.5)
+
+    @TASK
+    @pytest.mark.parametrize("shape", [(4, 12), (2, 3, 8), ()])
+    def test_features_may_have_any_leading_shape(self, task: Task, shape: tuple[int, ...]) -> None:
+        head, features = self.trained(task)
+        n_rows = math.prod(shape)
+        rows, shaped = features[:n_rows], features[:n_rows].view(*shape, N_FEATURES)
+        targets = label_rows([[row % N_LABELS] for row in range(n_rows)], N_LABELS)
+        losses = []
+        for each in (rows, shaped):
+            torch.manual_seed(3)
+            losses.append(float(head.loss(each, targets).detach()))
+        assert losses[0] == losses[1]
+        for method in (head.log_prob, head.probabilities, head.predict):
+            expected = method(rows)
+            assert torch.equal(method(shaped), expected.view(torch.Size(shape) + expected.shape[1:]))
+        for found, expected in zip(head.predict_topk(shaped, 3), head.predict_topk(rows, 3), strict=True):
+            assert torch.equal(found, expected.view(*shape, 3))
+        logits = head(shaped)
+        for stage in (logits,) if isinstance(logits, Tensor) else logits:
+            assert stage.shape[: len(shape)] == shape
 
     @TASK
     @pytest.mark.parametrize("k", [1, 3, N_LABELS])

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads import OneHot
 from longtail.neural.heads.cascade import Cascade
 from longtail.neural.heads.head import Head, Task, best_labels
+from longtail.neural.targets import LabelRows
 from tests.neural.heads.head_contract import N_LABELS, HeadContract, label_rows
 
 
@@ -41,7 +41,7 @@ class TestCascade(HeadContract):
 
     def label_scores(self, head: Head, features: Tensor) -> Tensor:
         assert isinstance(head, Cascade)
-        return head.label_scores(features)
+        return head.probabilities(features)
 
 
 class TestCascadeOfThreeStages(TestCascade):
@@ -71,7 +71,7 @@ def test_search_that_drops_nothing_gives_what_scoring_every_label_gives(
     features = torch.randn(5, 4)
     allowed = None if share is None else torch.rand(n_labels) < share
     labels, scores = head.predict_topk(features, k, allowed)
-    everything = head.label_scores(features)
+    everything = head.probabilities(features)
     expected_labels, expected_scores = best_labels(everything, k, allowed)
     torch.testing.assert_close(scores, expected_scores)
     # The two sum dot products in different orders, so labels with nearly equal scores may change places.
@@ -88,7 +88,7 @@ def test_single_label_scores_are_a_distribution_and_the_loss_its_likelihood(n_la
     torch.manual_seed(0)
     head = Cascade(4, n_labels, radices, width=3, survivors=1, task="single-label")
     features, labels = torch.randn(6, 4), torch.randint(n_labels, (6,))
-    scores = head.label_scores(features)
+    scores = head.probabilities(features)
     torch.testing.assert_close(scores.sum(1), torch.ones(6))
     expected = -scores.gather(1, labels[:, None]).log().mean()
     torch.testing.assert_close(head.loss(features, LabelRows(labels, torch.arange(7), n_labels)), expected)
@@ -227,7 +227,7 @@ def test_allowed_labels_are_found_in_groups_that_would_not_survive(task: Any) ->
     allowed[worst * 12 + 7] = True
     labels, scores = head.predict_topk(features, 2, allowed)
     assert labels.tolist() == [[int(worst) * 12 + 7, -1]] * 3
-    torch.testing.assert_close(scores[:, 0], head.label_scores(features)[:, int(worst) * 12 + 7])
+    torch.testing.assert_close(scores[:, 0], head.probabilities(features)[:, int(worst) * 12 + 7])
 
 
 def test_there_are_k_labels_where_the_survivors_alone_have_fewer() -> None:
@@ -308,7 +308,7 @@ def test_labels_of_more_groups_than_survive_are_scored_with_the_chances_of_their
             parameter.zero_()
         head.first.bias.copy_(torch.tensor([5.0, 4.0, -5.0]))
     features, labels = torch.zeros(1, 4), [0, 2, 4]
-    groups, scores = head.first(features).sigmoid()[0], head.label_scores(features)[0]
+    groups, scores = head.first(features).sigmoid()[0], head.probabilities(features)[0]
     # The two likeliest groups survive; label 4, whose group does not, takes the place of label 3.
     found = groups.log().sum() + scores[labels].log().sum() + torch.log1p(-scores[1])
     torch.testing.assert_close(head.loss(features, label_rows([labels], 6)), -found / (3 + 4))

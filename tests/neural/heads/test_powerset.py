@@ -13,10 +13,10 @@ from torch import Tensor
 
 from longtail.errors import InvalidInput
 from longtail.labels.codes import BitChunks
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads.head import Head, Task
 from longtail.neural.heads.powerset import PowersetCascade, PowersetHead, PowersetProduct, PowersetSampling
-from tests.neural.heads.head_contract import HeadContract
+from longtail.neural.targets import LabelRows
+from tests.neural.heads.head_contract import TASK, HeadContract
 
 HEADS = [PowersetProduct, PowersetSampling, PowersetCascade]
 N_LABELS = 7
@@ -34,7 +34,11 @@ class TestPowersetProduct(HeadContract):
 
     def label_scores(self, head: Head, features: Tensor) -> Tensor:
         assert isinstance(head, PowersetHead)
-        return head.marginals(features)
+        return head.probabilities(features)
+
+    @TASK
+    def test_the_class_is_the_best_label_and_labels_are_those_of_at_least_one_half(self, task: Task) -> None:
+        pytest.skip("these heads predict the best set of each chunk, see below")
 
 
 class TestPowersetSampling(TestPowersetProduct):
@@ -83,9 +87,9 @@ def test_product_predicts_the_most_likely_set_and_exact_marginals(bits: int) -> 
     head = PowersetProduct(4, N_LABELS, bits)
     features = 3 * torch.randn(1, 4)
     likelihoods = log_likelihoods(head, features)
-    assert head.predict_sets(features).toarray()[0].tolist() == ALL_SETS[int(likelihoods.argmax())].tolist()
+    assert head.predict(features)[0].tolist() == ALL_SETS[int(likelihoods.argmax())].tolist()
     expected = likelihoods.exp()[None] @ torch.from_numpy(ALL_SETS).float()
-    torch.testing.assert_close(head.marginals(features), expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(head.probabilities(features), expected, atol=1e-5, rtol=1e-4)
 
 
 def test_cascade_predicts_each_chunk_given_those_before() -> None:
@@ -99,7 +103,7 @@ def test_cascade_predicts_each_chunk_given_those_before() -> None:
         subsets = sets[:, start : start + 3].unique(dim=0)
         has = [(sets[:, start : start + 3] == subset).all(1) & chosen for subset in subsets]
         chosen = has[int(torch.stack([likelihoods[mask].sum() for mask in has]).argmax())]
-    assert head.predict_sets(features).toarray()[0].tolist() == sets[chosen][0].tolist()
+    assert head.predict(features)[0].tolist() == sets[chosen][0].tolist()
 
 
 @pytest.mark.parametrize("kind", HEADS)
@@ -108,7 +112,7 @@ def test_every_head_learns_the_sets_of_its_rows(kind: Any) -> None:
     Y = csr_array(ALL_SETS[torch.randperm(128)[:20].numpy()])
     head = kind(20, N_LABELS, 3)
     assert train(head, torch.eye(20), LabelRows.of(Y)) < 0.5
-    assert (head.predict_sets(torch.eye(20)) != Y).nnz == 0
+    assert (head.predict(torch.eye(20)).numpy() == Y.toarray()).all()
 
 
 def test_cascade_knows_what_goes_together_where_the_product_cannot() -> None:
@@ -118,7 +122,7 @@ def test_cascade_knows_what_goes_together_where_the_product_cannot() -> None:
     product, cascade = PowersetProduct(1, 4, 2), PowersetCascade(1, 4, 2)
     assert train(product, torch.ones(2, 1), targets) == pytest.approx(2 * np.log(2), abs=0.02)
     assert train(cascade, torch.ones(2, 1), targets) == pytest.approx(np.log(2), abs=0.02)
-    together = cascade.predict_sets(torch.ones(1, 1)).toarray()[0].tolist()
+    together = cascade.predict(torch.ones(1, 1))[0].tolist()
     assert together in ([1, 0, 1, 0], [0, 1, 0, 1])
 
 
@@ -137,7 +141,7 @@ def test_loss_of_samples_is_that_of_all_chunks_on_average(monkeypatch: pytest.Mo
     head = PowersetSampling(4, 11, 3, sampled=2)
     features, targets = torch.randn(2, 4), LabelRows.of(csr_array(np.eye(2, 11)))
     draws = iter([torch.tensor([*pair, *range(2)]) for pair in combinations(range(4), 2)])
-    monkeypatch.setattr(torch, "randperm", lambda n: next(draws))
+    monkeypatch.setattr(torch, "randperm", lambda n, device: next(draws))
     losses = torch.stack([head.loss(features, targets) for _ in range(6)])
     torch.testing.assert_close(losses.mean(), head.eval().loss(features, targets))
 
@@ -151,7 +155,7 @@ def test_best_labels_are_those_of_the_largest_marginals(kind: Any) -> None:
     labels, scores = head.predict_topk(features, 12, allowed)
     assert labels[:, :10].sort(1).values.tolist() == [[0, 1, 2, 3, 5, 6, 7, 8, 9, 10]] * 5
     assert labels[:, 10:].tolist() == [[-1, -1]] * 5
-    torch.testing.assert_close(scores[:, :10], head.marginals(features).gather(1, labels[:, :10]))
+    torch.testing.assert_close(scores[:, :10], head.probabilities(features).gather(1, labels[:, :10]))
 
 
 def test_sets_of_a_hundred_labels_take_few_outputs() -> None:
@@ -169,7 +173,7 @@ def test_empty_sets_and_a_single_label_are_sets_too(kind: Any) -> None:
     head = kind(1, 1, 5)
     targets = LabelRows(torch.tensor([], dtype=torch.int64), torch.tensor([0, 0]), 1)
     assert train(head, torch.ones(1, 1), targets) < 0.1
-    assert head.predict_sets(torch.ones(1, 1)).toarray().tolist() == [[0]]
+    assert head.predict(torch.ones(1, 1)).tolist() == [[0]]
 
 
 def test_arguments_that_do_not_fit_are_refused() -> None:

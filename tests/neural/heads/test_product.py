@@ -16,9 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
+from longtail.labels import plan_heads
+from longtail.neural.heads.cascade import Cascade
 from longtail.neural.heads.head import Head, Task, best_labels
 from longtail.neural.heads.product import Product, best_codes
+from longtail.neural.targets import LabelRows
 from tests.neural.heads.head_contract import N_LABELS, TASK, HeadContract
 
 
@@ -33,7 +35,7 @@ class TestProduct(HeadContract):
 
     def label_scores(self, head: Head, features: Tensor) -> Tensor:
         assert isinstance(head, Product)
-        return head.label_scores(features)
+        return head.probabilities(features)
 
     @TASK
     def test_training_puts_a_true_label_first(self, task: Task) -> None:
@@ -118,7 +120,7 @@ def test_search_gives_what_scoring_every_label_gives(data: st.DataObject) -> Non
     share = data.draw(st.sampled_from([None, 0.0, 0.05, 0.5, 0.9]))
     allowed = None if share is None else torch.rand(n_labels, generator=generator) < share
     labels, scores = head.predict_topk(features, k, allowed)
-    expected_labels, expected_scores = best_labels(head.label_scores(features), k, allowed)
+    expected_labels, expected_scores = best_labels(head.probabilities(features), k, allowed)
     assert torch.equal(labels, expected_labels)
     assert torch.equal(scores, expected_scores)
 
@@ -127,7 +129,7 @@ def test_a_million_labels_are_searched_and_not_scored(monkeypatch: pytest.Monkey
     torch.manual_seed(0)
     head = Product(8, 999_983, (1000, 1000), groups=3, loss="softmax")
     features = torch.randn(4, 8)
-    expected = best_labels(head.label_scores(features), 10)
+    expected = best_labels(head.probabilities(features), 10)
     widest = []
     scores = Product._scores
 
@@ -198,7 +200,7 @@ def test_scores_have_at_most_the_rank_of_the_groups(loss: Any, groups: int) -> N
     with torch.no_grad():
         head.linear.weight.mul_(3)
     # In single precision rank depends on rounding: 1e-5 lies between the error and the effect of a further group.
-    tensor = head.label_scores(torch.randn(1, 6)).double().view(6, 5, 7)
+    tensor = head.probabilities(torch.randn(1, 6)).double().view(6, 5, 7)
     for axis in range(3):
         values = torch.linalg.svdvals(tensor.movedim(axis, 0).flatten(1))
         assert int((values > 1e-5 * values[0]).sum()) == groups
@@ -229,7 +231,7 @@ def test_loss_of_groups_is_the_poisson_likelihood_of_all_codes(loss: Any) -> Non
     features = torch.randn(3, 4)
     Y = torch.zeros(3, 24)
     Y[0, [3, 17]], Y[2, 5] = 1, 1
-    scores = head.label_scores(features)
+    scores = head.probabilities(features)
     expected = (scores.sum(1) - (Y * scores.log()).sum(1)).mean() - (0 if loss == "binary" else 1)
     torch.testing.assert_close(head.loss(features, LabelRows.of(csr_array(Y.numpy()))), expected)
 
@@ -247,7 +249,7 @@ def test_groups_keep_apart_what_one_product_mixes_up(loss: Any) -> None:
             optimiser.zero_grad()
             head.loss(torch.ones(1, 1), targets).backward()
             optimiser.step()
-        scores = head.label_scores(torch.ones(1, 1))[0]
+        scores = head.probabilities(torch.ones(1, 1))[0]
         mixed[groups] = float(scores[[1, 2]].max() / scores[[0, 3]].min())
     assert mixed[1] > 0.9
     assert mixed[2] < 0.1
@@ -285,7 +287,7 @@ def test_order_says_which_code_a_label_has() -> None:
     moved = Product(4, 12, (4, 3), order=order.numpy())
     moved.load_state_dict({**plain.state_dict(), "position": order})
     features = torch.randn(3, 4)
-    assert torch.equal(moved.label_scores(features), plain.label_scores(features)[:, order])
+    assert torch.equal(moved.probabilities(features), plain.probabilities(features)[:, order])
 
 
 def test_loading_another_order_moves_the_predictions_too() -> None:
@@ -329,3 +331,9 @@ def test_arguments_that_do_not_fit_are_refused(wrong: dict[str, Any], message: s
 
 def test_head_is_a_module_of_one_linear_layer() -> None:
     assert [type(module) for module in Product(2, 10, (5, 2)).children()] == [nn.Linear]
+
+
+def test_lengths_that_are_not_given_are_planned() -> None:
+    assert Product(2, 983).codes.radices == plan_heads(983, order="equal").radices
+    assert Cascade(2, 983).codes.radices == plan_heads(983).radices
+    assert Cascade(2, 1).predict_topk(torch.ones(1, 2), 1)[0].tolist() == [[0]]

@@ -28,7 +28,7 @@ def test_a_cascade_starts_at_the_shares_at_every_stage(task: Task, radices: tupl
     for query in head.queries:
         nn.init.zeros_(query.bias)  # type: ignore[arg-type]
     shares = (COUNTS + 0.5) / 101
-    torch.testing.assert_close(head.label_scores(torch.zeros(1, 4))[0], shares, rtol=0.05, atol=0.005)
+    torch.testing.assert_close(head.probabilities(torch.zeros(1, 4))[0], shares, rtol=0.05, atol=0.005)
     groups = head.first(torch.zeros(1, 4))[0]
     found = torch.sigmoid(groups) if task == "multi-label" else torch.softmax(groups, dim=0)
     members = [[0, 1], [3, 4], [2, 5]] if len(radices) == 2 else [[0, 1, 3, 4], [2, 5]]

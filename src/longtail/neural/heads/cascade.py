@@ -15,9 +15,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads.coded import CodedHead, best_candidates, each_once
 from longtail.neural.heads.head import Task, best_labels, label_shares, search_blocks, starting_offsets
+from longtail.neural.heads.losses import mean_of_rows
+from longtail.neural.heads.precision import wide, widest
+from longtail.neural.targets import LabelRows
 
 # Gathering one row of a table costs about as much as this many rows in a matrix product.
 _PREFIXES_PER_CANDIDATE = 10
@@ -63,11 +65,13 @@ class Cascade(CodedHead):
     torch.Size([2, 5])
     """
 
+    _lengths = "descending"
+
     def __init__(
         self,
         n_features: int,
         n_labels: int,
-        radices: Sequence[int],
+        radices: Sequence[int] | None = None,
         width: int | None = 300,
         survivors: int = 10,
         task: Task = "multi-label",
@@ -97,6 +101,9 @@ class Cascade(CodedHead):
         self.tables = nn.ModuleList(
             nn.Embedding(n, self.width + 1, sparse=sparse_gradients) for n in self.n_prefixes[1:]
         )
+        self._start()
+
+    def _start(self) -> None:
         for table in self._weights():
             nn.init.normal_(table[:, :-1], std=self.width**-0.5)
             nn.init.zeros_(table[:, -1])
@@ -106,21 +113,22 @@ class Cascade(CodedHead):
 
         The labels of a row are assumed to be independent.
         """
-        shares = label_shares(label_counts, n_rows)
-        positions = self.positions_of(torch.arange(self.n_labels))
+        device = self.first.weight.device
+        shares = label_shares(label_counts.to(device), n_rows)
+        positions = self.positions_of(torch.arange(self.n_labels, device=device))
         parents = None
         for stage, (n_prefixes, stride) in enumerate(zip(self.n_prefixes, self.codes.strides, strict=True)):
             inside = self._shares_of_prefixes(shares, positions // stride, n_prefixes)
-            among = (
-                inside if parents is None else inside / parents[torch.arange(n_prefixes) // self.codes.radices[stage]]
-            )
+            among = inside
+            if parents is not None:
+                among = inside / parents[torch.arange(n_prefixes, device=device) // self.codes.radices[stage]]
             offsets = self.first.bias if stage == 0 else self._weights()[stage - 1][:, -1]
             with torch.no_grad():
                 offsets.copy_(starting_offsets(among.clamp(1e-6, 1 - 1e-3), self.task))
             parents = inside
 
     def _shares_of_prefixes(self, shares: Tensor, prefixes: Tensor, n_prefixes: int) -> Tensor:
-        sums = torch.zeros(n_prefixes)
+        sums = shares.new_zeros(n_prefixes)
         if self.task == "multi-label":
             return -torch.expm1(sums.index_add(0, prefixes, torch.log1p(-shares)))
         sums = sums.index_add(0, prefixes, shares)
@@ -136,7 +144,7 @@ class Cascade(CodedHead):
     def _children(self, stage: int, prefixes: Tensor) -> tuple[Tensor, Tensor]:
         """The children of the prefixes of the stage before (n_rows x any), and which of them exist."""
         radix = self.codes.radices[stage]
-        children = (prefixes[:, :, None] * radix + torch.arange(radix)).flatten(1)
+        children = (prefixes[:, :, None] * radix + torch.arange(radix, device=prefixes.device)).flatten(1)
         return children, (children >= 0) & (children < self.n_prefixes[stage])
 
     def _candidate_logits(self, stage: int, features: Tensor, candidates: Tensor, exist: Tensor) -> Tensor:
@@ -146,7 +154,7 @@ class Cascade(CodedHead):
         else:
             embeddings = self.tables[stage - 1](candidates.where(exist, 0))
             logits = torch.bmm(embeddings.to(query.dtype), query[:, :, None])[:, :, 0]
-        return logits.float().masked_fill(~exist, -torch.inf)
+        return wide(logits).masked_fill(~exist, -torch.inf)
 
     def _query(self, stage: int, features: Tensor) -> Tensor:
         return functional.pad(self.queries[stage - 1](features), (0, 1), value=1.0)
@@ -155,36 +163,35 @@ class Cascade(CodedHead):
         """Whether a product with the whole table is cheaper than gathering the candidates."""
         return not self.sparse_gradients and self.n_prefixes[stage] <= _PREFIXES_PER_CANDIDATE * n_candidates
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        self.check_batch(features, targets)
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         return self._path_loss(features, targets) if self.task == "single-label" else self._tree_loss(features, targets)
 
     def _path_loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         positions = self.positions_of(targets.single())
         loss = functional.cross_entropy(
-            self.first(features).float(), positions // self.codes.strides[0], reduction="none"
+            wide(self.first(features)), positions // self.codes.strides[0], reduction="none"
         )
         for stage in range(1, len(self.n_prefixes)):
             siblings, exist = self._children(stage, positions[:, None] // self.codes.strides[stage - 1])
             logits = self._candidate_logits(stage, features, siblings, exist)
             digits = positions // self.codes.strides[stage] % self.codes.radices[stage]
             loss = loss + functional.cross_entropy(logits, digits, reduction="none")
-        weights = self.weights_of(targets.labels)
-        return loss.mean() if weights is None else (loss * weights).mean()
+        return mean_of_rows(loss, self.weights_of(targets.labels))
 
     def _tree_loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        total, n_scored = torch.zeros(()), 0
-        candidates = survivors = torch.arange(self.n_prefixes[0]).expand(len(features), -1)
+        logits = wide(self.first(features))
+        total, n_scored = logits.new_zeros(()), targets.labels.new_zeros(())
+        candidates = survivors = torch.arange(self.n_prefixes[0], device=logits.device).expand(len(logits), -1)
         # Logarithms of the probabilities that a row has a prefix, and that it lacks it; these never round to 0.
-        has, lacks = torch.zeros(len(features), 1), torch.full((len(features), 1), -torch.inf)
-        nothing = torch.zeros(0, dtype=torch.int64)
+        has, lacks = logits.new_zeros(len(logits), 1), logits.new_full((len(logits), 1), -torch.inf)
+        nothing = targets.labels.new_zeros(0)
         before = _Scored(nothing, nothing, 1, has, lacks)
         for stage, radix in enumerate(self.codes.radices):
             prefixes = self.positions_of(targets.labels) // self.codes.strides[stage]
             weights = self.weights_of(targets.labels)
             owners, prefixes, weights = each_once(targets.rows, prefixes, self.n_prefixes[stage], weights)
             if stage == 0:
-                logits, places, exist = self.first(features).float(), prefixes, torch.ones((), dtype=torch.bool)
+                places, exist = prefixes, torch.ones((), dtype=torch.bool, device=logits.device)
             else:
                 below = survivors[owners] == (prefixes // radix)[:, None]
                 candidates, exist = self._children(stage, survivors)
@@ -211,37 +218,46 @@ class Cascade(CodedHead):
             positive = (found if weights is None else found * weights).sum()
             weight = 1.0 if stage + 1 == len(self.codes.radices) else self.prefix_weight
             total = total + weight * (lacks[owners, places].sum() - lacks.sum() - positive)
-            n_scored += int(exist.sum())
+            n_scored = n_scored + exist.sum()
             standing = has.detach().exp().where(exist, -1)
-            standing = standing.index_put((owners, places), torch.ones(()), accumulate=True)
+            standing = standing.index_put((owners, places), standing.new_ones(()), accumulate=True)
             before = _Scored(owners * self.n_prefixes[stage] + prefixes, places, self.n_prefixes[stage], has, lacks)
             kept = torch.topk(standing, min(self.survivors, standing.shape[1]), dim=1).indices
             survivors, has, lacks = candidates.gather(1, kept), has.gather(1, kept), lacks.gather(1, kept)
-        return total / max(1, n_scored)
+        return total / n_scored.clamp(min=1)
 
-    def label_scores(self, features: Tensor) -> Tensor:
-        """The scores of all labels (n_rows x n_labels), as predicted if every prefix survives."""
-        with torch.no_grad():
-            chances = torch.ones(len(features), 1)
-            for stage, (radix, n_prefixes) in enumerate(zip(self.codes.radices, self.n_prefixes, strict=True)):
-                if stage == 0:
-                    logits = self.first(features)
-                else:
-                    logits = self._query(stage, features) @ self._weights()[stage - 1].T
-                padded = functional.pad(logits.float(), (0, chances.shape[1] * radix - n_prefixes), value=-torch.inf)
-                chances = self._chances(padded, chances)[:, :n_prefixes]
-            return chances if self.position is None else chances[:, self.position]
+    def logits(self, features: Tensor) -> tuple[Tensor, ...]:
+        """The logits of all prefixes of each stage: tensors of shape (n_rows, n_prefixes)."""
+        later = (self._query(stage, features) @ table.T for stage, table in enumerate(self._weights(), start=1))
+        return self.first(features), *later
+
+    def _log_prob(self, features: Tensor) -> Tensor:
+        """As predicted if every prefix survives."""
+        found = features.new_zeros(len(features), 1, dtype=torch.float32)
+        for radix, logits in zip(self.codes.radices, self.logits(features), strict=True):
+            n_prefixes = logits.shape[1]
+            padded = functional.pad(wide(logits), (0, found.shape[1] * radix - n_prefixes), value=-torch.inf)
+            siblings = padded.view(*found.shape, radix)
+            own = siblings.log_softmax(-1) if self.task == "single-label" else functional.logsigmoid(siblings)
+            found = (own + found[:, :, None]).flatten(1)[:, :n_prefixes]
+        return found if self.position is None else found[:, self.position]
+
+    def _probabilities(self, features: Tensor) -> Tensor:
+        """As predicted if every prefix survives."""
+        chances = features.new_ones(len(features), 1, dtype=torch.float32)
+        for radix, logits in zip(self.codes.radices, self.logits(features), strict=True):
+            padded = functional.pad(wide(logits), (0, chances.shape[1] * radix - logits.shape[1]), value=-torch.inf)
+            chances = self._chances(padded, chances)[:, : logits.shape[1]]
+        return chances if self.position is None else chances[:, self.position]
 
     def _chances(self, logits: Tensor, parents: Tensor) -> Tensor:
         """Probabilities of children, from their logits (siblings adjacent) and the probabilities of their parents."""
-        logits = logits.double().view(*parents.shape, logits.shape[1] // parents.shape[1])
+        logits = widest(logits).view(*parents.shape, logits.shape[1] // parents.shape[1])
         chances = logits.softmax(-1) if self.task == "single-label" else logits.sigmoid()
         return (chances.float() * parents[:, :, None]).flatten(1)
 
-    @torch.no_grad()
-    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        self.check_request(features, k, allowed)
-        allowed = torch.ones(self.n_labels, dtype=torch.bool) if allowed is None else allowed
+    def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        allowed = features.new_ones(self.n_labels, dtype=torch.bool) if allowed is None else allowed
         at_positions = allowed if self.label_at is None else allowed[self.label_at]
         members = [
             functional.pad(at_positions, (0, n_prefixes * stride - self.n_labels)).view(n_prefixes, stride).sum(1)
@@ -250,13 +266,11 @@ class Cascade(CodedHead):
         beams = [min(len(inside), max(self.survivors, _enough(inside, k))) for inside in members[:-1]] + [k]
         costs = [beam * radix * self.width for beam, radix in zip(beams, self.codes.radices[1:], strict=False)]
         usable = [inside > 0 for inside in members]
-        return search_blocks(
-            lambda rows: self._predict(rows, beams, usable), features, max(self.n_prefixes[0], *costs, 1)
-        )
+        return search_blocks(lambda rows: self._find(rows, beams, usable), features, max(self.n_prefixes[0], *costs, 1))
 
-    def _predict(self, features: Tensor, beams: list[int], usable: list[Tensor]) -> tuple[Tensor, Tensor]:
-        logits = self.first(features).float()
-        chances = self._chances(logits, torch.ones(len(features), 1))
+    def _find(self, features: Tensor, beams: list[int], usable: list[Tensor]) -> tuple[Tensor, Tensor]:
+        logits = wide(self.first(features))
+        chances = self._chances(logits, logits.new_ones(len(logits), 1, dtype=torch.float32))
         if len(beams) == 1:
             if self.position is not None:
                 chances, usable = chances[:, self.position], [usable[0][self.position]]
@@ -323,10 +337,10 @@ def _make_room(places: Tensor, owners: Tensor, shape: torch.Size) -> Tensor:
     missing = (places < 0).nonzero()[:, 0]
     if len(missing) == 0:
         return places
-    taken = torch.zeros(shape, dtype=torch.bool)
+    taken = torch.zeros(shape, dtype=torch.bool, device=places.device)
     taken[owners[places >= 0], places[places >= 0]] = True
     rows, which, counts = torch.unique_consecutive(owners[missing], return_inverse=True, return_counts=True)
-    turn = torch.arange(len(missing)) - (counts.cumsum(0) - counts)[which]
+    turn = torch.arange(len(missing), device=places.device) - (counts.cumsum(0) - counts)[which]
     free, order = (~taken[rows]).flip(1).byte().sort(dim=1, descending=True, stable=True)
     found = shape[1] - 1 - order[which, turn.clamp(max=shape[1] - 1)]
     places = places.clone()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from longtail.errors import InvalidInput
-from longtail.labels import MixedRadix
+from longtail.labels import MixedRadix, plan_heads
 from longtail.neural.heads.head import Head, Task, check_loaded_order, is_order
 
 _MOST_DIGITS = 64  # the maximum of `longtail.labels.plan_heads`
@@ -25,14 +25,15 @@ class CodedHead(Head):
     Parameters
     ----------
     n_features, n_labels : int
-    radices : sequence of int
-        Number of values of each digit, most significant first; `longtail.labels.plan_heads` chooses them.
+    radices : sequence of int or None
+        Number of values of each digit, most significant first; None: `longtail.labels.plan_heads` chooses two.
     task, label_weights
         As for `Head`.
     order : int64 array of n_labels or None
         The position of each label: a permutation, for example from `longtail.labels.label_order`; None: its id.
     """
 
+    _lengths = "equal"  # the order of planned radices
     position: Tensor | None
     label_at: Tensor | None
 
@@ -40,12 +41,14 @@ class CodedHead(Head):
         self,
         n_features: int,
         n_labels: int,
-        radices: Sequence[int],
+        radices: Sequence[int] | None = None,
         task: Task = "multi-label",
         label_weights: Tensor | None = None,
         order: Any = None,
     ) -> None:
         super().__init__(n_features, n_labels, task, label_weights)
+        if radices is None:
+            radices = plan_heads(n_labels, order=self._lengths).radices
         self.codes = MixedRadix(tuple(radices))
         if not n_labels <= self.codes.size < 2**63:
             raise InvalidInput(
@@ -54,11 +57,11 @@ class CodedHead(Head):
             )
         if len(self.codes.radices) > _MOST_DIGITS:
             raise InvalidInput(f"{len(self.codes.radices)} radices; expected at most {_MOST_DIGITS}")
-        position = None if order is None else torch.as_tensor(order, dtype=torch.int64)
+        position = None if order is None else torch.as_tensor(order, dtype=torch.int64, device="cpu")
         if position is not None and not is_order(position, n_labels):
             raise InvalidInput(f"order is not a permutation of 0 to {n_labels - 1}; expected one position per label")
-        self.register_buffer("position", position)
-        self.register_buffer("label_at", None if position is None else position.argsort(), persistent=False)
+        self._keep("position", position)
+        self._keep("label_at", None if position is None else position.argsort(), persistent=False)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         check_loaded_order(state_dict, f"{prefix}position", self.n_labels)
@@ -91,7 +94,7 @@ def each_once(
     """
     keys, which = torch.unique(rows * n_columns + columns, return_inverse=True)
     if weights is not None:
-        weights = torch.zeros(len(keys)).scatter_reduce(0, which, weights.float(), "amax", include_self=False)
+        weights = weights.new_zeros(len(keys)).scatter_reduce(0, which, weights, "amax", include_self=False)
     return keys // n_columns, keys % n_columns, weights
 
 

@@ -11,12 +11,14 @@ from abc import abstractmethod
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads.head import Head, Task, best_labels, label_shares, search_blocks, starting_offsets
 from longtail.neural.heads.losses import binary_loss, softmax_loss
+from longtail.neural.heads.precision import wide
+from longtail.neural.targets import LabelRows
 
 
 class DenseHead(Head):
@@ -26,26 +28,26 @@ class DenseHead(Head):
     def logits(self, features: Tensor) -> Tensor:
         """A number for every label: the larger, the more likely."""
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         """Mean binary cross-entropy of all labels (multi-label), or mean cross-entropy of the rows (single-label)."""
-        self.check_batch(features, targets)
         weights = self.weights_of(targets.labels)
         if self.task == "single-label":
             return softmax_loss(self.logits(features), targets.single(), weights)
         return binary_loss(self.logits(features), targets.rows, targets.labels, weights)
 
-    def probabilities(self, features: Tensor) -> Tensor:
-        """Probabilities of all labels (n_rows x n_labels): independent (multi-label) or summing to 1 (single-label)."""
-        self.check_batch(features)
-        logits = self.logits(features).float()
+    def _log_prob(self, features: Tensor) -> Tensor:
+        """Of independent labels (multi-label), or of labels whose probabilities sum to 1 (single-label)."""
+        logits = wide(self.logits(features))
+        return torch.log_softmax(logits, dim=1) if self.task == "single-label" else functional.logsigmoid(logits)
+
+    def _probabilities(self, features: Tensor) -> Tensor:
+        logits = wide(self.logits(features))
         return torch.softmax(logits, dim=1) if self.task == "single-label" else torch.sigmoid(logits)
 
-    @torch.no_grad()
-    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The k best labels of each row; a label's probability does not depend on which others are allowed."""
-        self.check_request(features, k, allowed)
         return search_blocks(
-            lambda rows: best_labels(self.probabilities(rows), k, allowed), features, values_per_row=self.n_labels
+            lambda rows: best_labels(self._probabilities(rows), k, allowed), features, values_per_row=self.n_labels
         )
 
 
@@ -63,7 +65,7 @@ class OneHot(DenseHead):
     --------
     >>> head = OneHot(n_features=4, n_labels=3)
     >>> targets = LabelRows(labels=torch.tensor([0, 2]), offsets=torch.tensor([0, 2, 2]), n_labels=3)
-    >>> head.loss(torch.zeros(2, 4), targets).shape
+    >>> head(torch.zeros(2, 4), targets).loss.shape
     torch.Size([])
     >>> labels, scores = head.predict_topk(torch.zeros(2, 4), k=2)
     >>> labels.shape
@@ -88,7 +90,8 @@ class OneHot(DenseHead):
     def start_from(self, label_counts: Tensor, n_rows: int) -> None:
         if isinstance(self.output.bias, Tensor):
             with torch.no_grad():
-                self.output.bias.copy_(starting_offsets(label_shares(label_counts, n_rows), self.task))
+                shares = label_shares(label_counts.to(self.output.bias.device), n_rows)
+                self.output.bias.copy_(starting_offsets(shares, self.task))
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         return (3 if training else 1) * n_rows * self.n_features * self.n_labels

@@ -12,12 +12,14 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from longtail.arrays import Array
 from longtail.audit import dft_matrix, initial_bias
 from longtail.errors import InvalidInput
 from longtail.neural.heads.dense import DenseHead
 from longtail.neural.heads.head import Task, check_loaded_order, is_order
+from longtail.neural.heads.precision import wide, without_autocast
 
 Form = Literal["auto", "fft", "matrix"]
 
@@ -87,38 +89,52 @@ class DFT(DenseHead):
             )
         if form not in ("auto", "fft", "matrix"):
             raise InvalidInput(f"form is {form!r}; expected 'auto', 'fft' or 'matrix'")
+        order = None if order is None else torch.as_tensor(order, device="cpu")
         if order is not None and not is_order(order, n_labels):
             raise InvalidInput(
                 f"order is not a permutation of 0 to {n_labels - 1}; expected a different point for each label"
             )
         self.k = k
         self.slack = slack
-        bias = initial_bias(n_labels, k, mean_active)
+        self._first_input = float(initial_bias(n_labels, k, mean_active)[0])
         self.projection = nn.Linear(n_features, 2 * k + 1 + slack)
-        with torch.no_grad():
-            self.projection.weight.zero_()
-            self.projection.bias.zero_()
-            self.projection.bias[: 2 * k + 1] = torch.from_numpy(bias)
         self.free = nn.Linear(slack, n_labels, bias=False) if slack else None
-        self.register_buffer("order", order)
+        self._keep("order", order)
         in_matrix = form == "matrix" or (form == "auto" and _matrix_is_faster(n_labels, k))
-        matrix = torch.from_numpy(self._fixed_columns()).float() if in_matrix else None
-        self.register_buffer("matrix", matrix, persistent=False)
+        self.register_buffer("matrix", torch.empty(n_labels, 2 * k + 1) if in_matrix else None, persistent=False)
+        self._fill_matrix()
+        self._start()
+
+    def _start(self) -> None:
+        nn.init.zeros_(self.projection.weight)
+        nn.init.zeros_(self.projection.bias)
+        with torch.no_grad():
+            self.projection.bias[0] = self._first_input
+
+    def _fill_matrix(self) -> None:
+        device = self.projection.weight.device
+        if self.matrix is not None and device.type != "meta":
+            self.matrix = torch.from_numpy(self._fixed_columns()).to(device, self.matrix.dtype)
+
+    def _leave_meta(self) -> None:
+        super()._leave_meta()
+        self._fill_matrix()
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         check_loaded_order(state_dict, f"{prefix}order", self.n_labels)
         super()._load_from_state_dict(state_dict, prefix, *rest)
-        if self.matrix is not None and self.order is not None:
-            self.matrix = torch.from_numpy(self._fixed_columns()).float()
+        if self.order is not None and not self.order.is_meta:
+            self._fill_matrix()
 
     def logits(self, features: Tensor) -> Tensor:
         # b_0 is about sqrt(n_labels): in the 8 bits of bfloat16 every probability would be off.
-        with torch.autocast(features.device.type, enabled=False):
-            x = self.projection(features.float())
+        with without_autocast(features.device):
+            weight, bias = wide(self.projection.weight), wide(self.projection.bias)
+            x = functional.linear(features.to(weight.dtype), weight, bias)
             frequencies = x[:, : 2 * self.k + 1]
-            found: Tensor = self._transform(frequencies) if self.matrix is None else frequencies @ self.matrix.T
+            found: Tensor = self._transform(frequencies) if self.matrix is None else frequencies @ wide(self.matrix).T
             if self.free is not None:
-                found = found + self.free(x[:, 2 * self.k + 1 :])
+                found = found + functional.linear(x[:, 2 * self.k + 1 :], wide(self.free.weight))
         return found
 
     def _transform(self, frequencies: Tensor) -> Tensor:
@@ -136,7 +152,7 @@ class DFT(DenseHead):
 
     def _fixed_columns(self) -> Array:
         columns = dft_matrix(self.n_labels, self.k)
-        return columns if self.order is None else columns[self.order.numpy()]
+        return columns if self.order is None else columns[self.order.cpu().numpy()]
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         """A fast transform of n real values counts as ``1.25 n log2(n)``."""

@@ -8,17 +8,17 @@ and a sample of the chunks.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import torch
-from scipy import sparse
 from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
 from longtail.labels import BitChunks
-from longtail.neural.batches import LabelRows
-from longtail.neural.heads.head import Head, best_labels, row_blocks, search_blocks
+from longtail.neural.heads.head import Head, best_labels, search_blocks
+from longtail.neural.heads.losses import mean_of_rows
+from longtail.neural.heads.precision import wide
+from longtail.neural.targets import LabelRows
 
 _MOST_BITS = 16
 
@@ -42,68 +42,74 @@ class PowersetHead(Head):
         if not 1 <= bits <= _MOST_BITS:
             raise InvalidInput(f"bits is {bits}; expected 1 to {_MOST_BITS}: a chunk has 2^bits outputs")
         self.chunks = BitChunks(n_labels, bits)
-        self.n_chunks = len(self.chunks.radices)
-        self.n_subsets = max(self.chunks.radices)
-        self.n_outputs = sum(self.chunks.radices)
-        labels = torch.arange(n_labels)
-        last_of_chunk = (labels // bits * bits + bits - 1).clamp(max=n_labels - 1)
-        self.register_buffer("chunk_of", labels // bits, persistent=False)
-        self.register_buffer("worth", 1 << (last_of_chunk - labels), persistent=False)
-        self.chunk_of: Tensor
-        self.worth: Tensor
+        self.radices = list(self.chunks.radices)
+        self.n_chunks = len(self.radices)
+        self.n_subsets = max(self.radices)
+        self.n_outputs = sum(self.radices)
+
+    def batch_values(self, n_rows: int) -> int:
+        """A score for each subset of each chunk."""
+        return n_rows * self.n_chunks * self.n_subsets
 
     def codes_of(self, targets: LabelRows) -> Tensor:
         """The number of each chunk's subset (n_rows x n_chunks), as in `longtail.labels.BitChunks`."""
-        codes = torch.zeros(targets.n_rows, self.n_chunks, dtype=torch.int64)
-        return codes.index_put(
-            (targets.rows, self.chunk_of[targets.labels]), self.worth[targets.labels], accumulate=True
-        )
+        codes = targets.labels.new_zeros(targets.n_rows, self.n_chunks)
+        places = targets.rows, targets.labels // self.chunks.bits
+        return codes.index_put(places, self._worth(targets.labels), accumulate=True)
+
+    def _worth(self, labels: Tensor) -> Tensor:
+        """The place value of each label in the number of its chunk's subset."""
+        bits = self.chunks.bits
+        return 1 << ((labels // bits * bits + bits - 1).clamp(max=self.n_labels - 1) - labels)
 
     def _by_chunk(self, outputs: Tensor) -> Tensor:
         """Outputs as n_rows x chunks x n_subsets, padded with -inf where the last chunk is shorter."""
         n_chunks = -(-outputs.shape[1] // self.n_subsets)
-        outputs = functional.pad(outputs.float(), (0, -outputs.shape[1] % self.n_subsets), value=-torch.inf)
+        outputs = functional.pad(wide(outputs), (0, -outputs.shape[1] % self.n_subsets), value=-torch.inf)
         return outputs.view(len(outputs), n_chunks, self.n_subsets)
 
     def _set_loss(self, logits: Tensor, targets: LabelRows, chunks: Tensor | None = None) -> Tensor:
         """The mean over rows of the sum over all chunks, or over `chunks`."""
-        codes, weights = self.codes_of(targets), torch.ones(targets.n_rows * self.n_chunks)
+        codes, weights = self.codes_of(targets), logits.new_ones(targets.n_rows * self.n_chunks)
         label_weights = self.weights_of(targets.labels)
         if label_weights is not None:
-            places = targets.rows * self.n_chunks + self.chunk_of[targets.labels]
-            weights.scatter_reduce_(0, places, label_weights.float(), "amax", include_self=False)
+            places = targets.rows * self.n_chunks + targets.labels // self.chunks.bits
+            weights.scatter_reduce_(0, places, label_weights.to(weights.dtype), "amax", include_self=False)
         weights = weights.view_as(codes)
         if chunks is not None:
             codes, weights = codes[:, chunks], weights[:, chunks]
         terms = functional.cross_entropy(logits.transpose(1, 2), codes, reduction="none")
-        return (terms * weights).sum(1).mean()
+        return mean_of_rows((terms * weights).sum(1))
 
     @abstractmethod
-    def best_subsets(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """The codes of the predicted subsets (n_rows x n_chunks), and the probabilities of all subsets."""
+    def logits(self, features: Tensor) -> tuple[Tensor, ...]:
+        """The logits of the subsets of each chunk, of shape (n_rows, 2 ** labels of the chunk)."""
 
-    def predict_sets(self, features: Tensor) -> Any:
-        """The label set of each row: a 0/1 csr_array of shape (n_rows, n_labels)."""
-        self.check_batch(features)
-        with torch.no_grad():
-            blocks = [self.best_subsets(rows)[0] for rows in row_blocks(features, self.n_chunks * self.n_subsets)]
-        return sparse.csr_array(self.chunks.decode(torch.cat(blocks).numpy()))
+    def _predict_sets(self, features: Tensor) -> Tensor:
+        """The most probable subset of each chunk."""
+        codes = torch.stack([chunk.argmax(-1) for chunk in self.logits(features)], 1)
+        labels = torch.arange(self.n_labels, device=codes.device)
+        return (codes[:, labels // self.chunks.bits] & self._worth(labels)) > 0
 
-    def marginals(self, features: Tensor) -> Tensor:
-        """The probability of every label (n_rows x n_labels): the sum over the subsets of its chunk that contain it."""
-        with torch.no_grad():
-            probabilities = self.best_subsets(features)[1]
-            within = torch.arange(self.n_subsets)[:, None]
-            columns = []
-            for chunk, part in enumerate(probabilities.unbind(1)):
-                has = (within & self.worth[self.chunk_of == chunk]) > 0
-                columns.append(part @ has.float())
-            return torch.cat(columns, 1).clamp(max=1)
+    def _log_prob(self, features: Tensor) -> Tensor:
+        return self._marginals(features).log()
 
-    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        self.check_request(features, k, allowed)
+    def _probabilities(self, features: Tensor) -> Tensor:
+        return self._marginals(features).clamp(max=1)
+
+    def _marginals(self, features: Tensor) -> Tensor:
+        """The probability of every label: the sum over the subsets of its chunk that contain it."""
+        columns = []
+        labels = torch.split(torch.arange(self.n_labels, device=features.device), self.chunks.bits)
+        for chunk, logits in zip(labels, self.logits(features), strict=True):
+            subsets = torch.arange(logits.shape[1], device=chunk.device)
+            probabilities = wide(logits).softmax(-1)
+            columns.append(probabilities @ ((subsets[:, None] & self._worth(chunk)) > 0).to(probabilities.dtype))
+        return torch.cat(columns, 1)
+
+    def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return search_blocks(
-            lambda rows: best_labels(self.marginals(rows), k, allowed), features, self.n_chunks * self.n_subsets
+            lambda rows: best_labels(self._probabilities(rows), k, allowed), features, self.n_chunks * self.n_subsets
         )
 
 
@@ -119,21 +125,19 @@ class PowersetProduct(PowersetHead):
     >>> head = PowersetProduct(n_features=16, n_labels=101, bits=5)
     >>> head.n_chunks, head.n_outputs
     (21, 642)
-    >>> head.predict_sets(torch.randn(3, 16)).shape
-    (3, 101)
+    >>> head.predict(torch.randn(3, 16)).shape
+    torch.Size([3, 101])
     """
 
     def __init__(self, n_features: int, n_labels: int, bits: int = 5, label_weights: Tensor | None = None) -> None:
         super().__init__(n_features, n_labels, bits, label_weights)
         self.linear = nn.Linear(n_features, self.n_outputs)
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        self.check_batch(features, targets)
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         return self._set_loss(self._by_chunk(self.linear(features)), targets)
 
-    def best_subsets(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        probabilities = self._by_chunk(self.linear(features)).softmax(-1)
-        return probabilities.argmax(-1), probabilities
+    def logits(self, features: Tensor) -> tuple[Tensor, ...]:
+        return torch.split(self.linear(features), self.radices, 1)
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         return n_rows * self.n_features * self.n_outputs * (3 if training else 1)
@@ -172,13 +176,13 @@ class PowersetSampling(PowersetProduct):
         if not 1 <= self.sampled <= self.n_chunks:
             raise InvalidInput(f"sampled is {sampled}; expected 1 to {self.n_chunks}, the number of chunks")
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         if not self.training or self.sampled == self.n_chunks:
-            return super().loss(features, targets)
-        self.check_batch(features, targets)
+            return super()._loss(features, targets)
         # Sorted, so that the short chunk comes last.
-        chunks = torch.randperm(self.n_chunks)[: self.sampled].sort().values
-        outputs = (chunks[:, None] * self.n_subsets + torch.arange(self.n_subsets)).flatten()
+        device = features.device
+        chunks = torch.randperm(self.n_chunks, device=device)[: self.sampled].sort().values
+        outputs = (chunks[:, None] * self.n_subsets + torch.arange(self.n_subsets, device=device)).flatten()
         outputs = outputs[outputs < self.n_outputs]
         logits = self._by_chunk(functional.linear(features, self.linear.weight[outputs], self.linear.bias[outputs]))
         return self._set_loss(logits, targets, chunks) * (self.n_chunks / self.sampled)
@@ -207,8 +211,8 @@ class PowersetCascade(PowersetHead):
     --------
     >>> _ = torch.manual_seed(0)
     >>> head = PowersetCascade(n_features=16, n_labels=101, bits=5, width=8)
-    >>> head.predict_sets(torch.randn(3, 16)).shape
-    (3, 101)
+    >>> head.predict(torch.randn(3, 16)).shape
+    torch.Size([3, 101])
     """
 
     def __init__(
@@ -222,28 +226,29 @@ class PowersetCascade(PowersetHead):
         self.query = nn.Linear(n_features, width)
         self.subsets = nn.Embedding(self.n_outputs, width)
         self.answer = nn.Linear(width, self.n_outputs, bias=False)
-        nn.init.normal_(self.subsets.weight, std=width**-0.5)
+        self._start()
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        self.check_batch(features, targets)
-        embeddings = self.subsets(self.codes_of(targets) + torch.arange(self.n_chunks) * self.n_subsets)
+    def _start(self) -> None:
+        nn.init.normal_(self.subsets.weight, std=self.width**-0.5)
+
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        codes = self.codes_of(targets)
+        embeddings = self.subsets(codes + torch.arange(self.n_chunks, device=codes.device) * self.n_subsets)
         before = embeddings.cumsum(1) - embeddings
         hidden = torch.relu(self.query(features)[:, None] + before)
         short = self.n_chunks * self.n_subsets - self.n_outputs
         answers = functional.pad(self.answer.weight, (0, 0, 0, short)).view(self.n_chunks, self.n_subsets, self.width)
-        logits = self._by_chunk(self.linear(features)) + torch.einsum("nhw,hsw->nhs", hidden, answers).float()
+        logits = self._by_chunk(self.linear(features)) + wide(torch.einsum("nhw,hsw->nhs", hidden, answers))
         return self._set_loss(logits, targets)
 
-    def best_subsets(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        alone, query = self._by_chunk(self.linear(features)), self.query(features)
-        codes, probabilities = [], []
-        for chunk, answers in enumerate(torch.split(self.answer.weight, self.n_subsets)):
-            added = functional.linear(torch.relu(query), answers)
-            logits = alone[:, chunk] + functional.pad(added, (0, self.n_subsets - added.shape[1]))
-            probabilities.append(logits.softmax(-1))
-            codes.append(logits.argmax(-1))
-            query = query + self.subsets(codes[-1] + chunk * self.n_subsets)
-        return torch.stack(codes, 1), torch.stack(probabilities, 1)
+    def logits(self, features: Tensor) -> tuple[Tensor, ...]:
+        """Given the predicted subsets of the chunks before."""
+        query, found = self.query(features), []
+        alone = torch.split(self.linear(features), self.radices, 1)
+        for chunk, answers in enumerate(torch.split(self.answer.weight, self.radices)):
+            found.append(alone[chunk] + functional.linear(torch.relu(query), answers))
+            query = query + self.subsets(found[-1].argmax(-1) + chunk * self.n_subsets)
+        return tuple(found)
 
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         each = self.n_features * (self.n_outputs + self.width) + self.width * self.n_outputs

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads.coded import CodedHead, best_candidates, each_once
 from longtail.neural.heads.head import Task, best_labels, row_blocks, search_blocks
-from longtail.neural.heads.losses import binary_loss
+from longtail.neural.heads.losses import binary_loss, mean_of_rows
+from longtail.neural.heads.precision import wide, widest
+from longtail.neural.targets import LabelRows
 
 Loss = Literal["binary", "softmax"]
 LOSSES: tuple[Loss, ...] = ("binary", "softmax")
@@ -65,7 +66,7 @@ class Product(CodedHead):
         self,
         n_features: int,
         n_labels: int,
-        radices: Sequence[int],
+        radices: Sequence[int] | None = None,
         groups: int = 1,
         loss: Loss = "binary",
         task: Task = "multi-label",
@@ -81,14 +82,17 @@ class Product(CodedHead):
         self.outputs = loss
         self.width = sum(self.codes.radices)
         self.linear = nn.Linear(n_features, groups * self.width)
-        if loss == "binary":
+        self._start()
+
+    def _start(self) -> None:
+        if self.outputs == "binary":
             # Start with one output per digit on: at 1/2 each, the sum of all scores would be huge.
-            start = torch.cat([torch.full((n,), -math.log(max(n - 1, 1))) for n in self.codes.radices])
+            start = [-math.log(max(n - 1, 1)) for n in self.codes.radices for _ in range(n)]
             with torch.no_grad():
-                self.linear.bias.copy_(start.repeat(groups))
+                self.linear.bias.copy_(torch.tensor(start * self.groups, device=self.linear.bias.device))
 
     def _logits(self, features: Tensor) -> Tensor:
-        return self.linear(features).float().view(-1, self.groups, self.width)
+        return wide(self.linear(features)).view(-1, self.groups, self.width)
 
     def _log_outputs(self, logits: Tensor) -> Tensor:
         if self.outputs == "binary":
@@ -104,8 +108,11 @@ class Product(CodedHead):
             start += radix
         return torch.stack(columns, -1)
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        self.check_batch(features, targets)
+    def logits(self, features: Tensor) -> tuple[Tensor, ...]:
+        """The logits of each digit: tensors of shape (n_rows, groups, radix)."""
+        return torch.split(self._logits(features), list(self.codes.radices), -1)
+
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         if self.task == "single-label":
             targets.single()
         logits = self._logits(features)
@@ -119,7 +126,7 @@ class Product(CodedHead):
         if weights is not None and self.task == "single-label":
             on = torch.zeros_like(logits).scatter(1, columns, 1)
             terms = functional.binary_cross_entropy_with_logits(logits, on, reduction="none")
-            return (terms.mean(1) * weights).mean()
+            return mean_of_rows(terms.mean(1), weights)
         if weights is not None:
             weights = weights[:, None].expand_as(columns).flatten()
         return binary_loss(logits, *each_once(rows.flatten(), columns.flatten(), self.width, weights))
@@ -129,31 +136,26 @@ class Product(CodedHead):
         log_scores = log_products.logsumexp(-1) - math.log(self.groups)
         if weights is not None:
             log_scores = log_scores * weights
-        loss = -log_scores.sum() / len(log_outputs)
+        loss = -log_scores.sum() / max(1, len(log_outputs))
         if self.outputs == "softmax":
             return loss
         digits = torch.split(log_outputs, list(self.codes.radices), -1)
         totals = torch.stack([digit.logsumexp(-1) for digit in digits]).sum(0).exp().mean(1)
-        if weights is not None and self.task == "single-label":
-            totals = totals * weights
-        return loss + totals.mean()
+        return loss + mean_of_rows(totals, weights if self.task == "single-label" else None)
 
-    def label_scores(self, features: Tensor, labels: Tensor | None = None) -> Tensor:
-        """The scores of some labels, or of all, as a dense matrix (n_rows x n_labels).
-
-        Parameters
-        ----------
-        features : float tensor of shape (n_rows, n_features)
-        labels : int64 tensor of ids or None
-            The labels of the columns; None: all.
-        """
-        labels = torch.arange(self.n_labels) if labels is None else labels
-        with torch.no_grad():
-            return self._scores(self._probabilities(features), labels[None])
+    def _log_prob(self, features: Tensor) -> Tensor:
+        columns = self._columns(torch.arange(self.n_labels, device=features.device)).unbind(-1)
+        outputs = self._log_outputs(self._logits(features))
+        log_products = reduce(torch.add, (outputs[:, :, column] for column in columns))
+        return log_products.logsumexp(1) - math.log(self.groups)
 
     def _probabilities(self, features: Tensor) -> Tensor:
+        return self._scores(self._outputs(features), torch.arange(self.n_labels, device=features.device)[None])
+
+    def _outputs(self, features: Tensor) -> Tensor:
+        """The probabilities of all digits (n_rows x groups x width)."""
         # In single precision, products of many small outputs would underflow before they are summed.
-        return self._log_outputs(self._logits(features)).double().exp()
+        return widest(self._log_outputs(self._logits(features))).exp()
 
     def _scores(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Scores of each row's own labels; a single row of labels applies to all rows."""
@@ -169,21 +171,20 @@ class Product(CodedHead):
         # Sums and products in a fixed order are monotonic in each part, even with rounding: the search relies on it.
         return (reduce(torch.add, products) / self.groups).float()
 
-    @torch.no_grad()
-    def predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        self.check_request(features, k, allowed)
-        candidates = torch.arange(self.n_labels) if allowed is None else allowed.nonzero()[:, 0]
+    def _predict_topk(self, features: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        every = torch.arange(self.n_labels, device=features.device)
+        candidates = every if allowed is None else every[allowed]
         return search_blocks(
-            lambda rows: self._predict(self._probabilities(rows), k, allowed, candidates),
+            lambda rows: self._find(self._outputs(rows), k, allowed, candidates),
             features,
             values_per_row=self.groups * self.width,
         )
 
-    def _predict(self, outputs: Tensor, k: int, allowed: Tensor | None, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    def _find(self, outputs: Tensor, k: int, allowed: Tensor | None, candidates: Tensor) -> tuple[Tensor, Tensor]:
         """Search each row, doubling the number of codes until its k labels are certain."""
-        labels = torch.full((len(outputs), k), -1)
-        scores = torch.full((len(outputs), k), -torch.inf)
-        pending = torch.arange(len(outputs))
+        labels = torch.full((len(outputs), k), -1, device=outputs.device)
+        scores = torch.full((len(outputs), k), -torch.inf, device=outputs.device, dtype=torch.float32)
+        pending = torch.arange(len(outputs), device=outputs.device)
         size, n_candidates = self.codes.size, len(candidates)
         # A code is a candidate with probability n_candidates / size; one more than k excludes a tie at the end.
         searched = size if n_candidates == 0 else -(-(k + 1) * size // n_candidates)
@@ -244,9 +245,10 @@ def best_codes(heads: Sequence[Tensor], k: int) -> tuple[Tensor, Tensor]:
     products, codes = torch.topk(heads[0], min(k, heads[0].shape[1]), dim=1)
     for head in heads[1:]:
         outputs, digits = torch.topk(head, min(k, head.shape[1]), dim=1)
-        partners = (k // torch.arange(1, products.shape[1] + 1)).clamp(max=outputs.shape[1])
-        left = torch.repeat_interleave(torch.arange(len(partners)), partners)
-        right = torch.arange(len(left)) - (partners.cumsum(0) - partners)[left]
+        ranks = torch.arange(products.shape[1], device=head.device)
+        partners = (k // (ranks + 1)).clamp(max=outputs.shape[1])
+        left = torch.repeat_interleave(ranks, partners)
+        right = torch.arange(len(left), device=head.device) - (partners.cumsum(0) - partners)[left]
         joined = products[:, left] * outputs[:, right]
         products, best = torch.topk(joined, min(k, joined.shape[1]), dim=1)
         codes = codes.gather(1, left[best]) * head.shape[1] + digits.gather(1, right[best])

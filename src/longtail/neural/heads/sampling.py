@@ -16,10 +16,11 @@ from torch.nn import functional
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
-from longtail.neural.batches import LabelRows
 from longtail.neural.heads.dense import DenseHead
 from longtail.neural.heads.head import Task, label_shares, starting_offsets
 from longtail.neural.heads.losses import binary_loss, softmax_loss
+from longtail.neural.heads.precision import wide, without_autocast
+from longtail.neural.targets import LabelRows
 
 # Below every value of 1 - cos^2 in float32 except 0 and negative rounding errors.
 _LEAST_SQUARE = 1e-20
@@ -41,8 +42,9 @@ class Sampling(DenseHead):
     ----------
     n_features, n_labels, task, label_weights
         As for `Head`.
-    n_heads : int
-        Number of blocks. Many short blocks are cheapest, but each label then competes with fewer others.
+    n_heads : int or None
+        Number of blocks. Many short blocks are cheapest, but each label then competes with fewer others. None: blocks
+        about as long as the cube root of the number of labels.
     sampled : int
         Number of blocks, as above; at most `n_heads`.
     fast : bool
@@ -61,7 +63,7 @@ class Sampling(DenseHead):
     --------
     >>> head = Sampling(n_features=8, n_labels=1_000_000, n_heads=10_000, task="single-label", sparse_gradients=True)
     >>> targets = LabelRows(torch.tensor([7, 123_456]), torch.tensor([0, 1, 2]), 1_000_000)
-    >>> head.loss(torch.randn(2, 8), targets).backward()
+    >>> head(torch.randn(2, 8), targets).loss.backward()
     >>> head.weight.grad.coalesce().values().shape
     torch.Size([200, 8])
     """
@@ -72,7 +74,7 @@ class Sampling(DenseHead):
         self,
         n_features: int,
         n_labels: int,
-        n_heads: int,
+        n_heads: int | None = None,
         task: Task = "multi-label",
         label_weights: Tensor | None = None,
         sampled: int = 1,
@@ -83,6 +85,8 @@ class Sampling(DenseHead):
         sparse_gradients: bool = False,
     ) -> None:
         super().__init__(n_features, n_labels, task, label_weights)
+        if n_heads is None:
+            n_heads = -(-n_labels // max(1, round(n_labels ** (1 / 3))))
         if not 1 <= n_heads <= n_labels:
             raise InvalidInput(f"{n_heads} heads for {n_labels} labels; expected 1 to {n_labels}")
         self.length = -(-n_labels // n_heads)
@@ -103,16 +107,23 @@ class Sampling(DenseHead):
         self.margin = margin
         self.scale = scale
         self.sparse_gradients = sparse_gradients
-        bound = n_features**-0.5
-        self.weight = nn.Parameter(torch.empty(n_labels, n_features).uniform_(-bound, bound))
+        self.weight = nn.Parameter(torch.empty(n_labels, n_features))
         # A table with one column, so that its rows can be gathered and have sparse gradients like those of the weights.
         offset = nn.Parameter(torch.zeros(n_labels, 1)) if bias and margin is None else None
         self.register_parameter("offset", offset)
+        self._start()
+
+    def _start(self) -> None:
+        bound = self.n_features**-0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+        if self.offset is not None:
+            nn.init.zeros_(self.offset)
 
     def start_from(self, label_counts: Tensor, n_rows: int) -> None:
         if self.offset is not None:
             with torch.no_grad():
-                self.offset[:, 0] = starting_offsets(label_shares(label_counts, n_rows), self.task)
+                shares = label_shares(label_counts.to(self.offset.device), n_rows)
+                self.offset[:, 0] = starting_offsets(shares, self.task).to(self.offset.dtype)
 
     def logits(self, features: Tensor) -> Tensor:
         return self._logits(features, self.weight, self.offset)
@@ -122,9 +133,8 @@ class Sampling(DenseHead):
             return self.scale * cosines(features, weight)
         return functional.linear(features, weight, None if offset is None else offset[:, 0])
 
-    def loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        """`DenseHead.loss` over the candidates of the batch only."""
-        self.check_batch(features, targets)
+    def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
+        """The loss of a `DenseHead`, over the candidates of the batch only."""
         if self.task == "multi-label":
             return self._loss_of_shared(features, targets.rows, targets.labels)
         labels = targets.single()
@@ -151,14 +161,14 @@ class Sampling(DenseHead):
         n_others = min(self.sampled - min(1, len(heads)), self.n_heads - len(heads))
         if n_others == 0:
             return heads
-        free = torch.ones(self.n_heads, dtype=torch.bool)
+        free = torch.ones(self.n_heads, dtype=torch.bool, device=heads.device)
         free[heads] = False
         others = torch.nonzero(free)[:, 0]
-        return torch.cat([heads, others[torch.randperm(len(others))[:n_others]]]).sort().values
+        return torch.cat([heads, others[torch.randperm(len(others), device=heads.device)[:n_others]]]).sort().values
 
     def _loss_of_own(self, features: Tensor, labels: Tensor) -> Tensor:
         own = labels // self.length
-        others = draw_distinct(len(labels), self.sampled - 1, self.n_heads - 1)
+        others = draw_distinct(len(labels), self.sampled - 1, self.n_heads - 1, labels.device)
         heads = torch.cat([own[:, None], others + (others >= own[:, None])], dim=1)
         candidates = self._members(heads)
         missing = candidates >= self.n_labels
@@ -166,7 +176,7 @@ class Sampling(DenseHead):
         if self.margin is not None:
             logits = self.scale * cosines(features[:, None, :], weight)[:, 0]
         else:
-            logits = (weight @ features.to(weight.dtype)[:, :, None])[:, :, 0].float()
+            logits = wide((weight @ features.to(weight.dtype)[:, :, None])[:, :, 0])
             logits = logits if offset is None else logits + offset[:, :, 0]
         columns = labels % self.length
         logits = self._add_margin(logits, columns).masked_fill(missing, -torch.inf)
@@ -174,7 +184,7 @@ class Sampling(DenseHead):
 
     def _members(self, heads: Tensor) -> Tensor:
         """The labels of the heads along the last dimension, block by block."""
-        return (heads[..., None] * self.length + torch.arange(self.length)).flatten(-2)
+        return (heads[..., None] * self.length + torch.arange(self.length, device=heads.device)).flatten(-2)
 
     def _gather(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
         weight = functional.embedding(labels, self.weight, sparse=self.sparse_gradients)
@@ -208,7 +218,7 @@ class Sampling(DenseHead):
         return list(self.parameters()) if self.sparse_gradients else []
 
 
-def draw_distinct(n_rows: int, n_drawn: int, n: int) -> Tensor:
+def draw_distinct(n_rows: int, n_drawn: int, n: int, device: torch.device | None = None) -> Tensor:
     """Draw `n_drawn` distinct integers below `n` for each row, uniformly, by Floyd's method.
 
     The cost does not depend on n.
@@ -218,10 +228,10 @@ def draw_distinct(n_rows: int, n_drawn: int, n: int) -> Tensor:
     >>> draw_distinct(2, 3, 3).sort(dim=1).values.tolist()
     [[0, 1, 2], [0, 1, 2]]
     """
-    drawn = torch.full((n_rows, n_drawn), -1)
+    drawn = torch.full((n_rows, n_drawn), -1, device=device)
     for place in range(n_drawn):
         last = n - n_drawn + place
-        number = torch.randint(last + 1, (n_rows,))
+        number = torch.randint(last + 1, (n_rows,), device=device)
         drawn[:, place] = torch.where((drawn == number[:, None]).any(1), last, number)
     return drawn
 
@@ -235,9 +245,10 @@ def cosines(features: Tensor, weights: Tensor) -> Tensor:
     [[0.6..., -0.8...]]
     """
     # A cosine in bfloat16 (8 bits), scaled by 64, would be off by an eighth.
-    with torch.autocast(features.device.type, enabled=False):
-        lengths = torch.linalg.vector_norm(weights.float(), dim=-1).clamp_min(1e-12)
-        return (functional.normalize(features.float(), dim=-1) @ weights.float().mT / lengths).clamp(-1, 1)
+    with without_autocast(features.device):
+        features, weights = wide(features), wide(weights)
+        lengths = torch.linalg.vector_norm(weights, dim=-1).clamp_min(1e-12)
+        return (functional.normalize(features, dim=-1) @ weights.mT / lengths).clamp(-1, 1)
 
 
 def with_margin(cosine: Tensor, margin: float) -> Tensor:

@@ -1,0 +1,128 @@
+"""What people do with heads outside of our trainer: their own loops, and several processes."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from tests.neural.heads.every_head import N_LABELS, lists, make
+
+PLAIN = """\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(40, 16), nn.ReLU(), nn.Linear(16, 60))
+criterion = nn.BCEWithLogitsLoss()
+optimiser = torch.optim.AdamW(model.parameters(), lr=0.02)
+for inputs, targets in batches:
+    loss = criterion(model(inputs), targets)
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+"""
+HEADS = [
+    "OneHot(16, 60)",
+    "Bottleneck(16, 60, width=8)",
+    "DFT(16, 60, k=3)",
+    "Product(16, 60, groups=2)",
+    "Cascade(16, 60)",
+    "Cascade(16, 60, sparse_gradients=True)",
+    "Sampling(16, 60, sparse_gradients=True)",
+    "PowersetProduct(16, 60)",
+]
+DISTRIBUTED = ["one-hot", "dft, fft", "product", "cascade", "cascade of three", "powerset product", "bottleneck"]
+
+
+def with_head(head: str) -> str:
+    """The plain loop with another last layer."""
+    code = PLAIN.replace(
+        "nn.Sequential(nn.Linear(40, 16), nn.ReLU(), nn.Linear(16, 60))",
+        f"Network(nn.Sequential(nn.Linear(40, 16), nn.ReLU()), {head})",
+    )
+    code = code.replace("criterion = nn.BCEWithLogitsLoss()\n", "")
+    code = code.replace("criterion(model(inputs), targets)", "model(inputs, targets).loss")
+    names = "Network, RowAdamW, heads" if "sparse" in head else "Network, heads"
+    if "sparse" in head:
+        code = code.replace("torch.optim.AdamW", "RowAdamW")
+    return code.replace(head, f"heads.{head}").replace(
+        "import nn\n", f"import nn\nfrom longtail.neural import {names}\n"
+    )
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_another_last_layer_changes_at_most_five_lines_of_a_training_loop(head: str) -> None:
+    torch.manual_seed(0)
+    targets = torch.eye(40, 60) + torch.eye(40, 60).roll(20, 1)
+    batches = [(torch.eye(40)[rows], targets[rows]) for _ in range(100) for rows in torch.randperm(40).split(10)]
+    code = with_head(head)
+    changed = [line for line in difflib.ndiff(PLAIN.splitlines(), code.splitlines()) if line[0] in "-+"]
+    assert max(sum(line[0] == sign for line in changed) for sign in "-+") <= 4
+    assert sum(line[0] == "-" for line in changed) + code.count("from longtail") <= 5
+    space: dict[str, Any] = {"batches": batches}
+    exec(code, space)
+    found = space["model"].predict_topk(torch.eye(40), 2)[0]
+    assert targets.gather(1, found).mean() > 0.8
+
+
+def gradients(module: nn.Module, head: nn.Module, features: Tensor, rows: list[list[int]]) -> list[Tensor]:
+    head.zero_grad()
+    module(features, rows).loss.backward()
+    return [parameter.grad.to_dense().clone() for parameter in head.parameters()]
+
+
+def halves(name: str) -> tuple[nn.Module, list[tuple[Tensor, list[list[int]]]]]:
+    head = make(name)
+    rows = lists(head, 8)
+    features = torch.randn(8, head.n_features, generator=torch.Generator().manual_seed(1))
+    return head, [(features[:4], rows[:4]), (features[4:], rows[4:])]
+
+
+def work(rank: int, folder: str) -> None:
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=2)
+    found = {}
+    for name in DISTRIBUTED:
+        head, parts = halves(name)
+        found[name] = gradients(DistributedDataParallel(head), head, *parts[rank])
+    torch.save(found, f"{folder}/{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="torch is built without gloo")
+def test_two_processes_have_the_mean_of_the_gradients_of_their_rows(tmp_path: Path) -> None:
+    torch.multiprocessing.spawn(work, (str(tmp_path),), nprocs=2)
+    ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
+    for name in DISTRIBUTED:
+        head, parts = halves(name)
+        alone = [gradients(head, head, *part) for part in parts]
+        for place, (first, second) in enumerate(zip(*alone, strict=True)):
+            for found in ranks:
+                torch.testing.assert_close(found[name][place], (first + second) / 2)
+
+
+def test_every_position_of_a_sequence_is_a_row_of_a_language_model() -> None:
+    """The next word of a text that counts up and starts over; padding does not count."""
+    torch.manual_seed(0)
+    head = make("cascade, single")
+    words, body = nn.Embedding(N_LABELS, 8), nn.GRU(8, 8, batch_first=True)
+    texts = (torch.arange(12) + torch.arange(6)[:, None] * 4) % N_LABELS
+    following = (texts + 1) % N_LABELS
+    following[:, 9:] = -100
+    optimiser = torch.optim.AdamW([*words.parameters(), *body.parameters(), *head.parameters()], lr=0.05)
+    for _ in range(120):
+        optimiser.zero_grad()
+        output = head(body(words(texts))[0], following)
+        output.loss.backward()
+        optimiser.step()
+    assert output.n_rows == 6 * 9
+    found = head.predict(body(words(texts))[0])
+    assert (found[:, :9] == following[:, :9]).float().mean() > 0.95
