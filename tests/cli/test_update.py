@@ -38,6 +38,11 @@ def test_an_update_replaces_the_model_and_tells_what_changed(longtail: Callable,
     assert json.loads(tags)["labels"][0]["label"] == "fruits"
 
 
+def test_rows_with_empty_ids_are_rows_of_their_own(longtail: Callable, model: str) -> None:
+    Path("new.csv").write_text("id,text,labels\n,green roses,flower\n,wet roses,flower\nf,green pears,fruit\n")
+    assert "model: 2 new rows, 1 changed, 0 removed; 4 labels" in longtail("update", model, "new.csv").out
+
+
 def test_the_shell_and_python_give_the_same_bytes(longtail: Callable, model: str) -> None:
     from longtail import load
 

@@ -52,6 +52,25 @@ def test_a_column_named_id_names_the_rows(write):
     assert list(read_delimited(write("id,text,labels\n7,a,x\n8,b,y\n")).row_names) == ["7", "8"]
 
 
+@pytest.mark.parametrize(
+    ("content", "options", "ids"),
+    [
+        ("ID;text;labels\n7;a;x\n8;b;y\n", {}, ["7", "8"]),
+        ("ID,id,text,labels\n1,7,a,x\n2,8,b,y\n", {}, ["7", "8"]),
+        ("ID,Id,text,labels\n7,1,a,x\n8,2,b,y\n", {}, None),
+        ("Id,labels\nsome text,x\n", {"text": "id"}, None),
+    ],
+)
+def test_a_column_of_ids_is_found_in_any_case(write, content, options, ids):
+    assert read_delimited(write(content), **options).row_names == ids
+
+
+def test_empty_cells_are_no_ids(write):
+    assert read_delimited(write("id,text,labels\n,a,x\n ,b,y\n")).row_names is None
+    with pytest.raises(DataFormatError, match=":3: the row has no 'id', but earlier ones have one; give every row an"):
+        read_delimited(write("id,text,labels\n7,a,x\n,b,y\n"))
+
+
 def test_texts_to_be_tagged_need_no_labels(write):
     corpus = read_delimited(write("text\na\nb\n"), labels=None)
     assert corpus.labels.shape == (2, 0)
@@ -177,6 +196,11 @@ def test_the_first_line_of_excel_names_the_delimiter(write):
 )
 def test_the_mess_of_exports_is_read(write, content, name):
     assert rows_of(read_delimited(write(content, name))) == [("a, b", ["x", "y"])]
+
+
+def test_blank_rows_below_a_table_with_ids_are_left_out(write):
+    assert rows_of(read_delimited(write("id,text,labels\n1,a,x\n,,\n, ,\n"))) == [("a", ["x"])]
+    assert rows_of(read_delimited(write("text,labels\na,x\n,\n"))) == [("a", ["x"]), ("", [])]
 
 
 def test_an_unnamed_column_with_content_is_a_column(write):

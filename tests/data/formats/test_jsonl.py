@@ -82,6 +82,11 @@ def test_ids_must_be_everywhere_or_nowhere():
         read_jsonl(stream({"text": "a", "labels": []}, {"text": "a", "labels": [], "id": 1}))
 
 
+@pytest.mark.parametrize("nothing", [None, "", " "])
+def test_a_blank_id_is_none(nothing):
+    assert read_jsonl(stream({"text": "a", "labels": [], "id": nothing})).row_names is None
+
+
 def test_a_line_that_is_not_utf8_is_an_error():
     with pytest.raises(DataFormatError, match=r"the stream:1: byte 1 of the line is not UTF-8"):
         read_jsonl(io.BytesIO('\xe4{"text": "a", "labels": []}'.encode("latin-1")))

@@ -140,13 +140,18 @@ def iter_delimited(
         else:
             places, needed = find_columns(path, line, None, width, text, labels, id, group), width
         rows = lines if header else chain([first], lines)
-        yield from table_rows(path, _even(path, rows, needed, width), places, label_separator)
+        # Without ids, an empty text without labels is a row.
+        blank = needed if places.row_name is None else 0
+        yield from table_rows(path, _even(path, rows, needed, width, blank), places, label_separator)
 
 
 def _even(
-    path: PathName, rows: Iterable[tuple[int, list[str]]], needed: int, width: int
+    path: PathName, rows: Iterable[tuple[int, list[str]]], needed: int, width: int, blank: int
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows, of `width` fields or of at least `needed`; further fields must be empty."""
+    """The rows, of `width` fields or of at least `needed`; further fields must be empty.
+
+    Blank rows of more than `blank` fields are left out.
+    """
     for line, fields in rows:
         if len(fields) != width and (len(fields) < needed or any(field.strip() for field in fields[needed:])):
             raise DataFormatError(
@@ -156,7 +161,7 @@ def _even(
                 f"line end in it needs quotes",
                 code="ragged_row",
             )
-        if len(fields) > needed and not any(field.strip() for field in fields):
+        if len(fields) > blank and not any(field.strip() for field in fields):
             continue
         yield line, fields
 

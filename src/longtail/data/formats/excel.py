@@ -125,7 +125,7 @@ def _filled_rows(path: PathName, sheet: str | None) -> Generator[tuple[int, Sequ
             for number, cells in enumerate(chosen.iter_rows(values_only=True), start=1):
                 if number > _ROWS:
                     raise DataFormatError(path, number, f"the sheet has more than {_ROWS:,} rows; save it as CSV")
-                if any(cell is not None and cell != "" for cell in cells):
+                if not all(cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells):
                     yield number, cells
     except (LongtailError, GeneratorExit):
         raise

@@ -176,10 +176,10 @@ def _strings(found: dict[str, Any], key: str, what: str, advice: str) -> list[st
 
 
 def id_of(found: dict[str, Any], key: str | None = None) -> str | None:
-    """The id, or None if there is none; with `key`, it must be there."""
+    """The id, or None if there is none or a blank one; with `key`, it must be there."""
     value = found.get(ID_KEY) if key is None else _required(found, key)
     if value is None or isinstance(value, str):
-        return value if value is None else checked_text(value, repr(key or ID_KEY))
+        return checked_text(value, repr(key or ID_KEY)) if value and value.strip() else None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     raise FaultError(f"{key or ID_KEY!r} is {_kind(value)}; expected a text or a whole number")

@@ -38,7 +38,12 @@ class _LabelCollector:
             self._has_names = name is not None
         elif (name is not None) != self._has_names:
             has, others = ("no", "have one") if name is None else ("an", "have none")
-            raise DataFormatError(self._source, line, f"the {self._what} has {has} 'id', but earlier ones {others}")
+            raise DataFormatError(
+                self._source,
+                line,
+                f"the {self._what} has {has} 'id', but earlier ones {others}",
+                advice=f"give every {self._what} an id, or none; if 'id' means something else here, rename it",
+            )
         ids = self._ids
         self._indices.extend(ids.setdefault(label, len(ids)) for label in labels)
         self._indptr.append(len(self._indices))
