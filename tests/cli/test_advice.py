@@ -23,7 +23,12 @@ from longtail.errors import DataFormatError, InvalidInput
         ({"code": "missing_key", "name": "texts", "found": []}, {}, "name the key of the list of texts"),
         ({"code": "missing_key", "name": "labels", "found": ["text"]}, {}, "name the key of the labels"),
         ({"code": "missing_key", "name": "title", "found": []}, {}, ""),
-        ({"code": "missing_column", "column": "text"}, {}, "name the columns of text and labels"),
+        (
+            {"code": "missing_column", "column": "text"},
+            {},
+            "name the columns of text, labels and ids: --text-column, --label-column and --id-column. If names stand "
+            "further below, delete what is above them; if there are none, use --no-header and numbers",
+        ),
         ({"code": "ambiguous_column", "column": "page"}, {"group_column": "page"}, "name the column of the groups"),
         ({"code": "column_out_of_range", "column": 7}, {}, ""),
         ({"code": "not_json"}, {"plain": "use --plain"}, "use --plain"),

@@ -77,7 +77,13 @@ def _missing_key(error: LongtailError, reading: _Reading) -> str:
 def _column(error: LongtailError, reading: _Reading) -> str:
     if error.column == reading.group_column:
         return "name the column of the groups: --group-column"
-    return "name the columns of text and labels: --text-column and --label-column"
+    advice = "name the columns of text, labels and ids: --text-column, --label-column and --id-column"
+    if error.line is None:  # the format has names of columns always
+        return advice
+    return (
+        f"{advice}. If names stand further below, delete what is above them; if there are none, use --no-header and "
+        f"numbers"
+    )
 
 
 def _headerless(error: LongtailError, reading: _Reading) -> str:
@@ -107,7 +113,9 @@ _OF_READERS: dict[str, Callable[[LongtailError, _Reading], str]] = {
     "missing_column": _column,
     "ambiguous_column": _column,
     "not_json": lambda error, reading: reading.plain,
-    "not_an_object": lambda error, reading: "JSON lines have one object per line, not one list of all objects",
+    "not_an_object": lambda error, reading: (
+        "JSON lines have one object per line, not one list of all objects; `jq -c '.[]'` makes them of it"
+    ),
     "headerless": _headerless,
     "no_header": _no_header,
     "no_id": lambda error, reading: "name the column of the ids: --id-column",

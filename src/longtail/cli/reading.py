@@ -43,7 +43,7 @@ class ReaderOptions:
     )
     sheet: str | None = option(metavar="NAME", help="Sheet of a workbook.  [default: the first]")
     encoding: str | None = option(
-        metavar="NAME", help="Encoding of text files, e.g. cp1252.  [default: UTF-8, or by the byte-order mark]"
+        metavar="NAME", help="Encoding of text files without a byte-order mark, e.g. cp1252.  [default: UTF-8]"
     )
 
     def for_format(self, format: str | None, labelled: bool) -> dict[str, Any]:

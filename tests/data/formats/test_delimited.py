@@ -260,6 +260,20 @@ def test_a_file_without_names_of_columns_is_noticed(write):
     assert rows_of(read_delimited(path, text=1, labels=0, header=False))[1] == ("blue", ["sky"])
 
 
+@pytest.mark.parametrize(
+    ("content", "name", "advice"),
+    [
+        ('{"text": "a", "labels": ["x"]}\n', "a.csv", "looks like JSON; .* name the file .jsonl"),
+        ('[{"text": "a", "labels": ["x"]}]\n', "a.csv", "looks like JSON"),
+        ("text;labels\na;x\n", "a.tsv", "if ';' separates columns, name the file .csv"),
+    ],
+)
+def test_a_file_with_the_name_of_another_format_is_noticed(write, content, name, advice):
+    with pytest.raises(DataFormatError, match=f":1: no column is named 'text'; .*{advice}") as caught:
+        read_delimited(write(content, name))
+    assert caught.value.code == "other_format"
+
+
 def test_several_columns_of_text_are_joined_by_line_ends(write):
     path = write('title,"note, long",labels\na,b,x\n,c,y\nd, ,z\n')
     for text in ('title,"note, long"', ["title", "note, long"], "0,1", [0, 1]):

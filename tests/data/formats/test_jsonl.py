@@ -82,6 +82,20 @@ def test_ids_must_be_everywhere_or_nowhere():
         read_jsonl(stream({"text": "a", "labels": []}, {"text": "a", "labels": [], "id": 1}))
 
 
+@pytest.mark.parametrize(
+    ("content", "advice"),
+    [
+        ("text,labels\na,x\n", "if this is a table, name the file .csv"),
+        ('[\n{"text": "a", "labels": []}\n]\n', "one whole object in each line; `jq -c '.[]'` makes them"),
+        ('{\n"text": "a"\n}\n', "one whole object in each line"),
+    ],
+)
+def test_a_first_line_that_is_no_object_says_what_json_lines_are(content, advice):
+    with pytest.raises(DataFormatError, match="the stream:1: not JSON") as caught:
+        read_jsonl(io.BytesIO(content.encode()))
+    assert advice in caught.value.advice
+
+
 @pytest.mark.parametrize("nothing", [None, "", " "])
 def test_a_blank_id_is_none(nothing):
     assert read_jsonl(stream({"text": "a", "labels": [], "id": nothing})).row_names is None

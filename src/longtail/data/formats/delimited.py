@@ -78,7 +78,7 @@ def read_delimited(
     header : bool
         Whether the first line names the columns.
     encoding : str or None
-        For example ``"cp1252"``. By default a byte-order mark tells UTF-16 from UTF-8.
+        For example ``"cp1252"``; the default is UTF-8. A byte-order mark in the file counts more.
     field_limit : int
         Maximum number of characters of a field.
 
@@ -181,12 +181,18 @@ def find_named(
     id: Column | None = None,
     group: Column | None = None,
 ) -> Places:
-    """The places of columns below a header; an error says so if the header looks like a row of data."""
+    """The places of columns below a header; an error says so if the header looks like something else."""
     try:
         return find_columns(path, line, names, len(names), text, labels, id, group)
     except DataFormatError as error:
+        if error.code != "missing_column":
+            raise
+        if advice := _other_format(path, names):
+            raise DataFormatError(
+                str(path), line, f"no column is named {error.column!r}", code="other_format", advice=advice
+            ) from None
         longest = max(range(len(names)), key=lambda place: len(names[place]), default=0)
-        if error.code != "missing_column" or not _looks_like_data(names[longest] if names else ""):
+        if not _looks_like_data(names[longest] if names else ""):
             raise
         others = (place for place in reversed(range(len(names))) if place != longest and names[place].strip())
         raise DataFormatError(
@@ -198,6 +204,17 @@ def find_named(
             found=[str(longest), *map(str, islice(others, 1))],
             advice=f"without a line of names, give columns by number, such as text={longest}, and header=False",
         ) from None
+
+
+def _other_format(path: object, names: Sequence[str]) -> str:
+    """What to do if the first line looks like JSON, or like a line with another delimiter."""
+    filled = [name.strip() for name in names if name.strip()]
+    if filled and filled[0].startswith(('{"', '[{"')):
+        return "the first line looks like JSON; if each line is an object, name the file .jsonl"
+    other = max(_CANDIDATES, key=filled[0].count) if len(filled) == 1 else ""
+    if other and other in filled[0] and suffix_of(str(path)) in _BY_EXTENSION:
+        return f"there is only the column {filled[0][:_SHOWN]!r}; if {other!r} separates columns, name the file .csv"
+    return ""
 
 
 def _looks_like_data(name: str) -> bool:

@@ -63,12 +63,21 @@ def read_records(
                 others.update(found.keys() - keys)
             record = build(number, found)
         except FaultError as fault:
+            if number == 1 and fault.facts.get("code") == "not_json":
+                fault.facts["advice"] = _instead_of_an_object(line)
             raise DataFormatError(name, number, str(fault), **fault.facts) from None
         yield record
     if others:
         shown = ", ".join(f"{key!r} in {count} lines" for key, count in others.most_common(_WARNED_KEYS))
         more = f" and {len(others) - _WARNED_KEYS} more" if len(others) > _WARNED_KEYS else ""
         warnings.warn(f"{name}: unknown keys were ignored: {shown}{more}", stacklevel=2)
+
+
+def _instead_of_an_object(line: str) -> str:
+    """What to do about a first line that is not JSON."""
+    if line.lstrip().startswith(("[", "{")):
+        return "JSON lines have one whole object in each line; `jq -c '.[]'` makes them of a list of objects"
+    return "JSON lines have an object in each line; if this is a table, name the file .csv"
 
 
 def parse_object(text: str, build: Callable[[list[tuple[str, Any]]], Any] | None = None) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def read_jsonl(
     require_labels : bool
         Whether a line without labels is an error; use False for texts to be tagged.
     encoding : str or None
-        For example ``"cp1252"``. By default a byte-order mark tells UTF-16 from UTF-8.
+        For example ``"cp1252"``; the default is UTF-8. A byte-order mark in the file counts more.
     line_limit : int
         Maximum number of bytes of a line.
 
