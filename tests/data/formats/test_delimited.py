@@ -261,6 +261,25 @@ def test_a_file_without_names_of_columns_is_noticed(write):
 
 
 @pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("a red apple,fruit\na pear,fruit; green\nsky,blue\n", 0),
+        ("one two three four five six,fruit\nsky,blue\n", "0"),
+        ("7,fruit\n8,blue\n", 0),
+    ],
+)
+def test_a_row_that_is_taken_for_names_of_columns_is_told(write, content, text):
+    with pytest.warns(UserWarning, match=r"the first line is taken for names of columns .* set header=False"):
+        read_delimited(write(content), text=text, labels=1)
+
+
+@pytest.mark.parametrize(("text", "labels"), [("0", "1"), ("text", "1"), (0, "labels")])
+def test_columns_by_number_below_names_are_no_reason_for_doubt(write, text, labels, recwarn):
+    assert read_delimited(write("text,labels\na red apple,fruit\n"), text=text, labels=labels).n_rows == 1
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
     ("content", "name", "advice"),
     [
         ('{"text": "a", "labels": ["x"]}\n', "a.csv", "looks like JSON; .* name the file .jsonl"),

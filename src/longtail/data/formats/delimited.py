@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from longtail.data.corpus import Corpus
-from longtail.data.formats.cells import looks_like_list
+from longtail.data.formats.cells import as_labels, looks_like_list
 from longtail.data.formats.formulas import kept_apart, restored
+from longtail.data.formats.json_records import LABELS_KEY
 from longtail.data.formats.rows import RowCollector
 from longtail.data.formats.tables import (
     ID_COLUMN,
@@ -43,6 +44,7 @@ _QUOTED = re.compile(r'"[^"]*"')
 _LONG_NAME = 60
 _MANY_WORDS = 5
 _SHOWN = 40
+_NAMES_SHOWN = 5
 
 
 def read_delimited(
@@ -142,7 +144,8 @@ def iter_delimited(
         rows = lines if header else chain([first], lines)
         # Without ids, an empty text without labels is a row.
         blank = needed if places.row_name is None else 0
-        yield from table_rows(path, _even(path, rows, needed, width, blank), places, label_separator)
+        found = table_rows(path, _even(path, rows, needed, width, blank), places, label_separator)
+        yield from doubt_header(path, found, names, places, label_separator, text) if header else found
 
 
 def _even(
@@ -204,6 +207,27 @@ def find_named(
             found=[str(longest), *map(str, islice(others, 1))],
             advice=f"without a line of names, give columns by number, such as text={longest}, and header=False",
         ) from None
+
+
+def doubt_header(
+    path: PathName, rows: Iterator[TableRow], names: Sequence[str], places: Places, separator: str, text: Columns
+) -> Iterator[TableRow]:
+    """The same rows; a warning if columns are given by number, and the header looks like a row that is lost."""
+    if not all(is_number(column) and str(column) not in names for column in columns_in(text, names)):
+        yield from rows
+        return
+    doubtful = any(_looks_like_data(names[place]) or names[place].isdigit() for place in places.used())
+    labels = set() if places.labels is None else set(as_labels(names[places.labels], separator, False, LABELS_KEY))
+    for row in rows:
+        doubtful = doubtful or not labels.isdisjoint(row.labels)
+        yield row
+    if doubtful:
+        listed = ", ".join(repr(name[:_SHOWN]) for name in names[:_NAMES_SHOWN])
+        warnings.warn(
+            f"{path}: the first line is taken for names of columns ({listed}) and not for a row; if it is one, set "
+            f"header=False (--no-header on the command line)",
+            stacklevel=1,
+        )
 
 
 def _other_format(path: object, names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from longtail.data.corpus import Corpus
 from longtail.data.formats.cells import as_text
-from longtail.data.formats.delimited import check_numbers, doubt_separator, find_named
+from longtail.data.formats.delimited import check_numbers, doubt_header, doubt_separator, find_named
 from longtail.data.formats.json_records import FaultError
 from longtail.data.formats.rows import RowCollector
 from longtail.data.formats.tables import Column, Columns, TableRow, columns_in, find_columns, table_rows
@@ -86,7 +86,8 @@ def iter_excel(
         places = find_columns(path, line, None, len(names), text, labels, id)
     width = max(len(names), places.used()[-1] + 1)
     wide = ((number, [*found, *[None] * (width - len(found))]) for number, found in rows)
-    yield from table_rows(path, wide, places, label_separator)
+    found = table_rows(path, wide, places, label_separator)
+    yield from doubt_header(path, found, names, places, label_separator, text) if header else found
 
 
 def excel_names(path: PathName, *, header: bool = True, sheet: str | None = None) -> list[str]:
