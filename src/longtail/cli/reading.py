@@ -56,7 +56,7 @@ class ReaderOptions:
         if self.no_header:
             options["header"] = False
         if not labelled and format == "jsonl":
-            options |= {"require_labels": False, "unknown": "ignore"}
+            options |= {"labels_key": None, "unknown": "ignore"}
         elif not labelled and format in _TABLES:
             options["labels"] = None
         return options

@@ -118,8 +118,7 @@ def reader_options(format: str | None, options: Mapping[str, Any]) -> dict[str, 
         return dict(options)
     renamed = {_JSON_NAMES.get(name, name): value for name, value in options.items()}
     if "labels_key" in renamed and renamed["labels_key"] is None:
-        renamed = {**renamed, "require_labels": False, "unknown": "ignore"}
-        del renamed["labels_key"]
+        renamed = {"unknown": "ignore", **renamed}
     return renamed
 
 

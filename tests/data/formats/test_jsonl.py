@@ -96,6 +96,15 @@ def test_a_first_line_that_is_no_object_says_what_json_lines_are(content, advice
     assert advice in caught.value.advice
 
 
+def test_labels_that_are_not_read_can_be_anything(recwarn):
+    rows = [{"text": "a", "labels": "x;y"}, {"text": "b", "labels": None}, {"text": "c", "label": 1.5}]
+    assert read_jsonl(stream(*rows), labels_key=None).labels.shape == (3, 0)
+    assert not recwarn.list
+    assert read_jsonl(stream({"text": "b", "labels": None}), require_labels=False).n_labels == 0
+    with pytest.raises(DataFormatError, match=r"'labels' is null; expected a list of names, which is \[\] if there are"):
+        read_jsonl(stream({"text": "b", "labels": None}))
+
+
 @pytest.mark.parametrize("nothing", [None, "", " "])
 def test_a_blank_id_is_none(nothing):
     assert read_jsonl(stream({"text": "a", "labels": [], "id": nothing})).row_names is None

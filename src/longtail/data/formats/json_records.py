@@ -99,7 +99,8 @@ def text_of(found: dict[str, Any], key: str) -> str:
     """The text under a key."""
     value = _required(found, key)
     if not isinstance(value, str):
-        raise FaultError(f"{key!r} is {_kind(value)}; expected a text")
+        none = ', which is "" if there is none' if value is None else ""
+        raise FaultError(f"{key!r} is {_kind(value)}; expected a text{none}")
     return checked_text(value, repr(key))
 
 
@@ -144,7 +145,7 @@ def labels_of(found: dict[str, Any], key: str, required: bool) -> list[str]:
                 f"both {LABEL_KEY!r} and {LABELS_KEY!r}; expected one label, or a list", code="label_and_labels"
             )
         return _one_label(found, LABEL_KEY, required)
-    if key not in found and not required:
+    if found.get(key) is None and not required:
         return []
     if key != LABELS_KEY and not isinstance(found.get(key, []), list):
         return _one_label(found, key, required)
@@ -176,7 +177,8 @@ def _one_label(found: dict[str, Any], key: str, required: bool) -> list[str]:
 def _strings(found: dict[str, Any], key: str, what: str, advice: str) -> list[str]:
     value = _required(found, key)
     if not isinstance(value, list):
-        raise FaultError(f"{key!r} is {_kind(value)}; expected a list of {what}")
+        none = ", which is [] if there are none" if value is None else ""
+        raise FaultError(f"{key!r} is {_kind(value)}; expected a list of {what}{none}")
     for text in value:
         if not isinstance(text, str):
             raise FaultError(f"{key!r} holds {_kind(text)}; {advice}")
