@@ -26,8 +26,8 @@ from longtail.errors import DataFormatError, InvalidInput
         (
             {"code": "missing_column", "column": "text"},
             {},
-            "name the columns of text, labels and ids: --text-column, --label-column and --id-column. If names stand "
-            "further below, delete what is above them; if there are none, use --no-header and numbers",
+            "name the columns of text and labels: --text-column and --label-column; if the first line has no names, use "
+            "numbers and --no-header",
         ),
         ({"code": "ambiguous_column", "column": "page"}, {"group_column": "page"}, "name the column of the groups"),
         ({"code": "column_out_of_range", "column": 7}, {}, ""),

@@ -77,13 +77,9 @@ def _missing_key(error: LongtailError, reading: _Reading) -> str:
 def _column(error: LongtailError, reading: _Reading) -> str:
     if error.column == reading.group_column:
         return "name the column of the groups: --group-column"
-    advice = "name the columns of text, labels and ids: --text-column, --label-column and --id-column"
-    if error.line is None:  # the format has names of columns always
-        return advice
-    return (
-        f"{advice}. If names stand further below, delete what is above them; if there are none, use --no-header and "
-        f"numbers"
-    )
+    advice = "name the columns of text and labels: --text-column and --label-column"
+    # Without a line, columns always have names.
+    return advice if error.line is None else f"{advice}; if the first line has no names, use numbers and --no-header"
 
 
 def _headerless(error: LongtailError, reading: _Reading) -> str:
