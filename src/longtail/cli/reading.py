@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,6 +64,15 @@ class ReaderOptions:
     def given(self) -> list[str]:
         """The names of the options of readers that are not left at their defaults."""
         return [name for name in _GIVEN if getattr(self, name) != getattr(ReaderOptions, name)]
+
+    def arguments(self) -> list[str]:
+        """The arguments of a command that give these options."""
+        found = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                found += [flag_of(ReaderOptions, field.name), *([] if value is True else [str(value)])]
+        return found
 
     def sources(self, data: Sequence[str], labelled: bool = True) -> list[Source]:
         """The files to read, each with those of the options that its format has; each option must apply to one."""

@@ -194,7 +194,7 @@ def command(
                 if corpus.made_by is not None and Path(data[0]).is_file():
                     tagger.features = None  # the file was prepared with these features
                 terminal.say(_describe(data, corpus))
-                warn_of_data(terminal, data, corpus)
+                warn_of_data(terminal, data, corpus, reader)
                 if label_texts is not None:
                     corpus = corpus.with_label_texts(label_texts)
                 try:
