@@ -84,7 +84,7 @@ def test_columns_are_chosen_and_joined(tmp_path):
 
 def test_missing_cells_are_counted_in_a_warning(tmp_path):
     write(pa.table({"text": ["a", None, None], "labels": [["x"], None, ["y"]]}), tmp_path / "a.parquet")
-    with pytest.warns(UserWarning, match=r"a\.parquet: 2 texts are and 1 cell of labels is missing \(null"):
+    with pytest.warns(UserWarning, match=r"a\.parquet: 2 texts and 1 cell of labels are missing \(null"):
         corpus = read_corpus(tmp_path / "a.parquet")
     assert rows_of(corpus) == [("a", ["x"]), ("", []), ("", ["y"])]
 

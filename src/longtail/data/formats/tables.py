@@ -179,10 +179,10 @@ def table_rows(
             missing[1] += places.labels is not None and is_missing(cells[places.labels])
         yield row
     if any(missing):
-        kinds = (("text is", "texts are"), ("cell of labels is", "cells of labels are"))
+        kinds = (("text", "texts"), ("cell of labels", "cells of labels"))
         told = [counted(count, *kind) for count, kind in zip(missing, kinds, strict=True) if count]
         warnings.warn(
-            f"{path}: {' and '.join(told)} missing (null, None or NaN); these rows are kept, with an empty text or no "
+            f"{path}: {' and '.join(told)} {'is' if sum(missing) == 1 else 'are'} missing (null, None or NaN); these rows are kept, with an empty text or no "
             f"labels",
             stacklevel=3,
         )
