@@ -105,6 +105,8 @@ def test_faults_name_the_row_and_the_columns():
         Corpus.from_table([1, 2])
     with pytest.raises(InvalidInput, match="columns of different lengths"):
         Corpus.from_table({"text": ["a"], "labels": []})
+    with pytest.raises(InvalidInput, match="a ChunkedArray is no table with columns"):
+        Corpus.from_table(pa.chunked_array([["a", "b"]]))
 
 
 def test_pandas_needs_no_pyarrow_and_others_say_so(monkeypatch):

@@ -123,7 +123,12 @@ def test_damaged_files_are_errors(tmp_path, name):
 
 
 def test_other_files_are_refused_with_advice(tmp_path):
-    for content, reason in ((b"FEA1 old", "first version of Feather"), (b"\x1f\x8b zipped", "is gzipped; unzip it")):
+    for content, reason in (
+        (b"FEA1 old", "first version of Feather"),
+        (b"\x1f\x8b zipped", "is gzipped; unzip it"),
+        (b"text\tlabels\n", "looks like text; if it is a table, name it .csv"),
+        (b"", "the file is empty"),
+    ):
         (tmp_path / "a.feather").write_bytes(content)
         with pytest.raises(DataFormatError, match=reason):
             read_corpus(tmp_path / "a.feather")

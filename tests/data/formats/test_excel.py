@@ -117,9 +117,9 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
 def test_what_is_no_workbook_is_refused_with_advice(tmp_path):
     path = tmp_path / "a.xlsx"
     for content, reason in (
-        (b"text,labels\n", "not an .xlsx workbook .*; save it as CSV"),
+        (b"text,labels\n", "not a whole .xlsx workbook .*; if it is a text file, name it .csv, else save it as CSV"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "has a password or the old format .xls"),
-        (b"", "not an .xlsx workbook"),
+        (b"", "not a whole .xlsx workbook"),
     ):
         path.write_bytes(content)
         with pytest.raises(DataFormatError, match=reason):

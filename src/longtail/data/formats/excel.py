@@ -221,7 +221,11 @@ def _check_parts(path: PathName) -> None:
     except OSError as error:
         raise DataFormatError(path, None, f"cannot be opened: {error.strerror or error}") from None
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
-        raise DataFormatError(path, None, f"not an .xlsx workbook ({error}); save it as CSV: {AS_CSV}") from None
+        raise DataFormatError(
+            path,
+            None,
+            f"not a whole .xlsx workbook ({error}); if it is a text file, name it .csv, else save it as CSV: {AS_CSV}",
+        ) from None
     total = sum(sizes.values())
     if len(sizes) > _PARTS or total > max(_SMALL, _EXPANSION * packed):
         raise DataFormatError(
