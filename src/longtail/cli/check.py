@@ -13,7 +13,16 @@ import click
 
 from longtail.cli.advice import reading
 from longtail.cli.cards import now
-from longtail.cli.inputs import STANDARD_INPUT, called, check_exists, check_stdin, read, read_prepared, several
+from longtail.cli.inputs import (
+    STANDARD_INPUT,
+    called,
+    check_exists,
+    check_stdin,
+    named_in_errors,
+    read,
+    read_prepared,
+    several,
+)
 from longtail.cli.options import option, takes
 from longtail.cli.outputs import check_out, output, print_json
 from longtail.cli.reading import ReaderOptions
@@ -62,7 +71,7 @@ def command(terminal: Terminal, /, data: tuple[str, ...], options: CheckOptions,
         wrote = check_out(options.out, *data, options.test)
         if not options.force:
             check_is_report(options.out)
-    with reading(grouped=_ASSIGN):
+    with named_in_errors(data), reading(grouped=_ASSIGN):
         test = None if options.test is None else _rows((options.test,), "test", reader)
         found = check(_rows(data, "train", reader), test, examples=options.examples)
     if options.as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -58,6 +59,17 @@ def counted_rows(corpus: Corpus | GroupedCorpus) -> str:
     if corpus.texts is not None:
         return counted(corpus.n_rows, "text")
     return counted(corpus.n_rows, "row of features", "rows of features")
+
+
+@contextmanager
+def named_in_errors(data: Data) -> Iterator[None]:
+    """Name DATA in errors about rows and labels that are missing."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.code not in ("no_rows", "no_labels"):
+            raise
+        raise InvalidInput(f"{called(data)}: {error.problem}", code=error.code, advice=error.advice) from None
 
 
 class Batch(NamedTuple):
