@@ -71,7 +71,7 @@ def command(terminal: Terminal, /, data: tuple[str, ...], options: CheckOptions,
         wrote = check_out(options.out, *data, options.test)
         if not options.force:
             check_is_report(options.out)
-    with named_in_errors(data), reading(grouped=_ASSIGN):
+    with named_in_errors(data), reading(grouped=_ASSIGN, several=len(data) > 1):
         test = None if options.test is None else _rows((options.test,), "test", reader)
         found = check(_rows(data, "train", reader), test, examples=options.examples)
     if options.as_json:

@@ -96,7 +96,7 @@ def read(
 
     if not isinstance(data, str):
         if len(data) > 1:
-            with reading(plain=plain, grouped=grouped):
+            with reading(plain=plain, grouped=grouped, several=True):
                 return read_corpus(several(data, options, labelled), merge_by=options.merge_by)
         data = data[0]
     if data == STANDARD_INPUT:
@@ -171,7 +171,7 @@ def batches(data: Data, options: ReaderOptions, plain: bool, takes_texts: bool) 
             check_exists(first)
         if not takes_texts:
             raise InvalidInput(f"the model takes features; {called(data)} holds texts")
-        with reading(plain=_PLAIN):
+        with reading(plain=_PLAIN, several=len(names) > 1):
             if is_stream:
                 records = iter_jsonl(sys.stdin.buffer, **options.for_format("jsonl", False))
             else:
