@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 
 from longtail.checking.labels import LabelTable
-from longtail.checking.names import alike_labels, fold_name, list_labels, odd_names, similar_labels
+from longtail.checking.names import alike_labels, fold_name, list_labels, missing_labels, odd_names, similar_labels
 
 
 def table(*names: str) -> LabelTable:
@@ -35,6 +35,7 @@ def shown(finding: object) -> list[str]:
         ("\ufb01sh", "fish"),
         ("rock'n'roll", "rock\u2019n\u2019roll"),
         ("Stra\u00dfe", "STRASSE"),
+        ("12", "12.0"),
     ],
 )
 def test_spellings_of_one_label_are_alike(one: str, other: str) -> None:
@@ -48,6 +49,12 @@ def test_spellings_of_one_label_are_alike(one: str, other: str) -> None:
 )
 def test_signs_and_digits_tell_labels_apart(one: str, other: str) -> None:
     assert alike_labels(table(one, other), [one, other], 5) is None
+
+
+def test_names_of_nothing_are_told_and_other_names_are_not() -> None:
+    finding = missing_labels(table("NaN", "red", "#N/A"), ["NaN", "red", "#N/A"], 5)
+    assert shown(finding) == ["'NaN' (3 rows)", "'#N/A' (1 row)"]
+    assert missing_labels(table("na", "nun"), ["na", "nun"], 5) is None
 
 
 def test_a_name_of_punctuation_only_is_itself() -> None:

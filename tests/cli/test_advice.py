@@ -23,7 +23,20 @@ from longtail.errors import DataFormatError, InvalidInput
         ({"code": "missing_key", "name": "texts", "found": []}, {}, "name the key of the list of texts"),
         ({"code": "missing_key", "name": "labels", "found": ["text"]}, {}, "name the key of the labels"),
         ({"code": "missing_key", "name": "title", "found": []}, {}, ""),
-        ({"code": "missing_column", "column": "text"}, {}, "name the columns of text and labels"),
+        (
+            {"code": "missing_column", "column": "text"},
+            {},
+            "name the columns of text and labels: --text-column and --label-column; if the first line has no names, use "
+            "numbers and --no-header",
+        ),
+        (
+            {"code": "missing_column", "column": "title"},
+            {"several": True},
+            "name the columns of text and labels: --text-column and --label-column. They must have the same names in "
+            "all files, so rename others",
+        ),
+        ({"code": "missing_key", "name": "title", "found": []}, {"several": True}, "keys must have the same names in"),
+        ({"code": "texts_differ", "advice": "read the rows as they are"}, {}, "make them equal, or leave out --merge"),
         ({"code": "ambiguous_column", "column": "page"}, {"group_column": "page"}, "name the column of the groups"),
         ({"code": "column_out_of_range", "column": 7}, {}, ""),
         ({"code": "not_json"}, {"plain": "use --plain"}, "use --plain"),

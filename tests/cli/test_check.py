@@ -76,7 +76,7 @@ def test_the_page(longtail: Callable) -> None:
     [
         (
             ["messy.csv", "-o", "page.pdf"],
-            "the page is HTML, but its path is 'page.pdf'; choose a path that ends in .html",
+            "pages are written as .html or .htm, not as page.pdf: write an .html file, open it in a browser and print it",
         ),
         (["messy.csv", "--test", "rows.txt"], "the rows have texts, but the test rows have features"),
         (["missing.csv"], "there is no file missing.csv"),
@@ -104,6 +104,14 @@ def test_training_tells_what_matters_in_a_few_lines(longtail: Callable) -> None:
         "note: 4 more findings: `longtail check messy.csv` shows examples and says what to do",
     ]
     assert longtail("--quiet", "train", "messy.csv", "--out", "m", "--min-df", "1", "--force").err == ""
+
+
+def test_training_names_a_command_that_reads_the_data_as_it_does(longtail: Callable) -> None:
+    Path("my notes.csv").write_text("t;l\nred apple;x,y\ngrey sky;\n", encoding="utf-8")
+    options = ["--text-column", "t", "--label-column", "l", "--label-separator", ","]
+    told = longtail("train", "my notes.csv", *options, "--out", "m", "--min-df", "1").err.splitlines()
+    [command] = [line.split("`")[1] for line in told if "longtail check" in line]
+    assert command == f"longtail check 'my notes.csv' {' '.join(options)}"
 
 
 def test_training_on_good_data_tells_nothing(longtail: Callable) -> None:

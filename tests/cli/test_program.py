@@ -367,6 +367,17 @@ def test_a_model_is_saved_although_its_reader_goes_away(stderr: int) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes close otherwise here")
+def test_pages_and_updates_are_written_although_their_reader_goes_away(longtail: Callable) -> None:
+    assert longtail("train", "notes.jsonl", "--out", "m", "--min-df", "1", "--updatable").code == 0
+    for arguments in (["check", "notes.jsonl", "-o", "page.html"], ["update", "m", "notes.jsonl", "--out", "m2"]):
+        read, write = os.pipe()
+        os.close(read)
+        run = subprocess.run([*PROGRAM, *arguments], stdout=write, stderr=subprocess.DEVNULL, timeout=120)
+        os.close(write)
+        assert (run.returncode, Path(arguments[-1]).exists()) == (0, True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes close otherwise here")
 def test_an_ascii_stream_is_guarded_as_any_other(model: str) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii:backslashreplace", "PYTHONUTF8": "0"}
     read, write = os.pipe()

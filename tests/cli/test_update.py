@@ -57,6 +57,11 @@ def test_removals_by_text_work_and_removals_of_no_row_are_told(longtail: Callabl
     assert "2 removals found no row to remove, such as gone.jsonl:1: the row with the id 'zz'" in found.err
 
 
+def test_rows_with_empty_ids_are_rows_of_their_own(longtail: Callable, model: str) -> None:
+    Path("new.csv").write_text("id,text,labels\n,green roses,flower\n,wet roses,flower\nf,green pears,fruit\n")
+    assert "model: 2 new rows, 1 changed, 0 removed; 4 labels" in longtail("update", model, "new.csv").out
+
+
 def test_the_shell_and_python_give_the_same_bytes(longtail: Callable, model: str) -> None:
     from longtail import load
 

@@ -291,6 +291,17 @@ def test_the_report(longtail: Callable, model: str, check_golden: Callable) -> N
     check_golden("evaluate", result.out)
 
 
+def test_several_files_are_evaluated_reported_and_compared_as_one(longtail: Callable, model: str) -> None:
+    pytest.importorskip("matplotlib")
+    Path("more.csv").write_text("text,labels\nblue sky and rain,weather\nred pears,fruit;red\n")
+    data = ["notes.jsonl", "more.csv"]
+    assert "8 rows" in longtail("evaluate", model, *data, "--picture", "a.png").out
+    assert longtail("report", model, *data, "-o", "a.html").err.endswith("wrote a.html; open it in a browser\n")
+    assert "notes.jsonl, more.csv" in Path("a.html").read_text(encoding="utf-8")
+    compared = longtail("compare", *data, "--min-df", "1", "--learners", "ridge", "--holdout", "0.3")
+    assert (compared.code, "8 texts, 3 labels" in compared.err) == (0, True)
+
+
 def test_the_report_as_json_and_as_a_picture(longtail: Callable, model: str) -> None:
     pytest.importorskip("matplotlib")
     result = longtail("evaluate", model, "notes.jsonl", "--json", "--propensity", "0.6,2.6", "--picture", "report.png")

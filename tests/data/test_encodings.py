@@ -30,6 +30,12 @@ def test_an_encoding_can_be_named(tmp_path, encoding):
     assert read_jsonl(io.BytesIO(line), encoding=encoding).texts == ["café"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_a_byte_order_mark_counts_more_than_a_named_encoding(tmp_path, encoding):
+    (tmp_path / "a.csv").write_bytes(CONTENT.encode(encoding))
+    assert rows_of(read_corpus(tmp_path / "a.csv", encoding="cp1252")) == EXPECTED
+
+
 def test_characters_across_blocks_are_whole():
     text = "é" * 3_000_001
     assert [line for _, line in read_text_lines(io.BytesIO(text.encode("utf-16")), limit=2**24)] == [text]
@@ -68,3 +74,22 @@ def test_what_is_no_encoding_of_texts_is_refused(encoding):
     with pytest.raises(InvalidInput, match="there is no encoding") as caught:
         read_delimited("a.csv", encoding=encoding)
     assert caught.value.code == "unknown_encoding"
+
+
+@pytest.mark.parametrize(
+    ("start", "advice"),
+    [
+        (b"PK\x03\x04\x14\0", "name a workbook .xlsx"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "save it as .xlsx"),
+        (b"PAR1\x15\x04", "name it .parquet"),
+        (b"%PDF-1.7\n", "spreadsheet"),
+        (b"\x28\xb5\x2f\xfd\x04", "compress it with gzip"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_files_that_are_no_text_are_told_by_their_first_bytes(tmp_path, start, advice, name):
+    (tmp_path / name).write_bytes(start + bytes(100))
+    for encoding in (None, "cp1252"):
+        with pytest.raises(DataFormatError, match=rf"{name}: this is no text file but .*; .*{advice}") as caught:
+            read_corpus(tmp_path / name, encoding=encoding)
+        assert caught.value.code == "other_format"

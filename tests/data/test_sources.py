@@ -147,5 +147,17 @@ def test_rows_that_are_merged_wait_on_disk(files, monkeypatch):
 
 
 def test_rows_that_could_be_merged_are_noticed(files):
-    with pytest.warns(UserWarning, match=r"3 rows repeat the id and the text .* example '[78]'.*--merge-by id"):
+    with pytest.warns(UserWarning, match=r"3 rows repeat the id and the text .* example '7'.*--merge-by id"):
         read_corpus(files(one_csv=TAGS))
+
+
+def test_batches_tell_once_of_rows_that_could_be_merged(files):
+    with pytest.warns(UserWarning, match="rows? repeats? the id and the text") as told:
+        assert len(list(iter_batches(files(one_csv="id,text,labels\n7,a,x\n7,a,y\n8,b,x\n8,b,y\n"), n_rows=2))) == 2
+    assert len(told) == 1
+
+
+def test_the_first_id_that_is_in_two_files_is_told(files):
+    rows = "id,text,labels\n" + "".join(f"{row},text {row},x\n" for row in range(20))
+    with pytest.warns(UserWarning, match="the id '3' is in several files"):
+        read_corpus(files(one_csv=rows, two_csv="id,text,labels\n30,a,x\n3,b,y\n4,c,y\n"))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import threading
 
 import pytest
 
 from longtail.cli.inputs import is_blank
 from longtail.data import read_arff, read_delimited, read_grouped_jsonl, read_jsonl
-from longtail.data.streams import read_blocks, read_lines, read_names, read_text_lines
+from longtail.data.streams import _one_ahead, read_blocks, read_lines, read_names, read_text_lines
 from longtail.errors import DataFormatError, InvalidInput
 from longtail.labels import read_taxonomy
 from longtail.progress import listening
@@ -167,3 +168,22 @@ def test_blank_lines_between_others_are_passed_over(tmp_path):
     assert read_jsonl(few).n_rows == 100
     many = zipped(tmp_path / "many.txt.gz", (b"a" + b"\n" * 10) * 120_000)
     assert sum(1 for _ in read_lines(many)) == 1_200_000
+
+
+def test_a_reading_that_is_given_up_does_not_wait_for_the_thread_that_reads_ahead():
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def blocks():
+        yield b"one"
+        asked.set()
+        goes_on.wait(60)
+        yield b"two"
+
+    reading = _one_ahead(blocks())
+    assert next(reading) == b"one"
+    assert asked.wait(60)
+    closing = threading.Thread(target=reading.close)
+    closing.start()
+    closing.join(60)
+    assert not closing.is_alive()
+    goes_on.set()

@@ -71,7 +71,7 @@ def test_labels_can_be_any_list(cells):
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_missing_cells_are_kept_and_counted(make):
     frame = make({"text": ["a", None, "c"], "labels": ["x", "y", None]})
-    with pytest.warns(UserWarning, match="the table: 1 text is and 1 cell of labels is missing"):
+    with pytest.warns(UserWarning, match="the table: 1 text and 1 cell of labels are missing"):
         corpus = Corpus.from_table(frame)
     assert rows_of(corpus) == [("a", ["x"]), ("", ["y"]), ("c", [])]
 
@@ -105,6 +105,8 @@ def test_faults_name_the_row_and_the_columns():
         Corpus.from_table([1, 2])
     with pytest.raises(InvalidInput, match="columns of different lengths"):
         Corpus.from_table({"text": ["a"], "labels": []})
+    with pytest.raises(InvalidInput, match="a ChunkedArray is no table with columns"):
+        Corpus.from_table(pa.chunked_array([["a", "b"]]))
 
 
 def test_pandas_needs_no_pyarrow_and_others_say_so(monkeypatch):

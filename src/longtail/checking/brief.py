@@ -11,7 +11,7 @@ from longtail.checking.contents import TextContents, unlabelled
 from longtail.checking.features import row_hashes
 from longtail.checking.finding import Finding
 from longtail.checking.labels import LabelTable, frequency_findings
-from longtail.checking.names import alike_labels, list_labels
+from longtail.checking.names import alike_labels, list_labels, missing_labels
 from longtail.data import Corpus
 from longtail.parallel import split
 
@@ -55,6 +55,6 @@ def _findings(corpus: Corpus) -> Iterator[Finding]:
     yield from frequency_findings(labels, corpus.n_rows, per_row, 0)
     names = corpus.label_names
     if not names_are_numbers(names):
-        for look in (alike_labels, list_labels):
+        for look in (alike_labels, missing_labels, list_labels):
             if (told := look(labels, names, 0)) is not None:
                 yield told

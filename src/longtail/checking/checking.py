@@ -12,7 +12,7 @@ from longtail.checking.counting import distribution, distribution_of
 from longtail.checking.features import FeatureRows
 from longtail.checking.finding import SEVERITIES, Check, Finding, LabelsInTexts
 from longtail.checking.labels import LabelTable, frequency_findings
-from longtail.checking.names import alike_labels, list_labels, odd_names, similar_labels
+from longtail.checking.names import alike_labels, list_labels, missing_labels, odd_names, similar_labels
 from longtail.checking.overlap import overlap_of_features, overlap_of_texts
 from longtail.checking.rows import Rows
 from longtail.checking.texts import TextRows
@@ -114,7 +114,7 @@ def _label_findings(labels: LabelTable, n_rows: int, per_row: Array, most: int) 
     yield from frequency_findings(labels, n_rows, per_row, most)
     if names_are_numbers(names):
         return
-    for look in (alike_labels, list_labels, similar_labels):
+    for look in (alike_labels, missing_labels, list_labels, similar_labels):
         if (finding := look(labels, names, most)) is not None:
             yield finding
     yield from odd_names(labels, names, most)

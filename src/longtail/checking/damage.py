@@ -41,7 +41,7 @@ DAMAGE = {
     ),
     "control_characters": (
         "control characters",
-        "Remove them; they split or join words, and often come from a damaged export.",
+        "Export the data again as UTF-8 if they stand for quotes and dashes; else remove them, as they split or join words.",
     ),
     "html_entities": (
         "HTML entities such as '&amp;'",

@@ -91,7 +91,7 @@ def frequency_findings(labels: LabelTable, n_rows: int, n_labels_of_rows: Array,
             "one_class",
             "error",
             n_rows,
-            f"all {counted(n_rows, 'row')} have one and the same label",
+            "all rows have one and the same label" if n_rows > 1 else "there is only one row",
             "There is nothing to learn; add rows with other labels.",
             _examples(labels, np.flatnonzero(used), names, most),
         )

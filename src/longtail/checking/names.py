@@ -25,6 +25,9 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?")
 _DATE = re.compile(
     r"[0-9]{4}[-/.][0-9]{1,2}(?:[-/.][0-9]{1,2})?(?:[T ][0-9:.Z+-]*)?|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4}"
 )
+_WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
+# What programs write into a cell that has no value.
+_NOTHING = {"nan", "none", "null", "n/a", "#n/a", "<na>", "nat", "-"}
 _SEPARATORS = (";", ",", "|", " / ", "\t", "\n")
 _MOST = 0.5
 _FEWEST = 10
@@ -40,8 +43,15 @@ def fold_name(name: str) -> str:
 
     >>> fold_name("E-Mail"), fold_name("e mail"), fold_name("C#"), fold_name("1.5"), fold_name("1 5")
     ('email', 'email', 'c#', '1.5', '1 5')
+
+    Numbers are whole with and without a decimal point, which spreadsheets add.
+
+    >>> fold_name("12"), fold_name("12.0")
+    ('12', '12')
     """
     folded = unicodedata.normalize("NFKC", name).casefold()
+    if whole := _WHOLE.fullmatch(folded):
+        return whole[1]
     return _LOOSE.sub("", folded) or _BLANKS.sub(" ", folded)
 
 
@@ -166,6 +176,21 @@ def odd_names(labels: LabelTable, names: Sequence[str], most: int) -> Iterator[F
             DAMAGE[first][1],
             [Example((int(labels.first[label]),), names[label]) for label, _ in damaged[:most]],
         )
+
+
+def missing_labels(labels: LabelTable, names: Sequence[str], most: int) -> Finding | None:
+    """Names that programs write where there is no value."""
+    found = [label for label, name in enumerate(names) if name.strip().casefold() in _NOTHING]
+    if not found:
+        return None
+    return Finding(
+        "missing_labels",
+        "warning",
+        len(found),
+        f"{counted(len(found), 'label')} look{'s' * (len(found) == 1)} like a cell without a value",
+        "If such rows have no label, empty these cells.",
+        [Example((int(labels.first[label]),), labels.described(label, names[label])) for label in found[:most]],
+    )
 
 
 def list_labels(labels: LabelTable, names: Sequence[str], most: int) -> Finding | None:

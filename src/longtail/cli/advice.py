@@ -29,6 +29,7 @@ class _Reading:
     plain: str
     grouped: str
     group_column: str | None
+    several: bool
 
 
 def with_advice(error: Kind) -> Kind:
@@ -38,7 +39,9 @@ def with_advice(error: Kind) -> Kind:
 
 
 @contextmanager
-def reading(*, plain: str = "", grouped: str = "", group_column: str | None = None) -> Iterator[None]:
+def reading(
+    *, plain: str = "", grouped: str = "", group_column: str | None = None, several: bool = False
+) -> Iterator[None]:
     """Add advice to the errors of a reader.
 
     Parameters
@@ -49,12 +52,14 @@ def reading(*, plain: str = "", grouped: str = "", group_column: str | None = No
         What to do with groups, in a command that does not take them.
     group_column : str or None
         The column that names the group of a row.
+    several : bool
+        Whether several files are read with the same options.
     """
     try:
         yield
     except DataFormatError as error:
         advise = _OF_READERS.get(error.code)
-        advice = "" if advise is None else advise(error, _Reading(plain, grouped, group_column))
+        advice = "" if advise is None else advise(error, _Reading(plain, grouped, group_column, several))
         if not advice:
             raise
         raise error.advised(advice) from None
@@ -66,6 +71,8 @@ def _missing_key(error: LongtailError, reading: _Reading) -> str:
         return f"these are groups, not rows: {reading.grouped or taken}"
     if error.name == "texts" and "text" in error.found:
         return "these are rows, not groups: `longtail train` reads them, or give their groups as --groups FILE"
+    if reading.several and error.name not in ("text", "labels"):
+        return "keys must have the same names in all files, so rename others"
     by_name = {
         "text": "name the key of the text, or of the list of texts of a group: --text-column",
         "texts": "name the key of the list of texts: --text-column",
@@ -77,7 +84,11 @@ def _missing_key(error: LongtailError, reading: _Reading) -> str:
 def _column(error: LongtailError, reading: _Reading) -> str:
     if error.column == reading.group_column:
         return "name the column of the groups: --group-column"
-    return "name the columns of text and labels: --text-column and --label-column"
+    advice = "name the columns of text and labels: --text-column and --label-column"
+    if reading.several:
+        return f"{advice}. They must have the same names in all files, so rename others"
+    # Without a line, columns always have names.
+    return advice if error.line is None else f"{advice}; if the first line has no names, use numbers and --no-header"
 
 
 def _headerless(error: LongtailError, reading: _Reading) -> str:
@@ -107,10 +118,13 @@ _OF_READERS: dict[str, Callable[[LongtailError, _Reading], str]] = {
     "missing_column": _column,
     "ambiguous_column": _column,
     "not_json": lambda error, reading: reading.plain,
-    "not_an_object": lambda error, reading: "JSON lines have one object per line, not one list of all objects",
+    "not_an_object": lambda error, reading: (
+        "JSON lines have one object per line, not one list of all objects; `jq -c '.[]'` makes them of it"
+    ),
     "headerless": _headerless,
     "no_header": _no_header,
     "no_id": lambda error, reading: "name the column of the ids: --id-column",
+    "texts_differ": lambda error, reading: "make them equal, or leave out --merge-by",
     "not_utf8": _not_utf8,
     "groups_file": _groups_file,
 }

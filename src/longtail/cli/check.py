@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +13,22 @@ import click
 
 from longtail.cli.advice import reading
 from longtail.cli.cards import now
-from longtail.cli.inputs import STANDARD_INPUT, called, check_exists, check_stdin, read, read_prepared, several
+from longtail.cli.inputs import (
+    STANDARD_INPUT,
+    called,
+    check_exists,
+    check_stdin,
+    named_in_errors,
+    read,
+    read_prepared,
+    several,
+)
 from longtail.cli.options import option, takes
 from longtail.cli.outputs import check_out, output, print_json
 from longtail.cli.reading import ReaderOptions
-from longtail.cli.report import check_is_report
+from longtail.cli.report import PAGE_ENDINGS, REASONS, check_is_report
 from longtail.cli.terminal import Terminal
-from longtail.errors import InvalidInput
+from longtail.files import check_ending
 from longtail.printable import counted
 
 if TYPE_CHECKING:
@@ -26,7 +36,6 @@ if TYPE_CHECKING:
     from longtail.data import Corpus
 
 _ASSIGN = "check the rows that `longtail assign` writes"
-_ENDINGS = (".html", ".htm")
 _WARNINGS = 3
 
 
@@ -57,12 +66,12 @@ def command(terminal: Terminal, /, data: tuple[str, ...], options: CheckOptions,
     from longtail.checking import check
 
     if options.out is not None:
-        if Path(options.out).suffix.lower() not in _ENDINGS:
-            raise InvalidInput(f"the page is HTML, but its path is {options.out!r}; choose a path that ends in .html")
+        terminal.outlive_reader()
+        check_ending(options.out, PAGE_ENDINGS, "pages are written", reasons=REASONS)
         wrote = check_out(options.out, *data, options.test)
         if not options.force:
             check_is_report(options.out)
-    with reading(grouped=_ASSIGN):
+    with named_in_errors(data), reading(grouped=_ASSIGN, several=len(data) > 1):
         test = None if options.test is None else _rows((options.test,), "test", reader)
         found = check(_rows(data, "train", reader), test, examples=options.examples)
     if options.as_json:
@@ -79,7 +88,7 @@ def command(terminal: Terminal, /, data: tuple[str, ...], options: CheckOptions,
         terminal.say(f"{wrote} {options.out}; open it in a browser")
 
 
-def warn_of_data(terminal: Terminal, data: Sequence[str], corpus: Corpus) -> None:
+def warn_of_data(terminal: Terminal, data: Sequence[str], corpus: Corpus, reader: ReaderOptions) -> None:
     """Say what matters most before a training, in a few lines; nothing if all is well."""
     from longtail.checking import check_briefly
 
@@ -90,7 +99,9 @@ def warn_of_data(terminal: Terminal, data: Sequence[str], corpus: Corpus) -> Non
         terminal.say(f"note: {finding.says}")
     if found and STANDARD_INPUT not in data:
         more = f"{counted(len(found) - _WARNINGS, 'more finding')}: " if len(found) > _WARNINGS else ""
-        terminal.say(f"note: {more}`longtail check {' '.join(data)}` shows examples and says what to do")
+        terminal.say(
+            f"note: {more}`{shlex.join(['longtail', 'check', *data, *reader.arguments()])}` shows examples and says what to do"
+        )
 
 
 def _rows(data: tuple[str, ...], split: Literal["train", "test"], reader: ReaderOptions) -> Rows:

@@ -65,11 +65,11 @@ class CompareOptions:
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @takes(options=CompareOptions, reader=ReaderOptions, features=FeatureFlags)
 @click.pass_obj
 def command(
-    terminal: Terminal, /, data: str, options: CompareOptions, reader: ReaderOptions, features: FeatureFlags
+    terminal: Terminal, /, data: tuple[str, ...], options: CompareOptions, reader: ReaderOptions, features: FeatureFlags
 ) -> None:
     """Compare learners on held-out rows of DATA.
 
@@ -88,17 +88,17 @@ def command(
     done: list[Compared] = []
     with limit(options.memory):
         corpus = read(data, "train", reader, grouped=_GROUPED)
-        features.check(corpus, data)
+        features.check(corpus, called(data))
         terminal.say(f"{called(data)}: {counted_rows(corpus)}, {counted(corpus.n_labels, 'label')}")
         found = compare(
             corpus,
             options.learners,
-            features=features.checked(corpus, data),
+            features=features.checked(corpus, called(data)),
             holdout=options.holdout,
             patience=options.patience,
             random_state=options.seed,
             n_jobs=options.jobs,
-            propensity=propensity_constants(data),
+            propensity=propensity_constants(data[0]),
         )
         try:
             for each in found:
@@ -109,17 +109,17 @@ def command(
                 _tell(terminal, sorted(done, key=lambda each: -each.quality(_BEST_BY)), options, wrote)
 
 
-def _check(data: str, options: CompareOptions) -> str:
+def _check(data: Sequence[str], options: CompareOptions) -> str:
     """Refuse files that cannot be written, before the work."""
     from longtail.data import check_table_file
 
     if options.out is not None:
         check_table_file(options.out, "comparisons are written")
     if options.picture is not None:
-        check_picture(options.picture, data)
+        check_picture(options.picture, *data)
     if not options.learners:
         raise InvalidInput("--learners is empty; name at least one, such as --learners tree,ridge")
-    return check_out(options.out, data)
+    return check_out(options.out, *data)
 
 
 def _line(each: Compared) -> str:

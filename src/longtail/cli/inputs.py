@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -60,6 +61,17 @@ def counted_rows(corpus: Corpus | GroupedCorpus) -> str:
     return counted(corpus.n_rows, "row of features", "rows of features")
 
 
+@contextmanager
+def named_in_errors(data: Data) -> Iterator[None]:
+    """Name DATA in errors about rows and labels that are missing."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.code not in ("no_rows", "no_labels"):
+            raise
+        raise InvalidInput(f"{called(data)}: {error.problem}", code=error.code, advice=error.advice) from None
+
+
 class Batch(NamedTuple):
     """Rows to tag: their names or numbers, the texts or feature vectors and, if they are kept, their fields."""
 
@@ -84,7 +96,7 @@ def read(
 
     if not isinstance(data, str):
         if len(data) > 1:
-            with reading(plain=plain, grouped=grouped):
+            with reading(plain=plain, grouped=grouped, several=True):
                 return read_corpus(several(data, options, labelled), merge_by=options.merge_by)
         data = data[0]
     if data == STANDARD_INPUT:
@@ -159,7 +171,7 @@ def batches(data: Data, options: ReaderOptions, plain: bool, takes_texts: bool) 
             check_exists(first)
         if not takes_texts:
             raise InvalidInput(f"the model takes features; {called(data)} holds texts")
-        with reading(plain=_PLAIN):
+        with reading(plain=_PLAIN, several=len(names) > 1):
             if is_stream:
                 records = iter_jsonl(sys.stdin.buffer, **options.for_format("jsonl", False))
             else:

@@ -63,14 +63,14 @@ def _check_folder(path: str) -> None:
         raise InvalidInput(f"cannot write {path}: the folder {folder} is not writable; write elsewhere")
 
 
-def check_picture(path: str, data: str | None) -> None:
-    """Refuse a picture that cannot be drawn or written, or that would replace the input file."""
+def check_picture(path: str, *read: str | None) -> None:
+    """Refuse a picture that cannot be drawn or written, or that would replace an input file."""
     from longtail.pictures import can_draw
 
     if not can_draw():
         raise Unavailable("drawing needs matplotlib, which is not installed; install it: pip install 'longtail[plots]'")
     check_ending(path, [".png"], "pictures are written")
-    check_out(path, data)
+    check_out(path, *read)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,7 +43,7 @@ class ReaderOptions:
     )
     sheet: str | None = option(metavar="NAME", help="Sheet of a workbook.  [default: the first]")
     encoding: str | None = option(
-        metavar="NAME", help="Encoding of text files, e.g. cp1252.  [default: UTF-8, or by the byte-order mark]"
+        metavar="NAME", help="Encoding of text files without a byte-order mark, e.g. cp1252.  [default: UTF-8]"
     )
 
     def for_format(self, format: str | None, labelled: bool) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class ReaderOptions:
         if self.no_header:
             options["header"] = False
         if not labelled and format == "jsonl":
-            options |= {"require_labels": False, "unknown": "ignore"}
+            options |= {"labels_key": None, "unknown": "ignore"}
         elif not labelled and format in _TABLES:
             options["labels"] = None
         return options
@@ -64,6 +64,15 @@ class ReaderOptions:
     def given(self) -> list[str]:
         """The names of the options of readers that are not left at their defaults."""
         return [name for name in _GIVEN if getattr(self, name) != getattr(ReaderOptions, name)]
+
+    def arguments(self) -> list[str]:
+        """The arguments of a command that give these options."""
+        found = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                found += [flag_of(ReaderOptions, field.name), *([] if value is True else [str(value)])]
+        return found
 
     def sources(self, data: Sequence[str], labelled: bool = True) -> list[Source]:
         """The files to read, each with those of the options that its format has; each option must apply to one."""

@@ -17,8 +17,9 @@ from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
 from longtail.files import check_ending
 
+PAGE_ENDINGS = (".html", ".htm")
 _PRINT = "write an .html file, open it in a browser and print it to PDF"
-_REASONS = {".pdf": _PRINT, ".docx": f"for paper, {_PRINT}"}
+REASONS = {".pdf": _PRINT, ".docx": f"for paper, {_PRINT}"}
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,14 @@ class LengthOptions:
 
 @click.command()
 @click.argument("model")
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @takes(target=TargetOptions, measuring=MeasuringOptions, length=LengthOptions, reader=ReaderOptions)
 @click.pass_obj
 def command(
     terminal: Terminal,
     /,
     model: str,
-    data: str,
+    data: tuple[str, ...],
     target: TargetOptions,
     measuring: MeasuringOptions,
     length: LengthOptions,
@@ -70,8 +71,8 @@ def command(
 
     out = target.out
     if out is not None:
-        check_ending(out, [".html", ".htm"], "reports are written", reasons=_REASONS)
-    wrote = check_out(out, data)
+        check_ending(out, PAGE_ENDINGS, "reports are written", reasons=REASONS)
+    wrote = check_out(out, *data)
     if out is not None and not target.force:
         check_is_report(out)
     tagger = load_tagger(model)
@@ -88,7 +89,7 @@ def command(
         Heading(Path(model).absolute().name, source(data, "test"), now(), card, warning),
         ReportOptions(
             measuring.ks,
-            measuring.propensity or propensity_constants(data),
+            measuring.propensity or propensity_constants(data[0]),
             length.worst,
             length.pairs,
             length.examples,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from longtail.cli.cards import metrics_section, now, source
 from longtail.cli.check import warn_of_data
 from longtail.cli.features import FeatureFlags
 from longtail.cli.groups import TrainGroupOptions, describe_groups, holds_group_labels, read_grouped
-from longtail.cli.inputs import STANDARD_INPUT, called, check_file, counted_rows, read
+from longtail.cli.inputs import STANDARD_INPUT, called, check_file, counted_rows, named_in_errors, read
 from longtail.cli.learners import LearnerFlags
 from longtail.cli.options import SEED, FiniteRange, SectionedCommand, option, takes
 from longtail.cli.outputs import check_target
@@ -173,7 +172,7 @@ def command(
         tagger.save(target.out, _card(data, tagger, holding, seconds))
         terminal.summarize(_summary(target.out, tagger, seconds))
 
-    with limit(running.memory), _told_with(data):
+    with limit(running.memory), named_in_errors(data):
         if holds_group_labels(data, groups, reader):
             _check_no_holdout(holding)
             _check_no_label_texts(described)
@@ -194,7 +193,7 @@ def command(
                 if corpus.made_by is not None and Path(data[0]).is_file():
                     tagger.features = None  # the file was prepared with these features
                 terminal.say(_describe(data, corpus))
-                warn_of_data(terminal, data, corpus)
+                warn_of_data(terminal, data, corpus, reader)
                 if label_texts is not None:
                     corpus = corpus.with_label_texts(label_texts)
                 try:
@@ -230,17 +229,6 @@ def _check_no_label_texts(described: LabelTextOptions) -> None:
             "--label-texts needs labels of rows, but DATA has only labels of groups; assign the labels to rows first "
             "with `longtail assign`"
         )
-
-
-@contextmanager
-def _told_with(data: tuple[str, ...]) -> Iterator[None]:
-    """Name DATA in errors about rows and labels that are missing."""
-    try:
-        yield
-    except InvalidInput as error:
-        if error.code not in ("no_rows", "no_labels"):
-            raise
-        raise InvalidInput(f"{called(data)}: {error.problem}", code=error.code, advice=error.advice) from None
 
 
 def _card(data: tuple[str, ...], tagger: Tagger, holding: HoldoutOptions, seconds: float) -> dict[str, dict[str, Any]]:

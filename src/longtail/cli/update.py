@@ -85,6 +85,7 @@ def command(
     The vocabulary stays that of the last full training. The command says when another one is due.
     """
     begun = time.perf_counter()
+    terminal.outlive_reader()
     if not (new or rename or drop_label):
         raise InvalidInput("there is nothing to learn; give files of new rows, --rename or --drop-label")
     if reader.merge_by is not None:

@@ -104,15 +104,16 @@ def iter_records(
 
 
 def _collected(path: PathName, records: Iterable[Record], n_rows: int) -> Iterator[Batch]:
-    rows, count, characters = RowCollector(path), 0, 0
+    rows, count, characters, told = RowCollector(path), 0, 0, False
     for line, text, labels, row_name in records:
         rows.add(line, text, labels, row_name)
         count, characters = count + 1, characters + len(text)
         if count == n_rows or characters >= _CHARACTERS:
-            yield _texts(rows.corpus())
+            yield _texts(rows.corpus(tell=not told))
+            told = told or rows.told_to_merge
             rows, count, characters = RowCollector(path), 0, 0
     if count:
-        yield _texts(rows.corpus())
+        yield _texts(rows.corpus(tell=not told))
 
 
 def _texts(corpus: Corpus) -> Batch:

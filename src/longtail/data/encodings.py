@@ -18,6 +18,18 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+# Files that are often taken for text files, and what to do with them.
+_OTHERS = {
+    b"PK\x03\x04": ("an Excel workbook or a zip archive", "name a workbook .xlsx, and unpack an archive"),
+    b"\xd0\xcf\x11\xe0": ("a workbook in the old format of Excel", "save it as .xlsx or as CSV UTF-8"),
+    b"PAR1": ("a Parquet file", "name it .parquet"),
+    b"ARROW1": ("an Arrow file", "name it .arrow"),
+    b"%PDF-": ("a PDF document", "put each text with its labels in a row of a spreadsheet, and save it as CSV UTF-8"),
+    b"SQLite format 3\0": ("a database", "export it as CSV"),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "unpack it, or compress it with gzip"),
+    b"\xfd7zXZ\0": ("compressed with xz", "unpack it, or compress it with gzip"),
+    b"BZh91AY&SY": ("compressed with bzip2", "unpack it, or compress it with gzip"),
+}
 _WORD = re.compile(rb"""[^\s,;|"'(){}\[\]]+""")
 _SHOWN = 40
 
@@ -38,10 +50,13 @@ def check_encoding(encoding: str | None) -> None:
 
 
 def as_utf8(blocks: Iterable[bytes], name: str, encoding: str | None) -> Iterator[bytes]:
-    """The blocks of a file in UTF-8; without an encoding, a byte-order mark tells it, and the default is UTF-8."""
+    """The blocks of a file in UTF-8; a byte-order mark tells the encoding, else `encoding`, and the default is UTF-8."""
     blocks = _with_mark(blocks)
     first = next(blocks, b"")
-    chosen = encoding or next((named for mark, named in _MARKS if first.startswith(mark)), "utf-8")
+    for start, (what, advice) in _OTHERS.items():
+        if first.startswith(start):
+            raise DataFormatError(name, None, f"this is no text file but {what}", code="other_format", advice=advice)
+    chosen = next((named for mark, named in _MARKS if first.startswith(mark)), encoding or "utf-8")
     if codecs.lookup(chosen).name in ("utf-8", "utf-8-sig"):
         if b"\0" in first[:2]:
             order = "le" if first[1:2] == b"\0" else "be"

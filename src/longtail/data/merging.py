@@ -77,5 +77,6 @@ def _row_of(database: Any, file: str, record: Record) -> int:
             f"same text",
             code="texts_differ",
             name=record.row_name,
+            advice="make them equal, or read the rows as they are",
         )
     return int(number)

@@ -47,7 +47,8 @@ _REFUSED = {
     ".doc": f"is a document, not a table; {_DOCUMENT}",
     ".odt": f"is a document, not a table; {_DOCUMENT}",
     ".pdf": f"is a document, not a table; copy its texts out, for example with pdftotext, and {_DOCUMENT}",
-    ".json": 'is not a format of rows; write one object per line, {"text": "...", "labels": ["..."]}, to a .jsonl file',
+    ".json": 'is not a format of rows; write one object per line, {"text": "...", "labels": ["..."]}, to a .jsonl file; '
+    "`jq -c '.[]'` makes such lines of a list of objects",
     ".pkl": "holds Python objects, which are never loaded; write the data as .parquet, .jsonl or .csv",
     ".pickle": "holds Python objects, which are never loaded; write the data as .parquet, .jsonl or .csv",
     ".zip": "is an archive; unpack it",
@@ -117,8 +118,7 @@ def reader_options(format: str | None, options: Mapping[str, Any]) -> dict[str, 
         return dict(options)
     renamed = {_JSON_NAMES.get(name, name): value for name, value in options.items()}
     if "labels_key" in renamed and renamed["labels_key"] is None:
-        renamed = {**renamed, "require_labels": False, "unknown": "ignore"}
-        del renamed["labels_key"]
+        renamed = {"unknown": "ignore", **renamed}
     return renamed
 
 

@@ -101,12 +101,16 @@ def read_blocks(source: PathName | IO[bytes]) -> Generator[bytes]:
             yield block
 
 
-def _one_ahead(blocks: Iterator[Block]) -> Iterator[Block]:
-    with ThreadPoolExecutor(1) as pool:
+def _one_ahead(blocks: Iterator[Block]) -> Generator[Block]:
+    pool = ThreadPoolExecutor(1)
+    try:
         ahead = pool.submit(next, blocks, None)
         while (found := ahead.result()) is not None:
             ahead = pool.submit(next, blocks, None)
             yield found
+    finally:
+        # The garbage collector may run this while a thread starts; waiting for another thread would then never end.
+        pool.shutdown(wait=False)
 
 
 def read_lines(

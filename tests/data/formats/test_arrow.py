@@ -84,7 +84,7 @@ def test_columns_are_chosen_and_joined(tmp_path):
 
 def test_missing_cells_are_counted_in_a_warning(tmp_path):
     write(pa.table({"text": ["a", None, None], "labels": [["x"], None, ["y"]]}), tmp_path / "a.parquet")
-    with pytest.warns(UserWarning, match=r"a\.parquet: 2 texts are and 1 cell of labels is missing \(null"):
+    with pytest.warns(UserWarning, match=r"a\.parquet: 2 texts and 1 cell of labels are missing \(null"):
         corpus = read_corpus(tmp_path / "a.parquet")
     assert rows_of(corpus) == [("a", ["x"]), ("", []), ("", ["y"])]
 
@@ -123,7 +123,12 @@ def test_damaged_files_are_errors(tmp_path, name):
 
 
 def test_other_files_are_refused_with_advice(tmp_path):
-    for content, reason in ((b"FEA1 old", "first version of Feather"), (b"\x1f\x8b zipped", "is gzipped; unzip it")):
+    for content, reason in (
+        (b"FEA1 old", "first version of Feather"),
+        (b"\x1f\x8b zipped", "is gzipped; unzip it"),
+        (b"text\tlabels\n", "looks like text; if it is a table, name it .csv"),
+        (b"", "the file is empty"),
+    ):
         (tmp_path / "a.feather").write_bytes(content)
         with pytest.raises(DataFormatError, match=reason):
             read_corpus(tmp_path / "a.feather")

@@ -52,6 +52,25 @@ def test_a_column_named_id_names_the_rows(write):
     assert list(read_delimited(write("id,text,labels\n7,a,x\n8,b,y\n")).row_names) == ["7", "8"]
 
 
+@pytest.mark.parametrize(
+    ("content", "options", "ids"),
+    [
+        ("ID;text;labels\n7;a;x\n8;b;y\n", {}, ["7", "8"]),
+        ("ID,id,text,labels\n1,7,a,x\n2,8,b,y\n", {}, ["7", "8"]),
+        ("ID,Id,text,labels\n7,1,a,x\n8,2,b,y\n", {}, None),
+        ("Id,labels\nsome text,x\n", {"text": "id"}, None),
+    ],
+)
+def test_a_column_of_ids_is_found_in_any_case(write, content, options, ids):
+    assert read_delimited(write(content), **options).row_names == ids
+
+
+def test_empty_cells_are_no_ids(write):
+    assert read_delimited(write("id,text,labels\n,a,x\n ,b,y\n")).row_names is None
+    with pytest.raises(DataFormatError, match=":3: the row has no 'id', but earlier ones have one; give every row an"):
+        read_delimited(write("id,text,labels\n7,a,x\n,b,y\n"))
+
+
 def test_texts_to_be_tagged_need_no_labels(write):
     corpus = read_delimited(write("text\na\nb\n"), labels=None)
     assert corpus.labels.shape == (2, 0)
@@ -179,6 +198,11 @@ def test_the_mess_of_exports_is_read(write, content, name):
     assert rows_of(read_delimited(write(content, name))) == [("a, b", ["x", "y"])]
 
 
+def test_blank_rows_below_a_table_with_ids_are_left_out(write):
+    assert rows_of(read_delimited(write("id,text,labels\n1,a,x\n,,\n, ,\n"))) == [("a", ["x"])]
+    assert rows_of(read_delimited(write("text,labels\na,x\n,\n"))) == [("a", ["x"]), ("", [])]
+
+
 def test_an_unnamed_column_with_content_is_a_column(write):
     assert rows_of(read_delimited(write("text,labels,\na,x,a note\n"))) == [("a", ["x"])]
     with pytest.raises(DataFormatError, match=r":3: 4 columns, expected 2 .*needs quotes"):
@@ -234,6 +258,39 @@ def test_a_file_without_names_of_columns_is_noticed(write):
         read_delimited(path)
     assert (caught.value.code, caught.value.found) == ("headerless", ("1", "0"))
     assert rows_of(read_delimited(path, text=1, labels=0, header=False))[1] == ("blue", ["sky"])
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("a red apple,fruit\na pear,fruit; green\nsky,blue\n", 0),
+        ("one two three four five six,fruit\nsky,blue\n", "0"),
+        ("7,fruit\n8,blue\n", 0),
+    ],
+)
+def test_a_row_that_is_taken_for_names_of_columns_is_told(write, content, text):
+    with pytest.warns(UserWarning, match=r"the first line is taken for names of columns .* set header=False"):
+        read_delimited(write(content), text=text, labels=1)
+
+
+@pytest.mark.parametrize(("text", "labels"), [("0", "1"), ("text", "1"), (0, "labels")])
+def test_columns_by_number_below_names_are_no_reason_for_doubt(write, text, labels, recwarn):
+    assert read_delimited(write("text,labels\na red apple,fruit\n"), text=text, labels=labels).n_rows == 1
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "advice"),
+    [
+        ('{"text": "a", "labels": ["x"]}\n', "a.csv", "looks like JSON; .* name the file .jsonl"),
+        ('[{"text": "a", "labels": ["x"]}]\n', "a.csv", "looks like JSON"),
+        ("text;labels\na;x\n", "a.tsv", "if ';' separates columns, name the file .csv"),
+    ],
+)
+def test_a_file_with_the_name_of_another_format_is_noticed(write, content, name, advice):
+    with pytest.raises(DataFormatError, match=f":1: no column is named 'text'; .*{advice}") as caught:
+        read_delimited(write(content, name))
+    assert caught.value.code == "other_format"
 
 
 def test_several_columns_of_text_are_joined_by_line_ends(write):

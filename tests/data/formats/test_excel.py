@@ -117,9 +117,9 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
 def test_what_is_no_workbook_is_refused_with_advice(tmp_path):
     path = tmp_path / "a.xlsx"
     for content, reason in (
-        (b"text,labels\n", "not an .xlsx workbook .*; save it as CSV"),
+        (b"text,labels\n", "not a whole .xlsx workbook .*; if it is a text file, name it .csv, else save it as CSV"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "has a password or the old format .xls"),
-        (b"", "not an .xlsx workbook"),
+        (b"", "not a whole .xlsx workbook"),
     ):
         path.write_bytes(content)
         with pytest.raises(DataFormatError, match=reason):
@@ -146,3 +146,28 @@ def test_without_openpyxl_the_error_says_how_to_save_as_csv(tmp_path, monkeypatc
     with pytest.raises(Unavailable, match=r"pip install 'longtail\[excel\]', or save the sheet as CSV") as caught:
         read_corpus(path)
     assert caught.value.name == package
+
+
+def test_a_hidden_sheet_is_not_read_and_other_sheets_are_told(tmp_path):
+    path = save(tmp_path / "a.xlsx", [["text", "labels"], ["old", "x"]], [["text", "labels"], ["one", "x"]], [["a"]])
+    book = openpyxl.load_workbook(path)
+    book["Sheet1"].sheet_state = "hidden"
+    book.save(path)
+    with pytest.warns(UserWarning, match=r"'Sheet2' is read; choose another \('Sheet3'\) with sheet="):
+        assert read_corpus(path).texts == ["one"]
+    assert read_corpus(path, sheet="Sheet1").texts == ["old"]
+
+
+def test_merged_cells_in_several_rows_are_told(tmp_path):
+    path = save(tmp_path / "a.xlsx", [["text", "labels"], ["one", "x"], ["two", None], ["three", "y"], ["four", None]])
+    book = openpyxl.load_workbook(path)
+    for cells in ("C1:D1", "B2:B3", "B4:B5"):
+        book.active.merge_cells(cells)
+    book.save(path)
+    with pytest.warns(UserWarning, match="2 merged cells in several rows, such as B2:B3: only the first row has the"):
+        read_corpus(path)
+
+
+def test_a_workbook_is_read_whatever_its_name(tmp_path):
+    path = save(tmp_path / "a.csv", [["text", "labels"], ["one", "x"]])
+    assert read_corpus(path, "excel").texts == ["one"]

@@ -82,6 +82,36 @@ def test_ids_must_be_everywhere_or_nowhere():
         read_jsonl(stream({"text": "a", "labels": []}, {"text": "a", "labels": [], "id": 1}))
 
 
+@pytest.mark.parametrize(
+    ("content", "advice"),
+    [
+        ("text,labels\na,x\n", "if this is a table, name the file .csv"),
+        ('[\n{"text": "a", "labels": []}\n]\n', "one whole object in each line; `jq -c '.[]'` makes them"),
+        ('{\n"text": "a"\n}\n', "one whole object in each line"),
+    ],
+)
+def test_a_first_line_that_is_no_object_says_what_json_lines_are(content, advice):
+    with pytest.raises(DataFormatError, match="the stream:1: not JSON") as caught:
+        read_jsonl(io.BytesIO(content.encode()))
+    assert advice in caught.value.advice
+
+
+def test_labels_that_are_not_read_can_be_anything(recwarn):
+    rows = [{"text": "a", "labels": "x;y"}, {"text": "b", "labels": None}, {"text": "c", "label": 1.5}]
+    assert read_jsonl(stream(*rows), labels_key=None).labels.shape == (3, 0)
+    assert not recwarn.list
+    assert read_jsonl(stream({"text": "b", "labels": None}), require_labels=False).n_labels == 0
+    with pytest.raises(
+        DataFormatError, match=r"'labels' is null; expected a list of names, which is \[\] if there are"
+    ):
+        read_jsonl(stream({"text": "b", "labels": None}))
+
+
+@pytest.mark.parametrize("nothing", [None, "", " "])
+def test_a_blank_id_is_none(nothing):
+    assert read_jsonl(stream({"text": "a", "labels": [], "id": nothing})).row_names is None
+
+
 def test_a_line_that_is_not_utf8_is_an_error():
     with pytest.raises(DataFormatError, match=r"the stream:1: byte 1 of the line is not UTF-8"):
         read_jsonl(io.BytesIO('\xe4{"text": "a", "labels": []}'.encode("latin-1")))

@@ -5,6 +5,7 @@ The first bytes of a file say which format it has. Files are read some rows at a
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from longtail.memory import MemoryPlan
 
 _ROWS_AT_ONCE = 256
 _READ_AT_ONCE = 2**20
+_OF_TEXTS = string.printable.encode()
 _PARQUET, _ARROW, _OLD_FEATHER, _GZIP = b"PAR1", b"ARROW1", b"FEA1", b"\x1f\x8b"
 
 
@@ -117,9 +119,20 @@ def _opened(path: PathName) -> Iterator[_File]:
             with _opened_parquet(path) as file:
                 yield file
             return
-        if magic.startswith((_OLD_FEATHER, _GZIP)):
-            fault = "is gzipped; unzip it" if magic.startswith(_GZIP) else "is of the first version of Feather"
-            raise DataFormatError(path, None, f"the file {fault}; write it again as Parquet")
+        if magic.startswith(_GZIP):
+            raise DataFormatError(path, None, "the file is gzipped; unzip it")
+        if magic.startswith(_OLD_FEATHER):
+            raise DataFormatError(path, None, "the file is of the first version of Feather; write it again as Parquet")
+        if not magic:
+            raise DataFormatError(path, None, "the file is empty")
+        if not magic.strip(_OF_TEXTS) and magic != _ARROW:
+            raise DataFormatError(
+                path,
+                None,
+                "the file is neither Parquet nor Arrow and looks like text",
+                code="other_format",
+                advice="if it is a table, name it .csv",
+            )
         with pyarrow.memory_map(str(path)) as mapped:
             if magic.startswith(_ARROW):
                 held = pyarrow.ipc.open_file(mapped)
@@ -198,4 +211,6 @@ def _faults_of(path: PathName, pyarrow: Any) -> Iterator[None]:
         if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
             raise DataFormatError(path, None, f"cannot be opened: {error.strerror}") from None
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise DataFormatError(path, None, f"not a readable Parquet or Arrow file: {reason}; write it again") from None
+        raise DataFormatError(
+            path, None, f"not a readable Parquet or Arrow file: {reason}; get it again, or write it again"
+        ) from None

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from longtail.data.corpus import Corpus
-from longtail.data.formats.cells import looks_like_list
+from longtail.data.formats.cells import as_labels, looks_like_list
 from longtail.data.formats.formulas import kept_apart, restored
+from longtail.data.formats.json_records import LABELS_KEY
 from longtail.data.formats.rows import RowCollector
 from longtail.data.formats.tables import (
     ID_COLUMN,
@@ -43,6 +44,7 @@ _QUOTED = re.compile(r'"[^"]*"')
 _LONG_NAME = 60
 _MANY_WORDS = 5
 _SHOWN = 40
+_NAMES_SHOWN = 5
 
 
 def read_delimited(
@@ -78,7 +80,7 @@ def read_delimited(
     header : bool
         Whether the first line names the columns.
     encoding : str or None
-        For example ``"cp1252"``. By default a byte-order mark tells UTF-16 from UTF-8.
+        For example ``"cp1252"``; the default is UTF-8. A byte-order mark in the file counts more.
     field_limit : int
         Maximum number of characters of a field.
 
@@ -140,13 +142,19 @@ def iter_delimited(
         else:
             places, needed = find_columns(path, line, None, width, text, labels, id, group), width
         rows = lines if header else chain([first], lines)
-        yield from table_rows(path, _even(path, rows, needed, width), places, label_separator)
+        # Without ids, an empty text without labels is a row.
+        blank = needed if places.row_name is None else 0
+        found = table_rows(path, _even(path, rows, needed, width, blank), places, label_separator)
+        yield from doubt_header(path, found, names, places, label_separator, text) if header else found
 
 
 def _even(
-    path: PathName, rows: Iterable[tuple[int, list[str]]], needed: int, width: int
+    path: PathName, rows: Iterable[tuple[int, list[str]]], needed: int, width: int, blank: int
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows, of `width` fields or of at least `needed`; further fields must be empty."""
+    """The rows, of `width` fields or of at least `needed`; further fields must be empty.
+
+    Blank rows of more than `blank` fields are left out.
+    """
     for line, fields in rows:
         if len(fields) != width and (len(fields) < needed or any(field.strip() for field in fields[needed:])):
             raise DataFormatError(
@@ -156,7 +164,7 @@ def _even(
                 f"line end in it needs quotes",
                 code="ragged_row",
             )
-        if len(fields) > needed and not any(field.strip() for field in fields):
+        if len(fields) > blank and not any(field.strip() for field in fields):
             continue
         yield line, fields
 
@@ -176,12 +184,18 @@ def find_named(
     id: Column | None = None,
     group: Column | None = None,
 ) -> Places:
-    """The places of columns below a header; an error says so if the header looks like a row of data."""
+    """The places of columns below a header; an error says so if the header looks like something else."""
     try:
         return find_columns(path, line, names, len(names), text, labels, id, group)
     except DataFormatError as error:
+        if error.code != "missing_column":
+            raise
+        if advice := _other_format(path, names):
+            raise DataFormatError(
+                str(path), line, f"no column is named {error.column!r}", code="other_format", advice=advice
+            ) from None
         longest = max(range(len(names)), key=lambda place: len(names[place]), default=0)
-        if error.code != "missing_column" or not _looks_like_data(names[longest] if names else ""):
+        if not _looks_like_data(names[longest] if names else ""):
             raise
         others = (place for place in reversed(range(len(names))) if place != longest and names[place].strip())
         raise DataFormatError(
@@ -193,6 +207,38 @@ def find_named(
             found=[str(longest), *map(str, islice(others, 1))],
             advice=f"without a line of names, give columns by number, such as text={longest}, and header=False",
         ) from None
+
+
+def doubt_header(
+    path: PathName, rows: Iterator[TableRow], names: Sequence[str], places: Places, separator: str, text: Columns
+) -> Iterator[TableRow]:
+    """The same rows; a warning if columns are given by number, and the header looks like a row that is lost."""
+    if not all(is_number(column) and str(column) not in names for column in columns_in(text, names)):
+        yield from rows
+        return
+    doubtful = any(_looks_like_data(names[place]) or names[place].isdigit() for place in places.used())
+    labels = set() if places.labels is None else set(as_labels(names[places.labels], separator, False, LABELS_KEY))
+    for row in rows:
+        doubtful = doubtful or not labels.isdisjoint(row.labels)
+        yield row
+    if doubtful:
+        listed = ", ".join(repr(name[:_SHOWN]) for name in names[:_NAMES_SHOWN])
+        warnings.warn(
+            f"{path}: the first line is taken for names of columns ({listed}) and not for a row; if it is one, set "
+            f"header=False (--no-header on the command line)",
+            stacklevel=1,
+        )
+
+
+def _other_format(path: object, names: Sequence[str]) -> str:
+    """What to do if the first line looks like JSON, or like a line with another delimiter."""
+    filled = [name.strip() for name in names if name.strip()]
+    if filled and filled[0].startswith(('{"', '[{"')):
+        return "the first line looks like JSON; if each line is an object, name the file .jsonl"
+    other = max(_CANDIDATES, key=filled[0].count) if len(filled) == 1 else ""
+    if other and other in filled[0] and suffix_of(str(path)) in _BY_EXTENSION:
+        return f"there is only the column {filled[0][:_SHOWN]!r}; if {other!r} separates columns, name the file .csv"
+    return ""
 
 
 def _looks_like_data(name: str) -> bool:

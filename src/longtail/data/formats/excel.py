@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 import zipfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from typing import IO, Any
 
 from longtail.data.corpus import Corpus
 from longtail.data.formats.cells import as_text
-from longtail.data.formats.delimited import check_numbers, doubt_separator, find_named
+from longtail.data.formats.delimited import check_numbers, doubt_header, doubt_separator, find_named
 from longtail.data.formats.json_records import FaultError
 from longtail.data.formats.rows import RowCollector
 from longtail.data.formats.tables import Column, Columns, TableRow, columns_in, find_columns, table_rows
 from longtail.errors import DataFormatError, LongtailError, Unavailable
 from longtail.files import PathName
 from longtail.memory import MemoryPlan
+from longtail.printable import counted
 
 # The largest sheet that Excel writes has this many rows.
 _ROWS = 2**20
@@ -27,6 +29,9 @@ _SMALL = 2**28
 _STRINGS = "sharedStrings.xml"
 _STRING_BYTES = 3
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
+_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]{1,3}([0-9]{1,7}):[A-Z]{1,3}([0-9]{1,7}))"')
+_LONGEST_MERGED = 200
+_BLOCK = 2**20
 AS_CSV = "in Excel: File > Save As > CSV UTF-8 (Comma delimited)"
 
 
@@ -49,7 +54,7 @@ def read_excel(
     text, labels, id, label_separator, header
         As for `read_delimited`; numbers, dates and results of formulas count as the texts that a CSV file would have.
     sheet : str or None
-        The name of the sheet; the default is the first.
+        The name of the sheet; the default is the first that is not hidden.
     """
     rows = RowCollector(path)
     for row in iter_excel(
@@ -81,7 +86,8 @@ def iter_excel(
         places = find_columns(path, line, None, len(names), text, labels, id)
     width = max(len(names), places.used()[-1] + 1)
     wide = ((number, [*found, *[None] * (width - len(found))]) for number, found in rows)
-    yield from table_rows(path, wide, places, label_separator)
+    found = table_rows(path, wide, places, label_separator)
+    yield from doubt_header(path, found, names, places, label_separator, text) if header else found
 
 
 def excel_names(path: PathName, *, header: bool = True, sheet: str | None = None) -> list[str]:
@@ -98,7 +104,9 @@ def _named_rows(
     rows = _filled_rows(path, sheet)
     first = next(rows, None)
     if first is None:
-        raise DataFormatError(path, None, "the sheet is empty; choose another: sheet= (--sheet on the command line)")
+        raise DataFormatError(
+            path, None, "the sheet is empty; choose another with sheet= (--sheet on the command line)"
+        )
     line, cells = first
     if not header:
         return [""] * len(cells), line, _all_rows(first, rows)
@@ -119,14 +127,15 @@ def _filled_rows(path: PathName, sheet: str | None) -> Generator[tuple[int, Sequ
     """The rows of a sheet that are not empty, with their numbers."""
     _check_parts(path)
     try:
-        with closing(_opened(path)) as book:
+        with open(path, "rb") as stream, closing(_opened(path, stream)) as book:
             chosen = _sheet(path, book, sheet)
             chosen.reset_dimensions()  # some programs write wrong ones
             for number, cells in enumerate(chosen.iter_rows(values_only=True), start=1):
                 if number > _ROWS:
                     raise DataFormatError(path, number, f"the sheet has more than {_ROWS:,} rows; save it as CSV")
-                if any(cell is not None and cell != "" for cell in cells):
+                if not all(cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells):
                     yield number, cells
+            _tell_merged(path, chosen)
     except (LongtailError, GeneratorExit):
         raise
     except Exception as error:  # openpyxl raises whatever a damaged part of a workbook leads to
@@ -135,7 +144,7 @@ def _filled_rows(path: PathName, sheet: str | None) -> Generator[tuple[int, Sequ
         ) from None
 
 
-def _opened(path: PathName) -> Any:
+def _opened(path: PathName, stream: IO[bytes]) -> Any:
     try:
         # openpyxl reads hostile XML safely only with defusedxml.
         import defusedxml  # noqa: F401
@@ -148,7 +157,7 @@ def _opened(path: PathName) -> Any:
         ) from None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about styles, charts and other parts that are not read
-        return load_workbook(path, read_only=True, data_only=True, keep_links=False)
+        return load_workbook(stream, read_only=True, data_only=True, keep_links=False)
 
 
 def _sheet(path: PathName, book: Any, name: str | None) -> Any:
@@ -156,7 +165,14 @@ def _sheet(path: PathName, book: Any, name: str | None) -> Any:
     if not titles:
         raise DataFormatError(path, None, "the workbook has no sheet with cells")
     if name is None:
-        return book.worksheets[0]
+        shown = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or book.worksheets
+        if others := ", ".join(repr(sheet.title) for sheet in shown[1:]):
+            warnings.warn(
+                f"{path}: the sheet {shown[0].title!r} is read; choose another ({others}) with sheet= (--sheet on the "
+                f"command line)",
+                stacklevel=1,
+            )
+        return shown[0]
     if name not in titles:
         listed = ", ".join(repr(title) for title in titles)
         raise DataFormatError(
@@ -168,6 +184,26 @@ def _sheet(path: PathName, book: Any, name: str | None) -> Any:
             found=titles,
         )
     return book.worksheets[titles.index(name)]
+
+
+def _tell_merged(path: PathName, sheet: Any) -> None:
+    """Warn of merged cells in several rows, of which only the first has the value."""
+    found, rest = [], b""
+    with sheet._get_source() as source:  # openpyxl reads merged cells only into memory, with the whole sheet
+        while block := source.read(_BLOCK):
+            rest += block
+            end = 0
+            for cells in _MERGED.finditer(rest):
+                end = cells.end()
+                if int(cells[2]) < int(cells[3]):
+                    found.append(cells[1].decode())
+            rest = rest[max(end, len(rest) - _LONGEST_MERGED) :]
+    if found:
+        warnings.warn(
+            f"{path}: {counted(len(found), 'merged cell')} in several rows, such as {found[0]}: only the first row has "
+            f"the value, and the others are empty there; unmerge the cells and fill them",
+            stacklevel=1,
+        )
 
 
 def _check_parts(path: PathName) -> None:
@@ -187,7 +223,11 @@ def _check_parts(path: PathName) -> None:
     except OSError as error:
         raise DataFormatError(path, None, f"cannot be opened: {error.strerror or error}") from None
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
-        raise DataFormatError(path, None, f"not an .xlsx workbook ({error}); save it as CSV: {AS_CSV}") from None
+        raise DataFormatError(
+            path,
+            None,
+            f"not a whole .xlsx workbook ({error}); if it is a text file, name it .csv, else save it as CSV: {AS_CSV}",
+        ) from None
     total = sum(sizes.values())
     if len(sizes) > _PARTS or total > max(_SMALL, _EXPANSION * packed):
         raise DataFormatError(

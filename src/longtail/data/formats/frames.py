@@ -47,7 +47,10 @@ def iter_table(
             f"{type(table).__name__}"
         )
     pyarrow = import_pyarrow(f"a table of type {type(table).__name__}", "or pass a pandas data frame")
-    reader = pyarrow.RecordBatchReader.from_stream(table)
+    try:
+        reader = pyarrow.RecordBatchReader.from_stream(table)
+    except pyarrow.ArrowInvalid as error:
+        raise InvalidInput(f"a {type(table).__name__} is no table with columns: {error}; give the data frame") from None
     names = reader.schema.names
     places = find_columns(_NAME, None, names, len(names), text, labels, id)
     used = places.used()

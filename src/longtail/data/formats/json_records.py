@@ -63,12 +63,21 @@ def read_records(
                 others.update(found.keys() - keys)
             record = build(number, found)
         except FaultError as fault:
+            if number == 1 and fault.facts.get("code") == "not_json":
+                fault.facts["advice"] = _instead_of_an_object(line)
             raise DataFormatError(name, number, str(fault), **fault.facts) from None
         yield record
     if others:
         shown = ", ".join(f"{key!r} in {count} lines" for key, count in others.most_common(_WARNED_KEYS))
         more = f" and {len(others) - _WARNED_KEYS} more" if len(others) > _WARNED_KEYS else ""
         warnings.warn(f"{name}: unknown keys were ignored: {shown}{more}", stacklevel=2)
+
+
+def _instead_of_an_object(line: str) -> str:
+    """What to do about a first line that is not JSON."""
+    if line.lstrip().startswith(("[", "{")):
+        return "JSON lines have one whole object in each line; `jq -c '.[]'` makes them of a list of objects"
+    return "JSON lines have an object in each line; if this is a table, name the file .csv"
 
 
 def parse_object(text: str, build: Callable[[list[tuple[str, Any]]], Any] | None = None) -> dict[str, Any]:
@@ -90,7 +99,8 @@ def text_of(found: dict[str, Any], key: str) -> str:
     """The text under a key."""
     value = _required(found, key)
     if not isinstance(value, str):
-        raise FaultError(f"{key!r} is {_kind(value)}; expected a text")
+        none = ', which is "" if there is none' if value is None else ""
+        raise FaultError(f"{key!r} is {_kind(value)}; expected a text{none}")
     return checked_text(value, repr(key))
 
 
@@ -135,7 +145,7 @@ def labels_of(found: dict[str, Any], key: str, required: bool) -> list[str]:
                 f"both {LABEL_KEY!r} and {LABELS_KEY!r}; expected one label, or a list", code="label_and_labels"
             )
         return _one_label(found, LABEL_KEY, required)
-    if key not in found and not required:
+    if found.get(key) is None and not required:
         return []
     if key != LABELS_KEY and not isinstance(found.get(key, []), list):
         return _one_label(found, key, required)
@@ -167,7 +177,8 @@ def _one_label(found: dict[str, Any], key: str, required: bool) -> list[str]:
 def _strings(found: dict[str, Any], key: str, what: str, advice: str) -> list[str]:
     value = _required(found, key)
     if not isinstance(value, list):
-        raise FaultError(f"{key!r} is {_kind(value)}; expected a list of {what}")
+        none = ", which is [] if there are none" if value is None else ""
+        raise FaultError(f"{key!r} is {_kind(value)}; expected a list of {what}{none}")
     for text in value:
         if not isinstance(text, str):
             raise FaultError(f"{key!r} holds {_kind(text)}; {advice}")
@@ -176,10 +187,10 @@ def _strings(found: dict[str, Any], key: str, what: str, advice: str) -> list[st
 
 
 def id_of(found: dict[str, Any], key: str | None = None) -> str | None:
-    """The id, or None if there is none; with `key`, it must be there."""
+    """The id, or None if there is none or a blank one; with `key`, it must be there."""
     value = found.get(ID_KEY) if key is None else _required(found, key)
     if value is None or isinstance(value, str):
-        return value if value is None else checked_text(value, repr(key or ID_KEY))
+        return checked_text(value, repr(key or ID_KEY)) if value and value.strip() else None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     raise FaultError(f"{key or ID_KEY!r} is {_kind(value)}; expected a text or a whole number")

@@ -54,7 +54,7 @@ def iter_jsonl(
     source: PathName | IO[bytes],
     *,
     text_key: str | Sequence[str] = "text",
-    labels_key: str = "labels",
+    labels_key: str | None = "labels",
     id_key: str | None = None,
     unknown: Unknown = "report",
     require_labels: bool = True,
@@ -89,7 +89,7 @@ def iter_jsonl_objects(
     source: PathName | IO[bytes],
     *,
     text_key: str | Sequence[str] = "text",
-    labels_key: str = "labels",
+    labels_key: str | None = "labels",
     id_key: str | None = None,
     unknown: Unknown = "report",
     require_labels: bool = True,
@@ -101,10 +101,11 @@ def iter_jsonl_objects(
     keys, text_in = text_reader(text_key)
 
     def build(number: int, found: dict[str, Any]) -> tuple[Record, dict[str, Any]]:
-        labels = labels_of(found, labels_key, require_labels)
+        labels = [] if labels_key is None else labels_of(found, labels_key, require_labels)
         return Record(number, text_in(found), tuple(dict.fromkeys(labels)), id_of(found, id_key)), found
 
-    known = {*keys, labels_key, id_key or ID_KEY} | ({LABEL_KEY} if labels_key == LABELS_KEY else set())
+    of_labels = {LABELS_KEY, LABEL_KEY} if labels_key in (None, LABELS_KEY) else {labels_key}
+    known = {*keys, id_key or ID_KEY, *filter(None, of_labels)}
     return read_records(source, build, known, unknown, line_limit, encoding)
 
 
@@ -123,7 +124,7 @@ def read_jsonl(
     source: PathName | IO[bytes],
     *,
     text_key: str | Sequence[str] = "text",
-    labels_key: str = "labels",
+    labels_key: str | None = "labels",
     id_key: str | None = None,
     unknown: Unknown = "report",
     require_labels: bool = True,
@@ -137,7 +138,7 @@ def read_jsonl(
     source : str, path-like or binary stream
         ``sys.stdin.buffer`` for standard input.
     text_key, labels_key : str
-        The keys of the text and of the list of label names. A list of keys, or a string such as ``"title,abstract"``,
+        The keys of the text and of the list of label names; ``labels_key=None`` reads no labels. A list of keys, or a string such as ``"title,abstract"``,
         joins several texts by line ends; those that are missing, null or empty are left out. Instead of ``labels``, a
         line may have ``label``: one name or whole number. Under another key, too, a label may stand by itself.
     id_key : str or None
@@ -147,7 +148,7 @@ def read_jsonl(
     require_labels : bool
         Whether a line without labels is an error; use False for texts to be tagged.
     encoding : str or None
-        For example ``"cp1252"``. By default a byte-order mark tells UTF-16 from UTF-8.
+        For example ``"cp1252"``; the default is UTF-8. A byte-order mark in the file counts more.
     line_limit : int
         Maximum number of bytes of a line.
 

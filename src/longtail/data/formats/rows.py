@@ -38,7 +38,12 @@ class _LabelCollector:
             self._has_names = name is not None
         elif (name is not None) != self._has_names:
             has, others = ("no", "have one") if name is None else ("an", "have none")
-            raise DataFormatError(self._source, line, f"the {self._what} has {has} 'id', but earlier ones {others}")
+            raise DataFormatError(
+                self._source,
+                line,
+                f"the {self._what} has {has} 'id', but earlier ones {others}",
+                advice=f"give every {self._what} an id, or none; if 'id' means something else here, rename it",
+            )
         ids = self._ids
         self._indices.extend(ids.setdefault(label, len(ids)) for label in labels)
         self._indptr.append(len(self._indices))
@@ -67,6 +72,7 @@ class RowCollector(_LabelCollector):
     def __init__(self, source: PathName | IO[bytes]) -> None:
         super().__init__(source)
         self._starts = [0]
+        self.told_to_merge = False
 
     def begin(self, source: PathName) -> None:
         """The next rows come from another file; either all rows of a file have an id or none."""
@@ -79,12 +85,12 @@ class RowCollector(_LabelCollector):
         self._add_labels(line, dict.fromkeys(labels), row_name)
         self._texts.append(text)
 
-    def corpus(self) -> Corpus:
-        """The corpus of all rows, with sorted label names."""
+    def corpus(self, tell: bool = True) -> Corpus:
+        """The corpus of all rows, with sorted label names; with `tell`, a warning if rows should be merged."""
         labels, names = self._counts()
         kept = self._names_of_all_files() if self._names else None
         corpus = Corpus(labels=labels, label_names=names, texts=self._texts, row_names=kept)
-        _tell_rows_to_merge(self._source, corpus)
+        self.told_to_merge = tell and _tell_rows_to_merge(self._source, corpus)
         return corpus
 
     def _names_of_all_files(self) -> list[str] | None:
@@ -106,20 +112,21 @@ class RowCollector(_LabelCollector):
 
 
 def _repeated(names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Pairs of rows with the same name; needs a few numbers per row of memory."""
+    """Pairs of rows with the same name, by the second one; needs a few numbers per row of memory."""
     hashes = np.fromiter(map(hash, names), np.int64, len(names))
     order = np.argsort(hashes, kind="stable")
-    for place in np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]]).tolist():
+    places = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+    for place in places[np.argsort(order[places + 1])].tolist():
         first, other = int(order[place]), int(order[place + 1])
         if names[first] == names[other]:
             yield first, other
 
 
-def _tell_rows_to_merge(source: str, corpus: Corpus) -> None:
-    """Warn of rows that repeat the id and the text of another row, with other labels."""
+def _tell_rows_to_merge(source: str, corpus: Corpus) -> bool:
+    """Warn of rows that repeat the id and the text of another row, with other labels, if there are any."""
     names, texts, indptr, indices = corpus.row_names, corpus.texts, corpus.labels.indptr, corpus.labels.indices
     if names is None or texts is None:
-        return
+        return False
     count, example = 0, ""
     for first, other in _repeated(names):
         labels = [indices[indptr[row] : indptr[row + 1]].tolist() for row in (first, other)]
@@ -132,6 +139,7 @@ def _tell_rows_to_merge(source: str, corpus: Corpus) -> None:
             f"the file has a row for each label, set merge_by='id' (--merge-by id on the command line)",
             stacklevel=4,
         )
+    return count > 0
 
 
 class GroupCollector(_LabelCollector):

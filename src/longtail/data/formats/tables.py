@@ -93,7 +93,7 @@ def find_columns(
     """The places of columns among the names of all columns; without names, columns are numbers.
 
     A name is a column of that name or, if there is none, of that name in other case; or the number of a column.
-    Without `id`, a column called ``id`` names the rows if there is one. If there is a column ``label`` instead of
+    Without `id`, a column called ``id``, in any case, names the rows if there is one. If there is a column ``label`` instead of
     ``labels``, each of its cells is one label.
     """
     known = [name.strip() for name in names or ()]
@@ -142,8 +142,9 @@ def find_columns(
     chosen = None if labels is None else find(labels), None if group is None else find(group)
     if id is not None:
         return Places(texts, chosen[0], find(id), chosen[1], one_label)
-    has_id = ID_COLUMN in known and known.index(ID_COLUMN) not in (*texts, *chosen)
-    return Places(texts, chosen[0], find(ID_COLUMN) if has_id else None, chosen[1], one_label)
+    has_id = ID_COLUMN in known or [name.casefold() for name in known].count(ID_COLUMN) == 1
+    row_name = find(ID_COLUMN) if has_id else None
+    return Places(texts, chosen[0], None if row_name in (*texts, *chosen) else row_name, chosen[1], one_label)
 
 
 def _holds(names: Sequence[str], column: str) -> bool:
@@ -178,10 +179,10 @@ def table_rows(
             missing[1] += places.labels is not None and is_missing(cells[places.labels])
         yield row
     if any(missing):
-        kinds = (("text is", "texts are"), ("cell of labels is", "cells of labels are"))
+        kinds = (("text", "texts"), ("cell of labels", "cells of labels"))
         told = [counted(count, *kind) for count, kind in zip(missing, kinds, strict=True) if count]
         warnings.warn(
-            f"{path}: {' and '.join(told)} missing (null, None or NaN); these rows are kept, with an empty text or no "
+            f"{path}: {' and '.join(told)} {'is' if sum(missing) == 1 else 'are'} missing (null, None or NaN); these rows are kept, with an empty text or no "
             f"labels",
             stacklevel=3,
         )
@@ -209,9 +210,10 @@ def _row(line: int, cells: Sequence[Any], places: Places, separator: str, lists:
         parts = (as_text(cells[place], "text") for place in places.text)
         text = "\n".join(part for part in parts if part and not part.isspace())
     labels = [] if places.labels is None else _labels(cells[places.labels], places.one_label, separator, lists)
-    row_name = None if places.row_name is None else as_text(cells[places.row_name], ID_COLUMN)
+    row_name = "" if places.row_name is None else as_text(cells[places.row_name], ID_COLUMN)
     group = None if places.group is None else as_text(cells[places.group], "group").strip()
-    return TableRow(line, text, labels, row_name, group, cells)
+    # Rows with empty cells of ids would all have the same id.
+    return TableRow(line, text, labels, row_name if row_name.strip() else None, group, cells)
 
 
 def _labels(cell: Any, one: bool, separator: str, lists: bool) -> list[str]:
