@@ -26,8 +26,8 @@ from longtail.errors import DataFormatError, InvalidInput
         (
             {"code": "missing_column", "column": "text"},
             {},
-            "name the columns of text and labels: --text-column and --label-column; if the first line has no names, use "
-            "numbers and --no-header",
+            "name the columns of text and labels: --text-column and --label-column; if the first line has no names, "
+            "use numbers and --no-header",
         ),
         (
             {"code": "missing_column", "column": "title"},

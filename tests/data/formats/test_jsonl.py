@@ -101,7 +101,9 @@ def test_labels_that_are_not_read_can_be_anything(recwarn):
     assert read_jsonl(stream(*rows), labels_key=None).labels.shape == (3, 0)
     assert not recwarn.list
     assert read_jsonl(stream({"text": "b", "labels": None}), require_labels=False).n_labels == 0
-    with pytest.raises(DataFormatError, match=r"'labels' is null; expected a list of names, which is \[\] if there are"):
+    with pytest.raises(
+        DataFormatError, match=r"'labels' is null; expected a list of names, which is \[\] if there are"
+    ):
         read_jsonl(stream({"text": "b", "labels": None}))
 
 

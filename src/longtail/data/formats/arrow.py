@@ -211,4 +211,6 @@ def _faults_of(path: PathName, pyarrow: Any) -> Iterator[None]:
         if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
             raise DataFormatError(path, None, f"cannot be opened: {error.strerror}") from None
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise DataFormatError(path, None, f"not a readable Parquet or Arrow file: {reason}; get it again, or write it again") from None
+        raise DataFormatError(
+            path, None, f"not a readable Parquet or Arrow file: {reason}; get it again, or write it again"
+        ) from None

@@ -104,7 +104,9 @@ def _named_rows(
     rows = _filled_rows(path, sheet)
     first = next(rows, None)
     if first is None:
-        raise DataFormatError(path, None, "the sheet is empty; choose another with sheet= (--sheet on the command line)")
+        raise DataFormatError(
+            path, None, "the sheet is empty; choose another with sheet= (--sheet on the command line)"
+        )
     line, cells = first
     if not header:
         return [""] * len(cells), line, _all_rows(first, rows)
