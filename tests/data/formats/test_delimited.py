@@ -285,6 +285,7 @@ def test_columns_by_number_below_names_are_no_reason_for_doubt(write, text, labe
         ('{"text": "a", "labels": ["x"]}\n', "a.csv", "looks like JSON; .* name the file .jsonl"),
         ('[{"text": "a", "labels": ["x"]}]\n', "a.csv", "looks like JSON"),
         ("text;labels\na;x\n", "a.tsv", "if ';' separates columns, name the file .csv"),
+        ('"text;labels"\n"a;x"\n', "a.csv", "if ';' separates columns, leave out the quotes around lines"),
     ],
 )
 def test_a_file_with_the_name_of_another_format_is_noticed(write, content, name, advice):
