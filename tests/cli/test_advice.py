@@ -26,8 +26,8 @@ from longtail.errors import DataFormatError, InvalidInput
         (
             {"code": "missing_column", "column": "text"},
             {},
-            "name the columns of text and labels: --text-column and --label-column; if the first line has no names, use "
-            "numbers and --no-header",
+            "name the columns of text and labels: --text-column and --label-column; if the first line has no names, "
+            "use numbers and --no-header",
         ),
         (
             {"code": "missing_column", "column": "title"},
@@ -37,6 +37,7 @@ from longtail.errors import DataFormatError, InvalidInput
         ),
         ({"code": "missing_key", "name": "title", "found": []}, {"several": True}, "keys must have the same names in"),
         ({"code": "texts_differ", "advice": "read the rows as they are"}, {}, "make them equal, or leave out --merge"),
+        ({"code": "ambiguous_column", "column": "text", "advice": "choose one by its number"}, {}, "choose one by its n"),
         ({"code": "ambiguous_column", "column": "page"}, {"group_column": "page"}, "name the column of the groups"),
         ({"code": "column_out_of_range", "column": 7}, {}, ""),
         ({"code": "not_json"}, {"plain": "use --plain"}, "use --plain"),

@@ -76,7 +76,7 @@ def test_the_page(longtail: Callable) -> None:
     [
         (
             ["messy.csv", "-o", "page.pdf"],
-            "pages are written as .html or .htm, not as page.pdf: write an .html file, open it in a browser and print it",
+            "pages are written as .html or .htm, not as page.pdf: write an .html file, open it in a browser and print",
         ),
         (["messy.csv", "--test", "rows.txt"], "the rows have texts, but the test rows have features"),
         (["missing.csv"], "there is no file missing.csv"),
@@ -120,9 +120,23 @@ def test_training_on_good_data_tells_nothing(longtail: Callable) -> None:
 
 def test_several_files_are_checked_as_one(longtail: Callable) -> None:
     found = json.loads(longtail("check", "messy.csv", "test.csv", "--json").out)
-    assert (found["rows"], found["unit"]) == (13, "row")
+    assert (found["rows"], found["unit"]) == (13, "line")
     [copies] = [finding for finding in found["findings"] if finding["code"] == "conflicting_duplicates"]
-    assert {"rows": [2, 12], "what": ""} in copies["examples"]
+    assert {"lines": [3, 2], "what": "", "files": ["messy.csv", "test.csv"]} in copies["examples"]
+
+
+def test_lines_in_several_files_are_told_with_their_files(longtail: Callable, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    for path, rows in (("a.csv", '1,"red\napple",x\n2,sky,y\n'), ("old/b.csv", "3,RED apple,z\n4,rain,nan\n")):
+        Path(path).write_text(f"id,text,labels\n{rows}", encoding="utf-8")
+    Path("test.jsonl").write_text('{"text": "Rain", "labels": ["y"]}\n', encoding="utf-8")
+    result = longtail("check", "a.csv", "old/b.csv", "--test", "test.jsonl", "-o", "page.html").out
+    page = Path("page.html").read_text(encoding="utf-8")
+    for place in ("a.csv:2, b.csv:2", "b.csv:3: 'nan' (1 row)", "test.jsonl:1: the same as b.csv:3 of the training"):
+        assert f"  {place}" in result
+        assert place.replace("'", "&#x27;") in page
+    Path("old/a.csv").write_text("text,labels\nsky,y\n", encoding="utf-8")
+    assert "  a.csv:4, old/a.csv:2\n" in longtail("check", "a.csv", "old/a.csv").out
 
 
 def test_rows_are_merged_by_id(longtail: Callable) -> None:

@@ -58,6 +58,11 @@ def test_what_is_done_is_printed_after_an_interrupt(longtail: Callable, monkeypa
     assert json.loads(Path("t.jsonl").read_text(encoding="utf-8"))["learner"] == "ridge"
 
 
+def test_a_file_without_rows_is_told(longtail: Callable) -> None:
+    Path("empty.csv").write_text("text,labels\n")
+    assert longtail("compare", "empty.csv").err == "error: empty.csv has no rows; there is nothing to compare learners on\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

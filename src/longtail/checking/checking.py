@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -59,7 +60,7 @@ def _check_texts(rows: Rows, test: Rows | None, most: int) -> Check:
     if test is not None:
         if test.texts is None:
             raise InvalidInput("the rows have texts, but the test rows have features; give test rows with texts")
-        overlap = overlap_of_texts(seen, test.texts, rows.unit, most)
+        overlap = overlap_of_texts(seen, rows, test, most)
     per_row = np.bincount(list(seen.n_labels), weights=list(seen.n_labels.values())).astype(np.int64)
     names = seen.leakage
     return Check(
@@ -72,7 +73,9 @@ def _check_texts(rows: Rows, test: Rows | None, most: int) -> Check:
         rows_per_label=distribution_of(seen.labels.counts),
         words_per_text=distribution(seen.n_words),
         labels_in_texts=LabelsInTexts(names.n_pairs, names.share, names.chance) if names.n_pairs else None,
-        findings=_sorted(chain(seen.findings(), overlap, _label_findings(seen.labels, seen.n_rows, per_row, most))),
+        findings=_sorted(
+            chain(seen.findings(), overlap, _label_findings(seen.labels, seen.n_rows, per_row, most)), rows
+        ),
     )
 
 
@@ -87,7 +90,7 @@ def _check_features(rows: Rows, test: Rows | None, most: int) -> Check:
     if test is not None:
         if test.features is None:
             raise InvalidInput("the rows have features, but the test rows have texts; give test rows with features")
-        overlap = overlap_of_features(seen, test.features, rows.unit, most)
+        overlap = overlap_of_features(seen, rows, test, most)
     counts = seen.labels.counts
     return Check(
         n_rows=seen.n_rows,
@@ -100,7 +103,7 @@ def _check_features(rows: Rows, test: Rows | None, most: int) -> Check:
         words_per_text=distribution({}),
         labels_in_texts=None,
         findings=_sorted(
-            chain(seen.findings(), overlap, _label_findings(seen.labels, seen.n_rows, seen.n_labels, most))
+            chain(seen.findings(), overlap, _label_findings(seen.labels, seen.n_rows, seen.n_labels, most)), rows
         ),
     )
 
@@ -125,5 +128,6 @@ def names_are_numbers(names: Sequence[str]) -> bool:
     return all(name == str(number) for number, name in enumerate(names))
 
 
-def _sorted(findings: Iterator[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+def _sorted(findings: Iterator[Finding], rows: Rows) -> tuple[Finding, ...]:
+    located = (replace(each, examples=[rows.located(example) for example in each.examples]) for each in findings)
+    return tuple(sorted(located, key=lambda finding: SEVERITIES.index(finding.severity)))

@@ -41,7 +41,7 @@ DAMAGE = {
     ),
     "control_characters": (
         "control characters",
-        "Export the data again as UTF-8 if they stand for quotes and dashes; else remove them, as they split or join words.",
+        "Export the data again as UTF-8 if they stand for quotes and dashes; else remove them, as they split words.",
     ),
     "html_entities": (
         "HTML entities such as '&amp;'",

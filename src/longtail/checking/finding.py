@@ -23,10 +23,13 @@ class Example:
         Numbers of lines or rows, counted from 1; see `Check.unit`.
     what : str
         What stands there: an excerpt of a text, an id, names of labels. It comes from the data, so it is untrusted.
+    files : sequence of str
+        The names of the files that the places are in; empty if there is only one file.
     """
 
     places: Sequence[int] = ()
     what: str = ""
+    files: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,11 @@ class Check:
             "count": finding.count,
             "says": finding.says,
             "advice": finding.advice,
-            "examples": [{f"{self.unit}s": list(each.places), "what": each.what} for each in finding.examples],
+            "examples": [
+                {f"{self.unit}s": list(each.places), "what": each.what}
+                | ({"files": list(each.files)} if each.files else {})
+                for each in finding.examples
+            ],
         }
 
 
@@ -218,12 +225,18 @@ def shown(example: Example, unit: str) -> str:
 
     >>> shown(Example((3, 17), "a red apple"), "line")
     'lines 3, 17: a red apple'
+    >>> shown(Example((3, 1), "a red apple", ("a.csv", "b.csv")), "line")
+    'a.csv:3, b.csv:1: a red apple'
     """
     if not example.places:
         return example.what
-    numbers = ", ".join(f"{place}" for place in example.places[:_PLACES_SHOWN])
+    numbers = [str(place) for place in example.places[:_PLACES_SHOWN]]
+    if example.files:
+        numbers = [f"{file}:{number}" for file, number in zip(example.files, numbers, strict=False)]
+    else:
+        numbers[0] = f"{unit}{'s' * (len(example.places) > 1)} {numbers[0]}"
     more = f" and {len(example.places) - _PLACES_SHOWN:,} more" if len(example.places) > _PLACES_SHOWN else ""
-    place = f"{unit}{'s' * (len(example.places) > 1)} {numbers}{more}"
+    place = f"{', '.join(numbers)}{more}"
     return f"{place}: {example.what}" if example.what else place
 
 

@@ -84,6 +84,8 @@ def _missing_key(error: LongtailError, reading: _Reading) -> str:
 def _column(error: LongtailError, reading: _Reading) -> str:
     if error.column == reading.group_column:
         return "name the column of the groups: --group-column"
+    if error.code == "ambiguous_column":
+        return error.advice
     advice = "name the columns of text and labels: --text-column and --label-column"
     if reading.several:
         return f"{advice}. They must have the same names in all files, so rename others"

@@ -99,9 +99,8 @@ def warn_of_data(terminal: Terminal, data: Sequence[str], corpus: Corpus, reader
         terminal.say(f"note: {finding.says}")
     if found and STANDARD_INPUT not in data:
         more = f"{counted(len(found) - _WARNINGS, 'more finding')}: " if len(found) > _WARNINGS else ""
-        terminal.say(
-            f"note: {more}`{shlex.join(['longtail', 'check', *data, *reader.arguments()])}` shows examples and says what to do"
-        )
+        command = shlex.join(["longtail", "check", *data, *reader.arguments()])
+        terminal.say(f"note: {more}`{command}` shows examples and says what to do")
 
 
 def _rows(data: tuple[str, ...], split: Literal["train", "test"], reader: ReaderOptions) -> Rows:

@@ -88,6 +88,8 @@ def command(
     done: list[Compared] = []
     with limit(options.memory):
         corpus = read(data, "train", reader, grouped=_GROUPED)
+        if not corpus.n_rows:
+            raise InvalidInput(f"{called(data)} has no rows; there is nothing to compare learners on")
         features.check(corpus, called(data))
         terminal.say(f"{called(data)}: {counted_rows(corpus)}, {counted(corpus.n_labels, 'label')}")
         found = compare(

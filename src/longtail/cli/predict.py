@@ -109,13 +109,14 @@ def command(
     tagger = load_tagger(model)
     restrictions = {**_restrictions(options, tagger, model), "threshold": options.threshold}
     separator, reader = target.separator(tagger, reader)
-    tagged = 0
+    tagged = untagged = 0
     with use_jobs(options.jobs), workers.opened(model):
         rows = _rows(tagger, model, data, options, reader, target.keep_columns)
         with target.opened(rows.columns, rows.with_texts, separator) as write:
             for batch, found in _tagged(tagger, rows, options.k, workers, restrictions):
                 tagged += len(batch.names)
                 for row in tagged_rows(batch, found):
+                    untagged += not row.tags
                     write(row)
                 sys.stdout.flush()
             if not tagged and STANDARD_INPUT not in data:
@@ -123,7 +124,8 @@ def command(
     if not tagged:
         terminal.say("standard input has no rows; there is nothing to tag")
     if target.out is not None:
-        terminal.say(f"{wrote} {target.out}: {counted(tagged, 'row')}")
+        left_out = f", {untagged:,} without a tag and a record" if untagged and target.layout == "tag" else ""
+        terminal.say(f"{wrote} {target.out}: {counted(tagged, 'row')}{left_out}")
 
 
 def _restrictions(options: PredictOptions, tagger: Tagger, model: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from longtail.data.originals import Originals, read_originals
 from longtail.data.row_ids import row_id
 from longtail.data.sets.catalogue import CATALOGUE, DataSet, data_set, fetch, find_data_set, load_data_set, part_files
 from longtail.data.sets.python_api import load_python_api, python_api_versions
-from longtail.data.sources import TEXT_FORMATS, Data, Source, format_of
+from longtail.data.sources import TEXT_FORMATS, Data, Source, format_of, sources_of
 from longtail.data.streams import read_lines, read_names, read_text_lines
 from longtail.data.tables.files import check_table_file, writing_table
 from longtail.data.tables.tags import Layout, TaggedRow, joins_labels, writing_tags
@@ -106,6 +106,7 @@ __all__ = [
     "read_splits",
     "read_text_lines",
     "row_id",
+    "sources_of",
     "split_corpus",
     "write_corpus",
     "write_delimited",

@@ -50,7 +50,7 @@ def check_encoding(encoding: str | None) -> None:
 
 
 def as_utf8(blocks: Iterable[bytes], name: str, encoding: str | None) -> Iterator[bytes]:
-    """The blocks of a file in UTF-8; a byte-order mark tells the encoding, else `encoding`, and the default is UTF-8."""
+    """The blocks of a file in UTF-8; a byte-order mark tells their encoding, else it is `encoding`, or UTF-8."""
     blocks = _with_mark(blocks)
     first = next(blocks, b"")
     for start, (what, advice) in _OTHERS.items():

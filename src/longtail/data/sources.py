@@ -47,8 +47,8 @@ _REFUSED = {
     ".doc": f"is a document, not a table; {_DOCUMENT}",
     ".odt": f"is a document, not a table; {_DOCUMENT}",
     ".pdf": f"is a document, not a table; copy its texts out, for example with pdftotext, and {_DOCUMENT}",
-    ".json": 'is not a format of rows; write one object per line, {"text": "...", "labels": ["..."]}, to a .jsonl file; '
-    "`jq -c '.[]'` makes such lines of a list of objects",
+    ".json": 'is not a format of rows; write one object per line, {"text": "...", "labels": ["..."]}, to a .jsonl '
+    "file; `jq -c '.[]'` makes such lines of a list of objects",
     ".pkl": "holds Python objects, which are never loaded; write the data as .parquet, .jsonl or .csv",
     ".pickle": "holds Python objects, which are never loaded; write the data as .parquet, .jsonl or .csv",
     ".zip": "is an archive; unpack it",

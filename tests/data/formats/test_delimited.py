@@ -85,7 +85,11 @@ def test_fields_may_be_longer_than_the_csv_module_likes(write):
 FAULTS = [
     ("", 1, "the file is empty"),
     ("text,tags\na,x\n", 1, "no column is named 'labels'; the columns are 'text', 'tags'"),
-    ("text,text,labels\na,b,x\n", 1, "2 columns are named 'text'"),
+    (
+        "text,text,labels\na,b,x\n",
+        1,
+        "2 columns are named 'text'; the columns are 'text', 'text', 'labels'; choose one by its number",
+    ),
     ('text,labels\n"a\nb",x\na\n', 4, "1 columns, expected 2"),
     ("text,labels\na,x,y\n", 2, "3 columns, expected 2"),
     ('text,labels\na,x\n"a,x\nb,y\n', 3, "unexpected end of data"),
@@ -285,6 +289,7 @@ def test_columns_by_number_below_names_are_no_reason_for_doubt(write, text, labe
         ('{"text": "a", "labels": ["x"]}\n', "a.csv", "looks like JSON; .* name the file .jsonl"),
         ('[{"text": "a", "labels": ["x"]}]\n', "a.csv", "looks like JSON"),
         ("text;labels\na;x\n", "a.tsv", "if ';' separates columns, name the file .csv"),
+        ('"text;labels"\n"a;x"\n', "a.csv", "if ';' separates columns, leave out the quotes around lines"),
     ],
 )
 def test_a_file_with_the_name_of_another_format_is_noticed(write, content, name, advice):

@@ -107,6 +107,13 @@ def test_labels_that_are_not_read_can_be_anything(recwarn):
         read_jsonl(stream({"text": "b", "labels": None}))
 
 
+def test_whole_numbers_with_a_decimal_point_are_names():
+    corpus = read_jsonl(stream({"text": "a", "label": 12.0, "id": 7.0}))
+    assert (corpus.label_names, corpus.row_names) == (("12",), ["7"])
+    with pytest.raises(DataFormatError, match="'id' is a number; expected a text or a whole number"):
+        read_jsonl(stream({"text": "a", "labels": [], "id": 7.5}))
+
+
 @pytest.mark.parametrize("nothing", [None, "", " "])
 def test_a_blank_id_is_none(nothing):
     assert read_jsonl(stream({"text": "a", "labels": [], "id": nothing})).row_names is None

@@ -236,8 +236,9 @@ def _other_format(path: object, names: Sequence[str]) -> str:
     if filled and filled[0].startswith(('{"', '[{"')):
         return "the first line looks like JSON; if each line is an object, name the file .jsonl"
     other = max(_CANDIDATES, key=filled[0].count) if len(filled) == 1 else ""
-    if other and other in filled[0] and suffix_of(str(path)) in _BY_EXTENSION:
-        return f"there is only the column {filled[0][:_SHOWN]!r}; if {other!r} separates columns, name the file .csv"
+    if other and other in filled[0]:
+        mend = "name the file .csv" if suffix_of(str(path)) in _BY_EXTENSION else "leave out the quotes around lines"
+        return f"there is only the column {filled[0][:_SHOWN]!r}; if {other!r} separates columns, {mend}"
     return ""
 
 

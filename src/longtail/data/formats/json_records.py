@@ -165,8 +165,8 @@ def _one_label(found: dict[str, Any], key: str, required: bool) -> list[str]:
     value = found[key]
     if value is None and not required:
         return []
-    if isinstance(value, int) and not isinstance(value, bool):
-        return [str(value)]
+    if (number := _whole_number(value)) is not None:
+        return [number]
     if not isinstance(value, str):
         raise FaultError(f"{key!r} is {_kind(value)}; expected one label, a text or a whole number")
     if not value:
@@ -191,9 +191,16 @@ def id_of(found: dict[str, Any], key: str | None = None) -> str | None:
     value = found.get(ID_KEY) if key is None else _required(found, key)
     if value is None or isinstance(value, str):
         return checked_text(value, repr(key or ID_KEY)) if value and value.strip() else None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+    if (number := _whole_number(value)) is not None:
+        return number
     raise FaultError(f"{key or ID_KEY!r} is {_kind(value)}; expected a text or a whole number")
+
+
+def _whole_number(value: Any) -> str | None:
+    """A whole number as a text; spreadsheets and data frames write some with a decimal point, as 12.0."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def as_line(record: dict[str, Any]) -> bytes:

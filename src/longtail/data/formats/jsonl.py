@@ -138,15 +138,16 @@ def read_jsonl(
     source : str, path-like or binary stream
         ``sys.stdin.buffer`` for standard input.
     text_key, labels_key : str
-        The keys of the text and of the list of label names; ``labels_key=None`` reads no labels. A list of keys, or a string such as ``"title,abstract"``,
-        joins several texts by line ends; those that are missing, null or empty are left out. Instead of ``labels``, a
-        line may have ``label``: one name or whole number. Under another key, too, a label may stand by itself.
+        The keys of the text and of the list of label names; ``labels_key=None`` reads no labels, for texts to be
+        tagged. A list of keys, or a string such as ``"title,abstract"``, joins several texts by line ends; those that
+        are missing, null or empty are left out. Instead of ``labels``, a line may have ``label``: one name or whole
+        number. Under another key, too, a label may stand by itself.
     id_key : str or None
         The key of the id; the default is ``id``, which can be missing.
     unknown : {"report", "ignore", "error"}
         What to do about keys other than these and ``id``: warn once at the end, ignore them, or stop.
     require_labels : bool
-        Whether a line without labels is an error; use False for texts to be tagged.
+        Whether a line without labels is an error.
     encoding : str or None
         For example ``"cp1252"``; the default is UTF-8. A byte-order mark in the file counts more.
     line_limit : int

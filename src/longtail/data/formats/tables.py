@@ -93,8 +93,8 @@ def find_columns(
     """The places of columns among the names of all columns; without names, columns are numbers.
 
     A name is a column of that name or, if there is none, of that name in other case; or the number of a column.
-    Without `id`, a column called ``id``, in any case, names the rows if there is one. If there is a column ``label`` instead of
-    ``labels``, each of its cells is one label.
+    Without `id`, a column called ``id``, in any case, names the rows if there is one. If there is a column ``label``
+    instead of ``labels``, each of its cells is one label.
     """
     known = [name.strip() for name in names or ()]
 
@@ -124,7 +124,7 @@ def find_columns(
                 code="ambiguous_column" if places else "missing_column",
                 column=column,
                 found=names or (),
-                advice="choose the columns of text and labels",
+                advice="choose one by its number, counted from 0" if places else "choose the columns of text and labels",
             )
         return places[0]
 
@@ -182,8 +182,8 @@ def table_rows(
         kinds = (("text", "texts"), ("cell of labels", "cells of labels"))
         told = [counted(count, *kind) for count, kind in zip(missing, kinds, strict=True) if count]
         warnings.warn(
-            f"{path}: {' and '.join(told)} {'is' if sum(missing) == 1 else 'are'} missing (null, None or NaN); these rows are kept, with an empty text or no "
-            f"labels",
+            f"{path}: {' and '.join(told)} {'is' if sum(missing) == 1 else 'are'} missing (null, None or NaN); these "
+            f"rows are kept, with an empty text or no labels",
             stacklevel=3,
         )
 
