@@ -254,7 +254,8 @@ class TwoStage(Estimator):
         ranker = self.__dict__.pop("_rehearsal").ranker
         with quietly(), progress.stage("all rows"):
             known = () if like is None else like.sources_
-            self.sources_ = self._recipe(X).fit(X, Y, Z, known, read_weights(sample_weight, X.shape[0]))
+            weights = read_weights(sample_weight, X.shape[0])
+            self.sources_ = self._recipe(X).fit(X, Y, Z, known, weights, _rehearsed_share(X.shape[0]))
         if ranker is None:  # too few rows to hold any out
             ranker = BoostedTrees.fit(np.zeros((0, len(self._columns())), np.float32), np.zeros(0, dtype=bool))
         self.ranker_ = ranker
@@ -443,3 +444,9 @@ class TwoStage(Estimator):
         model.sources_, model.gains_, model.calibration_, model.ranker_ = sources, {}, (slope, offset), ranker
         model.held_out_ = None
         return model
+
+
+def _rehearsed_share(n_rows: int) -> float:
+    """The share of the rows that the sources of the rehearsal learned from."""
+    parts = folds(n_rows, seed=0)  # the sizes do not depend on the seed
+    return len(parts[0][1]) / n_rows if parts else 1.0
