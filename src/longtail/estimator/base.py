@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -309,6 +309,11 @@ class Estimator(BaseEstimator, Persistent):
     def hierarchies_(self) -> tuple[LabelHierarchy, ...]:
         """The trees over the labels that the model searches; empty if it has none."""
         return ()
+
+    def copy_for(self, rows: str) -> Self:
+        """Return an unfitted copy to train on other rows, which `rows` names; it keeps no files of this training."""
+        copy: Self = clone(self)
+        return copy
 
     def _job(self) -> dict[str, Any]:
         """What tells a training from others: the learner and its parameters, but not the number of threads."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from longtail import progress
 from longtail.arrays import Array
@@ -71,7 +70,8 @@ def rank_held_out(
                     model = fitted[number]
                 else:
                     some = np.sort(np.random.default_rng(seed).permutation(rest)[:most])
-                    model = fit_with(clone(estimator), X[some], Y[some], None if weights is None else weights[some])
+                    copy = estimator.copy_for(f"part{number + 1}")
+                    model = fit_with(copy, X[some], Y[some], None if weights is None else weights[some])
                 ranked.append(HeldOut.of(*model.predict_topk(X[held], PLACES), Y[held]))
                 advance(1)
     except (InvalidInput, NotEnoughMemory) as error:

@@ -234,14 +234,15 @@ class Tagger(BaseEstimator, Persistent):
             return self._fit_rows(corpus)
         rest, held_out = hold_out(corpus, holdout, random_state)
         _log.info("holding out %s, training on %s", counted(held_out.n_rows, "row"), f"{rest.n_rows:,}")
-        report = self.holdout_report_ = self._fit_rows(rest).evaluate(held_out)
+        report = self.holdout_report_ = self._fit_rows(rest, "rest").evaluate(held_out)
         if refit:
             _log.info("training again on all %s rows", f"{corpus.n_rows:,}")
             self._fit_rows(corpus)
             self.holdout_report_ = report
         return self
 
-    def _fit_rows(self, corpus: Corpus) -> Self:
+    def _fit_rows(self, corpus: Corpus, part: str | None = None) -> Self:
+        """Train on a corpus, or on a `part` of one, which is named because all rows may follow."""
         if races(self.estimator, corpus):
             decides = self._learns_how_many(corpus)
             *trained, held_out = train_best(self.features, corpus, self.estimator or LearnerOptions(), decides)
@@ -252,6 +253,8 @@ class Tagger(BaseEstimator, Persistent):
         corpus = with_labels_that_occur(corpus)
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
+        if part is not None:
+            estimator = estimator.copy_for(part)
         estimator.check_pieces()
         if self.updatable and not estimator.takes_revisions:
             raise InvalidInput(f"{type(estimator).__name__} cannot learn changes", code="cannot_update")
