@@ -65,6 +65,14 @@ def test_what_is_expected_holds_on_other_rows() -> None:
     assert given.sum() / other.n_rows == pytest.approx(found.expected.labels_per_row, abs=0.1)
 
 
+@pytest.mark.parametrize(("aim", "times"), [("precision=0.9", 1), ("precision=0.2", 0), ("recall=1", 1)])
+def test_an_aim_that_is_missed_is_told_once(aim: str, times: int, caplog: pytest.LogCaptureFixture) -> None:
+    held = held_out()
+    low = held.scores < 0.5  # high scores are wrong, so probabilities tell nothing
+    Decision.learn(held._replace(hits=low, n_true=int(low.sum()) + 50), Aim.parse(aim), True)
+    assert caplog.text.count("is not reached on held-out rows") == times
+
+
 def test_probabilities_rise_with_the_score() -> None:
     for of_odds in (True, False):
         found = Decision.learn(held_out(), Aim("f1"), of_odds).probabilities(np.linspace(0, 1, 1000, dtype=np.float32))
@@ -215,6 +223,14 @@ def test_too_few_rows_leave_it_to_the_learner(caplog: pytest.LogCaptureFixture) 
     tagger = Tagger(TextFeatures(min_df=1), Ridge()).fit(*data(40))
     assert tagger.decision_ is None
     assert "as 40 rows are too few to learn it" in caplog.text
+
+
+def test_labels_with_one_row_each_leave_it_to_the_learner(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "longtail")
+    texts, _ = data(60)
+    tagger = Tagger(TextFeatures(min_df=1), OneVsRest()).fit(texts, [[str(i), f"other {i}"] for i in range(60)])
+    assert tagger.decision_ is None
+    assert "as no label of a held-out row was found" in caplog.text
 
 
 def test_another_weighting_has_other_scores() -> None:

@@ -6,6 +6,7 @@ whichever fits held-out rows better; both rise with the score, so rankings do no
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -20,6 +21,8 @@ from longtail.metrics import reliability
 from longtail.store import State
 from longtail.tagger.aims import Aim, Rule
 from longtail.trees import METHODS, Calibration, calibrations_from_state, calibrations_to_arrays
+
+_log = logging.getLogger(__name__)
 
 _FOLDS = 2
 _JUDGED = 5  # places whose probabilities are judged
@@ -92,8 +95,11 @@ class Decision:
         calibration = Calibration.fit(method, scores, held.hits)
         chances = calibration.probability(scores)
         rule = aim.rule(chances, held.hits, held.is_first, held.n_true)
-        given = np.bincount(held.rows[rule.given(chances, held.is_first)], minlength=1)
-        places = min(PLACES, max(_FEWEST_PLACES, _ROOM * int(given.max())))
+        given = rule.given(chances, held.is_first)
+        if missing := aim.missing(np.count_nonzero(held.hits[given]), np.count_nonzero(given), held.n_true):
+            _log.warning(missing)
+        most = int(np.bincount(held.rows[given], minlength=1).max())
+        places = min(PLACES, max(_FEWEST_PLACES, _ROOM * most))
         return cls(aim, rule, places, calibration, are_probabilities, _expect(held, aim, fold, unseen))
 
     def probabilities(self, scores: Array) -> Array:

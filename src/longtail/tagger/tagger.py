@@ -288,7 +288,11 @@ class Tagger(BaseEstimator, Persistent):
         return Aim.parse(self.aim).share is not None
 
     def _decide(self, held_out: HeldOut | None) -> Self:
-        if self.aim is not None and held_out is not None and held_out.hits.any():
+        if self.aim is None or held_out is None:
+            return self
+        if not held_out.hits.any():
+            _log.info("how many tags: as the learner decides, as no label of a held-out row was found")
+        else:
             aim = Aim.parse(self.aim)
             self.decision_ = Decision.learn(held_out, aim, self.estimator_.scores_are_probabilities)
             _log.info(self.decision_.describe())
