@@ -310,8 +310,16 @@ class Estimator(BaseEstimator, Persistent):
         """The trees over the labels that the model searches; empty if it has none."""
         return ()
 
-    def copy_for(self, rows: str) -> Self:
-        """Return an unfitted copy to train on other rows, which `rows` names; it keeps no files of this training."""
+    def copy_for(self, rows: str, penalty: float = 1.0) -> Self:
+        """Return an unfitted copy to train on a part of the rows.
+
+        Parameters
+        ----------
+        rows : str
+            The name of the part. A learner that keeps files of its training keeps others for each part.
+        penalty : float
+            Factor of the penalty on the weights, for learners that have one.
+        """
         copy: Self = clone(self)
         return copy
 

@@ -230,8 +230,8 @@ class MultiHeadClassifier(NeuralModel):
                     self.histories_.append(train(network, rows, Y, settings, checkpoint=where))
                 self.networks_.append(network.eval())
 
-    def copy_for(self, rows: str) -> Self:
-        copy = super().copy_for(rows)
+    def copy_for(self, rows: str, penalty: float = 1.0) -> Self:
+        copy = super().copy_for(rows, penalty)
         if self.checkpoint is not None:
             copy.checkpoint = f"{self.checkpoint}-{rows}"
         return copy
