@@ -16,13 +16,19 @@ _DEFAULT = 0.5
 
 @dataclass(frozen=True)
 class Rule:
-    """Give labels whose probability is at least the threshold; if `always_one`, also the best label of every row."""
+    """Give labels whose probability is at least the threshold.
+
+    If `always_one`, also give the best label of every row; if `only_best`, give that label and no other.
+    """
 
     threshold: float
     always_one: bool = False
+    only_best: bool = False
 
     def given(self, chances: Array, is_first: Array) -> Array:
         """Which labels to give, by their probability and whether they are the best of their row."""
+        if self.only_best:
+            return is_first
         found = chances >= self.threshold
         return found | is_first if self.always_one else found
 
