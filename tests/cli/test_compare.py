@@ -40,6 +40,21 @@ def test_the_result_as_json_table_and_picture(longtail: Callable) -> None:
     assert result.err.endswith("wrote t.csv: 2 learners\ndrew t.png\n")
 
 
+def test_rows_of_one_label_each_are_compared_by_accuracy_and_macro_f1(longtail: Callable) -> None:
+    lines = [
+        f"{word} {word} {i % 3},{label}" for i in range(12) for word, label in (("apple", "fruit"), ("rain", "sky"))
+    ]
+    Path("one.csv").write_text("\n".join(["text,label", *lines]), encoding="utf-8")
+    arguments = ("compare", "one.csv", "--holdout", "0.4", "--min-df", "1", "--learners", "tree,ridge")
+    head, _, *rows = longtail(*arguments).out.splitlines()
+    assert head.split()[:4] == ["learner", "accuracy", "macro-F1", "nDCG@5"]
+    assert [row.split()[1:4] for row in rows] == [["100.00"] * 3] * 2
+    facts = json.loads(longtail(*arguments, "--json", "-o", "t.csv").out)
+    assert [(each["accuracy"], each["macro-F1"], each["P@1"]) for each in facts] == [(1, 1, 1)] * 2
+    with open("t.csv", encoding="utf-8-sig", newline="") as stream:
+        assert [row["macro-F1"] for row in csv.DictReader(stream)] == ["1.0"] * 2
+
+
 def test_a_learner_that_takes_too_long_is_left_out_with_the_reason(longtail: Callable) -> None:
     result = longtail(*ARGUMENTS, "--learners", "tree", "--patience", "1e-9")
     assert result.out.startswith("tree is left out: training would take about ")
@@ -60,7 +75,10 @@ def test_what_is_done_is_printed_after_an_interrupt(longtail: Callable, monkeypa
 
 def test_a_file_without_rows_is_told(longtail: Callable) -> None:
     Path("empty.csv").write_text("text,labels\n")
-    assert longtail("compare", "empty.csv").err == "error: empty.csv has no rows; there is nothing to compare learners on\n"
+    assert (
+        longtail("compare", "empty.csv").err
+        == "error: empty.csv has no rows; there is nothing to compare learners on\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -99,10 +99,10 @@ def test_rows_are_held_out_and_then_learned_from(longtail: Callable, check_golde
 def test_a_failure_of_the_training_on_all_rows_does_not_lose_the_report(longtail, monkeypatch):
     fit_rows = Tagger._fit_rows
 
-    def fail_on_all(self, corpus):
+    def fail_on_all(self, corpus, *part):
         if corpus.n_rows == 6:
             raise NotEnoughMemory("no room")
-        return fit_rows(self, corpus)
+        return fit_rows(self, corpus, *part)
 
     monkeypatch.setattr(Tagger, "_fit_rows", fail_on_all)
     result = longtail("train", "notes.jsonl", "--out", "model", "--holdout", "0.34", "--min-df", "1")

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import longtail
+from longtail import Corpus, Tagger
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator.checks import planted
 from longtail.neural import MultiHeadClassifier
@@ -170,3 +171,16 @@ def test_sets_that_a_dft_head_cannot_promise_are_refused_or_told(rng, caplog):
     model = MultiHeadClassifier("dft", **settings).fit(X, Y)
     assert model.active_ == model.networks_[0].head.k == 3
     assert "a row has 8 of 8 labels; the dft head can predict all sets of at most 3" in caplog.text
+
+
+def test_trainings_of_a_tagger_without_held_out_rows_keep_checkpoints_of_their_own(rng, tmp_path):
+    X, Y = planted(rng)
+    corpus = Corpus(labels=Y, label_names=[f"label {number}" for number in range(Y.shape[1])], features=X)
+    plain, kept = (MultiHeadClassifier(**QUICK, checkpoint=where) for where in (None, str(tmp_path / "kept")))
+    for holdout in (None, 0.2):
+        found, expected = (Tagger(estimator=each).fit_corpus(corpus, holdout=holdout) for each in (kept, plain))
+        assert found.decision_ is not None
+        assert found.decision_.rule == expected.decision_.rule
+        again = Tagger(estimator=kept).fit_corpus(corpus, holdout=holdout)
+        np.testing.assert_array_equal(again.predict_topk(X)[1], expected.predict_topk(X)[1])
+    assert {path.name for path in tmp_path.iterdir()} >= {"kept-0", "kept-rest-0", "kept-part1-0", "kept-rest-part1-0"}

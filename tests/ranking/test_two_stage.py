@@ -13,6 +13,7 @@ from longtail import LabelTree, load
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import Revision, check_estimator
 from longtail.ranking import TwoStage
+from longtail.ranking.sources import Statistics
 from longtail.store import put_together
 
 N_LABELS, N_WORDS = 40, 60
@@ -273,3 +274,35 @@ def test_updates_learn_to_rank_from_new_rows_when_these_are_many(monkeypatch, tm
     assert abs(scores.mean() - right.mean()) < 0.1
     again = grown(many, X, Y, 300, 400)
     assert (again.rows_ranked_, again.held_out_) == (300, None)
+
+
+def told_counts(model, X):
+    """The number of rows of each label of the first row's candidates, as the ranker is told."""
+    found = model._candidates(X[[0]])
+    return found.pairs.labels, found.features[:, model._columns().index("number of the label's rows")]
+
+
+def test_labels_are_told_to_be_as_frequent_as_they_were_while_the_ranker_learned(data, model, tmp_path):
+    (X, Y), _ = data
+    counts = Y.sum(axis=0)
+    model.save(tmp_path / "model")
+    for each in (model, load(tmp_path / "model")):
+        labels, told = told_counts(each, X)
+        np.testing.assert_allclose(told, np.maximum(0.75 * counts[labels], np.minimum(counts[labels], 1)), rtol=1e-6)
+
+
+def test_more_rows_after_an_update_do_not_make_every_label_look_more_frequent(data):
+    (X, Y), _ = data
+    first = small(sources=("statistics",)).fit(X, Y)
+    twice = [sparse.csr_array(sparse.vstack([each, each])) for each in (X, Y)]
+    revision = Revision.of(X, Y, *twice, np.arange(400), np.arange(N_LABELS), np.zeros(0, dtype=np.int64))
+    for before, after in zip(told_counts(first, X), told_counts(first.updated(revision), X), strict=True):
+        np.testing.assert_array_equal(after, before)
+
+
+@pytest.mark.parametrize("share", [0, -1, float("nan"), float("inf"), "half", True])
+def test_a_spoilt_share_of_rows_is_refused(data, share):
+    (X, Y), _ = data
+    state = Statistics.fit(X, Y.astype(np.float32), 1).to_state()
+    with pytest.raises(ModelFormatError):
+        Statistics.from_state(replace(state, facts={"share": share}), N_WORDS, N_LABELS)

@@ -31,9 +31,14 @@ def test_recall_gives_as_few_labels_as_it_needs() -> None:
     assert given("recall=0.75") == [True, True, True, True, False, False]
 
 
-def test_a_recall_out_of_reach_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_recall_out_of_reach_gives_what_comes_nearest() -> None:
     assert given("recall=0.9") == [True, True, True, True, False, False]  # more would only add wrong ones
-    assert "recall=0.9 is not reached on held-out rows, only 0.75" in caplog.text
+
+
+def test_an_aim_says_what_it_misses() -> None:
+    assert Aim("recall", 0.9).missing(3, 4, 4) == "recall=0.9 is not reached on held-out rows, only 0.75"
+    assert Aim("precision", 0.9).missing(3, 4, 9) == "precision=0.9 is not reached on held-out rows, only 0.75"
+    assert Aim("precision", 0.75).missing(3, 4, 9) == Aim("f1").missing(0, 1, 1) == ""
 
 
 def test_count_gives_as_many_labels_as_rows_have() -> None:

@@ -9,9 +9,10 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
+from longtail import LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV
 from longtail.choice import folds
-from longtail.ridge import Ridge
-from longtail.tagger import deciding
+from longtail.estimator import Estimator
+from longtail.tagger import Aim, Decision, deciding
 from longtail.tagger.deciding import rank_held_out
 
 
@@ -29,8 +30,40 @@ def test_each_ranking_comes_from_a_learner_without_these_rows() -> None:
     assert found.n_rows == sum(len(held) for held, _ in parts) == 200
     assert found.n_true == Y.nnz
     held, rest = parts[0]
-    labels, scores = clone(Ridge()).fit(X[rest], Y[rest]).predict_topk(X[held], 5)
+    labels, scores = Ridge(alpha=0.75**0.5).fit(X[rest], Y[rest]).predict_topk(X[held], 5)
     np.testing.assert_array_equal(found.scores[: labels.size], scores.ravel())
+
+
+@pytest.mark.parametrize(
+    ("learner", "scaled"),
+    [
+        (Ridge(2.0), {"alpha": 1.5}),
+        (OneVsRest(C=3.0), {"C": 4.0}),
+        (LabelTree(C=3.0), {"C": 4.0}),
+        (RidgeCV(), {"alphas": RidgeCV().alphas}),
+        (LabelSubsetClassifier(Ridge(2.0), outlier_estimator=Ridge(4.0)), {"estimator__alpha": 1.5}),
+        (LabelSubsetClassifier(Ridge(2.0), outlier_estimator=Ridge(4.0)), {"outlier_estimator__alpha": 3.0}),
+    ],
+)
+def test_a_copy_for_some_rows_has_a_smaller_penalty(learner: Estimator, scaled: dict) -> None:
+    copy = learner.copy_for("part1", penalty=0.75)
+    assert not hasattr(copy, "n_labels_")
+    assert copy.get_params() == {**learner.get_params(), **copy.get_params(), **scaled}
+
+
+@pytest.mark.parametrize("learner", [Ridge(30.0), OneVsRest(C=0.05)])
+def test_the_probabilities_of_a_model_trained_on_all_rows_mean_what_they_say(learner: Estimator) -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.random((2200, 30)) < 0.1).astype(np.float32)
+    Y = sparse.csr_array(((X[:, :10] + (rng.random((2200, 10)) < 0.03)) * (rng.random((2200, 10)) < 0.7)) > 0)
+    model = clone(learner).fit(X[:200], Y[:200])
+    held_out = rank_held_out(model, sparse.csr_array(X[:200]), sparse.csr_array(Y[:200]))
+    assert held_out is not None
+    found = Decision.learn(held_out, Aim("count"), model.scores_are_probabilities)
+    labels, scores = model.predict_topk(X[200:], 10)
+    chances = found.probabilities(scores)
+    assert chances.sum() == pytest.approx(Y[200:].nnz, rel=0.1)
+    assert found.rule.given(chances, np.zeros_like(labels, dtype=bool)).sum() == pytest.approx(Y[200:].nnz, rel=0.15)
 
 
 def test_learners_without_these_rows_weigh_the_others_and_every_held_out_row_counts_once() -> None:
@@ -40,7 +73,8 @@ def test_learners_without_these_rows_weigh_the_others_and_every_held_out_row_cou
     assert found is not None
     assert (found.n_rows, found.n_true) == (200, Y.nnz)
     held, rest = folds(200, 0)[0]
-    _, scores = clone(Ridge()).fit(X[rest], Y[rest], sample_weight=weights[rest]).predict_topk(X[held], 5)
+    ridge = Ridge(float(weights[rest].sum() / weights.sum()) ** 0.5)
+    _, scores = ridge.fit(X[rest], Y[rest], sample_weight=weights[rest]).predict_topk(X[held], 5)
     np.testing.assert_array_equal(found.scores[: scores.size], scores.ravel())
 
 

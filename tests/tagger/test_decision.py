@@ -65,6 +65,14 @@ def test_what_is_expected_holds_on_other_rows() -> None:
     assert given.sum() / other.n_rows == pytest.approx(found.expected.labels_per_row, abs=0.1)
 
 
+@pytest.mark.parametrize(("aim", "times"), [("precision=0.9", 1), ("precision=0.2", 0), ("recall=1", 1)])
+def test_an_aim_that_is_missed_is_told_once(aim: str, times: int, caplog: pytest.LogCaptureFixture) -> None:
+    held = held_out()
+    low = held.scores < 0.5  # high scores are wrong, so probabilities tell nothing
+    Decision.learn(held._replace(hits=low, n_true=int(low.sum()) + 50), Aim.parse(aim), True)
+    assert caplog.text.count("is not reached on held-out rows") == times
+
+
 def test_probabilities_rise_with_the_score() -> None:
     for of_odds in (True, False):
         found = Decision.learn(held_out(), Aim("f1"), of_odds).probabilities(np.linspace(0, 1, 1000, dtype=np.float32))
@@ -99,6 +107,7 @@ def test_a_saved_decision_is_the_same(aim: str) -> None:
         ("threshold", -0.1),
         ("threshold", True),
         ("always_one", 1),
+        ("only_best", 1),
         ("places", 0),
         ("places", 10**9),
         ("of_odds", "yes"),
@@ -217,6 +226,14 @@ def test_too_few_rows_leave_it_to_the_learner(caplog: pytest.LogCaptureFixture) 
     assert "as 40 rows are too few to learn it" in caplog.text
 
 
+def test_labels_with_one_row_each_leave_it_to_the_learner(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "longtail")
+    texts, _ = data(60)
+    tagger = Tagger(TextFeatures(min_df=1), OneVsRest()).fit(texts, [[str(i), f"other {i}"] for i in range(60)])
+    assert tagger.decision_ is None
+    assert "as no label of a held-out row was found" in caplog.text
+
+
 def test_another_weighting_has_other_scores() -> None:
     tagger = Tagger(TextFeatures(min_df=1), Ridge()).fit(*data())
     X = tagger.features_.transform(["word1 word2"])
@@ -236,13 +253,13 @@ def test_other_numbers_of_labels_are_refused(tagger: Tagger, k: Any) -> None:
         tagger.predict(["word1"], k)
 
 
-def one_label_each() -> tuple[list[str], list[list[str]]]:
-    texts, labels = data()
+def one_label_each(n_rows: int = 120) -> tuple[list[str], list[list[str]]]:
+    texts, labels = data(n_rows)
     return texts, [row[:1] for row in labels]
 
 
 @pytest.mark.parametrize("aim", ["f1", "count", None])
-def test_rows_with_one_label_each_lead_to_one_tag_without_learning_how_many(aim: str | None) -> None:
+def test_rows_with_one_label_each_lead_to_one_tag(aim: str | None) -> None:
     texts, labels = one_label_each()
     tagger = Tagger(TextFeatures(min_df=1), OneVsRest(), aim).fit(texts, labels)
     assert tagger.gives_one
@@ -250,8 +267,30 @@ def test_rows_with_one_label_each_lead_to_one_tag_without_learning_how_many(aim:
     report = tagger.evaluate(Corpus.from_lists(texts, labels))
     assert report.given is not None
     assert report["F1"] == report["accuracy"] == report.given.precision
+    assert (tagger.decision_ is None) == (aim is None)
     best = [tags[0].score for tags in tagger.predict(texts)]
     assert [len(tags) for tags in tagger.tag(texts, threshold=0.6)] == [int(score >= 0.6) for score in best]
+
+
+def test_the_one_tag_of_a_row_has_a_probability_that_was_measured(tmp_path: Path) -> None:
+    texts, labels = one_label_each(400)
+    tagger = Tagger(TextFeatures(min_df=1), Ridge(10.0)).fit(texts, labels)
+    tagger.save(tmp_path / "model")
+    for each in (tagger, longtail.load(tmp_path / "model")):
+        assert each.decision_ is not None
+        assert each.gives_one
+        assert each.scores_are_probabilities
+        assert each.decision_.threshold is each.decision_.to_dict()["threshold"] is None
+        assert "one tag for each row" in each.decision_.describe()
+    expected = each.decision_.expected
+    assert expected.precision == expected.recall == expected.f1
+    assert expected.labels_per_row == 1
+    texts, labels = (each[400:] for each in one_label_each(900))
+    best = [tags[0] for tags in tagger.predict(texts)]
+    right = np.mean([tag.label == row[0] for tag, row in zip(best, labels, strict=True)])
+    raw = tagger.decision_function(texts).max(axis=1)
+    assert np.mean([tag.score for tag in best]) == pytest.approx(right, abs=0.1)
+    assert raw.mean() < right - 0.1
 
 
 def test_a_precision_is_an_aim_for_rows_with_one_label_each_too() -> None:

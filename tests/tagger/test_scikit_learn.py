@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -122,7 +123,20 @@ def test_probabilities_exist_where_they_mean_something(rows):
     np.testing.assert_array_equal(model.classes_[found.argmax(axis=1)], names)
     several = tagger().fit(texts, [[name, "all"] for name in names])
     assert several.predict_proba(texts)[:, 0] == pytest.approx(1, abs=0.1)
-    assert not hasattr(tagger(Ridge()).fit(texts, names), "predict_proba")
+    assert tagger(Ridge()).fit(texts, names).predict_proba(texts).sum(axis=1) == pytest.approx(1)
+    assert not hasattr(tagger(Ridge()).set_params(aim=None).fit(texts, names), "predict_proba")
+
+
+@pytest.mark.parametrize("aim", ["f1", None])
+def test_every_classifier_can_be_scored_by_its_decisions_and_calibrated(aim, rows):
+    texts, names = rows
+    for y in (names, names == "fruit"):
+        model = tagger(Ridge()).set_params(aim=aim).fit(texts, y)
+        scores = model.decision_function(texts)
+        best = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
+        np.testing.assert_array_equal(model.classes_[best], model.predict(texts))
+        assert CalibratedClassifierCV(model, cv=3).fit(np.array(texts, dtype=object), y).score(texts, y) == 1
+    assert cross_val_score(model, np.array(texts, dtype=object), names == "fruit", cv=3, scoring="roc_auc").min() == 1
 
 
 def test_a_tagger_and_its_features_are_parts_of_pipelines(rows):

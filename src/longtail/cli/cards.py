@@ -121,7 +121,7 @@ def _updates_line(updates: Mapping[str, Any]) -> str:
 
 def _decision_line(decision: Mapping[str, Any]) -> str:
     shown = [f"aim {decision['aim']}"] if decision.get("aim") else []
-    shown += [f"from probability {decision['threshold']:.3f} on"] if "threshold" in decision else []
+    shown += [f"from probability {decision['threshold']:.3f} on"] if decision.get("threshold") is not None else []
     names = [name for name in ("precision", "recall", "f1") if name in decision]
     shown += [", ".join(f"{name} {100 * decision[name]:.1f}" for name in names)] if names else []
     return "; ".join([*shown, *([f"{decision['labels_per_row']:.1f} per row"] if "labels_per_row" in decision else [])])

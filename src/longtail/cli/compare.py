@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from longtail.tagger import Compared
 
 _METRICS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "F1")
+_OF_CLASSES = ("accuracy", "macro-F1")  # of rows with one label each
 _BEST_BY = "nDCG@5"
 _DECIMALS = 6
 _POSITIVE = FiniteRange(min=0, min_open=True)
@@ -133,7 +134,7 @@ def _line(each: Compared) -> str:
 def _tell(terminal: Terminal, done: Sequence[Compared], options: CompareOptions, wrote: str) -> None:
     """Print, write and draw the result."""
     if options.as_json:
-        print_json([_facts(each) for each in done], indent=2)
+        print_json([_facts(each, _names(done)) for each in done], indent=2)
     else:
         _show(done)
     if options.out is not None:
@@ -144,10 +145,19 @@ def _tell(terminal: Terminal, done: Sequence[Compared], options: CompareOptions,
         terminal.say(f"drew {options.picture}")
 
 
-def _facts(each: Compared) -> dict[str, Any]:
-    values: dict[str, Any] = dict.fromkeys(_METRICS)
+def _have_classes(done: Sequence[Compared]) -> bool:
+    return any(each.report is not None and each.report.classes is not None for each in done)
+
+
+def _names(done: Sequence[Compared]) -> tuple[str, ...]:
+    """The metrics that are written."""
+    return (*_METRICS, *_OF_CLASSES) if _have_classes(done) else _METRICS
+
+
+def _facts(each: Compared, names: Sequence[str]) -> dict[str, Any]:
+    values: dict[str, Any] = dict.fromkeys(names)
     if each.report is not None:
-        values = {name: round(each.report[name], _DECIMALS) for name in _METRICS}
+        values = {name: round(each.report[name], _DECIMALS) for name in names}
         values |= {"seconds": round(each.seconds, 3), "seconds_to_predict": round(each.seconds_to_predict, 3)}
         values |= {"bytes": each.size}
     else:
@@ -159,10 +169,11 @@ def _show(done: Sequence[Compared]) -> None:
     from longtail.cli.tables import show, simple_table
     from longtail.memory import format_bytes
 
+    names = (*_OF_CLASSES, _BEST_BY, "PSP@1") if _have_classes(done) else _METRICS
     rows = [
         [
             each.learner,
-            *(f"{100 * each.report[name]:.2f}" for name in _METRICS),
+            *(f"{100 * each.report[name]:.2f}" for name in names),
             f"{each.seconds:.1f} s",
             f"{each.seconds_to_predict:.1f} s",
             format_bytes(each.size),
@@ -171,7 +182,7 @@ def _show(done: Sequence[Compared]) -> None:
         if each.report is not None
     ]
     if rows:
-        columns = ["learner", *_METRICS, "train", "tag", "size"]
+        columns = ["learner", *names, "train", "tag", "size"]
         show(simple_table(columns, rows, right=columns[1:]))
     for each in done:
         if each.left_out:
@@ -183,12 +194,13 @@ def _show(done: Sequence[Compared]) -> None:
 def _write(out: str, done: Sequence[Compared]) -> None:
     from longtail.data import Column, writing_table
 
-    numbers = (*_METRICS, "seconds", "seconds_to_predict")
+    names = _names(done)
+    numbers = (*names, "seconds", "seconds_to_predict")
     columns = [Column("learner"), *(Column(name, "number") for name in numbers), Column("bytes", "whole")]
     columns += [Column("reasons"), Column("left_out")]
     with writing_table(out, columns) as write:
         for each in done:
-            facts = _facts(each) | {"reasons": "; ".join(each.reasons)}
+            facts = _facts(each, names) | {"reasons": "; ".join(each.reasons)}
             write([facts[column.name] for column in columns])
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -312,6 +312,19 @@ class Estimator(BaseEstimator, Persistent):
     def hierarchies_(self) -> tuple[LabelHierarchy, ...]:
         """The trees over the labels that the model searches; empty if it has none."""
         return ()
+
+    def copy_for(self, rows: str, penalty: float = 1.0) -> Self:
+        """Return an unfitted copy to train on a part of the rows.
+
+        Parameters
+        ----------
+        rows : str
+            The name of the part. A learner that keeps files of its training keeps others for each part.
+        penalty : float
+            Factor of the penalty on the weights, for learners that have one.
+        """
+        copy: Self = clone(self)
+        return copy
 
     def _job(self) -> dict[str, Any]:
         """What tells a training from others: the learner and its parameters, but not the number of threads."""

@@ -234,6 +234,12 @@ class MultiHeadClassifier(NeuralModel):
                     self.histories_.append(train(network, rows, Y, settings, checkpoint=where))
                 self.networks_.append(network.eval())
 
+    def copy_for(self, rows: str, penalty: float = 1.0) -> Self:
+        copy = super().copy_for(rows, penalty)
+        if self.checkpoint is not None:
+            copy.checkpoint = f"{self.checkpoint}-{rows}"
+        return copy
+
     def _predict(self, X: Any) -> Any:
         """Labels with a probability of at least one half; of a single-label network, the best label of each row."""
         if self.task != "single-label":

@@ -133,18 +133,24 @@ class Recipe:
     n_jobs: int | None
 
     def fit(
-        self, X: Any, Y: Any, Z: list[Any], known: Iterable[Source] = (), weights: Array | None = None
+        self,
+        X: Any,
+        Y: Any,
+        Z: list[Any],
+        known: Iterable[Source] = (),
+        weights: Array | None = None,
+        share: float = 1.0,
     ) -> tuple[Source, ...]:
         """Fit all sources but those of the same key that are `known`, which are used again.
 
-        Only learners weigh the rows.
+        Only learners weigh the rows. The ranker learned with sources of the `share` of these rows.
         """
         views = self.layout.views(X)
         Z_views = [self.layout.views(each) for each in Z]
         again = {key_of(source): source for source in known}
         fits: dict[str, Callable[[], Source]] = {
             "neighbours": lambda: Neighbours.fit(views.learned, Y, self.max_df),
-            "statistics": lambda: Statistics.fit(views.learned, Y, self.n_jobs),
+            "statistics": lambda: Statistics.fit(views.learned, Y, self.n_jobs, share),
             "names": lambda: Names.fit([each.sparse for each in Z_views]),
             "sentences": lambda: Sentences.fit(views.dense, Y, Z_views[0].dense if Z else None),
             "joined": lambda: Joined(

@@ -305,6 +305,9 @@ class Statistics(Source):
     counts : int64 array of n_labels
     together : SparseRows
         Row l, column m: the share of the rows with label m that also have label l; empty if there would be too many.
+    share : float
+        Rows that the ranker learned with, as a share of these rows. It saw that share of each label's rows, so it is
+        told the same share of these; without that, every label would look more frequent than it is.
     """
 
     kind = "Statistics"
@@ -319,9 +322,10 @@ class Statistics(Source):
     spreads: Array
     counts: Array
     together: SparseRows
+    share: float = 1.0
 
     @classmethod
-    def fit(cls, X: Any, Y: Any, n_jobs: int | None) -> Statistics:
+    def fit(cls, X: Any, Y: Any, n_jobs: int | None, share: float = 1.0) -> Statistics:
         """Count and average the training rows."""
         counts = column_counts(Y)
         centroids = label_vectors(X, Y, top=_TERMS, n_jobs=n_jobs)
@@ -330,16 +334,17 @@ class Statistics(Source):
         members = Pairs(Y.indptr.astype(np.int64), Y.indices.astype(np.int32))
         np.add.at(products, Y.indices, members.dots(SparseRows.of(X), SparseRows.of(centroids), n_jobs))
         spreads = (products / np.maximum(counts, 1)).astype(np.float32)
-        return cls(SparseRows.of(centroids), spreads, counts.astype(np.int64), _together(Y, counts))
+        return cls(SparseRows.of(centroids), spreads, counts.astype(np.int64), _together(Y, counts), share)
 
     def find(self, X: Any, mask: Array | None, n_jobs: int | None) -> Found:
         return Found(np.zeros((X.shape[0], 0), dtype=np.int64), np.zeros((X.shape[0], 0), dtype=np.float32))
 
     def describe(self, X: Any, found: Found, first: Found, pairs: Pairs, n_jobs: int | None) -> list[Array]:
+        counts = np.maximum(self.share * self.counts, np.minimum(self.counts, 1)).astype(np.float32)
         return [
             pairs.dots(SparseRows.of(X), self.centroids, n_jobs),
             self.spreads[pairs.labels],
-            self.counts[pairs.labels].astype(np.float32),
+            counts[pairs.labels],
             pairs.dots(self._best_labels(first), self.together, n_jobs),
         ]
 
@@ -355,12 +360,14 @@ class Statistics(Source):
         )
 
     def updated(self, revision: Revision, texts: list[Any], n_jobs: int | None) -> Source:
-        return self.fit(revision.X, revision.Y, n_jobs)
+        share = self.share * revision.X_before.shape[0] / revision.X.shape[0]
+        return self.fit(revision.X, revision.Y, n_jobs, share)
 
     def to_state(self) -> State:
         arrays = {"spreads": self.spreads, "counts": self.counts}
         return State(
             self.kind,
+            facts={"share": self.share},
             arrays=arrays,
             parts={"centroids": self.centroids.to_state(), "together": self.together.to_state()},
         )
@@ -371,11 +378,15 @@ class Statistics(Source):
         counts = state.array("counts", np.int64, (n_labels,))
         if not np.isfinite(spreads).all() or (counts < 0).any():
             raise ModelFormatError(f"{state.kind}: spreads must be finite, and counts must not be negative")
+        share = float(state.fact("share", (int, float))) if "share" in state.facts else 1.0
+        if not 0 < share < np.inf:  # written such that NaN fails
+            raise ModelFormatError(f"{state.kind}: the fact 'share' is {share}; expected a number above 0")
         return cls(
             SparseRows.from_state(state.part("centroids", "SparseRows"), n_labels, n_features),
             spreads,
             counts,
             SparseRows.from_state(state.part("together", "SparseRows"), n_labels, n_labels),
+            share,
         )
 
 

@@ -260,7 +260,8 @@ class TwoStage(Estimator):
         ranker = self.__dict__.pop("_rehearsal").ranker
         with quietly(), progress.stage("all rows"):
             known = () if like is None else like.sources_
-            self.sources_ = self._recipe(X).fit(X, Y, Z, known, read_weights(sample_weight, X.shape[0]))
+            weights = read_weights(sample_weight, X.shape[0])
+            self.sources_ = self._recipe(X).fit(X, Y, Z, known, weights, _rehearsed_share(X.shape[0]))
         if ranker is None:  # too few rows to hold any out
             ranker = BoostedTrees.fit(np.zeros((0, len(self._columns())), np.float32), np.zeros(0, dtype=bool))
         self.ranker_, self.rows_ranked_ = ranker, X.shape[0]
@@ -475,3 +476,9 @@ def _in_old_labels(revision: Revision, rows: Array) -> Any:
     known = numbers >= 0
     shape = (len(rows), revision.Y_before.shape[1])
     return own(sparse.csr_array((truth.data[known], (truth.row[known], numbers[known])), shape=shape))
+
+
+def _rehearsed_share(n_rows: int) -> float:
+    """The share of the rows that the sources of the rehearsal learned from."""
+    parts = folds(n_rows, seed=0)  # the sizes do not depend on the seed
+    return len(parts[0][1]) / n_rows if parts else 1.0

@@ -183,7 +183,7 @@ def _given_labels(facts: Facts) -> Markup:
         ),
     ]
     shown = table_of(_numbers("cut-off", "precision", "recall", "F1", "per row"), lines)
-    threshold = None if facts.decision is None else facts.decision.rule.threshold
+    threshold = None if facts.decision is None else facts.decision.threshold
     return join(
         means(text.about_given(facts)),
         table_of([Column("labels as given"), *_numbers("precision", "recall", "F1")], rows),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -141,6 +141,9 @@ class Ridge(RidgeModel):
         return super().trains_in_pieces and not self.updatable
 
     _behind = False  # whether rows were added since the weights were last solved
+
+    def copy_for(self, rows: str, penalty: float = 1.0) -> Self:
+        return super().copy_for(rows, penalty).set_params(alpha=self.alpha * penalty)
 
     @property
     def updates(self) -> bool:

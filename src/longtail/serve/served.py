@@ -56,7 +56,7 @@ class ServedModel:
     @property
     def threshold(self) -> float | None:
         """The score from which labels are given, if the model has learned one."""
-        return None if self.tagger.decision_ is None else self.tagger.decision_.rule.threshold
+        return None if self.tagger.decision_ is None else self.tagger.decision_.threshold
 
     @property
     def has_classes(self) -> bool:

@@ -178,6 +178,11 @@ class LabelSubsetClassifier(Estimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def copy_for(self, rows: str, penalty: float = 1.0) -> Self:
+        learners = {name: getattr(self, name) for name in ("estimator", "outlier_estimator")}
+        copies = {name: each.copy_for(f"{rows}-{name}", penalty) for name, each in learners.items() if each is not None}
+        return super().copy_for(rows, penalty).set_params(**copies)
+
     @property
     def takes_weights(self) -> bool:
         learners = [each for each in (self.estimator, self.outlier_estimator) if each is not None]

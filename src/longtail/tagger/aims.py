@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,21 +10,25 @@ import numpy as np
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
 
-_log = logging.getLogger(__name__)
-
 _ALWAYS = 2.0  # above every probability
 _DEFAULT = 0.5
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Give labels whose probability is at least the threshold; if `always_one`, also the best label of every row."""
+    """Give labels whose probability is at least the threshold.
+
+    If `always_one`, also give the best label of every row; if `only_best`, give that label and no other.
+    """
 
     threshold: float
     always_one: bool = False
+    only_best: bool = False
 
     def given(self, chances: Array, is_first: Array) -> Array:
         """Which labels to give, by their probability and whether they are the best of their row."""
+        if self.only_best:
+            return is_first
         found = chances >= self.threshold
         return found | is_first if self.always_one else found
 
@@ -103,6 +106,13 @@ class Aim:
             return Rule(cuts.threshold(int(np.argmax(alone))))
         return Rule(forced.threshold(int(np.argmax(always))), always_one=True)
 
+    def missing(self, right: int, n_given: int, n_true: int) -> str:
+        """What is said if labels given miss a precision or a recall; empty if they reach it."""
+        if self.share is None:
+            return ""
+        reached = right / max(1, n_given if self.measure == "precision" else n_true)
+        return "" if reached >= self.share else f"{self} is not reached on held-out rows, only {reached:.2f}"
+
     def _place(self, cuts: _Cuts, n_true: int) -> int:
         """The cut that reaches the aim; if none does, the one that comes nearest."""
         if self.measure == "count":
@@ -111,9 +121,7 @@ class Aim:
         reached = cuts.right / (cuts.counts if self.measure == "precision" else max(1, n_true))
         [good] = np.nonzero(reached >= share)
         if not len(good):
-            nearest = int(np.argmax(reached))
-            _log.warning("%s is not reached on held-out rows, only %.2f", self, reached[nearest])
-            return nearest
+            return int(np.argmax(reached))
         return int(good[-1] if self.measure == "precision" else good[0])
 
 

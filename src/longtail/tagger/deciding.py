@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from longtail import progress
 from longtail.arrays import Array
@@ -22,6 +22,7 @@ _FEWEST_ROWS = 50  # fewer teach nothing
 _ENOUGH_HELD_OUT = 400
 _MOST_TRAINED = 50_000  # with more rows, a share of them suffices
 _SHARE = 1 / 4
+_ALIKE = 0.85  # share of the rows from which on a copy without a scaled penalty has scores like those of the learner
 
 
 def rank_held_out(
@@ -35,7 +36,9 @@ def rank_held_out(
     """Rank held-out rows by copies of a learner that were trained without them; None if there are too few rows.
 
     One to four parts of the rows are held out in turn, until they have 400 rows. A copy learns from all other rows or,
-    if there are more than 50,000, from at least that many and at least a quarter.
+    if there are more than 50,000, from at least that many and at least a quarter. Its penalty is smaller
+    by the root of its share of the rows. With the same penalty, its scores would be smaller than those of the learner
+    that was trained on all rows; with a share of it, they would be as large, but less often right.
 
     Parameters
     ----------
@@ -45,7 +48,7 @@ def rank_held_out(
     seed : int
         Of `folds`.
     fitted : sequence of Estimator
-        The copies for the first parts, if they exist already.
+        Copies for the first parts that exist already; used if they learned from most of the rows.
     weights : float32 array of shape (n_rows,) or None
         Of the rows that the copies learn from; every held-out row counts as one.
     """
@@ -56,6 +59,8 @@ def rank_held_out(
     parts = parts[: -(-_ENOUGH_HELD_OUT // len(parts[0][0]))]
     most = max(_MOST_TRAINED, round(_SHARE * X.shape[0]))
     trained = min(most, len(parts[0][1]))
+    if len(parts[0][1]) < _ALIKE * X.shape[0]:
+        fitted = ()
     trainings = len(parts) - len(fitted)
     if trainings > 0:
         _log.info(
@@ -63,6 +68,7 @@ def rank_held_out(
             "once" if trainings == 1 else f"{trainings} times",
             counted(trained, "row"),
         )
+    counts = np.ones(X.shape[0]) if weights is None else weights
     ranked = []
     try:
         with quietly(), progress.task("ranking held-out rows", total=len(parts)) as advance:
@@ -71,7 +77,9 @@ def rank_held_out(
                     model = fitted[number]
                 else:
                     some = np.sort(np.random.default_rng(seed).permutation(rest)[:most])
-                    model = fit_with(clone(estimator), X[some], Y[some], None if weights is None else weights[some])
+                    share = float(counts[some].sum() / counts.sum())
+                    copy = estimator.copy_for(f"part{number + 1}", penalty=math.sqrt(share))
+                    model = fit_with(copy, X[some], Y[some], None if weights is None else weights[some])
                 ranked.append(HeldOut.of(*model.predict_topk(X[held], PLACES), Y[held]))
                 advance(1)
     except (InvalidInput, NotEnoughMemory) as error:

@@ -6,6 +6,7 @@ whichever fits held-out rows better; both rise with the score, so rankings do no
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -20,6 +21,8 @@ from longtail.metrics import reliability
 from longtail.store import State
 from longtail.tagger.aims import Aim, Rule
 from longtail.trees import METHODS, Calibration, calibrations_from_state, calibrations_to_arrays
+
+_log = logging.getLogger(__name__)
 
 _FOLDS = 2
 _JUDGED = 5  # places whose probabilities are judged
@@ -84,17 +87,31 @@ class Decision:
     expected: Expected
 
     @classmethod
-    def learn(cls, held: HeldOut, aim: Aim, are_probabilities: bool) -> Self:
-        """Learn the probabilities of scores and the rule from held-out rows."""
+    def learn(cls, held: HeldOut, aim: Aim, are_probabilities: bool, only_best: bool = False) -> Self:
+        """Learn the probabilities of scores and the rule from held-out rows.
+
+        Parameters
+        ----------
+        held : HeldOut
+        aim : Aim
+        are_probabilities : bool
+            Whether scores lie between 0 and 1.
+        only_best : bool
+            Whether rows get their best label only, so that there is no rule to learn.
+        """
         scores = _scale(held.scores, are_probabilities)
         fold = held.rows // _ALIKE % _FOLDS
         method, unseen = _best_method(fold, scores, held.hits)
         calibration = Calibration.fit(method, scores, held.hits)
         chances = calibration.probability(scores)
-        rule = aim.rule(chances, held.hits, held.is_first, held.n_true)
-        given = np.bincount(held.rows[rule.given(chances, held.is_first)], minlength=1)
-        places = min(PLACES, max(_FEWEST_PLACES, _ROOM * int(given.max())))
-        return cls(aim, rule, places, calibration, are_probabilities, _expect(held, aim, fold, unseen))
+        only = Rule(0.0, only_best=True) if only_best else None
+        rule = only or aim.rule(chances, held.hits, held.is_first, held.n_true)
+        given = rule.given(chances, held.is_first)
+        if missing := aim.missing(np.count_nonzero(held.hits[given]), np.count_nonzero(given), held.n_true):
+            _log.warning(missing)
+        most = int(np.bincount(held.rows[given], minlength=1).max())
+        places = min(PLACES, max(_FEWEST_PLACES, _ROOM * most))
+        return cls(aim, rule, places, calibration, are_probabilities, _expect(held, aim, fold, unseen, only))
 
     def probabilities(self, scores: Array) -> Array:
         """The probability that each label is right; it rises with the score. Places without a label stay -inf."""
@@ -119,6 +136,7 @@ class Decision:
             "aim": str(self.aim),
             "threshold": self.rule.threshold,
             "always_one": self.rule.always_one,
+            "only_best": self.rule.only_best,
             "places": self.places,
             "of_odds": self.of_odds,
             **self.expected._asdict(),
@@ -131,7 +149,8 @@ class Decision:
         aim = Aim.read(state.fact("aim", str))
         if aim is None:
             raise ModelFormatError(f"Decision: the aim is {state.facts['aim']!r}")
-        rule = Rule(_number(state, "threshold", 1.0), state.fact("always_one", bool))
+        only_best = "only_best" in state.facts and state.fact("only_best", bool)
+        rule = Rule(_number(state, "threshold", 1.0), state.fact("always_one", bool), only_best)
         found = calibrations_from_state(state, 1)
         if not found:
             raise ModelFormatError("Decision: it has no calibration")
@@ -143,17 +162,25 @@ class Decision:
         return cls(aim, rule, places, found[0], state.fact("of_odds", bool), expected)
 
     def to_dict(self) -> dict[str, Any]:
-        """The aim, the threshold and what to expect, for the card of a model."""
-        return {"aim": str(self.aim), "threshold": self.rule.threshold, **self.expected._asdict()}
+        """The aim, the threshold (None if rows get their best label) and what to expect, for the card of a model."""
+        return {"aim": str(self.aim), "threshold": self.threshold, **self.expected._asdict()}
+
+    @property
+    def threshold(self) -> float | None:
+        """The probability from which labels are given; None if rows get their best label only."""
+        return None if self.rule.only_best else self.rule.threshold
 
     def describe(self) -> str:
         """The same in a sentence."""
         found = self.expected
         one = ", and always the best one" if self.rule.always_one else ""
+        given = f"tags from probability {self.rule.threshold:.3f} on{one}"
+        if self.rule.only_best:
+            given = "one tag for each row"
         return (
-            f"tags from probability {self.rule.threshold:.3f} on{one} (aim {self.aim}); on {found.n_rows:,} held-out "
-            f"rows {found.labels_per_row:.1f} per row, precision {100 * found.precision:.1f}, "
-            f"recall {100 * found.recall:.1f}, F1 {100 * found.f1:.1f}; calibration error {found.error:.3f}"
+            f"{given} (aim {self.aim}); on {found.n_rows:,} held-out rows {found.labels_per_row:.1f} per row, "
+            f"precision {100 * found.precision:.1f}, recall {100 * found.recall:.1f}, F1 {100 * found.f1:.1f}; "
+            f"calibration error {found.error:.3f}"
         )
 
 
@@ -184,13 +211,13 @@ def _best_method(fold: Array, scores: Array, hits: Array) -> tuple[str, Array]:
     return method, found
 
 
-def _expect(held: HeldOut, aim: Aim, fold: Array, chances: Array) -> Expected:
-    """Rules of some rows, judged on the others."""
+def _expect(held: HeldOut, aim: Aim, fold: Array, chances: Array, only: Rule | None) -> Expected:
+    """Rules of some rows, or the `only` rule, judged on the others."""
     first = held.is_first
     given = np.zeros(len(fold), dtype=bool)
     for mine in (fold == number for number in range(_FOLDS)):
         share = np.count_nonzero(~mine) / max(1, len(mine))
-        rule = aim.rule(chances[~mine], held.hits[~mine], first[~mine], round(share * held.n_true))
+        rule = only or aim.rule(chances[~mine], held.hits[~mine], first[~mine], round(share * held.n_true))
         given[mine] = rule.given(chances[mine], first[mine])
     n_given, right = int(given.sum()), int(held.hits[given].sum())
     starts = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))

@@ -77,8 +77,7 @@ class Aligned(NamedTuple):
 
 
 def _may_give_probabilities(tagger: Any) -> bool:
-    fitted = vars(tagger).get("estimator_")
-    return fitted is None or bool(fitted.scores_are_probabilities)
+    return "estimator_" not in vars(tagger) or bool(tagger.scores_are_probabilities)
 
 
 class Tagger(BaseEstimator, Persistent):
@@ -124,8 +123,7 @@ class Tagger(BaseEstimator, Persistent):
         What the last `update` changed. Not saved.
     decision_ : Decision or None
         The threshold and the probabilities of scores. None if `aim` is None, for estimators with thresholds of their
-        own, for groups, in pieces, and with fewer than 50 rows; then the rule of the learner decides. None, too, if
-        every training row has exactly one label and the aim is "f1" or "count"; then a row gets one.
+        own, for groups, in pieces, and with fewer than 50 rows; then the rule of the learner decides.
     holdout_report_ : Report or None
         The metrics on the held-out rows, None if none were held out. Not saved.
     is_single_label_ : bool
@@ -234,16 +232,17 @@ class Tagger(BaseEstimator, Persistent):
             return self._fit_rows(corpus)
         rest, held_out = hold_out(corpus, holdout, random_state)
         _log.info("holding out %s, training on %s", counted(held_out.n_rows, "row"), f"{rest.n_rows:,}")
-        report = self.holdout_report_ = self._fit_rows(rest).evaluate(held_out)
+        report = self.holdout_report_ = self._fit_rows(rest, "rest").evaluate(held_out)
         if refit:
             _log.info("training again on all %s rows", f"{corpus.n_rows:,}")
             self._fit_rows(corpus)
             self.holdout_report_ = report
         return self
 
-    def _fit_rows(self, corpus: Corpus) -> Self:
+    def _fit_rows(self, corpus: Corpus, part: str | None = None) -> Self:
+        """Train on a corpus, or on a `part` of one, which is named because all rows may follow."""
         if races(self.estimator, corpus):
-            decides = self._learns_how_many(corpus)
+            decides = self.aim is not None
             *trained, held_out = train_best(self.features, corpus, self.estimator or LearnerOptions(), decides)
             self._adopt(*trained)
             return self._decide(held_out) if decides else self
@@ -252,6 +251,8 @@ class Tagger(BaseEstimator, Persistent):
         corpus = with_labels_that_occur(corpus)
         features, X = fit_features(self.features, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
+        if part is not None:
+            estimator = estimator.copy_for(part)
         estimator.check_pieces()
         if self.updatable and not estimator.takes_revisions:
             raise InvalidInput(f"{type(estimator).__name__} cannot learn changes", code="cannot_update")
@@ -268,7 +269,7 @@ class Tagger(BaseEstimator, Persistent):
         corpus : Corpus
             What the tagger was trained on.
         """
-        if not self._learns_how_many(corpus):
+        if self.aim is None:
             return self
         if self.estimator_.decides:
             _log.info("how many tags: by the thresholds of the %s", type(self.estimator_).__name__)
@@ -278,16 +279,15 @@ class Tagger(BaseEstimator, Persistent):
             return self
         return self._decide(rank_held_out(self.estimator_, X, corpus.labels, weights=corpus.weights))
 
-    def _learns_how_many(self, corpus: Corpus) -> bool:
-        """Whether held-out rows teach how many labels to give: rows with one label each need that for shares only."""
-        if self.aim is None or not corpus.is_single_label:
-            return self.aim is not None
-        return Aim.parse(self.aim).share is not None
-
     def _decide(self, held_out: HeldOut | None) -> Self:
-        if self.aim is not None and held_out is not None and held_out.hits.any():
+        if self.aim is None or held_out is None:
+            return self
+        if not held_out.hits.any():
+            _log.info("how many tags: as the learner decides, as no label of a held-out row was found")
+        else:
             aim = Aim.parse(self.aim)
-            self.decision_ = Decision.learn(held_out, aim, self.estimator_.scores_are_probabilities)
+            only_best = self._gave_one and aim.share is None
+            self.decision_ = Decision.learn(held_out, aim, self.estimator_.scores_are_probabilities, only_best)
             _log.info(self.decision_.describe())
         return self
 
@@ -547,14 +547,27 @@ class Tagger(BaseEstimator, Persistent):
     def predict_proba(self, rows: Any) -> Array:
         """The probability of every label, in the order of ``label_names_``, as one dense matrix: for few labels.
 
-        Taggers whose learner has no probabilities, such as ridge, lack this method. If every training row had exactly
-        one label, the probabilities of a row add up to 1; else they are the scores of `predict_topk`.
+        Taggers without `scores_are_probabilities` lack this method. If every training row had exactly one label, the
+        probabilities of a row add up to 1; else they are the scores of `predict_topk`.
         """
+        scores = self._all_scores(rows)
+        if self.decision_ is not None:
+            scores = self.decision_.probabilities(scores)
+        return normalised(scores) if self.is_single_label_ else scores
+
+    def decision_function(self, rows: Any) -> Array:
+        """The score of every label by the learner alone, as one dense matrix: for few labels.
+
+        For two classes, it is how much more the second scores than the first, as in scikit-learn.
+        """
+        scores = self._all_scores(rows)
+        if self._classes is not None and len(self.label_names_) == 2:
+            return np.asarray(scores[:, 1] - scores[:, 0])
+        return scores
+
+    def _all_scores(self, rows: Any) -> Array:
         check_is_fitted(self, "features_")
-        scores: Array = self.estimator_.predict_proba(self.features_.transform(rows))
-        if self.is_single_label_:
-            return normalised(scores)
-        return scores if self.decision_ is None else self.decision_.probabilities(scores)
+        return np.asarray(self.estimator_.decision_function(self.features_.transform(rows)))
 
     def score(self, rows: Any, labels: Any) -> float:
         """The accuracy if every training row had exactly one label, else nDCG@5, which judges the ranking.
@@ -591,7 +604,7 @@ class Tagger(BaseEstimator, Persistent):
 
     def _giving(self, k: Any, threshold: float | None, options: dict[str, Any]) -> Giving:
         decision = self._decision_for(options)
-        if k == AUTO and decision is None and self._gave_one:
+        if k == AUTO and self._gave_one and (decision is None or decision.rule.only_best):
             k = 1  # as every training row
         return Giving.of(k, threshold, decision, len(self.label_names_))
 
@@ -626,7 +639,7 @@ class Tagger(BaseEstimator, Persistent):
     def gives_one(self) -> bool:
         """Whether a row gets exactly one label, as every row of the last full training had one."""
         check_is_fitted(self, "features_")
-        return self._gave_one and self.decision_ is None
+        return self._gave_one and (self.decision_ is None or self.decision_.rule.only_best)
 
     @property
     def scores_are_probabilities(self) -> bool:

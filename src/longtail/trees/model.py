@@ -312,6 +312,9 @@ class TreeModel(Estimator):
         candidates = int(self.holdout * X.shape[0]) * min(_CANDIDATES, Y.shape[1])
         return 8 * (X.nnz + Y.nnz) + 100 * candidates
 
+    def copy_for(self, rows: str, penalty: float = 1.0) -> Self:
+        return super().copy_for(rows, penalty).set_params(C=self.C / penalty)
+
     @property
     def scores_are_probabilities(self) -> bool:
         return self.weighting != "score"  # which multiplies probabilities by weights
