@@ -55,7 +55,7 @@ from longtail.tagger.learners import check_estimator_parameter, learner_for, rac
 from longtail.tagger.ledger import names_in
 from longtail.tagger.preparation import FEWEST_ROWS, hold_out, tell_idle_texts, with_labels_that_occur
 from longtail.tagger.ranks import Ranking, rank, ranked_in_pieces
-from longtail.tagger.rows import NAMES, NUMBERS, names_a_number, read_rows
+from longtail.tagger.rows import KINDS, classes_of, names_a_class, read_rows
 from longtail.tagger.updating import UpdateSummary, cannot_keep, changes_of, keep_rows, update
 from longtail.text import fit_features, rows_of
 from longtail.validation import check_columns, column_names
@@ -205,7 +205,7 @@ class Tagger(BaseEstimator, Persistent):
         ----------
         texts : iterable of str, matrix of features, or a table
         labels : iterable of iterables of str, one class for each row, or indicator matrix; of a table, a column
-            With one class for each row (names or whole numbers), `predict` returns the class of each row, as
+            With one class for each row (names, whole numbers or booleans), `predict` returns the class of each row, as
             classifiers of scikit-learn do. The columns of a data frame of zeros and ones name its labels.
         sample_weight : array-like of shape (n_rows,) or None
             How much each row counts: a row of weight 2 counts as two such rows, one of weight 0 as none.
@@ -559,8 +559,7 @@ class Tagger(BaseEstimator, Persistent):
         check_is_fitted(self, "features_")
         if self._classes is None:
             raise AttributeError("the tagger was fitted with lists of labels; it has label_names_ but no classes_")
-        names = list(self.label_names_)
-        return np.array(list(map(int, names))) if self._classes == NUMBERS else np.array(names, dtype=object)
+        return classes_of(tuple(self.label_names_), self._classes)
 
     @available_if(_may_give_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, rows: Any) -> Array:
@@ -584,11 +583,11 @@ class Tagger(BaseEstimator, Persistent):
             return np.asarray(scores[:, 1] - scores[:, 0])
         return scores
 
+    def _all_scores(self, rows: Any) -> Array:
         return np.asarray(self.estimator_.decision_function(self._transformed(rows)))
 
     def _transformed(self, rows: Any) -> Any:
         """The features of rows of texts or of features, whose columns must be those of the training."""
-    def _all_scores(self, rows: Any) -> Array:
         check_is_fitted(self, "features_")
         check_columns(rows, vars(self).get("feature_names_in_"), type(self).__name__)
         return self.features_.transform(rows)
@@ -598,8 +597,8 @@ class Tagger(BaseEstimator, Persistent):
 
         The parameters are those of `fit`.
         """
-        check_columns(rows, vars(self).get("feature_names_in_"), type(self).__name__)
         check_is_fitted(self, "features_")
+        check_columns(rows, vars(self).get("feature_names_in_"), type(self).__name__)
         corpus = read_rows(rows, labels, only_texts=self.takes_texts).corpus
         k = 1 if self.is_single_label_ and corpus.is_single_label else PLACES_OF_SCORE
         aligned = self.align(corpus)
@@ -660,13 +659,13 @@ class Tagger(BaseEstimator, Persistent):
         rankings = self._iter_rankings(X, places, giving.by_rule, max(1, X.shape[0]), {})
         blocks = [giving.apply(without_zeros(each)) for each in rankings]
         return Ranking(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
+
     @property
     def n_features_in_(self) -> int:
         check_is_fitted(self, "features_")
         if self.takes_texts:
             raise AttributeError("a tagger of texts has no number of columns")
         return int(self.features_.n_features_in_)
-
 
     @property
     def gives_one(self) -> bool:
@@ -848,9 +847,9 @@ class Tagger(BaseEstimator, Persistent):
                 **({} if self.decision_ is None else {"decision": self.decision_.to_state()}),
             },
         )
+
     def _column_names(self) -> dict[str, tuple[str, ...]]:
         return {"feature_names": tuple(self.feature_names_in_)} if "feature_names_in_" in vars(self) else {}
-
 
     def _target_facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"single_label": True} if self.is_single_label_ else {}
@@ -865,10 +864,10 @@ class Tagger(BaseEstimator, Persistent):
         self._classes = state.fact("classes", str) if "classes" in state.facts else None
         if self._classes is None:
             return
-        if self._classes not in (NAMES, NUMBERS) or not self.is_single_label_:
-            raise ModelFormatError(f"Tagger: the fact 'classes' is {self._classes!r}; expected {NAMES} or {NUMBERS}")
-        if self._classes == NUMBERS and not all(map(names_a_number, self.label_names_)):
-            raise ModelFormatError("Tagger: the classes are numbers, but a label is not the name of one")
+        if self._classes not in KINDS or not self.is_single_label_:
+            raise ModelFormatError(f"Tagger: the fact 'classes' is {self._classes!r}; expected {' or '.join(KINDS)}")
+        if not all(names_a_class(name, self._classes) for name in self.label_names_):
+            raise ModelFormatError(f"Tagger: the classes are {self._classes}, but a label is not the name of one")
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -894,9 +893,9 @@ class Tagger(BaseEstimator, Persistent):
         if width != model.estimator_.n_features_in_:
             raise ModelFormatError(
                 f"Tagger: the features are {width} wide and the estimator takes {model.estimator_.n_features_in_}"
+            )
         if "feature_names" in state.arrays:
             model.feature_names_in_ = read_feature_names(state, model.features_.n_features_in_)
-            )
         if "rows" in state.parts:
             rows = state.part("rows", TrainingRows.__name__)
             model.rows_ = TrainingRows.from_state(rows, width, len(model.label_names_))
