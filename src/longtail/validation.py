@@ -349,6 +349,30 @@ def finite(scores: Any) -> Any:
     return scores
 
 
+def column_names(X: Any) -> Array | None:
+    """The names of the columns of a data frame, as an array of objects; None unless all are texts."""
+    names = list(getattr(X, "columns", ()))
+    if not names or not all(isinstance(name, str) for name in names):
+        return None
+    return np.array(names, dtype=object)
+
+
+def check_columns(X: Any, known: Array | None, owner: str) -> None:
+    """Refuse a data frame whose columns are not the `known` ones in their order; rows without names pass."""
+    found = column_names(X)
+    if known is None or found is None or np.array_equal(found, known):
+        return
+    same = next((i for i, pair in enumerate(zip(found, known, strict=False)) if pair[0] != pair[1]), None)
+    place = min(len(found), len(known)) if same is None else same
+    has, wants = (repr(names[place]) if place < len(names) else "missing" for names in (found, known))
+    raise InvalidInput(
+        f"The feature names should match those that were passed during fit: column {place} of X is {has}, and {owner} "
+        f"expects {wants}",
+        code="feature_names",
+        advice="give the same columns in the same order",
+    )
+
+
 def checked_texts(texts: Any, name: str = "texts") -> Iterator[str]:
     """Yield the texts, or raise `InvalidInput` with the row of the first that is not a str; `name` is the argument."""
     if isinstance(texts, str | bytes):

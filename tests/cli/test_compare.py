@@ -41,9 +41,7 @@ def test_the_result_as_json_table_and_picture(longtail: Callable) -> None:
 
 
 def test_rows_of_one_label_each_are_compared_by_accuracy_and_macro_f1(longtail: Callable) -> None:
-    lines = [
-        f"{word} {word} {i % 3},{label}" for i in range(12) for word, label in (("apple", "fruit"), ("rain", "sky"))
-    ]
+    lines = [f"apple {i % 3},fruit\nrain {i % 3},sky" for i in range(12)]
     Path("one.csv").write_text("\n".join(["text,label", *lines]), encoding="utf-8")
     arguments = ("compare", "one.csv", "--holdout", "0.4", "--min-df", "1", "--learners", "tree,ridge")
     head, _, *rows = longtail(*arguments).out.splitlines()

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of a classifier, on every linear learner as it is."""
+"""scikit-learn's own checks of a classifier, on learners as they are and on a tagger of features."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from scipy import sparse
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from longtail import LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV
+from longtail import LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV, Tagger, load
 from longtail.errors import InvalidInput
+from longtail.ranking import TwoStage
 
 # Where longtail keeps to another promise than scikit-learn's checks, with the reason.
 _OTHERWISE = {
@@ -41,6 +42,8 @@ def cases():
         LabelTree(loss="logistic", negatives="beam", leaf_size=1, n_trees=2),
         OneVsRest(),
         LabelSubsetClassifier(n_labels=1, outliers="all"),
+        TwoStage([("all", OneVsRest())], rounds=2),
+        Tagger(estimator=OneVsRest(), aim=None),
     ):
         for checked, check in estimator_checks_generator(estimator, legacy=True):
             name = check.func.__name__
@@ -91,6 +94,36 @@ def test_only_learners_with_probabilities_have_predict_proba(rng):
     Y = (y[:, None] == np.unique(y)).astype(int)
     model = OneVsRest().fit(X, Y)
     np.testing.assert_array_equal(model.predict_proba(X), model.decision_function(X))
+
+
+def test_a_score_weighs_rows(rng):
+    X, y = flowers(rng)
+    wrong, weights = np.where(np.arange(90) < 30, "none", y), np.where(np.arange(90) < 30, 2, 1)
+    assert OneVsRest().fit(X, y).score(X, wrong, sample_weight=weights) == 0.5
+    Y = (y[:, None] == np.unique(y)).astype(int)
+    assert OneVsRest().fit(X, Y).score(X, Y * (weights < 2)[:, None], sample_weight=weights) == 0.5
+
+
+def test_columns_of_a_data_frame_must_stay_in_their_order(rng, tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = flowers(rng)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    for learner in (OneVsRest(), Ridge(updatable=True), TwoStage([("all", Ridge())], rounds=2)):
+        model = learner.fit(frame, y)
+        model.save(tmp_path / "model")
+        for each in (model, load(tmp_path / "model")):
+            assert each.feature_names_in_.tolist() == list("abcdef")
+            np.testing.assert_array_equal(each.predict(frame), each.predict(X))
+            for other, found in ((frame[list("abdcef")], "'d', and .* expects 'c'"), (frame[["a"]], "missing, and")):
+                with pytest.raises(InvalidInput, match=found) as refused:
+                    each.predict(other)
+                assert refused.value.code == "feature_names"
+    ridge = Ridge(updatable=True).partial_fit(frame, y)
+    with pytest.raises(InvalidInput, match="should match"):
+        ridge.partial_fit(frame[list("fedcba")], y)
+    assert not hasattr(ridge.fit(X, y), "feature_names_in_")
+    numbered = pd.DataFrame(X)
+    assert not hasattr(OneVsRest().fit(numbered, y), "feature_names_in_")
 
 
 def test_further_rows_must_have_known_classes(rng):

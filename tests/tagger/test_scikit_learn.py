@@ -56,6 +56,51 @@ def test_classes_that_are_numbers_come_back_as_numbers(rows, tmp_path):
         assert each.predict(texts[:1], k=1)[0][0].label == str(numbers[0])
 
 
+def test_classes_that_are_booleans_come_back_as_booleans(rows, tmp_path):
+    texts, names = rows
+    truths = names == "fruit"
+    for y in (truths, truths.tolist()):
+        model = tagger().fit(texts, y)
+        model.save(tmp_path / "model")
+        for each in (model, load(tmp_path / "model")):
+            assert each.classes_.tolist() == [False, True]
+            assert each.predict(texts).dtype == bool
+            np.testing.assert_array_equal(each.predict(texts), truths)
+            assert each.predict(texts[:1], k=1)[0][0].label == str(truths[0])
+
+
+def test_names_of_labels_are_plain_texts(rows):
+    texts, names = rows
+    for y in (names, [[name] for name in names]):
+        assert {type(name) for name in tagger().fit(texts, y).label_names_} == {str}
+
+
+def test_arrow_arrays_are_texts_and_classes(rows):
+    pa = pytest.importorskip("pyarrow")
+    texts, names = rows
+    for wrap in (pa.array, lambda values: pa.chunked_array([values])):
+        assert tagger().fit(wrap(texts), wrap(names.tolist())).score(wrap(texts), wrap(names.tolist())) == 1
+
+
+def test_a_frame_of_features_must_keep_its_columns(rng, tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rng.random((60, 3)), columns=["a", "b", "c"])
+    y = np.where(frame["a"] > frame["b"], "up", "down")
+    model = Tagger(estimator=OneVsRest()).fit(frame, y)
+    model.save(tmp_path / "model")
+    for each in (model, load(tmp_path / "model")):
+        assert each.feature_names_in_.tolist() == ["a", "b", "c"]
+        assert each.n_features_in_ == 3
+        np.testing.assert_array_equal(each.predict(frame), each.predict(frame.to_numpy()))
+        for name in ("predict", "predict_proba", "predict_topk", "tag", "score"):
+            others = [y] * (name == "score")
+            with pytest.raises(InvalidInput, match="column 0 of X is 'c', and Tagger expects 'a'") as refused:
+                getattr(each, name)(frame[["c", "b", "a"]], *others)
+            assert refused.value.code == "feature_names"
+    assert not hasattr(model.fit(frame.to_numpy(), y), "feature_names_in_")
+    assert not hasattr(tagger().fit(["red", "blue"], ["a", "b"]), "n_features_in_")
+
+
 def test_lists_of_one_label_give_one_tag_by_default(rows):
     texts, names = rows
     model = tagger().fit(texts, [[name] for name in names])
@@ -113,6 +158,17 @@ def test_the_score_of_several_labels_is_ndcg(rows):
     model = tagger().fit(texts, [[name, "all"] for name in names])
     assert model.score(texts, [[name, "all"] for name in names]) == 1
     assert 0 < model.score(texts, [["all"]] * len(texts)) <= 1
+
+
+def test_a_score_weighs_rows(rows):
+    texts, names = rows
+    wrong = np.where(np.arange(len(names)) < 15, "none", names)
+    weights = np.where(np.arange(len(names)) < 15, 3, 1)
+    assert tagger().fit(texts, names).score(texts, wrong, sample_weight=weights) == 0.5
+    model = tagger().fit(texts, [[name, "all"] for name in names])
+    assert model.score(texts, [[name, "all"] for name in wrong], sample_weight=weights < 2) == 1
+    with pytest.raises(InvalidInput, match="every weight"):
+        model.score(texts, [["all"]] * len(texts), sample_weight=np.zeros(len(texts)))
 
 
 def test_probabilities_exist_where_they_mean_something(rows):

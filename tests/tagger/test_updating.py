@@ -349,6 +349,14 @@ def test_classes_that_are_numbers_stay_numbers(change):
     assert model.classes_.tolist() == [3, 7]
 
 
+def test_classes_that_are_booleans_stay_booleans():
+    model = classifier((True, False))
+    model.update([RowChange("blue and grey sky", ("False",))])
+    assert model.classes_.tolist() == [False, True]
+    with pytest.raises(InvalidInput, match="label 'no' is not True or False like the classes"):
+        model.update([LabelRename("False", "no")])
+
+
 def test_a_model_that_gives_one_label_goes_on_to_do_so_and_says_that_a_full_training_is_due(tmp_path):
     data = corpus(60)
     firsts = data.labels.indices[data.labels.indptr[:-1]]

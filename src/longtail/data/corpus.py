@@ -297,7 +297,8 @@ def encode_labels(
             if not isinstance(name, str):
                 raise InvalidInput(f"{what} {number} has label {name!r:.40}; labels are names (strings)")
         rows.append(found if counted else list(dict.fromkeys(found)))
-    names = tuple(sorted({name for row in rows for name in row})) if label_names is None else tuple(label_names)
+    distinct = {name for row in rows for name in row}
+    names = tuple(map(str, sorted(distinct))) if label_names is None else tuple(label_names)  # np.str_ is a str, too
     position = {name: i for i, name in enumerate(names)}
     try:
         indices = np.array([position[name] for row in rows for name in row], dtype=np.int64)

@@ -20,8 +20,10 @@ from longtail.estimator.targets import (
     check_training,
     classes_of_rows,
     one_hot,
+    read_feature_names,
     read_training,
     read_weights,
+    weighted_mean,
 )
 from longtail.store import register
 
@@ -45,10 +47,12 @@ __all__ = [
     "fit_with",
     "normalised",
     "one_hot",
+    "read_feature_names",
     "read_prune",
     "read_training",
     "read_weights",
     "register",
     "row_lengths",
     "total_weight",
+    "weighted_mean",
 ]

@@ -21,15 +21,31 @@ from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator.explanation import Explanation
 from longtail.estimator.output_layer import OutputLayer, Rule
 from longtail.estimator.revision import Revision
-from longtail.estimator.targets import TrainingSet, read_classes, read_training, stored_classes
+from longtail.estimator.targets import (
+    TrainingSet,
+    read_classes,
+    read_feature_names,
+    read_training,
+    stored_classes,
+    weighted_mean,
+)
 from longtail.labels import LabelHierarchy
 from longtail.memory import MemoryPlan
-from longtail.metrics import ndcg_at_k
+from longtail.metrics import Judgement
 from longtail.native import kernels
 from longtail.parallel import split
 from longtail.parameters import Constraint, check_parameters
 from longtail.store import Persistent, State, check_params
-from longtail.validation import as_features, as_label_mask, as_labels, check_k, finite, is_binary
+from longtail.validation import (
+    as_features,
+    as_label_mask,
+    as_labels,
+    check_columns,
+    check_k,
+    column_names,
+    finite,
+    is_binary,
+)
 from longtail.work import is_in_pieces
 
 CELLS = 2**22  # scores of all labels held at once
@@ -127,6 +143,8 @@ class Estimator(BaseEstimator, Persistent):
     """The class of each column, if the learner was fitted with one class for each row; else missing."""
     held_out_: Any = None
     """Rankings of rows that training or an update held out (`longtail.choice.HeldOut`), or None."""
+    feature_names_in_: Array
+    """The names of the columns, if the learner was fitted to a data frame; else missing."""
 
     def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows and their labels.
@@ -144,10 +162,17 @@ class Estimator(BaseEstimator, Persistent):
         self._check_parameters()
         found = read_training(X, Y, sample_weight, type(self).__name__)
         self._check_targets(found)
-        self.__dict__.pop("classes_", None)
+        self._remember(None, None)
         self._fit(found.X, found.Y, found.weights)
-        if found.classes is not None:
-            self.classes_ = found.classes
+        return self._remember(X, found.classes)
+
+    def _remember(self, X: Any, classes: Array | None) -> Self:
+        """Keep what is known of the training rows besides the fit: the names of the columns, and the classes."""
+        for name, value in (("classes_", classes), ("feature_names_in_", column_names(X))):
+            if value is None:
+                self.__dict__.pop(name, None)
+            else:
+                setattr(self, name, value)
         return self
 
     def _fit(self, X: Any, Y: Any, weights: Array | None) -> None:
@@ -289,7 +314,10 @@ class Estimator(BaseEstimator, Persistent):
                 "with a label matrix",
                 code="cannot_update",
             )
-        return self._updated(revision)
+        model = self._updated(revision)
+        if "feature_names_in_" in vars(self):
+            model.feature_names_in_ = self.feature_names_in_
+        return model
 
     def _updated(self, revision: Revision) -> Self:
         raise InvalidInput(
@@ -337,6 +365,7 @@ class Estimator(BaseEstimator, Persistent):
     def _check_rows(self, X: Any) -> Any:
         """Check that the model is fitted, and the rows `X`."""
         check_is_fitted(self)
+        check_columns(X, vars(self).get("feature_names_in_"), type(self).__name__)
         return as_features(X, n_features=self.n_features_in_, owner=type(self).__name__)
 
     def predict_topk(self, X: Any, k: int = 5, allow: Any = None, deny: Any = None) -> tuple[Array, Array]:
@@ -410,26 +439,30 @@ class Estimator(BaseEstimator, Persistent):
         scores = self._all_scores(X, "predict_proba")
         return normalised(scores) if "classes_" in vars(self) else scores
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy for one class in each row, and nDCG@5 for a label matrix.
 
-        nDCG judges the ranking, which all learners have, rather than their thresholds.
+        nDCG judges the ranking, which all learners have, rather than their thresholds. `sample_weight` says how much
+        each row counts.
         """
         if "classes_" in vars(self):
-            return float(np.mean(self.predict(X) == np.asarray(y)))
-        return ndcg_at_k(as_labels(y), self.predict_topk(X, PLACES_OF_SCORE)[0], PLACES_OF_SCORE)
+            return weighted_mean(self.predict(X) == np.asarray(y), sample_weight)
+        judgement = Judgement.of(as_labels(y), self.predict_topk(X, PLACES_OF_SCORE)[0])
+        return weighted_mean(judgement.ndcg_of_rows(PLACES_OF_SCORE), sample_weight)
 
     def state(self) -> State:
-        state = super().state()
-        if "classes_" not in vars(self):
-            return state
-        return replace(state, arrays={**state.arrays, "classes": stored_classes(self.classes_)})
+        state, found = super().state(), vars(self)
+        classes = {"classes": stored_classes(self.classes_)} if "classes_" in found else {}
+        names = {"feature_names": tuple(self.feature_names_in_)} if "feature_names_in_" in found else {}
+        return replace(state, arrays={**state.arrays, **classes, **names}) if classes or names else state
 
     @classmethod
     def from_saved(cls, state: State) -> Self:
         model = super().from_saved(state)
         if "classes" in state.arrays:
             model.classes_ = read_classes(state, model.n_labels_)
+        if "feature_names" in state.arrays:
+            model.feature_names_in_ = read_feature_names(state, model.n_features_in_)
         return model
 
     def explain(self, x: Any, label: int) -> Explanation:

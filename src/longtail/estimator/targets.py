@@ -101,6 +101,18 @@ def read_weights(sample_weight: Any, n_rows: int) -> Array | None:
     return None if (weights == 1).all() else weights
 
 
+def weighted_mean(values: Any, sample_weight: Any) -> float:
+    """The mean of a value of each row, with weights of rows or None.
+
+    >>> weighted_mean([True, False], None), weighted_mean([True, False], [3, 1])
+    (0.5, 0.75)
+    """
+    weights = read_weights(sample_weight, len(values))
+    if weights is not None and not weights.any():
+        raise InvalidInput("every weight in sample_weight is zero, so there is nothing to judge", code="no_rows")
+    return float(np.average(values, weights=weights))
+
+
 def _labels_and_classes(y: Any, n_rows: int, kept: Array | None) -> tuple[Any, Array | None]:
     """The label matrix of all rows, or of those `kept`; and, if y has one class for each row, the classes."""
     found = classes_of_rows(y)
@@ -168,6 +180,11 @@ def stored_classes(classes: Array) -> Any:
     if classes.dtype.kind == "O":
         return tuple(classes.tolist())
     return classes.astype({"b": np.bool_, "f": np.float64}.get(classes.dtype.kind, np.int64))
+
+
+def read_feature_names(state: State, n_features: int) -> Array:
+    """The names of the columns of the training rows of a saved model."""
+    return np.array(state.strings("feature_names", n_features), dtype=object)
 
 
 def read_classes(state: State, n_labels: int) -> Array:

@@ -94,10 +94,14 @@ class Judgement:
         return 2 * precision * recall / (precision + recall) if precision else 0.0
 
     def ndcg(self, k: int) -> float:
+        return float(np.mean(self.ndcg_of_rows(k)))
+
+    def ndcg_of_rows(self, k: int) -> Array:
+        """The nDCG of each row at `k`."""
         k = self.check_k(k)
         # Summed in rank order like the divisor, so that a perfect row has exactly 1.
         gains = np.cumsum(self.hits[:, :k] * self._discounts[:k], axis=1)[:, -1]
-        return float(np.mean(gains / self._ideal_gains(k)))
+        return np.asarray(gains / self._ideal_gains(k))
 
     def psp(self, k: int) -> float:
         k = self.check_k(k)
@@ -135,7 +139,7 @@ class Judgement:
         values: dict[str, Array] = {
             "P": hits / k,
             "R": hits / np.maximum(self.row_sizes, 1),
-            "nDCG": self.hits[:, :k] @ self._discounts[:k] / self._ideal_gains(k),
+            "nDCG": self.ndcg_of_rows(k),
         }
         if self.weights is not None:
             rows, ranks, weights = self._best_weights

@@ -179,12 +179,10 @@ class TwoStage(Estimator):
         self._check_parameters()
         found = read_training(X, Y, sample_weight, type(self).__name__)
         self._check_targets(found)
-        self.__dict__.pop("classes_", None)
+        self._remember(None, None)
         self.rehearse(found.X, found.Y, label_features, fitted, sample_weight=found.weights)
         self.finish(found.X, found.Y, label_features, sample_weight=found.weights)
-        if found.classes is not None:
-            self.classes_ = found.classes
-        return self
+        return self._remember(X, found.classes)
 
     @property
     def takes_weights(self) -> bool:

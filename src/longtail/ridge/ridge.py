@@ -22,7 +22,7 @@ from longtail.ridge.pieces import prepared
 from longtail.ridge.problem import Problem, Statistics
 from longtail.ridge.training import Training, prepare_gradients, solve_by_gradients, solve_directly
 from longtail.store import State
-from longtail.validation import as_features, as_labels, own
+from longtail.validation import as_features, as_labels, check_columns, own
 from longtail.work import InMemory, Results, Work, begin, is_in_pieces
 
 _log = logging.getLogger(__name__)
@@ -184,6 +184,9 @@ class Ridge(RidgeModel):
         """
         self._check_parameters()
         found = read_training(X, Y, sample_weight, type(self).__name__)
+        check_columns(X, vars(self).get("feature_names_in_"), type(self).__name__)
+        if not hasattr(self, "coef_") and not hasattr(self, "statistics_"):
+            self._remember(X, None)
         X, Y = found.X, self._known_labels(found, classes)
         self._check_targets(found)
         if not hasattr(self, "statistics_") and hasattr(self, "coef_"):

@@ -107,7 +107,7 @@ class Decision:
         only = Rule(0.0, only_best=True) if only_best else None
         rule = only or aim.rule(chances, held.hits, held.is_first, held.n_true)
         given = rule.given(chances, held.is_first)
-        if missing := aim.missing(np.count_nonzero(held.hits[given]), np.count_nonzero(given), held.n_true):
+        if missing := aim.missing(int(held.hits[given].sum()), int(given.sum()), held.n_true):
             _log.warning(missing)
         most = int(np.bincount(held.rows[given], minlength=1).max())
         places = min(PLACES, max(_FEWEST_PLACES, _ROOM * most))

@@ -6,23 +6,26 @@ Labels are lists of names, one class for each row, or an indicator matrix with o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from longtail.arrays import Array
 from longtail.data import Corpus, encode_labels, filled, is_missing
 from longtail.errors import InvalidInput
 from longtail.estimator import classes_of_rows, one_hot, read_weights
 from longtail.validation import checked_texts
 
-NAMES, NUMBERS = "names", "numbers"  # kinds of classes
+NAMES, NUMBERS, BOOLEANS = "names", "numbers", "booleans"
+KINDS = (NAMES, NUMBERS, BOOLEANS)  # of classes
+_TRUTHS = {"False": False, "True": True}
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 class GivenRows(NamedTuple):
-    """A corpus, and the kind of its classes if there was one class for each row: `NAMES`, `NUMBERS` or None."""
+    """A corpus, and the kind of its classes if there was one class for each row, else None."""
 
     corpus: Corpus
     classes: str | None
@@ -69,13 +72,26 @@ def read_rows(rows: Any, y: Any, sample_weight: Any = None, *, only_texts: bool 
     return GivenRows(corpus, labels.classes)
 
 
-def names_a_number(label: str) -> bool:
-    """Whether a label is the name of a class that is a whole number.
+def names_a_class(label: str, kind: str) -> bool:
+    """Whether a label is the name of a class of a kind.
 
-    >>> names_a_number("-7"), names_a_number("07"), names_a_number("seven")
-    (True, False, False)
+    >>> names_a_class("-7", "numbers"), names_a_class("07", "numbers"), names_a_class("True", "booleans")
+    (True, False, True)
     """
-    return _NUMBER.fullmatch(label) is not None and str(int(label)) == label
+    if kind == NUMBERS:
+        return _NUMBER.fullmatch(label) is not None and str(int(label)) == label
+    return kind == NAMES or label in _TRUTHS
+
+
+def classes_of(names: Sequence[str], kind: str) -> Array:
+    """The classes of a kind that labels name.
+
+    >>> classes_of(["2", "10"], "numbers").tolist(), classes_of(["False", "True"], "booleans").tolist()
+    ([2, 10], [False, True])
+    """
+    if kind == NUMBERS:
+        return np.array(list(map(int, names)))
+    return np.array(list(names), dtype=object) if kind == NAMES else np.array([_TRUTHS[name] for name in names])
 
 
 def is_features(rows: Any) -> bool:
@@ -104,7 +120,6 @@ def _read_labels(y: Any) -> _Labels:
         raise InvalidInput(
             "the labels have more than one dimension; expected one class for each row", code="bad_classes"
         )
-    if found.dtype.kind != "O":
-        found = found.astype(np.int64)
-    matrix, classes = one_hot(found)
-    return _Labels(matrix, tuple(map(str, classes.tolist())), NAMES if found.dtype.kind == "O" else NUMBERS)
+    kind = {"O": NAMES, "b": BOOLEANS}.get(found.dtype.kind, NUMBERS)
+    matrix, classes = one_hot(found.astype(np.int64) if kind == NUMBERS else found)
+    return _Labels(matrix, tuple(map(str, classes.tolist())), kind)

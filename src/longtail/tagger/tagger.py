@@ -19,9 +19,19 @@ from longtail.arrays import Array
 from longtail.choice import NETWORK, HeldOut, LearnerOptions
 from longtail.data import Change, Corpus, GroupedCorpus, LabelDrop, LabelRename, LabelTexts, read_label_texts
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import PLACES_OF_SCORE, Estimator, Explanation, Step, fit_with, normalised, read_weights
+from longtail.estimator import (
+    PLACES_OF_SCORE,
+    Estimator,
+    Explanation,
+    Step,
+    fit_with,
+    normalised,
+    read_feature_names,
+    read_weights,
+    weighted_mean,
+)
 from longtail.files import PathName
-from longtail.metrics import Report, evaluate, inverse_propensity, ndcg_at_k
+from longtail.metrics import Judgement, Report, evaluate, inverse_propensity
 from longtail.parallel import split
 from longtail.printable import counted
 from longtail.ranking import TwoStage
@@ -45,9 +55,10 @@ from longtail.tagger.learners import check_estimator_parameter, learner_for, rac
 from longtail.tagger.ledger import names_in
 from longtail.tagger.preparation import FEWEST_ROWS, hold_out, tell_idle_texts, with_labels_that_occur
 from longtail.tagger.ranks import Ranking, rank, ranked_in_pieces
-from longtail.tagger.rows import NAMES, NUMBERS, names_a_number, read_rows
+from longtail.tagger.rows import KINDS, classes_of, names_a_class, read_rows
 from longtail.tagger.updating import UpdateSummary, cannot_keep, changes_of, keep_rows, update
 from longtail.text import fit_features, rows_of
+from longtail.validation import check_columns, column_names
 from longtail.work import is_in_pieces
 
 _log = logging.getLogger(__name__)
@@ -128,6 +139,11 @@ class Tagger(BaseEstimator, Persistent):
         The metrics on the held-out rows, None if none were held out. Not saved.
     is_single_label_ : bool
         Whether every training row has exactly one label.
+    n_features_in_ : int
+        Number of columns of the rows of features; missing for texts.
+    feature_names_in_ : array of str
+        The names of these columns; only if the rows were a data frame with names. Other data frames must have the same
+        columns in the same order.
     classes_ : array
         The classes in the order of ``label_names_``; only if the tagger was fitted with one class for each row.
 
@@ -150,6 +166,7 @@ class Tagger(BaseEstimator, Persistent):
 
     features_: Any
     estimator_: Any
+    feature_names_in_: Array
     label_names_: Sequence[str]
     label_counts_: Array
     n_rows_: int
@@ -188,7 +205,7 @@ class Tagger(BaseEstimator, Persistent):
         ----------
         texts : iterable of str, matrix of features, or a table
         labels : iterable of iterables of str, one class for each row, or indicator matrix; of a table, a column
-            With one class for each row (names or whole numbers), `predict` returns the class of each row, as
+            With one class for each row (names, whole numbers or booleans), `predict` returns the class of each row, as
             classifiers of scikit-learn do. The columns of a data frame of zeros and ones name its labels.
         sample_weight : array-like of shape (n_rows,) or None
             How much each row counts: a row of weight 2 counts as two such rows, one of weight 0 as none.
@@ -202,13 +219,16 @@ class Tagger(BaseEstimator, Persistent):
         if text is None:
             only_texts = bool(getattr(self.features, "takes_texts", False))
             corpus, classes = read_rows(texts, labels, sample_weight, only_texts=only_texts)
+            names = None if corpus.features is None else column_names(texts)
         else:
             corpus = Corpus.from_table(texts, text=text, labels=labels, id=id, label_separator=label_separator)
-            corpus, classes = replace(corpus, weights=read_weights(sample_weight, corpus.n_rows)), None
+            corpus, classes, names = replace(corpus, weights=read_weights(sample_weight, corpus.n_rows)), None, None
         if isinstance(label_texts, str | os.PathLike):
             label_texts = read_label_texts(label_texts)
         self.fit_corpus(corpus if label_texts is None else corpus.with_label_texts(label_texts))
         self._classes = classes
+        if names is not None:
+            self.feature_names_in_ = names
         return self
 
     def fit_corpus(
@@ -361,7 +381,7 @@ class Tagger(BaseEstimator, Persistent):
         X: Any = None,
     ) -> Self:
         rows = keep_rows(X, corpus, features) if self.updatable and X is not None else None
-        for made_before in ("_position", "fingerprint_", "directory_"):
+        for made_before in ("_position", "fingerprint_", "directory_", "feature_names_in_"):
             self.__dict__.pop(made_before, None)
         self.features_, self.estimator_ = features, estimator
         self.label_names_ = tuple(corpus.label_names)
@@ -462,8 +482,7 @@ class Tagger(BaseEstimator, Persistent):
         **options
             Of the estimator, such as ``weighting`` of `Ridge`; other learners have none.
         """
-        check_is_fitted(self, "features_")
-        X = self.features_.transform(rows)
+        X = self._transformed(rows)
         labels, scores = self.estimator_.predict_topk(X, k, allow=self._ids(allow), deny=self._ids(deny), **options)
         decision = self._decision_for(options)
         return labels, scores if decision is None else decision.probabilities(scores)
@@ -531,7 +550,7 @@ class Tagger(BaseEstimator, Persistent):
         check_is_fitted(self, "features_")
         giving = self._giving(k, threshold, options)
         choices = {"allow": self._ids(allow), "deny": self._ids(deny), **options}
-        ranking = rank(self.estimator_, self.features_.transform(rows), giving.places, giving.by_rule, choices)
+        ranking = rank(self.estimator_, self._transformed(rows), giving.places, giving.by_rule, choices)
         return self._named(giving.apply(ranking if zeros else without_zeros(ranking)))
 
     @property
@@ -540,8 +559,7 @@ class Tagger(BaseEstimator, Persistent):
         check_is_fitted(self, "features_")
         if self._classes is None:
             raise AttributeError("the tagger was fitted with lists of labels; it has label_names_ but no classes_")
-        names = list(self.label_names_)
-        return np.array(list(map(int, names))) if self._classes == NUMBERS else np.array(names, dtype=object)
+        return classes_of(tuple(self.label_names_), self._classes)
 
     @available_if(_may_give_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, rows: Any) -> Array:
@@ -566,19 +584,26 @@ class Tagger(BaseEstimator, Persistent):
         return scores
 
     def _all_scores(self, rows: Any) -> Array:
-        check_is_fitted(self, "features_")
-        return np.asarray(self.estimator_.decision_function(self.features_.transform(rows)))
+        return np.asarray(self.estimator_.decision_function(self._transformed(rows)))
 
-    def score(self, rows: Any, labels: Any) -> float:
+    def _transformed(self, rows: Any) -> Any:
+        """The features of rows of texts or of features, whose columns must be those of the training."""
+        check_is_fitted(self, "features_")
+        check_columns(rows, vars(self).get("feature_names_in_"), type(self).__name__)
+        return self.features_.transform(rows)
+
+    def score(self, rows: Any, labels: Any, sample_weight: Any = None) -> float:
         """The accuracy if every training row had exactly one label, else nDCG@5, which judges the ranking.
 
         The parameters are those of `fit`.
         """
         check_is_fitted(self, "features_")
+        check_columns(rows, vars(self).get("feature_names_in_"), type(self).__name__)
         corpus = read_rows(rows, labels, only_texts=self.takes_texts).corpus
         k = 1 if self.is_single_label_ and corpus.is_single_label else PLACES_OF_SCORE
         aligned = self.align(corpus)
-        return ndcg_at_k(aligned.labels, self.estimator_.predict_topk(aligned.features, k)[0], k)
+        judgement = Judgement.of(aligned.labels, self.estimator_.predict_topk(aligned.features, k)[0])
+        return weighted_mean(judgement.ndcg_of_rows(k), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -636,6 +661,13 @@ class Tagger(BaseEstimator, Persistent):
         return Ranking(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
 
     @property
+    def n_features_in_(self) -> int:
+        check_is_fitted(self, "features_")
+        if self.takes_texts:
+            raise AttributeError("a tagger of texts has no number of columns")
+        return int(self.features_.n_features_in_)
+
+    @property
     def gives_one(self) -> bool:
         """Whether a row gets exactly one label, as every row of the last full training had one."""
         check_is_fitted(self, "features_")
@@ -654,8 +686,7 @@ class Tagger(BaseEstimator, Persistent):
 
     def explain_each(self, row: Any, labels: Iterable[str]) -> list[TagExplanation]:
         """Explanations of several labels, as `explain` gives them."""
-        check_is_fitted(self, "features_")
-        x = self.features_.transform([row] if isinstance(row, str) else row)
+        x = self._transformed([row] if isinstance(row, str) else row)
         return [self._explain(x, label) for label in self._ids(labels) or []]
 
     def _explain(self, x: Any, label: int) -> TagExplanation:
@@ -808,7 +839,7 @@ class Tagger(BaseEstimator, Persistent):
         return State(
             "Tagger",
             facts={"n_labels": len(self.label_names_), "n_rows": self.n_rows_, **self._target_facts()},
-            arrays={"label_names": self.label_names_, "label_counts": self.label_counts_},
+            arrays={"label_names": self.label_names_, "label_counts": self.label_counts_, **self._column_names()},
             parts={
                 "features": part_state(self.features_),
                 "estimator": part_state(self.estimator_),
@@ -816,6 +847,9 @@ class Tagger(BaseEstimator, Persistent):
                 **({} if self.decision_ is None else {"decision": self.decision_.to_state()}),
             },
         )
+
+    def _column_names(self) -> dict[str, tuple[str, ...]]:
+        return {"feature_names": tuple(self.feature_names_in_)} if "feature_names_in_" in vars(self) else {}
 
     def _target_facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"single_label": True} if self.is_single_label_ else {}
@@ -830,10 +864,10 @@ class Tagger(BaseEstimator, Persistent):
         self._classes = state.fact("classes", str) if "classes" in state.facts else None
         if self._classes is None:
             return
-        if self._classes not in (NAMES, NUMBERS) or not self.is_single_label_:
-            raise ModelFormatError(f"Tagger: the fact 'classes' is {self._classes!r}; expected {NAMES} or {NUMBERS}")
-        if self._classes == NUMBERS and not all(map(names_a_number, self.label_names_)):
-            raise ModelFormatError("Tagger: the classes are numbers, but a label is not the name of one")
+        if self._classes not in KINDS or not self.is_single_label_:
+            raise ModelFormatError(f"Tagger: the fact 'classes' is {self._classes!r}; expected {' or '.join(KINDS)}")
+        if not all(names_a_class(name, self._classes) for name in self.label_names_):
+            raise ModelFormatError(f"Tagger: the classes are {self._classes}, but a label is not the name of one")
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -860,6 +894,8 @@ class Tagger(BaseEstimator, Persistent):
             raise ModelFormatError(
                 f"Tagger: the features are {width} wide and the estimator takes {model.estimator_.n_features_in_}"
             )
+        if "feature_names" in state.arrays:
+            model.feature_names_in_ = read_feature_names(state, model.features_.n_features_in_)
         if "rows" in state.parts:
             rows = state.part("rows", TrainingRows.__name__)
             model.rows_ = TrainingRows.from_state(rows, width, len(model.label_names_))

@@ -20,7 +20,7 @@ from longtail.printable import counted
 from longtail.tagger.kept_rows import History, TrainingRows, digests, places, table_of
 from longtail.tagger.ledger import Labels, Ledger, Row, key_of, name_of, names_in, numbers_now
 from longtail.tagger.matching import label_readings
-from longtail.tagger.rows import NUMBERS, names_a_number
+from longtail.tagger.rows import BOOLEANS, NUMBERS, names_a_class
 from longtail.text import count_words, usual_unknown_share
 from longtail.validation import own
 from longtail.work import is_in_pieces
@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 _SAMPLE = 2000  # texts whose words are counted
 _MORE_UNKNOWN, _AND_MORE = 1.5, 0.02  # unknown words of new texts beyond the usual share
 _FEWEST_WORDS = 50  # of new texts; fewer say nothing about their words
+_KINDS = {NUMBERS: "a whole number", BOOLEANS: "True or False"}
 _MUCH_CHANGED = 0.5  # share of the rows since the last full training
 
 
@@ -127,7 +128,7 @@ def update(
     known : sequence of int
         The numbers of the labels of `names_in`; -1 for others.
     changes : sequence of changes
-    classes : {"names", "numbers"} or None
+    classes : {"names", "numbers", "booleans"} or None
         The kind of the classes, if every row has exactly one.
     gives_one : bool
         Whether the model gives each row exactly one label.
@@ -318,14 +319,13 @@ def _check_classes(classes: str, names: Sequence[str], change: _Change, Y: Any, 
             name=name,
             found=found,
         )
-    if classes == NUMBERS:
-        for name in names:
-            if not names_a_number(name):
-                raise InvalidInput(
-                    f"the label {name!r} is not a whole number like the classes that the model was trained with",
-                    code="bad_classes",
-                    name=name,
-                )
+    for name in names:
+        if not names_a_class(name, classes):
+            raise InvalidInput(
+                f"the label {name!r} is not {_KINDS[classes]} like the classes that the model was trained with",
+                code="bad_classes",
+                name=name,
+            )
 
 
 def _texts(features: Any, estimator: Estimator, names: Sequence[str], labels: Array) -> list[Any] | None:

@@ -75,11 +75,11 @@ def _column_rows(
 
 
 def filled(values: Any, empty: Any, what: str) -> Any:
-    """The cells of a column of a data frame as Python values, with `empty` for those that are missing.
+    """The cells of a column of a data frame or of Arrow as Python values, with `empty` for those that are missing.
 
     Anything else, such as a list, is returned as it is. A warning counts the cells.
     """
-    if not hasattr(values, "iloc") and not hasattr(values, "__arrow_c_stream__"):
+    if not any(hasattr(values, name) for name in ("iloc", "__arrow_c_stream__", "__arrow_c_array__")):
         return values
     if getattr(values, "ndim", 1) != 1 or hasattr(values, "columns"):
         return values
