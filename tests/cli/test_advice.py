@@ -37,7 +37,11 @@ from longtail.errors import DataFormatError, InvalidInput
         ),
         ({"code": "missing_key", "name": "title", "found": []}, {"several": True}, "keys must have the same names in"),
         ({"code": "texts_differ", "advice": "read the rows as they are"}, {}, "make them equal, or leave out --merge"),
-        ({"code": "ambiguous_column", "column": "text", "advice": "choose one by its number"}, {}, "choose one by its n"),
+        (
+            {"code": "ambiguous_column", "column": "text", "advice": "choose one by its number"},
+            {},
+            "choose one by its n",
+        ),
         ({"code": "ambiguous_column", "column": "page"}, {"group_column": "page"}, "name the column of the groups"),
         ({"code": "column_out_of_range", "column": 7}, {}, ""),
         ({"code": "not_json"}, {"plain": "use --plain"}, "use --plain"),

@@ -60,7 +60,10 @@ def test_what_is_done_is_printed_after_an_interrupt(longtail: Callable, monkeypa
 
 def test_a_file_without_rows_is_told(longtail: Callable) -> None:
     Path("empty.csv").write_text("text,labels\n")
-    assert longtail("compare", "empty.csv").err == "error: empty.csv has no rows; there is nothing to compare learners on\n"
+    assert (
+        longtail("compare", "empty.csv").err
+        == "error: empty.csv has no rows; there is nothing to compare learners on\n"
+    )
 
 
 @pytest.mark.parametrize(

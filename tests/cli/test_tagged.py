@@ -180,5 +180,7 @@ def test_columns_of_several_files_are_not_kept(longtail: Callable, model: str, s
 
 def test_rows_without_a_tag_are_counted_where_each_tag_is_a_record(longtail: Callable, model: str) -> None:
     Path("two.csv").write_text("text\nred apples\nnothing known\n")
-    told = longtail("predict", model, "two.csv", "-k", "1", "--threshold", "0.3", "--out", "t.csv", "--layout", "tag").err
+    told = longtail(
+        "predict", model, "two.csv", "-k", "1", "--threshold", "0.3", "--out", "t.csv", "--layout", "tag"
+    ).err
     assert told == "wrote t.csv: 2 rows, 1 without a tag and a record\n"

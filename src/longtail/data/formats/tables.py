@@ -124,7 +124,9 @@ def find_columns(
                 code="ambiguous_column" if places else "missing_column",
                 column=column,
                 found=names or (),
-                advice="choose one by its number, counted from 0" if places else "choose the columns of text and labels",
+                advice="choose one by its number, counted from 0"
+                if places
+                else "choose the columns of text and labels",
             )
         return places[0]
 
