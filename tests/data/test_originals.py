@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
+import openpyxl
 import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
@@ -98,3 +99,14 @@ def test_bytes_are_not_kept(tmp_path: Path) -> None:
     found = read_originals(tmp_path / "a.parquet", labels=None)
     with pytest.raises(InvalidInput, match="'picture' holds bytes"):
         list(found.rows)
+
+
+def test_cells_of_a_sheet_beyond_the_named_columns_are_not_lost(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for row in (["text", "year"], ["a red apple", 2024], ["a blue sky", 2025, "a note"]):
+        book.active.append(row)
+    book.save(tmp_path / "in.xlsx")
+    rows = read_originals(tmp_path / "in.xlsx", labels=None).rows
+    assert next(rows)[1] == ["a red apple", "2024"]
+    with pytest.raises(DataFormatError, match=r"in\.xlsx:3: the row has cells beyond the last of 2 col.*; name"):
+        next(rows)

@@ -94,11 +94,20 @@ def _of_delimited(
 
 def _of_excel(path: PathName, *, header: bool = True, sheet: str | None = None, **options: Any) -> Originals:
     names = distinct(excel_names(path, header=header, sheet=sheet))
+
+    def cells(row: TableRow) -> list[str]:
+        if not all(is_missing(cell) for cell in row.fields[len(names) :]):
+            raise DataFormatError(
+                path,
+                row.line,
+                f"the row has cells beyond the last of {len(names)} columns",
+                code="ragged_row",
+                advice="name their columns in the first row, to keep them",
+            )
+        return [as_text(cell, name) for cell, name in zip(row.fields, names, strict=False)]
+
     rows = iter_excel(path, header=header, sheet=sheet, **options)
-    return Originals(
-        [Column(name) for name in names],
-        ((_record(row), [as_text(cell, name) for cell, name in zip(row.fields, names, strict=False)]) for row in rows),
-    )
+    return Originals([Column(name) for name in names], ((_record(row), cells(row)) for row in rows))
 
 
 def _of_arrow(path: PathName, **options: Any) -> Originals:

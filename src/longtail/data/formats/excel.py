@@ -193,7 +193,7 @@ def _tell_merged(path: PathName, sheet: Any) -> None:
         while block := source.read(_BLOCK):
             rest += block
             end = 0
-            for cells in _MERGED.finditer(rest):
+            for cells in _MERGED.finditer(rest) if b"mergeCell" in rest else ():
                 end = cells.end()
                 if int(cells[2]) < int(cells[3]):
                     found.append(cells[1].decode())
