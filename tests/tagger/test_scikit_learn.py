@@ -72,6 +72,26 @@ def test_classes_that_are_booleans_come_back_as_booleans(rows, tmp_path):
 def test_names_of_labels_are_plain_texts(rows):
     texts, names = rows
     for y in (names, [[name] for name in names]):
+def test_whole_numbers_in_an_array_of_objects_are_classes_and_dates_are_not(rows):
+    texts, names = rows
+    numbers = np.unique(names, return_inverse=True)[1]
+    for y in (numbers.astype(object), numbers.astype("datetime64[s]")):
+        for learner, X in ((OneVsRest(), np.eye(60)), (tagger(), texts)):
+            if y.dtype == object:
+                assert learner.fit(X, y).classes_.tolist() == [0, 1, 2]
+            else:
+                with pytest.raises(InvalidInput):
+                    learner.fit(X, y)
+
+
+def test_a_frame_of_texts_is_no_column_of_classes(rows):
+    pd = pytest.importorskip("pandas")
+    texts, names = rows
+    with pytest.raises(InvalidInput, match="pass a single column") as refused:
+        tagger().fit(texts, pd.DataFrame({"topic": names}))
+    assert refused.value.code == "bad_classes"
+
+
         assert {type(name) for name in tagger().fit(texts, y).label_names_} == {str}
 
 
