@@ -18,7 +18,7 @@ from longtail.metrics import reliability
 from longtail.ridge import Ridge
 from longtail.store import State
 from longtail.tagger import Aim, Decision
-from longtail.trees import LabelTree, OneVsRest
+from longtail.trees import Calibration, LabelTree, OneVsRest
 from tests.serve.browser.stage import UNTRAINED, examples
 from tests.tagger.two_stages import two_stages
 
@@ -82,6 +82,13 @@ def test_probabilities_rise_with_the_score() -> None:
 def test_places_without_a_label_stay_empty_and_zeros_stay_zero() -> None:
     found = Decision.learn(held_out(), Aim("f1"), True)
     assert found.probabilities(np.array([0, -np.inf], dtype=np.float32)).tolist() == [0, -np.inf]
+
+
+@pytest.mark.filterwarnings("error")
+def test_places_without_a_label_stay_empty_where_scores_tell_nothing() -> None:
+    flat = replace(Decision.learn(held_out(), Aim("f1"), False), calibration=Calibration(slope=0.0, offset=-1.0))
+    found = flat.probabilities(np.array([0.3, -np.inf], dtype=np.float32))
+    assert found.tolist() == [pytest.approx(1 / (1 + np.e)), -np.inf]
 
 
 @pytest.mark.parametrize("aim", ["f1", "count", "precision=0.8", "recall=0.7"])
