@@ -778,6 +778,8 @@ class Tagger(BaseEstimator, Persistent):
     def evaluate(self, corpus: Corpus, *, ks: tuple[int, ...] = (1, 3, 5), a: float = 0.55, b: float = 1.5) -> Report:
         """Evaluate the rankings of a corpus; labels that training never saw count as missed.
 
+        Without `scores_are_probabilities`, there is no calibration error.
+
         Parameters
         ----------
         corpus : Corpus
@@ -786,7 +788,7 @@ class Tagger(BaseEstimator, Persistent):
         """
         aligned = self.align(corpus)
         found = self.rank_rows(aligned.features, max(ks))
-        return evaluate(
+        report = evaluate(
             aligned.labels,
             found.labels,
             ks=ks,
@@ -796,6 +798,7 @@ class Tagger(BaseEstimator, Persistent):
             train_label_counts=aligned.label_counts,
             single_label=self.is_single_label_ and corpus.is_single_label,
         )
+        return report if self.scores_are_probabilities else replace(report, calibration_error=None)
 
     def align(self, corpus: Corpus) -> Aligned:
         """The features of a corpus, and its labels in the order of the model, with unknown labels at the end."""
