@@ -186,6 +186,16 @@ def test_evaluation_judges_the_tags_as_given(tagger: Tagger) -> None:
     assert found.per_row == pytest.approx(n_given / 60)
 
 
+def test_only_probabilities_have_a_calibration_error() -> None:
+    texts, labels = data(60)
+    corpus = Corpus.from_lists(texts, labels)
+    for aim, learner, has_error in (("f1", Ridge(), True), (None, Ridge(), False), (None, OneVsRest(), True)):
+        report = Tagger(TextFeatures(min_df=1), learner, aim).fit_corpus(corpus).evaluate(corpus)
+        assert (report.calibration_error is not None) == has_error
+        assert ("calibration error" in report.to_text()) == has_error
+        assert report.cutoffs
+
+
 def test_an_explanation_has_the_score_of_the_tag_and_exact_sums(tagger: Tagger) -> None:
     text = data(1)[0][0]
     tag = tagger.predict([text], k=1)[0][0]
@@ -287,7 +297,8 @@ def test_the_one_tag_of_a_row_has_a_probability_that_was_measured(tmp_path: Path
         assert each.decision_ is not None
         assert each.gives_one
         assert each.scores_are_probabilities
-        assert each.decision_.threshold is each.decision_.to_dict()["threshold"] is None
+        assert each.decision_.threshold is None
+        assert "threshold" not in each.decision_.to_dict()
         assert "one tag for each row" in each.decision_.describe()
     expected = each.decision_.expected
     assert expected.precision == expected.recall == expected.f1

@@ -163,8 +163,9 @@ class Decision:
         return cls(aim, rule, places, found[0], state.fact("of_odds", bool), expected)
 
     def to_dict(self) -> dict[str, Any]:
-        """The aim, the threshold (None if rows get their best label) and what to expect, for the card of a model."""
-        return {"aim": str(self.aim), "threshold": self.threshold, **self.expected._asdict()}
+        """The aim, the threshold if there is one, and what to expect, for the card of a model."""
+        threshold = {} if self.threshold is None else {"threshold": self.threshold}
+        return {"aim": str(self.aim), **threshold, **self.expected._asdict()}
 
     @property
     def threshold(self) -> float | None:
