@@ -46,6 +46,19 @@ def test_validation_is_part_of_the_card(longtail: Callable) -> None:
     assert (part["metrics"]["data"], part["data"]["rows"]) == ("2 rows held out of notes.jsonl", 4)
 
 
+@pytest.mark.parametrize(("labels", "threshold"), [("fruit;all", True), ("fruit", False)])
+def test_a_card_says_what_tags_to_expect(longtail: Callable, labels: str, threshold: bool) -> None:
+    lines = [f"apple {i % 4},{labels}\nrain {i % 3},{labels.replace('fruit', 'sky')}" for i in range(30)]
+    Path("rows.csv").write_text("\n".join(["text,labels", *lines]), encoding="utf-8")
+    assert longtail("train", "rows.csv", "--out", "model", "--min-df", "1", "--force").code == 0
+    card = read_card("model")
+    assert card is not None
+    assert ("threshold" in card["decision"]) == threshold
+    [line] = [line for line in longtail("info", "model").out.splitlines() if line.startswith("tags: ")]
+    assert ("from probability" in line) == threshold
+    assert re.search(r"precision 100\.0, recall 100\.0, f1 100\.0; \d\.0 per row; calibration error 0\.\d{3}$", line)
+
+
 def test_groups_have_a_card_too(longtail: Callable) -> None:
     lines = ['{"texts": ["red apples", "grey sky"], "labels": ["fruit", "sky"]}\n'] * 3
     Path("pages.jsonl").write_text("".join(lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of a classifier, on learners as they are and on a tagger of features."""
+"""scikit-learn's own checks of a classifier, on learners as they are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from longtail import LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV, Tagger, load
+from longtail import LabelSubsetClassifier, LabelTree, OneVsRest, Ridge, RidgeCV, load
 from longtail.errors import InvalidInput
 from longtail.ranking import TwoStage
 
@@ -43,7 +43,6 @@ def cases():
         OneVsRest(),
         LabelSubsetClassifier(n_labels=1, outliers="all"),
         TwoStage([("all", OneVsRest())], rounds=2),
-        Tagger(estimator=OneVsRest(), aim=None),
     ):
         for checked, check in estimator_checks_generator(estimator, legacy=True):
             name = check.func.__name__

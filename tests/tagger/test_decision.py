@@ -18,7 +18,7 @@ from longtail.metrics import reliability
 from longtail.ridge import Ridge
 from longtail.store import State
 from longtail.tagger import Aim, Decision
-from longtail.trees import LabelTree, OneVsRest
+from longtail.trees import Calibration, LabelTree, OneVsRest
 from tests.serve.browser.stage import UNTRAINED, examples
 from tests.tagger.two_stages import two_stages
 
@@ -82,6 +82,13 @@ def test_probabilities_rise_with_the_score() -> None:
 def test_places_without_a_label_stay_empty_and_zeros_stay_zero() -> None:
     found = Decision.learn(held_out(), Aim("f1"), True)
     assert found.probabilities(np.array([0, -np.inf], dtype=np.float32)).tolist() == [0, -np.inf]
+
+
+@pytest.mark.filterwarnings("error")
+def test_places_without_a_label_stay_empty_where_scores_tell_nothing() -> None:
+    flat = replace(Decision.learn(held_out(), Aim("f1"), False), calibration=Calibration(slope=0.0, offset=-1.0))
+    found = flat.probabilities(np.array([0.3, -np.inf], dtype=np.float32))
+    assert found.tolist() == [pytest.approx(1 / (1 + np.e)), -np.inf]
 
 
 @pytest.mark.parametrize("aim", ["f1", "count", "precision=0.8", "recall=0.7"])
@@ -177,6 +184,16 @@ def test_evaluation_judges_the_tags_as_given(tagger: Tagger) -> None:
     assert found.precision == pytest.approx(right / n_given)
     assert found.recall == pytest.approx(right / n_true)
     assert found.per_row == pytest.approx(n_given / 60)
+
+
+def test_only_probabilities_have_a_calibration_error() -> None:
+    texts, labels = data(60)
+    corpus = Corpus.from_lists(texts, labels)
+    for aim, learner, has_error in (("f1", Ridge(), True), (None, Ridge(), False), (None, OneVsRest(), True)):
+        report = Tagger(TextFeatures(min_df=1), learner, aim).fit_corpus(corpus).evaluate(corpus)
+        assert (report.calibration_error is not None) == has_error
+        assert ("calibration error" in report.to_text()) == has_error
+        assert report.cutoffs
 
 
 def test_an_explanation_has_the_score_of_the_tag_and_exact_sums(tagger: Tagger) -> None:
@@ -280,7 +297,8 @@ def test_the_one_tag_of_a_row_has_a_probability_that_was_measured(tmp_path: Path
         assert each.decision_ is not None
         assert each.gives_one
         assert each.scores_are_probabilities
-        assert each.decision_.threshold is each.decision_.to_dict()["threshold"] is None
+        assert each.decision_.threshold is None
+        assert "threshold" not in each.decision_.to_dict()
         assert "one tag for each row" in each.decision_.describe()
     expected = each.decision_.expected
     assert expected.precision == expected.recall == expected.f1

@@ -8,13 +8,16 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
 
 from longtail import LabelTree, OneVsRest, Ridge, Tagger, TextFeatures, load
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.store import State, read_model, write_model
+from longtail.text import RowScaling
 
 WORDS = {"fruit": ["apple", "pear", "plum"], "weather": ["rain", "sky", "wind"], "music": ["song", "drum", "choir"]}
 
@@ -67,6 +70,26 @@ def test_classes_that_are_booleans_come_back_as_booleans(rows, tmp_path):
             assert each.predict(texts).dtype == bool
             np.testing.assert_array_equal(each.predict(texts), truths)
             assert each.predict(texts[:1], k=1)[0][0].label == str(truths[0])
+
+
+def test_whole_numbers_in_an_array_of_objects_are_classes_and_dates_are_not(rows):
+    texts, names = rows
+    numbers = np.unique(names, return_inverse=True)[1]
+    for y in (numbers.astype(object), numbers.astype("datetime64[s]")):
+        for learner, X in ((OneVsRest(), np.eye(60)), (tagger(), texts)):
+            if y.dtype == object:
+                assert learner.fit(X, y).classes_.tolist() == [0, 1, 2]
+            else:
+                with pytest.raises(InvalidInput):
+                    learner.fit(X, y)
+
+
+def test_a_frame_of_texts_is_no_column_of_classes(rows):
+    pd = pytest.importorskip("pandas")
+    texts, names = rows
+    with pytest.raises(InvalidInput, match="pass a single column") as refused:
+        tagger().fit(texts, pd.DataFrame({"topic": names}))
+    assert refused.value.code == "bad_classes"
 
 
 def test_names_of_labels_are_plain_texts(rows):
@@ -195,6 +218,15 @@ def test_every_classifier_can_be_scored_by_its_decisions_and_calibrated(aim, row
     assert cross_val_score(model, np.array(texts, dtype=object), names == "fruit", cv=3, scoring="roc_auc").min() == 1
 
 
+def test_a_tagger_is_not_fitted_before_fit_and_says_what_it_takes():
+    for use in (tagger().predict, tagger().predict_proba, tagger().decision_function, tagger().tag):
+        with pytest.raises(NotFittedError):
+            use(["red"])
+    assert get_tags(tagger()).input_tags.string
+    of_features = get_tags(Tagger(RowScaling(), OneVsRest())).input_tags
+    assert (of_features.string, of_features.two_d_array, of_features.sparse) == (False, True, True)
+
+
 def test_a_tagger_and_its_features_are_parts_of_pipelines(rows):
     pd = pytest.importorskip("pandas")
     texts, names = rows
@@ -232,6 +264,8 @@ def test_weights_reach_the_learner(rows):
     Y = (names[weights > 0][:, None] == np.array(["fruit", "weather"])).astype(int)
     expected = Ridge().fit(X, Y, sample_weight=weights[weights > 0])
     np.testing.assert_array_equal(model.estimator_.coef_, expected.coef_)
+    with pytest.raises(InvalidInput, match="every weight in sample_weight is zero"):
+        tagger().fit(texts, names, sample_weight=0 * weights)
     for bad in ([1], -weights, ["heavy"] * len(names)):
         with pytest.raises(InvalidInput) as raised:
             tagger().fit(texts, names, sample_weight=bad)

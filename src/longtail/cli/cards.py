@@ -121,10 +121,11 @@ def _updates_line(updates: Mapping[str, Any]) -> str:
 
 def _decision_line(decision: Mapping[str, Any]) -> str:
     shown = [f"aim {decision['aim']}"] if decision.get("aim") else []
-    shown += [f"from probability {decision['threshold']:.3f} on"] if decision.get("threshold") is not None else []
+    shown += [f"from probability {decision['threshold']:.3f} on"] if "threshold" in decision else []
     names = [name for name in ("precision", "recall", "f1") if name in decision]
     shown += [", ".join(f"{name} {100 * decision[name]:.1f}" for name in names)] if names else []
-    return "; ".join([*shown, *([f"{decision['labels_per_row']:.1f} per row"] if "labels_per_row" in decision else [])])
+    shown += [f"{decision['labels_per_row']:.1f} per row"] if "labels_per_row" in decision else []
+    return "; ".join([*shown, *([f"calibration error {decision['error']:.3f}"] if "error" in decision else [])])
 
 
 def _metrics_line(measured: Mapping[str, Any]) -> str:

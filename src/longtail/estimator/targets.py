@@ -13,7 +13,7 @@ from scipy import sparse
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.store import State
-from longtail.validation import as_features, as_labels, as_relevance, own
+from longtail.validation import as_features, as_labels, as_relevance, is_whole, own
 
 _LARGEST_WEIGHT = 1e9  # of a row; costs and sums of squares must stay within 32-bit floats
 
@@ -142,6 +142,8 @@ def classes_of_rows(y: Any) -> Array | None:
 
     >>> classes_of_rows(["b", "a"]).tolist(), classes_of_rows([[0, 1], [1, 0]])
     (['b', 'a'], None)
+    >>> classes_of_rows(np.array([3, 1], dtype=object)).tolist()
+    [3, 1]
     """
     if sparse.issparse(y):
         return None
@@ -165,6 +167,10 @@ def classes_of_rows(y: Any) -> Array | None:
         return given
     # NumPy would turn the other values of a list with a text into texts.
     names = np.array(y, dtype=object) if isinstance(y, list | tuple) else given.astype(object)
+    if given.dtype.kind == "O" and all(map(is_whole, names)):
+        numbers = np.array(names.tolist(), ndmin=1)
+        if numbers.dtype.kind in "iu":
+            return numbers
     for row, name in enumerate(names):
         if not isinstance(name, str):
             raise InvalidInput(

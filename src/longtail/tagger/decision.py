@@ -115,10 +115,11 @@ class Decision:
 
     def probabilities(self, scores: Array) -> Array:
         """The probability that each label is right; it rises with the score. Places without a label stay -inf."""
-        found = self.calibration.probability(_scale(scores, self.of_odds))
+        empty = np.isneginf(scores)
+        found = self.calibration.probability(_scale(np.where(empty, np.float32(0), scores), self.of_odds))
         if self.of_odds:
             found = np.where(scores > 0, found, np.float32(0))  # a score of 0 is not a proposal
-        return np.where(np.isneginf(scores), scores, found)
+        return np.where(empty, scores, found)
 
     def explained(self, found: Explanation) -> Explanation:
         """An explanation with the probability as its score; evidence still adds up to its log-odds."""
@@ -162,8 +163,9 @@ class Decision:
         return cls(aim, rule, places, found[0], state.fact("of_odds", bool), expected)
 
     def to_dict(self) -> dict[str, Any]:
-        """The aim, the threshold (None if rows get their best label) and what to expect, for the card of a model."""
-        return {"aim": str(self.aim), "threshold": self.threshold, **self.expected._asdict()}
+        """The aim, the threshold if there is one, and what to expect, for the card of a model."""
+        threshold = {} if self.threshold is None else {"threshold": self.threshold}
+        return {"aim": str(self.aim), **threshold, **self.expected._asdict()}
 
     @property
     def threshold(self) -> float | None:

@@ -108,6 +108,11 @@ def _read_labels(y: Any) -> _Labels:
         if matrix.dtype.kind in "biuf":
             names = range(matrix.shape[1]) if columns is None else columns
             return _Labels(matrix, tuple(str(name) for name in names))
+        if columns is not None:
+            raise InvalidInput(
+                "labels is a data frame whose columns are not numbers; pass a single column, or zeros and ones",
+                code="bad_classes",
+            )
     if not isinstance(y, Iterable):
         raise InvalidInput(f"labels is {y!r:.40}; expected a list of names for each row, or one class for each row")
     y = y if hasattr(y, "__len__") else list(y)

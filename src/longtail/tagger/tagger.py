@@ -365,6 +365,9 @@ class Tagger(BaseEstimator, Persistent):
             Aim.parse(self.aim)
         if corpus.n_rows == 0:
             raise InvalidInput("there are no rows to learn from", code="no_rows")
+        if isinstance(corpus, Corpus) and corpus.weights is not None and not corpus.weights.any():
+            message = "every weight in sample_weight is zero, so there is nothing to learn from"
+            raise InvalidInput(message, code="no_rows")
 
     @classmethod
     def from_fitted(cls, features: Any, estimator: Any, corpus: Corpus) -> Self:
@@ -584,7 +587,8 @@ class Tagger(BaseEstimator, Persistent):
         return scores
 
     def _all_scores(self, rows: Any) -> Array:
-        return np.asarray(self.estimator_.decision_function(self._transformed(rows)))
+        X = self._transformed(rows)
+        return np.asarray(self.estimator_.decision_function(X))
 
     def _transformed(self, rows: Any) -> Any:
         """The features of rows of texts or of features, whose columns must be those of the training."""
@@ -607,7 +611,9 @@ class Tagger(BaseEstimator, Persistent):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        takes_texts = bool(getattr(self.features, "takes_texts", True))
+        tags.input_tags.string, tags.input_tags.two_d_array = takes_texts, not takes_texts
+        tags.input_tags.sparse = not takes_texts
         tags.target_tags.required = True
         if vars(self).get("_classes") is not None:
             # scikit-learn refuses lists of labels for classifiers, so only classes make one.
@@ -772,6 +778,8 @@ class Tagger(BaseEstimator, Persistent):
     def evaluate(self, corpus: Corpus, *, ks: tuple[int, ...] = (1, 3, 5), a: float = 0.55, b: float = 1.5) -> Report:
         """Evaluate the rankings of a corpus; labels that training never saw count as missed.
 
+        Without `scores_are_probabilities`, there is no calibration error.
+
         Parameters
         ----------
         corpus : Corpus
@@ -780,7 +788,7 @@ class Tagger(BaseEstimator, Persistent):
         """
         aligned = self.align(corpus)
         found = self.rank_rows(aligned.features, max(ks))
-        return evaluate(
+        report = evaluate(
             aligned.labels,
             found.labels,
             ks=ks,
@@ -790,6 +798,7 @@ class Tagger(BaseEstimator, Persistent):
             train_label_counts=aligned.label_counts,
             single_label=self.is_single_label_ and corpus.is_single_label,
         )
+        return report if self.scores_are_probabilities else replace(report, calibration_error=None)
 
     def align(self, corpus: Corpus) -> Aligned:
         """The features of a corpus, and its labels in the order of the model, with unknown labels at the end."""
