@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from longtail import LabelTree, OneVsRest, Ridge, Tagger, TextFeatures, load
 from longtail.data import Corpus, LabelDrop, LabelRename, RowChange, RowFeedback, RowRemoval, row_id
@@ -510,3 +511,16 @@ def test_a_kill_in_the_middle_of_an_update_leaves_the_old_model(tmp_path):
     assert found.predict(data.texts[:5]) == expected
     found.update(tmp_path / "new.jsonl").save(tmp_path / "model")
     assert load(tmp_path / "model", verify=True).n_rows_ > 300
+
+
+def test_how_many_tags_is_learned_again_with_the_ranker(monkeypatch):
+    monkeypatch.setattr("longtail.ranking.two_stage._FEWEST_NEW", 100)
+    learner = TwoStage([("tree", LabelTree())], rounds=20)
+    model = tagger(learner).fit_corpus(corpus(200))
+    before = model.decision_
+    model.update(corpus(240).select(np.arange(200, 240)))
+    assert model.decision_ is before
+    model.update(corpus(400, seed=1))
+    assert model.decision_.expected.n_rows > before.expected.n_rows
+    without = Tagger(TextFeatures(min_df=1), clone(learner), updatable=True, aim=None).fit_corpus(corpus(200))
+    assert without.update(corpus(400, seed=1)).decision_ is None

@@ -459,7 +459,7 @@ class Tagger(BaseEstimator, Persistent):
         self.n_rows_ = self.rows_.n_rows
         self.is_single_label_ = bool((np.diff(self.rows_.label_starts) == 1).all())
         self.updatable, self.holdout_report_ = True, None
-        return self._decide(self.estimator_.held_out_)
+        return self if self.decision_ is None else self._decide(self.estimator_.held_out_)
 
     @property
     def takes_texts(self) -> bool:
