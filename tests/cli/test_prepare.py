@@ -53,3 +53,22 @@ def test_a_folder_with_the_name_of_a_data_set_does_not_hide_it(longtail: Callabl
     Path("python-api").mkdir()
     result = longtail("train", "python-api", "--out", "model", "--learner", "tree", "--holdout", "0.9", "--no-refit")
     assert result.code == 0, result.err
+
+
+def test_a_corrected_command_goes_on_after_a_wrong_column(longtail: Callable) -> None:
+    Path("sheet.csv").write_text("id,body,tags\n1,red apples,fruit\n2,green apples,fruit\n3,apples,fruit\n")
+    columns = ("--text-column", "body", "--label-column", "tags")
+    for command in (("prepare", "sheet.csv", "--out", "new"), ("train", "sheet.csv", "--out", "model", "--resume")):
+        found = longtail(*command, "--min-df", "1")
+        assert found.code == 1
+        assert "no column is named 'text'" in found.err
+        assert longtail(*command, *columns, "--min-df", "1").code == 0
+
+
+def test_prepared_data_is_not_taken_for_a_model(longtail: Callable) -> None:
+    assert longtail("prepare", "notes.jsonl", "--out", "prepared").code == 0
+    found = longtail("predict", "prepared", "--text", "steam")
+    assert (found.code, found.out) == (1, "")
+    assert found.err == (
+        "error: prepared holds prepared data, not a model; train one with `longtail train prepared --out MODEL`\n"
+    )

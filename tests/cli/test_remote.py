@@ -79,7 +79,7 @@ def test_a_url_gives_the_answer_of_a_folder(longtail: Callable, model: str, prep
 def test_a_model_in_a_bucket_is_replaced_only_on_demand(longtail: Callable, model: str, prepared: str) -> None:
     refused = longtail("train", prepared, "--out", model, *TREE)
     assert refused.code != 0
-    assert f"{model} already holds a model; use --force to replace it" in refused.err
+    assert f"{model} already holds a model or prepared data; use --force to replace it" in refused.err
     assert longtail("train", prepared, "--out", model, "--force", *TREE).code == 0
 
 

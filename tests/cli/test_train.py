@@ -404,7 +404,10 @@ def test_a_label_without_a_known_word_does_no_harm(longtail: Callable) -> None:
 def test_a_model_is_replaced_only_when_told(longtail: Callable) -> None:
     longtail("train", "notes.jsonl", "--out", "model", "--alpha", "1")
     again = longtail("train", "notes.jsonl", "--out", "model", "--alpha", "2")
-    assert (again.code, again.err) == (1, "error: model already holds a model; use --force to replace it\n")
+    assert (again.code, again.err) == (
+        1,
+        "error: model already holds a model or prepared data; use --force to replace it\n",
+    )
     assert library.load("model").estimator_.alpha == 1
     assert longtail("train", "notes.jsonl", "--out", "model", "--alpha", "2", "--force").code == 0
     assert library.load("model").estimator_.alpha == 2

@@ -220,9 +220,14 @@ def _kept(found: Originals) -> Iterator[Batch]:
 
 def load_tagger(directory: str) -> Tagger:
     """Load MODEL."""
+    from longtail.prepared import is_prepared
     from longtail.store import load
     from longtail.tagger import Tagger
 
+    if is_prepared(directory):
+        raise InvalidInput(
+            f"{directory} holds prepared data, not a model; train one with `longtail train {directory} --out MODEL`"
+        )
     model = load(directory)
     if not isinstance(model, Tagger):
         raise InvalidInput(

@@ -141,4 +141,4 @@ def check_folder_name(out: str) -> None:
 
 
 def _exists(out: str) -> InvalidInput:
-    return InvalidInput(f"{out} already holds a model; use --force to replace it")
+    return InvalidInput(f"{out} already holds a model or prepared data; use --force to replace it")

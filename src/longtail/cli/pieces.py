@@ -13,7 +13,7 @@ from longtail.cli.inputs import STANDARD_INPUT, Data, called, each_of, read
 from longtail.cli.options import option
 from longtail.cli.prepare import sources_of
 from longtail.cli.reading import ReaderOptions
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, LongtailError
 from longtail.files import unfinished
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class PieceOptions:
 def read_in_pieces(data: Data, folder: Path, reader: ReaderOptions, features: FeatureFlags) -> Corpus:
     """A corpus that is mapped: one that is prepared already or, for a file, one that is prepared in the folder."""
     from longtail.prepared import is_prepared, open_prepared, prepare
-    from longtail.store import claim_folder_of_job
+    from longtail.store import abandon, claim_folder_of_job
 
     paths = each_of(data)
     if STANDARD_INPUT in paths:
@@ -137,7 +137,11 @@ def read_in_pieces(data: Data, folder: Path, reader: ReaderOptions, features: Fe
     target = claim_folder_of_job(folder, "data", job) / "prepared"
     if is_prepared(target):
         return open_prepared(target)
-    return prepare(sources, target, options, merge_by=reader.merge_by)
+    try:
+        return prepare(sources, target, options, merge_by=reader.merge_by)
+    except LongtailError:
+        abandon(target.parent)
+        raise
 
 
 def _does_not_fit(data: Data) -> str | None:

@@ -8,7 +8,7 @@ from longtail.store.layout import MAX_DIMENSIONS, NAME
 from longtail.store.mapped import file_behind, map_whole, release_pages, remote_behind, scratch_behind
 from longtail.store.persistent import Persistent, load, part_state
 from longtail.store.piece import is_sound, join_pieces, read_piece, write_piece
-from longtail.store.pieces import Pieces, claim_folder_of_job
+from longtail.store.pieces import Pieces, abandon, claim_folder_of_job
 from longtail.store.read import RemoteFile, inspect_model, read_model, saved_at
 from longtail.store.spool import Spool, Spooled, SpooledCsr
 from longtail.store.state import State, check_params, rebuilt, same_state, saved_params
@@ -28,6 +28,7 @@ __all__ = [
     "SpooledCsr",
     "State",
     "StringTable",
+    "abandon",
     "alone_in",
     "check_params",
     "check_replaceable",

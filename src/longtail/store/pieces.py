@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from longtail.errors import InvalidInput, ModelFormatError, Unavailable, reason
+from longtail.errors import InvalidInput, LongtailError, ModelFormatError, Unavailable, reason
 from longtail.store.files import LOCK, is_ours, sync_directory, write_file
 from longtail.store.layout import NAME, plain_value
 from longtail.store.read import read_model
@@ -57,13 +57,17 @@ class Pieces:
             return None
 
     def get(self, name: str, make: Callable[[], State]) -> State:
-        """A finished piece; it is made if it is missing or damaged."""
+        """A finished piece; it is made if it is missing or damaged. If the first one cannot be made, no folder stays."""
         if not NAME.fullmatch(name):
             raise InvalidInput(f"{name!r} is not a name of letters, digits, dots, dashes and underscores")
         found = self.find(name)
         if found is not None:
             return found
-        state = make()
+        try:
+            state = make()
+        except LongtailError:
+            abandon(self.folder)
+            raise
         shutil.rmtree(self.folder / name, ignore_errors=True)
         write_model(state, self.folder / name)
         return read_model(self.folder / name)
@@ -71,6 +75,15 @@ class Pieces:
     def remove(self) -> None:
         """Remove all pieces; the work is done."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def abandon(folder: Path) -> None:
+    """Remove a folder of unfinished work in which nothing is finished, so that another job can have it."""
+    try:
+        if set(os.listdir(folder)) <= {_JOB, LOCK}:
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        pass  # it is kept, and the next job says so
 
 
 def claim_folder_of_job(parent: Path, name: str, job: Mapping[str, Any]) -> Path:
