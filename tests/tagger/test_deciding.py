@@ -51,6 +51,13 @@ def test_a_copy_for_some_rows_has_a_smaller_penalty(learner: Estimator, scaled: 
     assert copy.get_params() == {**learner.get_params(), **copy.get_params(), **scaled}
 
 
+def test_copies_of_a_ridge_have_the_alpha_that_it_has_chosen() -> None:
+    X, Y = rows(200)
+    model = RidgeCV(alphas=(0.5, 40.0), fit_intercept=True).fit(X, Y)
+    copy = model.copy_for("part1", penalty=0.5)
+    assert copy.get_params() == {**model.get_params(), "alphas": (0.5 * model.alpha_,)}
+
+
 @pytest.mark.parametrize("learner", [Ridge(30.0), OneVsRest(C=0.05)])
 def test_the_probabilities_of_a_model_trained_on_all_rows_mean_what_they_say(learner: Estimator) -> None:
     rng = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -117,6 +117,11 @@ class RidgeCV(RidgeModel):
         self.prune = prune
         self.block_size = block_size
         self.n_jobs = n_jobs
+
+    def copy_for(self, rows: str, penalty: float = 1.0) -> Self:
+        """A copy of a fitted model has its alpha: another one would give scores of another scale."""
+        copy = super().copy_for(rows, penalty)
+        return copy.set_params(alphas=(self.alpha_ * penalty,)) if hasattr(self, "alpha_") else copy
 
     def _fit(self, X: Any, Y: Any, weights: Array | None) -> None:
         """Choose alpha, then solve for the weights of every label with it.
