@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -146,6 +146,8 @@ def gather(tagger: Tagger, corpus: Corpus, options: ReportOptions | None = None)
             scores=found.scores,
             given=found.given,
         )
+        if not tagger.scores_are_probabilities:  # as Tagger.evaluate does
+            report = replace(report, calibration_error=None)
         intervals = {each: intervals_of(judgement, each) for each in report.ks}
         advance(1)
         places = top >= 0
