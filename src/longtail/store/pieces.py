@@ -57,7 +57,7 @@ class Pieces:
             return None
 
     def get(self, name: str, make: Callable[[], State]) -> State:
-        """A finished piece; it is made if it is missing or damaged. If the first one cannot be made, no folder stays."""
+        """A finished piece; it is made if it is missing or damaged. If the first cannot be made, no folder stays."""
         if not NAME.fullmatch(name):
             raise InvalidInput(f"{name!r} is not a name of letters, digits, dots, dashes and underscores")
         found = self.find(name)
