@@ -127,7 +127,7 @@ def test_training_in_pieces_for_a_bucket_can_be_interrupted(
         (["train", "notes.jsonl", "--out", "s3://me:secret@BUCKET/new"], "has a password or a query"),
         (["evaluate", "s3://nobody-has-this/model", "notes.jsonl"], "there is no such bucket"),
         (["predict", "BUCKET/nothing", "--text", "red"], "there is no model here"),
-        (["serve", "BUCKET/nothing"], "there is no model here"),
+        (["serve", "BUCKET/nothing", "--port", "0"], "there is no model here"),
     ],
 )
 def test_mistakes_are_told_in_a_line(longtail: Callable, bucket: str, command: list[str], message: str) -> None:
