@@ -276,6 +276,19 @@ def test_updates_learn_to_rank_from_new_rows_when_these_are_many(monkeypatch, tm
     assert (again.rows_ranked_, again.held_out_) == (300, None)
 
 
+@pytest.mark.parametrize("labelled", [True, False])
+def test_new_rows_without_known_labels_leave_the_ranker_as_it_is(monkeypatch, labelled):
+    monkeypatch.setattr("longtail.ranking.two_stage._FEWEST_NEW", 60)
+    X, Y = titles(np.random.default_rng(1), 400)
+    first = small().fit(X[:120], Y[:120], NAMES)
+    of_new = Y[120:] if labelled else sparse.csr_array(Y[120:].shape, dtype=Y.dtype)
+    now = sparse.csr_array(sparse.block_array([[Y[:120], None], [None, of_new]]))
+    labels = np.concatenate([np.arange(N_LABELS), np.full(N_LABELS, -1)])
+    found = first.updated(Revision.of(X[:120], Y[:120], X, now, np.arange(120), labels))
+    assert (found.rows_ranked_, found.held_out_) == (120, None)
+    np.testing.assert_array_equal(found.ranker_.thresholds, first.ranker_.thresholds)
+
+
 def told_counts(model, X):
     """The number of rows of each label of the first row's candidates, as the ranker is told."""
     found = model._candidates(X[[0]])

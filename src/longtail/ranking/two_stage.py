@@ -272,24 +272,35 @@ class TwoStage(Estimator):
         new rows, of which the old sources have seen none.
         """
         model = clone(self)
-        rehearsed = None
-        new = np.arange(len(revision.kept), revision.X.shape[0])
-        if revision.X.shape[0] >= _RANKED_ANEW * self.rows_ranked_ and len(new) >= _FEWEST_NEW:
-            settings = self._ranker_settings()
-            rows = np.sort(np.random.default_rng(settings["seed"]).permutation(new)[:_MOST_NEW])
-            with quietly(), progress.stage("new rows"):
-                rehearsed = rehearse_with(
-                    self.sources_, self._views(revision.X[rows]), _in_old_labels(revision, rows), settings, self.n_jobs
-                )
+        rehearsed = self._rehearsed_with_new(revision)
         model.n_features_in_, model.n_labels_ = revision.X.shape[1], revision.Y.shape[1]
         with quietly(), progress.stage("changed rows"):
             model.sources_ = updated_sources(self.sources_, self._layout(self.n_features_in_), revision, self.n_jobs)
         model.gains_, model.calibration_, model.ranker_ = self.gains_, self.calibration_, self.ranker_
         model.rows_ranked_, model.held_out_ = self.rows_ranked_, None
-        if rehearsed is not None and rehearsed.ranker is not None:
+        if rehearsed is not None and rehearsed.ranker is not None and rehearsed.ranker.n_trees:
             model.gains_, model.calibration_, model.ranker_ = rehearsed.gains, rehearsed.calibration, rehearsed.ranker
             model.rows_ranked_, model.held_out_ = revision.X.shape[0], rehearsed.held_out
         return model
+
+    def _rehearsed_with_new(self, revision: Revision) -> Rehearsal | None:
+        """What new rows teach the ranker if it is due; None if it is not, or too few rows are new.
+
+        Rows whose labels are all new are left out: they would teach that everything the old sources find is wrong.
+        """
+        new = np.arange(len(revision.kept), revision.X.shape[0])
+        if revision.X.shape[0] < _RANKED_ANEW * self.rows_ranked_ or len(new) < _FEWEST_NEW:
+            return None
+        truth = _in_old_labels(revision, new)
+        teaching = np.flatnonzero((np.diff(truth.indptr) > 0) | (np.diff(revision.Y[new].indptr) == 0))
+        if len(teaching) < _FEWEST_NEW or not truth.nnz:
+            return None
+        settings = self._ranker_settings()
+        some = np.sort(np.random.default_rng(settings["seed"]).permutation(teaching)[:_MOST_NEW])
+        with quietly(), progress.stage("new rows"):
+            return rehearse_with(
+                self.sources_, self._views(revision.X[new[some]]), own(truth[some]), settings, self.n_jobs
+            )
 
     def _checked(self, X: Any, Y: Any, label_features: Any) -> tuple[Any, Any, list[Any]]:
         owner = type(self).__name__
