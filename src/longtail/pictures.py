@@ -1,4 +1,4 @@
-"""Pictures of results: panels of lines, in colours and marks that colour-blind readers can tell apart."""
+"""Pictures of results: lines and heat maps, in colours and marks that colour-blind readers can tell apart."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#
 _MARKERS = "osD^vPX"
 _INK = "#333333"
 _CHARACTER, _LINE = 0.018, 0.05  # width and height of a small letter, in fractions of the axes
+_LONGEST_NAME = 28  # characters of a row or column of a heat map
+_MOST_NUMBERS = 200  # cells of a heat map that show their numbers
 _DASHES: dict[Dash, Any] = {"solid": "-", "dashed": (0, (4, 2)), "dotted": (0, (1, 2))}
 
 
@@ -46,6 +48,41 @@ class Panel:
     x_ticks: Sequence[float] = ()
     named_points: bool = False
 
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height in inches."""
+        return 4.0, 3.3
+
+    def draw_on(self, axes: Any) -> list[tuple[str, Any]]:
+        """Draw the lines, and return those of the legend with their names."""
+        return _draw_panel(axes, self)
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A table of numbers as coloured cells, the darker the larger, with a name for each column and row.
+
+    Small tables also show the numbers.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    values: Sequence[Sequence[float]]
+    x_names: Sequence[str]
+    y_names: Sequence[str]
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height in inches."""
+        longest = [min(_LONGEST_NAME, max(map(len, names))) for names in (self.y_names, self.x_names)]
+        return 1.6 + 0.45 * len(self.x_names) + 0.08 * longest[0], 1.2 + 0.28 * len(self.y_names) + 0.06 * longest[1]
+
+    def draw_on(self, axes: Any) -> list[tuple[str, Any]]:
+        """Draw the cells; there is nothing for the legend."""
+        _draw_heat_map(axes, self)
+        return []
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -53,7 +90,7 @@ class Picture:
 
     file_name: str
     caption: str
-    panels: Sequence[Sequence[Panel]]
+    panels: Sequence[Sequence[Panel | HeatMap]]
 
 
 def can_draw() -> bool:
@@ -66,14 +103,16 @@ def draw(picture: Picture, file: BinaryIO) -> None:
     from matplotlib.figure import Figure
 
     rows, columns = len(picture.panels), max(map(len, picture.panels))
-    figure = Figure(figsize=(1.2 + 4.0 * columns, 0.9 + 3.3 * rows), layout="constrained")
+    width = max(sum(panel.size[0] for panel in panel_row) for panel_row in picture.panels)
+    height = sum(max(panel.size[1] for panel in panel_row) for panel_row in picture.panels)
+    figure = Figure(figsize=(1.2 + width, 0.9 + height), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     handles: dict[str, Any] = {}
     for axes_row, panel_row in zip(grid, picture.panels, strict=True):
         for axes in axes_row[len(panel_row) :]:
             axes.set_visible(False)
         for axes, panel in zip(axes_row, panel_row, strict=False):
-            for name, handle in _draw_panel(axes, panel):
+            for name, handle in panel.draw_on(axes):
                 if name:
                     handles.setdefault(name, handle)
     if handles:
@@ -123,6 +162,30 @@ def _draw_panel(axes: Any, panel: Panel) -> list[tuple[str, Any]]:
         _write_names(axes, panel.lines)
         return []
     return drawn
+
+
+def _draw_heat_map(axes: Any, panel: HeatMap) -> None:
+    drawn = axes.imshow(panel.values, cmap="Blues", vmin=min(0.0, *map(min, panel.values)), aspect="auto")
+    axes.set_xticks(range(len(panel.x_names)), [_short(name) for name in panel.x_names], rotation=45, ha="right")
+    axes.set_yticks(range(len(panel.y_names)), [_short(name) for name in panel.y_names])
+    if len(panel.x_names) * len(panel.y_names) <= _MOST_NUMBERS:
+        middle = (drawn.norm.vmin + drawn.norm.vmax) / 2
+        for row, values in enumerate(panel.values):
+            for column, value in enumerate(values):
+                colour = "white" if value > middle else _INK
+                axes.text(column, row, f"{value:.2g}", ha="center", va="center", fontsize=7, color=colour)
+    axes.figure.colorbar(drawn, ax=axes).outline.set_visible(False)
+    axes.set_title(panel.title, loc="left", color=_INK, fontsize=11)
+    axes.set_xlabel(panel.x_label, color=_INK)
+    axes.set_ylabel(panel.y_label, color=_INK)
+    axes.tick_params(length=0, colors=_INK, labelsize=8)
+    axes.spines[:].set_visible(False)
+
+
+def _short(name: str) -> str:
+    # A dollar sign would begin a formula.
+    cut = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+    return cut.replace("$", r"\$")
 
 
 def _write_names(axes: Any, lines: Sequence[Line]) -> None:

@@ -13,6 +13,7 @@ from longtail.estimator.base import (
 )
 from longtail.estimator.checks import check_estimator
 from longtail.estimator.explanation import Evidence, Explanation, Step
+from longtail.estimator.head_diagnostics import ConfusedGroups, HeadDiagnostics, HeadScores, LabelGroup, Survival
 from longtail.estimator.output_layer import OutputLayer, Rule, check_memory, row_lengths
 from longtail.estimator.revision import Revision
 from longtail.estimator.targets import (
@@ -30,13 +31,18 @@ from longtail.store import register
 __all__ = [
     "CELLS",
     "PLACES_OF_SCORE",
+    "ConfusedGroups",
     "Estimator",
     "Evidence",
     "Explanation",
+    "HeadDiagnostics",
+    "HeadScores",
+    "LabelGroup",
     "OutputLayer",
     "Revision",
     "Rule",
     "Step",
+    "Survival",
     "TrainingSet",
     "check_estimator",
     "check_memory",

@@ -19,10 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator.explanation import Explanation
+from longtail.estimator.head_diagnostics import HeadDiagnostics
 from longtail.estimator.output_layer import OutputLayer, Rule
 from longtail.estimator.revision import Revision
 from longtail.estimator.targets import (
     TrainingSet,
+    columns_of,
     read_classes,
     read_feature_names,
     read_training,
@@ -244,6 +246,11 @@ class Estimator(BaseEstimator, Persistent):
     def explains(self) -> bool:
         """Whether `explain` can say what each feature adds."""
         return type(self)._explain is not Estimator._explain
+
+    @property
+    def diagnoses(self) -> bool:
+        """Whether the fitted model writes a label as a code, so that `diagnose` can judge each of its digits."""
+        return False
 
     @property
     def is_linear(self) -> bool:
@@ -481,6 +488,40 @@ class Estimator(BaseEstimator, Persistent):
         found = self._explain(row, int(label))
         finite([found.score, found.margin, *found.contributions])
         return found
+
+    def diagnose(self, X: Any, Y: Any, label_names: Any = None, most: int = 10) -> HeadDiagnostics:
+        """Return how often each digit of the labels' codes is right on these rows, alone and together.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_rows, n_features)
+        Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels), or one class for each row as in `fit`
+        label_names : sequence of str or None
+            Names of the labels; None takes the classes, or the ids.
+        most : int
+            Maximum number of confused groups of each digit.
+
+        Raises
+        ------
+        InvalidInput
+            With code ``no_heads`` if the model has no digits, see `diagnoses`; or if no row has a label that it knows.
+        """
+        X = self._check_rows(X)
+        classes = vars(self).get("classes_")
+        names = classes if label_names is None else label_names
+        Y = columns_of(Y, classes)
+        if Y.shape != (X.shape[0], self.n_labels_):
+            raise InvalidInput(
+                f"Y has {Y.shape[0]} rows and {Y.shape[1]} labels; expected {X.shape[0]} and {self.n_labels_}"
+            )
+        return self._diagnose(X, Y, names, most)
+
+    def _diagnose(self, X: Any, Y: Any, label_names: Any, most: int) -> HeadDiagnostics:
+        raise InvalidInput(
+            f"{type(self).__name__} does not write labels as codes, so it has no digits to judge; networks with the "
+            "head 'cascade' or 'product' do",
+            code="no_heads",
+        )
 
     def output_layer(self, rule: Rule = "predict") -> OutputLayer:
         """Return the linear layer that decides on labels, for `longtail.audit`.

@@ -137,6 +137,25 @@ def one_hot(classes: Array) -> tuple[Any, Array]:
     return as_labels(own(matrix)), distinct
 
 
+def columns_of(y: Any, classes: Array | None) -> Any:
+    """The label matrix of rows to judge; if a fit had `classes`, y may have one of them for each row.
+
+    A row of another class has no label.
+
+    >>> columns_of(["b", "a", "z"], np.array(["a", "b"], dtype=object)).toarray().tolist()
+    [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
+    """
+    given = None if classes is None else classes_of_rows(y)
+    if classes is None or given is None:
+        return as_labels(y)
+    places = {name: place for place, name in enumerate(classes.tolist())}
+    columns = np.array([places.get(name, -1) for name in given.tolist()], dtype=np.int64)
+    known = columns >= 0
+    starts = np.concatenate([[0], np.cumsum(known)])
+    ones = np.ones(int(starts[-1]), dtype=np.float32)
+    return as_labels(sparse.csr_array((ones, columns[known], starts), shape=(len(columns), len(classes))))
+
+
 def classes_of_rows(y: Any) -> Array | None:
     """The class of each row if `y` has one dimension: names in an array of objects, or numbers; else None.
 

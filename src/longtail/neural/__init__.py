@@ -5,6 +5,7 @@ This is the only package that needs torch; ``pip install 'longtail[neural]'`` in
 """
 
 from longtail.errors import Unavailable
+from longtail.estimator import HeadDiagnostics
 
 try:
     import torch  # noqa: F401
@@ -14,6 +15,7 @@ except ImportError:
 from longtail.neural.batches import BagRows, DenseRows, Rows, SparseRows, TokenRows
 from longtail.neural.classifier import MultiHeadClassifier
 from longtail.neural.deep_miml import DeepMIML
+from longtail.neural.diagnostics import HeadTally, assignment_picture, diagnose
 from longtail.neural.encoding_cost import encoding_seconds
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.network import Network, predict_rows
@@ -31,6 +33,8 @@ __all__ = [
     "ConceptScores",
     "DeepMIML",
     "DenseRows",
+    "HeadDiagnostics",
+    "HeadTally",
     "History",
     "LabelRows",
     "MultiHeadClassifier",
@@ -42,6 +46,8 @@ __all__ = [
     "Settings",
     "SparseRows",
     "TokenRows",
+    "assignment_picture",
+    "diagnose",
     "encoding_seconds",
     "predict_rows",
     "train",

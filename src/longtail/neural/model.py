@@ -16,12 +16,14 @@ from torch import nn
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import Estimator, OutputLayer, Rule, check_memory
+from longtail.estimator import Estimator, HeadDiagnostics, OutputLayer, Rule, check_memory
 from longtail.memory import MemoryPlan
 from longtail.neural.averaging import Ensemble
 from longtail.neural.batches import DenseRows, Rows, SparseRows
+from longtail.neural.diagnostics import HeadTally, tally_rows
 from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.network import Network, predict_rows
+from longtail.neural.targets import LabelRows
 from longtail.neural.training import Settings
 from longtail.neural.weights import load_weights, weights_state
 from longtail.parallel import resolve_jobs
@@ -146,6 +148,20 @@ class NeuralModel(Estimator):
         needed = np.full(self.n_labels_, -1.0)
         needed[self.labels_] = offsets
         return OutputLayer(every, needed, rule, "its probability is at least one half", at_least=True)
+
+    @property
+    def diagnoses(self) -> bool:
+        return bool(self.networks_[0].head.lengths)
+
+    def _diagnose(self, X: Any, Y: Any, label_names: Any, most: int) -> HeadDiagnostics:
+        """The first network, over the labels that it knows."""
+        network = self.networks_[0]
+        known = Y[:, self.labels_]
+        tally = HeadTally(network.head, label_names=label_names, labels=self.labels_)
+        with threads(self.n_jobs):
+            tally_rows(tally, network, self._rows(X), LabelRows.of(known))
+        left_out = int(Y.nnz - known.nnz)
+        return replace(tally.result(most), n_labels_left_out=left_out, n_networks=len(self.networks_))
 
     @property
     def scores_are_probabilities(self) -> bool:

@@ -1,6 +1,7 @@
 """Output layers with one interface: what differs is how the labels share the work and the weights."""
 
 from longtail.neural.heads.cascade import Cascade
+from longtail.neural.heads.decisions import Decisions
 from longtail.neural.heads.dense import Bottleneck, DenseHead, OneHot
 from longtail.neural.heads.dft import DFT
 from longtail.neural.heads.head import Head, HeadOutput
@@ -12,6 +13,7 @@ __all__ = [
     "DFT",
     "Bottleneck",
     "Cascade",
+    "Decisions",
     "DenseHead",
     "Head",
     "HeadOutput",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +17,7 @@ from torch.nn import functional
 
 from longtail.errors import InvalidInput
 from longtail.neural.heads.coded import CodedHead, best_candidates, each_once
+from longtail.neural.heads.decisions import Decisions, any_of_row, best_label_is_right
 from longtail.neural.heads.head import Task, best_labels, label_shares, search_blocks, starting_offsets
 from longtail.neural.heads.losses import mean_of_rows
 from longtail.neural.heads.precision import wide, widest
@@ -269,9 +271,10 @@ class Cascade(CodedHead):
         return search_blocks(lambda rows: self._find(rows, beams, usable), features, max(self.n_prefixes[0], *costs, 1))
 
     def _find(self, features: Tensor, beams: list[int], usable: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """The best labels, or the best prefixes of as many stages as there are `beams`."""
         logits = wide(self.first(features))
         chances = self._chances(logits, logits.new_ones(len(logits), 1, dtype=torch.float32))
-        if len(beams) == 1:
+        if len(self.n_prefixes) == 1:
             if self.position is not None:
                 chances, usable = chances[:, self.position], [usable[0][self.position]]
             return best_labels(chances, beams[0], usable[0])
@@ -281,7 +284,7 @@ class Cascade(CodedHead):
             logits = self._candidate_logits(stage, features, candidates, exist)
             chances = self._chances(logits, chances)
             chances = chances.masked_fill(~(exist & usable[stage][candidates.where(exist, 0)]), -torch.inf)
-            if stage + 1 == len(beams):
+            if stage + 1 == len(self.n_prefixes):
                 candidates = self.labels_at(candidates)
             survivors, chances = best_candidates(candidates, chances, beams[stage])
         return survivors, chances
@@ -310,6 +313,60 @@ class Cascade(CodedHead):
             parents *= radix
             found.append(parents)
         return found
+
+    def labels_of(self, head: int, value: int) -> Tensor:
+        """The labels below a prefix of stage `head`."""
+        stride = self.codes.strides[head]
+        last = min((value + 1) * stride, self.n_labels)
+        return self.labels_at(torch.arange(value * stride, last, device=self.first.weight.device))
+
+    def _decisions(self, features: Tensor, targets: LabelRows) -> Decisions:
+        """Values are prefixes. After each stage the search goes on below the best prefix of the row's own labels."""
+        rows, positions = targets.rows, self.positions_of(targets.labels)
+        below = torch.ones_like(rows, dtype=torch.bool)
+        parents = rows.new_zeros(targets.n_rows, 1)
+        preferred, true, right = [], [], []
+        for stage, (radix, stride) in enumerate(zip(self.codes.radices, self.codes.strides, strict=True)):
+            owners, prefixes, _ = each_once(rows[below], positions[below] // stride, self.n_prefixes[stage])
+            if stage == 0:
+                candidates = torch.arange(self.n_prefixes[0], device=rows.device).expand(targets.n_rows, -1)
+                logits, places = wide(self.first(features)), prefixes
+            else:
+                candidates, exist = self._children(stage, parents)
+                logits, places = self._candidate_logits(stage, features, candidates, exist), prefixes % radix
+            own = torch.full_like(logits, -torch.inf)
+            own[owners, places] = logits[owners, places]
+            best = candidates.gather(1, logits.argmax(1, keepdim=True))[:, 0]
+            preferred.append(best)
+            true.append((owners, prefixes))
+            right.append(any_of_row(prefixes == best[owners], owners, targets.n_rows))
+            parents = candidates.gather(1, own.argmax(1, keepdim=True))
+            below &= positions // stride == parents[rows, 0]
+        found, _ = self._predict_topk(features, 1)
+        return Decisions(
+            torch.stack(preferred, 1),
+            tuple(true),
+            torch.stack(right, 1).cumprod(1).bool(),
+            best_label_is_right(found[:, 0], targets),
+        )
+
+    def _count_survivors(self, features: Tensor, targets: LabelRows, sizes: Sequence[int]) -> Tensor:
+        counts = torch.zeros(len(self.n_prefixes) - 1, len(sizes), dtype=torch.int64)
+        rows, positions = targets.rows, self.positions_of(targets.labels)
+        for stage in range(len(counts)):
+            prefixes = (positions // self.codes.strides[stage])[:, None]
+            first = self._survivors(features, 1, max(sizes)) if stage == 0 else None
+            for column, size in enumerate(sizes):
+                survivors = self._survivors(features, stage + 1, size) if first is None else first[:, :size]
+                counts[stage, column] = int((survivors[rows] == prefixes).any(1).sum())
+        return counts
+
+    def _survivors(self, features: Tensor, n_stages: int, size: int) -> Tensor:
+        """The prefixes of each row that the first stages keep, best first (n_rows x size)."""
+        every = [torch.ones(n, dtype=torch.bool, device=features.device) for n in self.n_prefixes]
+        costs = [size * radix * self.width for radix in self.codes.radices[1:n_stages]]
+        find = partial(self._find, beams=[size] * n_stages, usable=every)
+        return search_blocks(find, features, max(self.n_prefixes[0], *costs, 1))[0]
 
 
 class _Scored(NamedTuple):

@@ -73,6 +73,10 @@ class CodedHead(Head):
         """The position of each label."""
         return labels if self.position is None else self.position[labels]
 
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return self.codes.radices
+
     def labels_at(self, positions: Tensor) -> Tensor:
         """The label at each position; -1 at padding."""
         inside = positions < self.n_labels

@@ -7,7 +7,7 @@ targets, and with `log_prob` and `predict` beside it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
+from longtail.neural.heads.decisions import Decisions, no_heads
 from longtail.neural.targets import IGNORE_INDEX, LabelRows, as_label_rows
 
 Task = Literal["multi-label", "single-label"]
@@ -60,6 +61,7 @@ class Head(nn.Module, ABC):
 
     takes_amounts = False  # whether the loss supports targets between 0 and 1
     ignore_index = IGNORE_INDEX  # the class index of rows that do not count
+    survivors = 0  # groups of labels that prediction keeps after each stage but the last; 0: it drops none
     label_weights: Tensor | None
 
     def __init__(
@@ -213,6 +215,54 @@ class Head(nn.Module, ABC):
             f"{type(self).__name__} is not one linear layer over labels, so there is none to audit; OneHot, Sampling, "
             "Bottleneck and DFT have one"
         )
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Number of values of each digit or chunk of a label's code; empty for a head of one layer."""
+        return ()
+
+    @torch.no_grad()
+    def decisions(self, features: Tensor, targets: Any) -> Decisions:
+        """What each digit or chunk prefers, and what is right; arguments as for `forward`.
+
+        Raises
+        ------
+        InvalidInput
+            With the code ``no_heads``, if the head is one layer.
+        """
+        return self._decisions(*self._checked(features, targets))
+
+    @torch.no_grad()
+    def count_survivors(self, features: Tensor, targets: Any, sizes: Sequence[int]) -> Tensor:
+        """How many pairs of a row and one of its labels survive each stage but the last.
+
+        A label survives a stage if its group is among the ``size`` groups that are kept there and before.
+
+        Parameters
+        ----------
+        features, targets
+            As for `forward`.
+        sizes : sequence of int
+            Numbers of groups to keep.
+
+        Returns
+        -------
+        int64 tensor of shape (n_stages - 1, len(sizes))
+            Without rows for heads that drop no labels.
+        """
+        return self._count_survivors(*self._checked(features, targets), sizes)
+
+    def labels_of(self, head: int, value: int) -> Tensor:
+        """The labels that a value of a digit or chunk stands for; the arguments are as in `Decisions`."""
+        raise no_heads(type(self).__name__)
+
+    def _decisions(self, features: Tensor, targets: LabelRows) -> Decisions:
+        """As `decisions`."""
+        raise no_heads(type(self).__name__)
+
+    def _count_survivors(self, features: Tensor, targets: LabelRows, sizes: Sequence[int]) -> Tensor:
+        """As `count_survivors`."""
+        return torch.zeros(0, len(sizes), dtype=torch.int64)
 
     def start_from(self, label_counts: Tensor, n_rows: int) -> None:
         """Set the offsets, in heads that have them, so that each label starts at its share of the rows.

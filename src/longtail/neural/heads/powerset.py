@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from longtail.errors import InvalidInput
 from longtail.labels import BitChunks
+from longtail.neural.heads.decisions import Decisions
 from longtail.neural.heads.head import Head, best_labels, search_blocks
 from longtail.neural.heads.losses import mean_of_rows
 from longtail.neural.heads.precision import wide
@@ -46,6 +47,10 @@ class PowersetHead(Head):
         self.n_chunks = len(self.radices)
         self.n_subsets = max(self.radices)
         self.n_outputs = sum(self.radices)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return self.chunks.radices
 
     def batch_values(self, n_rows: int) -> int:
         """A score for each subset of each chunk."""
@@ -84,6 +89,29 @@ class PowersetHead(Head):
     @abstractmethod
     def logits(self, features: Tensor) -> tuple[Tensor, ...]:
         """The logits of the subsets of each chunk, of shape (n_rows, 2 ** labels of the chunk)."""
+
+    @abstractmethod
+    def _set_logits(self, features: Tensor, codes: Tensor) -> Tensor:
+        """The logits of the subsets of each chunk (n_rows x n_chunks x n_subsets), given those of chunks before."""
+
+    def labels_of(self, head: int, value: int) -> Tensor:
+        """The labels in the subset `value` of chunk `head`."""
+        first = head * self.chunks.bits
+        last = min(first + self.chunks.bits, self.n_labels)
+        labels = torch.arange(first, last, device=next(self.parameters()).device)
+        return labels[(value & self._worth(labels)) > 0]
+
+    def _decisions(self, features: Tensor, targets: LabelRows) -> Decisions:
+        """Values are subsets, of which each row has one in each chunk. Chunks before are given as they should be."""
+        codes = self.codes_of(targets)
+        preferred = self._set_logits(features, codes).argmax(-1)
+        rows = torch.arange(targets.n_rows, device=codes.device)
+        return Decisions(
+            preferred,
+            tuple((rows, chunk) for chunk in codes.unbind(1)),
+            (preferred == codes).cumprod(1).bool(),
+            (self._predict_sets(features) == (targets.dense() > 0)).all(1),
+        )
 
     def _predict_sets(self, features: Tensor) -> Tensor:
         """The most probable subset of each chunk."""
@@ -135,6 +163,9 @@ class PowersetProduct(PowersetHead):
 
     def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         return self._set_loss(self._by_chunk(self.linear(features)), targets)
+
+    def _set_logits(self, features: Tensor, codes: Tensor) -> Tensor:
+        return self._by_chunk(self.linear(features))
 
     def logits(self, features: Tensor) -> tuple[Tensor, ...]:
         return torch.split(self.linear(features), self.radices, 1)
@@ -232,14 +263,15 @@ class PowersetCascade(PowersetHead):
         nn.init.normal_(self.subsets.weight, std=self.width**-0.5)
 
     def _loss(self, features: Tensor, targets: LabelRows) -> Tensor:
-        codes = self.codes_of(targets)
+        return self._set_loss(self._set_logits(features, self.codes_of(targets)), targets)
+
+    def _set_logits(self, features: Tensor, codes: Tensor) -> Tensor:
         embeddings = self.subsets(codes + torch.arange(self.n_chunks, device=codes.device) * self.n_subsets)
         before = embeddings.cumsum(1) - embeddings
         hidden = torch.relu(self.query(features)[:, None] + before)
         short = self.n_chunks * self.n_subsets - self.n_outputs
         answers = functional.pad(self.answer.weight, (0, 0, 0, short)).view(self.n_chunks, self.n_subsets, self.width)
-        logits = self._by_chunk(self.linear(features)) + wide(torch.einsum("nhw,hsw->nhs", hidden, answers))
-        return self._set_loss(logits, targets)
+        return self._by_chunk(self.linear(features)) + wide(torch.einsum("nhw,hsw->nhs", hidden, answers))
 
     def logits(self, features: Tensor) -> tuple[Tensor, ...]:
         """Given the predicted subsets of the chunks before."""
