@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,7 @@ from longtail_papers.common import (
     means,
     why_missing,
 )
-from longtail_papers.multi_head.runs import SEEDS, lengths, recorded, seeded_network
+from longtail_papers.multi_head.runs import SEEDS, head_figures, lengths, n_heads, recorded, seeded_network
 
 Part = tuple[Rows, Any]
 
@@ -211,6 +212,7 @@ def _trained(images: Images, variant: Variant, settings: Settings) -> Figures:
         "accuracy": 100 * accuracy,
         "validation": 100 * history.values[history.best_epoch - 1],
         "weights": float(network.head.n_parameters()),
+        **head_figures(network, rows, labels),
     }
 
 
@@ -260,9 +262,29 @@ def _section(images: Images, found: dict[Variant, list[Figures]], rate: float, n
         f"{len(images.train[0]):,} training images, {len(images.validation[0]):,} validation images that choose the "
         f"learning rate (by the one-hot head, for all heads: {rate:g}) and the epoch, {len(images.test[0]):,} test "
         f"images. Accuracy in percent, mean of {n_seeds} seeds, ± the standard deviation. MHS trains {sampled}. "
-        f"The paper's figures (table 7) are for {other}; only their differences can be compared."
+        f"The paper's figures (table 7) are for {other}; only their differences can be compared. The second table has "
+        "the accuracy of each head, where the heads of MHC are given the right values of those before them, and of all "
+        "heads together. Where it is above the product of the accuracies, heads err on the same images."
     )
-    return Section(images.title, text, [Table(f"{images.title}: accuracy", columns, rows)])
+    return Section(images.title, text, [Table(f"{images.title}: accuracy", columns, rows), *_of_heads(images, found)])
+
+
+def _of_heads(images: Images, found: dict[Variant, list[Figures]]) -> Iterator[Table]:
+    """The accuracy of each head and of all together, as in Fig. 6."""
+    judged = {variant: runs for variant, runs in found.items() if n_heads(runs[0])}
+    if not judged:
+        return
+    most = max(n_heads(runs[0]) for runs in judged.values())
+    columns = [Column("head"), Column("order"), *(Column(f"head {number + 1}", ".2f") for number in range(most))]
+    rows: list[tuple[Cell, ...]] = []
+    for variant, runs in judged.items():
+        n = n_heads(runs[0])
+        alone = [Spread.of(run[f"head {number + 1}"] for run in runs).mean for number in range(n)]
+        product = 100 * math.prod(accuracy / 100 for accuracy in alone)
+        together = Spread.of(run[f"up to {n}"] for run in runs).mean
+        rows.append((variant.name, variant.order, *alone, *[None] * (most - n), together, product))
+    columns += [Column("all heads", ".2f"), Column("product", ".2f")]
+    yield Table(f"{images.title}: accuracy of each head", tuple(columns), rows)
 
 
 def _claims(images: Images, found: dict[Variant, list[Figures]]) -> Iterator[Claim]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from longtail.neural import Network, Settings
+from longtail.neural import Network, Settings, diagnose
 from longtail.neural.heads import Head
 from longtail_papers.common import Figures, Records
 
@@ -34,6 +34,21 @@ def recorded(
     """The record of a training; `train` makes it if there is none."""
     how = {"learning rate": settings.learning_rate, "seed": settings.seed, "rows": n_rows, "epochs": settings.epochs}
     return records.measured({**what, **how}, train)
+
+
+def head_figures(network: Network, rows: Any, labels: Any) -> Figures:
+    """The accuracy of each head alone and of the heads up to it, in percent; nothing for a head of one layer."""
+    if not network.head.lengths:
+        return {}
+    found: Figures = {}
+    for number, head in enumerate(diagnose(network, rows, labels, most=0).heads, start=1):
+        found |= {f"head {number}": 100 * head.accuracy, f"up to {number}": 100 * head.together}
+    return found
+
+
+def n_heads(figures: Figures) -> int:
+    """The number of heads that `head_figures` has judged."""
+    return sum(name.startswith("head ") for name in figures)
 
 
 def lengths(radices: Sequence[int]) -> str:

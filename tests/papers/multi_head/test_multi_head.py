@@ -100,10 +100,16 @@ def test_heads_are_compared_and_a_second_run_trains_nothing(context: Context, mo
     images = Images("Blots", 10, lambda: Dense(10, [16]), *((DenseRows(X), Y) for X, Y in parts))
     variants = (Variant("one-hot"), *(Variant(head, (5, 2)) for head in ("MHP", "MHC", "MHS")))
     *_, section = multi_head_images.compared(images, variants, context.records("mnist"), context)
-    assert [row["head"] for row in rows_of(section)] == ["one-hot", "MHP {5;2}", "MHC {5;2}", "MHS {5;2}"]
+    assert [row["head"] for row in rows_of(section)[:4]] == ["one-hot", "MHP {5;2}", "MHC {5;2}", "MHS {5;2}"]
+    assert [row["head"] for row in rows_of(section)[4:]] == ["MHP {5;2}", "MHC {5;2}"]
     assert rows_of(section)[0]["- one-hot"] is None
-    assert all(0 <= row["accuracy"] <= 100 for row in rows_of(section))
+    assert all(0 <= row["accuracy"] <= 100 for row in rows_of(section)[:4])
     assert len(context.claims) == 3
+    product, cascade = rows_of(section)[4:]
+    for row, trained in ((product, rows_of(section)[1]), (cascade, rows_of(section)[2])):
+        assert row["all heads"] <= min(row["head 1"], row["head 2"])
+        assert row["product"] == pytest.approx(row["head 1"] * row["head 2"] / 100)
+        assert row["all heads"] == pytest.approx(trained["accuracy"], abs=5)
 
     monkeypatch.setattr(multi_head_images, "_trained", lambda *arguments: pytest.fail("trained again"))
     *_, again = multi_head_images.compared(images, variants, context.records("mnist"), context)
@@ -145,8 +151,16 @@ def test_cascades_are_compared_with_one_hot(context: Context, monkeypatch: pytes
 def test_label_sets_are_judged_whole(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multi_head_powersets, "load_benchmarks", lambda names: [benchmark()])
     *_, section = multi_head_powersets.powersets(context)
-    assert [row["head"] for row in rows_of(section)] == ["sigmoids", "MHP", "MHC", "MHS"]
-    assert len(context.claims) == 3
+    assert [row["head"] for row in rows_of(section)[:4]] == ["sigmoids", "MHP", "MHC", "MHS"]
+    assert len(context.claims) == 4
+    *chunks, together, product = rows_of(section)[4:]
+    assert [row["labels"] for row in chunks] == ["1 to 5", "6 to 10", "11 to 12"]
+    for row in rows_of(section)[1:4]:
+        head = row["head"]
+        assert together[head] == pytest.approx(row["subset accuracy"])
+        assert together[head] <= min(chunk[head] for chunk in chunks)
+        assert product[head] == pytest.approx(np.prod([chunk[head] / 100 for chunk in chunks]) * 100)
+    assert [picture.file_name for picture in section.pictures] == ["multi-head-chunks.png"]
     given = np.array([[True, False], [True, True]])
     assert multi_head_powersets._exact(given, sparse.csr_array([[1.0, 0.0], [0.0, 1.0]])) == 50
 
