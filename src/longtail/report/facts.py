@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from longtail import progress
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
+from longtail.estimator import Estimator, HeadDiagnostics
 from longtail.metrics import (
     Band,
     ConfusedPair,
@@ -110,6 +112,7 @@ class Facts:
     n_never_found: int
     pairs: tuple[ConfusedPair, ...]
     any_confused: bool
+    heads: HeadDiagnostics | None
     unknown: Unknown
     n_rows_without_features: int
     kinds: dict[str, int]
@@ -194,11 +197,24 @@ def gather(tagger: Tagger, corpus: Corpus, options: ReportOptions | None = None)
         n_never_found=int(np.count_nonzero(candidates & (by_label.found == 0))),
         pairs=tuple(confused[: options.pairs]),
         any_confused=bool(confused),
+        heads=_heads(tagger.estimator_, X, truth[:, :n_known], names, options.pairs),
         unknown=_unknown(judgement, n_known),
         n_rows_without_features=int(np.count_nonzero(np.diff(X.indptr) == 0)),
         kinds={kind: int(mask.sum()) for kind, mask in kinds_of_rows(judgement).items()},
         examples=choose_examples(tagger, corpus, X, judgement, scores, options.examples),
     )
+
+
+def _heads(learner: Estimator, X: Any, known: Any, names: Sequence[str], most: int) -> HeadDiagnostics | None:
+    """What a learner with codes says of their digits; None without codes, or if it knows no label of the rows."""
+    if not learner.diagnoses:
+        return None
+    try:
+        return learner.diagnose(X, known, names, most)
+    except InvalidInput as error:
+        if error.code != "no_labels":
+            raise
+        return None
 
 
 def _unknown(judgement: Judgement, n_known: int) -> Unknown:

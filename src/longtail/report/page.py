@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from longtail.data import Corpus
+from longtail.estimator import HeadDiagnostics, LabelGroup
 from longtail.printable import counted
 from longtail.report import text
 from longtail.report.charts import band_chart, cutoff_chart, legend, metric_bar, reliability_diagram
@@ -87,6 +88,7 @@ def render(facts: Facts, heading: Heading) -> str:
         ("frequency", "Frequent and rare labels", _frequency(facts)),
         ("worst", "The worst labels", _worst(facts)),
         ("confused", "Confused labels", _pairs(facts)),
+        *([] if facts.heads is None else [("heads", "The heads of the network", _heads(facts.heads))]),
         ("unknown", "Unknown labels and words", _unknown(facts)),
         ("examples", "Example documents", _examples(facts)),
     )
@@ -315,6 +317,57 @@ def _pairs(facts: Facts) -> Markup:
     columns = [Column("true but missed", "l"), Column("predicted but wrong", "l"), *_numbers("rows", "share")]
     note = _note("The share is relative to all rows where the first label is true.")
     return join(means(text.about_pairs(facts)), (table_of(columns, rows), note) if rows else None)
+
+
+def _heads(found: HeadDiagnostics) -> Markup:
+    scores = [
+        (f"{number}", f"{head.length:,}", text.percent(head.accuracy, 1), text.percent(head.together, 1))
+        for number, head in enumerate(found.heads, start=1)
+    ]
+    confused = [
+        (f"{number}", _group(pair.missed), _group(pair.preferred), f"{pair.count:,}", text.percent(pair.share, 1))
+        for number, head in enumerate(found.heads, start=1)
+        for pair in head.confusions
+    ]
+    survival = None
+    if found.survival is not None:
+        columns = [Column("groups kept", "n"), *_numbers(*(f"after head {n + 1}" for n in range(len(found.heads) - 1)))]
+        kept = [
+            (f"{size:,}", *(text.percent(share, 1) for share in shares))
+            for size, *shares in zip(found.survival.sizes, *found.survival.shares, strict=True)
+        ]
+        survival = join(
+            table_of(columns, kept),
+            _note("Labels that remain when a head keeps only its best groups, as a share of all labels of the rows."),
+        )
+    columns = [
+        Column("head", "n"),
+        Column("right group", "l"),
+        Column("preferred group", "l"),
+        *_numbers("rows", "share"),
+    ]
+    return join(
+        means(text.about_heads(found)),
+        table_of(_numbers("head", "values", "right alone", "right with all before"), scores),
+        _note(
+            "Rows with a label that the network knows. A head is right if the value that it prefers belongs to a label "
+            "of the row; with all before it, if one label of the row has all these values. Heads of a cascade are "
+            "given the right values of those before."
+        ),
+        survival,
+        (
+            table_of(columns, confused),
+            _note("The most frequent labels of a group are named. The share is relative to the rows with that group."),
+        )
+        if confused
+        else None,
+    )
+
+
+def _group(group: LabelGroup) -> Markup:
+    named = _listed(name(each, 60) for each in group.names)
+    more = group.n_labels - len(group.names)
+    return join(named, element("span", f" and {more:,} more", class_="soft") if more else None)
 
 
 def _unknown(facts: Facts) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from longtail.estimator import HeadDiagnostics
 from longtail.metrics import GroupReport
 from longtail.printable import counted
 from longtail.report.examples import PARTLY, RIGHT, WRONG, Why
@@ -223,6 +224,29 @@ def about_pairs(facts: Facts) -> str:
 def nothing_instead(label: WorstLabel) -> str:
     """Why no wrong label was predicted in place of a label."""
     return "never missed" if label.found == label.true else "no wrong label"
+
+
+def about_heads(found: HeadDiagnostics) -> str:
+    """How often the heads of a network are right alone and together, and what a cascade loses on the way."""
+    least = min(range(len(found.heads)), key=lambda number: found.heads[number].accuracy)
+    which = "The first of the model's networks" if found.n_networks > 1 else "The network"
+    n_heads = len(found.heads)
+    if n_heads == 1:
+        return f"{which} has one head, which is right for {percent(found.together)} of the rows."
+    said = (
+        f"{which} writes a label as a code of {n_heads} values, one from each head. Head {least + 1} is right least "
+        f"often, for {percent(found.heads[least].accuracy)} of the rows; all heads together are right for "
+        f"{percent(found.together)}."
+    )
+    if found.survival is None:
+        return said
+    place = found.survival.sizes.index(min(found.survival.in_use, found.survival.sizes[-1]))
+    remaining = found.survival.shares[-1][place]
+    lost = "" if remaining == 1 else "; the others cannot be found"
+    return (
+        f"{said} The model keeps {counted(found.survival.sizes[place], 'group')} of labels for each row, in which "
+        f"{percent(remaining)} of its labels remain{lost}."
+    )
 
 
 def about_unknown(facts: Facts) -> str:
