@@ -62,7 +62,7 @@ class Panel:
 class HeatMap:
     """A table of numbers as coloured cells, the darker the larger, with a name for each column and row.
 
-    Small tables also show the numbers.
+    Small tables also show the numbers, in the Python format `format`.
     """
 
     title: str
@@ -71,6 +71,7 @@ class HeatMap:
     values: Sequence[Sequence[float]]
     x_names: Sequence[str]
     y_names: Sequence[str]
+    format: str = ".2f"
 
     @property
     def size(self) -> tuple[float, float]:
@@ -166,14 +167,15 @@ def _draw_panel(axes: Any, panel: Panel) -> list[tuple[str, Any]]:
 
 def _draw_heat_map(axes: Any, panel: HeatMap) -> None:
     drawn = axes.imshow(panel.values, cmap="Blues", vmin=min(0.0, *map(min, panel.values)), aspect="auto")
-    axes.set_xticks(range(len(panel.x_names)), [_short(name) for name in panel.x_names], rotation=45, ha="right")
+    slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(range(len(panel.x_names)), [_short(name) for name in panel.x_names], **slanted)
     axes.set_yticks(range(len(panel.y_names)), [_short(name) for name in panel.y_names])
     if len(panel.x_names) * len(panel.y_names) <= _MOST_NUMBERS:
         middle = (drawn.norm.vmin + drawn.norm.vmax) / 2
         for row, values in enumerate(panel.values):
             for column, value in enumerate(values):
                 colour = "white" if value > middle else _INK
-                axes.text(column, row, f"{value:.2g}", ha="center", va="center", fontsize=7, color=colour)
+                axes.text(column, row, format(value, panel.format), ha="center", va="center", fontsize=7, color=colour)
     axes.figure.colorbar(drawn, ax=axes).outline.set_visible(False)
     axes.set_title(panel.title, loc="left", color=_INK, fontsize=11)
     axes.set_xlabel(panel.x_label, color=_INK)

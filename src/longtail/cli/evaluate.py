@@ -8,7 +8,7 @@ from longtail.cli.cards import learnt_from, metrics_section, source
 from longtail.cli.inputs import load_tagger, takes_columns
 from longtail.cli.measuring import MeasuringOptions, read_measured
 from longtail.cli.options import takes
-from longtail.cli.outputs import check_picture
+from longtail.cli.outputs import check_picture, print_json
 from longtail.cli.pieces import ClusterOptions
 from longtail.cli.reading import ReaderOptions
 from longtail.cli.terminal import Terminal
@@ -20,6 +20,8 @@ from longtail.cli.terminal import Terminal
 @takes(measuring=MeasuringOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--picture", metavar="FILE.png", help="Also draw the metrics.")
+@click.option("--heads", is_flag=True, help="Also judge each digit of a network with the head cascade or product.")
+@click.option("--heads-picture", metavar="FILE.png", help="Also judge the digits, and draw how often each is right.")
 @click.option("--card", is_flag=True, help="Also write the metrics into the card of MODEL.")
 @takes(reader=ReaderOptions, workers=ClusterOptions)
 @click.pass_obj
@@ -31,6 +33,8 @@ def command(
     measuring: MeasuringOptions,
     as_json: bool,
     picture: str | None,
+    heads: bool,
+    heads_picture: str | None,
     card: bool,
     reader: ReaderOptions,
     workers: ClusterOptions,
@@ -39,15 +43,19 @@ def command(
 
     DATA is as for `longtail train`, also several files; the name of a data set means its test part.
     """
+    from longtail.files import whole_file
     from longtail.metrics import propensity_constants
+    from longtail.pictures import draw
     from longtail.store import read_card, update_card
 
-    if picture is not None:
-        check_picture(picture, *data)
-    if card or picture is not None:
+    pictures = [path for path in (picture, heads_picture) if path is not None]
+    for path in pictures:
+        check_picture(path, *data)
+    if card or pictures:
         terminal.outlive_reader()
     tagger = load_tagger(model)
     corpus = read_measured(data, reader)
+    judged = tagger.diagnose(corpus) if heads or heads_picture is not None else None
     a, b = measuring.propensity or propensity_constants(data[0])
     with workers.opened(model):
         report = tagger.evaluate(corpus, ks=measuring.ks, a=a, b=b)
@@ -60,10 +68,17 @@ def command(
             else ""
         )
         terminal.say(f"note: the model knows none of these labels{advice}")
-    click.echo(report.to_json() if as_json else report.to_text())
+    if as_json:
+        print_json(report.to_dict() if judged is None else {**report.to_dict(), "heads": judged.to_dict()}, indent=2)
+    else:
+        click.echo(report.to_text() if judged is None else f"{report.to_text()}\n\n{judged.to_text()}")
     if picture is not None:
         report.save_picture(picture)
         terminal.say(f"drew {picture}")
+    if heads_picture is not None and judged is not None:
+        with whole_file(heads_picture) as file:
+            draw(judged.picture(), file)
+        terminal.say(f"drew {heads_picture}")
     if card:
         update_card(model, of=tagger.fingerprint_, metrics=metrics_section(report, source(data, "test")))
         terminal.say(f"wrote the metrics into the card of {model}")

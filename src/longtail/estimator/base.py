@@ -518,9 +518,9 @@ class Estimator(BaseEstimator, Persistent):
 
     def _diagnose(self, X: Any, Y: Any, label_names: Any, most: int) -> HeadDiagnostics:
         raise InvalidInput(
-            f"{type(self).__name__} does not write labels as codes, so it has no digits to judge; networks with the "
-            "head 'cascade' or 'product' do",
+            f"{type(self).__name__} does not write labels as codes, so it has no digits to judge",
             code="no_heads",
+            advice="networks with the head 'cascade' or 'product' have them",
         )
 
     def output_layer(self, rule: Rule = "predict") -> OutputLayer:

@@ -62,7 +62,8 @@ class HeadScores:
     length : int
         Number of its values.
     accuracy : float
-        Share of the rows for which it prefers a right value, given that the heads before it were right.
+        Share of the rows for which it prefers a right value. A head that builds on those before it is given their
+        right values.
     together : float
         Share of the rows for which this head and all before it are right together.
     confusions : tuple of ConfusedGroups
@@ -174,7 +175,7 @@ class HeadDiagnostics:
         rows += [
             [f"after head {number}", *map(_percent, shares)] for number, shares in enumerate(self.survival.shares, 1)
         ]
-        return [f"{_align(rows)}\ngroups kept by the model: {self.survival.in_use:,}"]
+        return [f"{_align(rows)}\ngroups kept by the model: at most {self.survival.in_use:,}"]
 
     def _confusions(self) -> list[str]:
         told = []
@@ -203,7 +204,10 @@ class HeadDiagnostics:
                 Line(f"after head {number}", self.survival.sizes, [100 * share for share in shares], number + 1)
                 for number, shares in enumerate(self.survival.shares, start=1)
             ]
-            panels.append(Panel("Labels that remain", "groups kept", "labels, percent", remaining, log_x=True))
+            sizes = self.survival.sizes
+            panels.append(
+                Panel("Labels that remain", "groups kept", "labels, percent", remaining, log_x=True, x_ticks=sizes)
+            )
         return Picture(file_name, "Accuracy of each head and of all together", [panels])
 
 

@@ -116,7 +116,9 @@ class HeadTally:
             Maximum number of confused groups of each head.
         """
         if not self._n_rows:
-            raise InvalidInput("no row has a label that the network knows, so its heads cannot be judged")
+            raise InvalidInput(
+                "no row has a label that the network knows; its heads cannot be judged", code="no_labels"
+            )
         alone, together = (self._right / self._n_rows).tolist(), (self._together / self._n_rows).tolist()
         heads = [
             HeadScores(length, alone[number], together[number], self._worst(number, most))

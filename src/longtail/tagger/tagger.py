@@ -23,6 +23,7 @@ from longtail.estimator import (
     PLACES_OF_SCORE,
     Estimator,
     Explanation,
+    HeadDiagnostics,
     Step,
     fit_with,
     normalised,
@@ -799,6 +800,21 @@ class Tagger(BaseEstimator, Persistent):
             single_label=self.is_single_label_ and corpus.is_single_label,
         )
         return report if self.scores_are_probabilities else replace(report, calibration_error=None)
+
+    def diagnose(self, corpus: Corpus, most: int = 10) -> HeadDiagnostics:
+        """How often each digit of the labels' codes is right, for learners with codes; see `Estimator.diagnose`.
+
+        Parameters
+        ----------
+        corpus : Corpus
+        most : int
+            Maximum number of confused groups of each digit.
+        """
+        aligned = self.align(corpus)
+        known = aligned.labels[:, : len(self.label_names_)]
+        found: HeadDiagnostics = self.estimator_.diagnose(aligned.features, known, aligned.label_names, most)
+        unknown = int(aligned.labels.nnz - known.nnz)
+        return replace(found, n_labels_left_out=found.n_labels_left_out + unknown)
 
     def align(self, corpus: Corpus) -> Aligned:
         """The features of a corpus, and its labels in the order of the model, with unknown labels at the end."""

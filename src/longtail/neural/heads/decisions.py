@@ -52,7 +52,7 @@ def best_label_is_right(best: Tensor, targets: LabelRows) -> Tensor:
 def no_heads(name: str) -> InvalidInput:
     """The error for a head that is one layer; `name` is that of its class."""
     return InvalidInput(
-        f"{name} is one layer over all labels, so there are no digits or chunks to judge; Product, Cascade and the "
-        "powerset heads have them",
+        f"{name} is one layer over all labels, so there are no digits or chunks to judge",
         code="no_heads",
+        advice="Cascade, Product and the powerset heads have them",
     )
