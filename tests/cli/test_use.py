@@ -310,6 +310,30 @@ def test_the_report_as_json_and_as_a_picture(longtail: Callable, model: str) -> 
     assert Path("report.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_heads_of_a_network_are_judged(longtail: Callable) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("matplotlib")
+    network = ["--learner", "network", "--width", "8", "--epochs", "2", "--min-df", "1", "--jobs", "1"]
+    assert longtail("train", "notes.jsonl", "--out", "network", *network).code == 0
+    result = longtail("evaluate", "network", "notes.jsonl", "--heads")
+    tagger, corpus = library.load("network"), read_corpus("notes.jsonl")
+    judged = tagger.diagnose(corpus)
+    assert result.out == f"{tagger.evaluate(corpus).to_text()}\n\n{judged.to_text()}\n"
+    drawn = longtail("evaluate", "network", "notes.jsonl", "--json", "--heads-picture", "heads.png")
+    assert json.loads(drawn.out)["heads"] == json.loads(json.dumps(judged.to_dict()))
+    assert Path("heads.png").read_bytes().startswith(b"\x89PNG")
+    assert "heads" not in json.loads(longtail("evaluate", "network", "notes.jsonl", "--json").out)
+
+
+def test_a_model_without_heads_is_refused_before_it_is_evaluated(longtail: Callable, model: str) -> None:
+    result = longtail("evaluate", model, "notes.jsonl", "--heads")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == (
+        "error: Ridge does not write labels as codes, so it has no digits to judge; leave out --heads; networks have "
+        "them: train --learner network, with --head cascade or product\n"
+    )
+
+
 @pytest.mark.parametrize("command", ["evaluate", "report"])
 @pytest.mark.parametrize(
     ("content", "error"),

@@ -13,9 +13,10 @@ import pytest
 from longtail import LabelTree, Ridge, Tagger, TextFeatures
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
-from longtail.estimator import Evidence
+from longtail.estimator import Evidence, HeadDiagnostics, HeadScores, Survival
 from longtail.report import Heading, ReportOptions, gather, is_report, make_report, render
 from longtail.report.examples import WRONG, strongest_evidence
+from longtail.report.text import about_heads, percent
 from longtail.tagger import TagExplanation
 from tests.tagger.two_stages import two_stages
 
@@ -347,3 +348,50 @@ def test_a_report_on_rows_with_one_label_each_opens_with_accuracy_and_macro_f1()
     assert "accuracy" in tiles
     assert "macro-F1" in tiles
     assert "P@1" not in tiles
+
+
+def network() -> Tagger:
+    neural = pytest.importorskip("longtail.neural")
+    learner = neural.MultiHeadClassifier(radices=(2, 2), survivors=1, width=8, epochs=2, n_networks=2, n_jobs=1)
+    known = corpus().select([0, 1, 2, 3, 4]).with_label_names(["fruit", HOSTILE, "weather", "grey"])
+    return Tagger(TextFeatures(min_df=1), learner).fit_corpus(known)
+
+
+def test_the_heads_of_a_network_have_a_part_of_their_own(tagger: Tagger) -> None:
+    assert gather(tagger, corpus()).heads is None
+    assert "heads of the network" not in render(gather(tagger, corpus()), HEADING)
+    judged = network()
+    facts = gather(judged, corpus(), ReportOptions(ks=(1, 2)))
+    assert facts.heads is not None
+    assert judged.diagnose(corpus(), 20).heads == facts.heads.heads
+    assert judged.diagnose(corpus()).n_labels_left_out == 1
+    text = Checker(render(facts, HEADING)).text
+    least = 1 + min(range(2), key=lambda number: facts.heads.heads[number].accuracy)
+    assert (
+        f"first of the model's networks writes a label as a code of 2 values, one from each head. Head {least}" in text
+    )
+    assert "The model keeps 1 group of labels for each row" in text
+    for head in facts.heads.heads:
+        assert f"{head.length} {percent(head.accuracy, 1)} {percent(head.together, 1)}" in text
+    none_known = Corpus.from_lists(["red apples"], [["other"]])
+    assert gather(judged, none_known).heads is None
+
+
+def heads(accuracies: list[float], survival: Survival | None = None, n_networks: int = 1) -> HeadDiagnostics:
+    scores = tuple(HeadScores(4, accuracy, min(accuracies), ()) for accuracy in accuracies)
+    return HeadDiagnostics(10, 0, 0, scores, 0.5, survival, n_networks)
+
+
+def test_sentences_on_heads_name_the_weakest_and_what_is_lost() -> None:
+    assert about_heads(heads([0.5])) == "The network has one head, which is right for 50% of the rows."
+    assert "Head 2 is right least often, for 60% of the rows; all heads together are right for 60%" in about_heads(
+        heads([0.9, 0.6, 0.7])
+    )
+    some = Survival((1, 2, 5), ((0.5, 0.9, 1.0),), 2)
+    assert about_heads(heads([0.9, 0.8], some)).endswith(
+        "keeps 2 groups of labels for each row, in which 90% of its labels remain; the others cannot be found."
+    )
+    every = Survival((1, 2, 3), ((0.5, 0.9, 1.0),), 10)  # there are only three groups
+    assert about_heads(heads([0.9, 0.8], every)).endswith(
+        "3 groups of labels for each row, in which 100% of its labels remain."
+    )
