@@ -70,6 +70,36 @@ def test_on_another_device_no_tensor_of_the_cpu_mixes_in_and_nothing_changes(nam
         assert torch.equal(parameter.grad.to_dense(), back(other.grad).to_dense()), path
 
 
+@pytest.mark.parametrize("name", [name for name in EVERY_HEAD if make(name).lengths])
+def test_decisions_on_another_device_are_the_same(name: str) -> None:
+    plain, head = make(name), moved(make(name))
+    features, rows = batch(plain)
+    expected = plain.decisions(features, rows)
+    with elsewhere():
+        there = Elsewhere(features)
+        found = head.decisions(there, rows)
+        for one, other in zip((found.preferred, found.together), (expected.preferred, expected.together), strict=True):
+            assert torch.equal(back(one), other)
+        for (owners, values), pair in zip(found.true, expected.true, strict=True):
+            assert torch.equal(back(owners), pair[0])
+            assert torch.equal(back(values), pair[1])
+        assert torch.equal(back(found.predicted), expected.predicted)
+        remaining = head.count_survivors(there, rows, (1, 3))
+        assert torch.equal(remaining, plain.count_survivors(features, rows, (1, 3)))
+        assert torch.equal(back(head.labels_of(0, 1)), plain.labels_of(0, 1))
+
+
+@pytest.mark.parametrize("dtype", ERRORS)
+@pytest.mark.parametrize("name", [name for name in EVERY_HEAD if make(name).lengths])
+def test_decisions_in_other_precisions_are_those_of_the_same_weights(name: str, dtype: torch.dtype) -> None:
+    head = make(name).to(dtype)
+    features, rows = batch(head)
+    found = head.decisions(features.to(dtype), rows)
+    wide = head.to(torch.float64).decisions(features.to(dtype).double(), rows)
+    assert (found.preferred == wide.preferred).float().mean() > 0.9
+    assert found.preferred.dtype == torch.int64
+
+
 def test_targets_of_every_form_follow_the_features_to_their_device() -> None:
     head, features = moved(make("one-hot, single")), Elsewhere(torch.ones(2, 8))
     dense = torch.eye(2, N_LABELS)

@@ -247,7 +247,7 @@ class Head(nn.Module, ABC):
 
         Returns
         -------
-        int64 tensor of shape (n_stages - 1, len(sizes))
+        int64 tensor of shape (n_stages - 1, len(sizes)), on the CPU
             Without rows for heads that drop no labels.
         """
         return self._count_survivors(*self._checked(features, targets), sizes)
