@@ -234,16 +234,29 @@ def test_digits_of_different_labels_are_right_alone_and_wrong_together() -> None
     assert not any(each.confusions for each in found.heads)
 
 
-def test_ties_go_to_the_lowest_value() -> None:
-    for head in (Product(4, 6, (3, 2)), Cascade(4, 6, (3, 2), width=2), PowersetProduct(4, 6, 2)):
-        for parameter in head.parameters():
-            nn.init.zeros_(parameter)
-        found = judged(head, torch.ones(2, 4), [[0], []] if head.survivors or head.lengths == (3, 2) else [[], []])
-        assert [each.accuracy for each in found.heads] == [1] * len(head.lengths)
-    head = Cascade(4, 6, (3, 2), width=2)
+def without_weights(head: Head) -> Head:
     for parameter in head.parameters():
         nn.init.zeros_(parameter)
-    found = judged(head, torch.ones(1, 4), [[2]], survivors=(1, 2))
+    return head
+
+
+@pytest.mark.parametrize(
+    ("head", "right", "wrong"),
+    [
+        (lambda: Product(4, 6, (3, 2)), [0], [5]),
+        (lambda: Cascade(4, 6, (3, 2), width=2), [0], [5]),
+        (lambda: PowersetProduct(4, 6, 3), [], [0, 3]),
+    ],
+)
+def test_ties_go_to_the_lowest_value(head: Any, right: list[int], wrong: list[int]) -> None:
+    found = judged(without_weights(head()), torch.ones(2, 4), [right, right])
+    assert [each.accuracy for each in found.heads] == [1, 1]
+    found = judged(without_weights(head()), torch.ones(2, 4), [right, wrong])
+    assert [each.accuracy for each in found.heads] == [0.5, 0.5]
+
+
+def test_of_equal_groups_the_lowest_survive() -> None:
+    found = judged(without_weights(Cascade(4, 6, (3, 2), width=2)), torch.ones(1, 4), [[2]], survivors=(1, 2))
     assert found.survival == Survival((1, 2, 3), ((0, 1, 1),), 10)
     assert found.heads[1].accuracy == 1  # the first label of its own group
 
