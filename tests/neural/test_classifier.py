@@ -155,7 +155,7 @@ def test_a_single_label_network_always_gives_a_class(rng, head):
 OPTIONS: list[tuple[str, dict[str, Any], str, Any]] = [
     ("cascade", {"loss": "stages"}, "trained_on", "stages"),
     ("product", {"loss": "softmax"}, "outputs", "softmax"),
-    ("kronecker", {"groups": 3}, "groups", 3),
+    ("kronecker", {"products": 3}, "groups", 3),
     ("cascade", {"sparse_gradients": True}, "sparse_gradients", True),
     ("sampling", {"sparse_gradients": True}, "sparse_gradients", True),
     ("sampling", {"own_blocks": True, "sampled": 2, "n_heads": 3, "task": "single-label"}, "fast", False),

@@ -84,7 +84,7 @@ class LearnerOptions:
     weighting: str | None = _of(*_LINEAR, NETWORK)
     head: str | None = _of(NETWORK)
     n_heads: int | None = _of(NETWORK)
-    groups: int | None = _of(NETWORK)
+    products: int | None = _of(NETWORK)
     task: str | None = _of(NETWORK)
     sampled: int | None = _of(NETWORK)
     own_blocks: bool | None = _of(NETWORK)

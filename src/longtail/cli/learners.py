@@ -145,8 +145,10 @@ class LearnerFlags:
         type=click.Choice(["multi-label", "single-label"]),
         help="Whether a row has any number of labels, or exactly one.  [default: as in the training data]",
     )
-    groups: int | None = option(
-        section=_NETWORK, type=_AT_LEAST_1, help="Products to add up with --head product or kronecker.  [default: 1]"
+    products: int | None = option(
+        section=_NETWORK,
+        type=_AT_LEAST_1,
+        help="Products to add up with --head product or kronecker.  [default: 1]",
     )
     sampled: int | None = option(
         section=_NETWORK, type=_AT_LEAST_1, help="Blocks of labels per row with --head sampling.  [default: 1]"

@@ -65,8 +65,8 @@ class MultiHeadClassifier(NeuralModel):
         Width of cascade's queries (None: the features are the queries) or of the bottleneck (None: 100).
     survivors : int
         Number of groups whose members cascade scores.
-    groups : int
-        Number of groups of product and kronecker.
+    products : int
+        Number of products that product and kronecker add up, the `groups` of the heads.
     loss : str or None
         "product" or "stages" for cascade, "binary" or "softmax" for product; None is the first of these.
     sampled : int
@@ -132,7 +132,7 @@ class MultiHeadClassifier(NeuralModel):
         "input_dropout": Number(low=0, high=0.95),
         "head_width": Number(low=1, high=2**20, whole=True, optional=True),
         "survivors": Number(low=1, high=2**31, whole=True),
-        "groups": Number(low=1, high=1000, whole=True),
+        "products": Number(low=1, high=1000, whole=True),
         "loss": Choice((None, *(loss for losses in _LOSSES.values() for loss in losses))),
         "sampled": Number(low=1, high=2**31, whole=True),
         "own_blocks": Choice((True, False)),
@@ -166,7 +166,7 @@ class MultiHeadClassifier(NeuralModel):
         input_dropout: float = 0.0,
         head_width: int | None = None,
         survivors: int = 10,
-        groups: int = 1,
+        products: int = 1,
         loss: str | None = None,
         sampled: int = 1,
         own_blocks: bool = False,
@@ -204,7 +204,7 @@ class MultiHeadClassifier(NeuralModel):
         self.input_dropout = input_dropout
         self.head_width = head_width
         self.survivors = survivors
-        self.groups = groups
+        self.products = products
         self.loss = loss
         self.sampled = sampled
         self.own_blocks = own_blocks
@@ -369,9 +369,9 @@ class MultiHeadClassifier(NeuralModel):
         if self.head == "cascade":
             return Cascade(*sizes, self.radices_, self.head_width, self.survivors, order=position, **common)
         if self.head == "product":
-            return Product(*sizes, self.radices_, self.groups, order=position, **common)
+            return Product(*sizes, self.radices_, self.products, order=position, **common)
         if self.head == "kronecker":
-            return Kronecker(*sizes, self.radices_, self.groups, order=position, **common)
+            return Kronecker(*sizes, self.radices_, self.products, order=position, **common)
         if self.head == "sampling":
             n_heads = None if self.n_heads is None else _filled(len(self.labels_), self.n_heads)
             how: dict[str, Any] = {"sampled": self.sampled, "fast": not self.own_blocks, "margin": self.margin}
@@ -393,7 +393,7 @@ class MultiHeadClassifier(NeuralModel):
                 below *= radix
             sizes.append(-(-n_labels // below) * self.width)
         elif self.head in ("product", "kronecker"):
-            sizes.append(self.groups * sum(self.radices_) * self.width)
+            sizes.append(self.products * sum(self.radices_) * self.width)
         elif self.head == "bottleneck":
             sizes += [(self.head_width or 100) * self.width, (self.head_width or 100) * n_labels]
         elif self.head == "dft":
