@@ -374,8 +374,8 @@ class MultiHeadClassifier(NeuralModel):
             return Kronecker(*sizes, self.radices_, self.products, order=position, **common)
         if self.head == "sampling":
             n_heads = None if self.n_heads is None else _filled(len(self.labels_), self.n_heads)
-            how: dict[str, Any] = {"sampled": self.sampled, "fast": not self.own_blocks, "margin": self.margin}
-            return Sampling(*sizes, n_heads, **how, **common)
+            common |= {"sampled": self.sampled, "fast": not self.own_blocks, "margin": self.margin}
+            return Sampling(*sizes, n_heads, **common)
         if self.head == "bottleneck":
             return Bottleneck(*sizes, self.head_width or 100, **common)
         if self.head == "dft":

@@ -61,11 +61,11 @@ class Alternative:
     make: Make
 
 
-def _plain(head: type[Head], **options: Any) -> Make:
+def _plain(head: Callable[..., Head], **options: Any) -> Make:
     return lambda width, n_labels, radices, order: head(width, n_labels, **options)
 
 
-def _coded(head: type[Head], **options: Any) -> Make:
+def _coded(head: Callable[..., Head], **options: Any) -> Make:
     return lambda width, n_labels, radices, order: head(width, n_labels, radices=radices, order=order, **options)
 
 
