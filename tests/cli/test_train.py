@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 from collections.abc import Callable
@@ -180,7 +181,10 @@ def test_options_of_the_tree_reach_it(longtail: Callable) -> None:
         ("--learner one-vs-rest --beam 3", "--beam is for tree; it does not go with --learner one-vs-rest"),
         ("--learner tree --alpha 1", "--alpha is for ridge; it does not go with --learner tree"),
         ("--C 1 --density 0.5", "--density is for ridge; it does not go with --C"),
-        ("--learner ridge --loss logistic", "--loss is for tree and one-vs-rest; it does not go with --learner ridge"),
+        (
+            "--learner ridge --loss logistic",
+            "--loss logistic is for tree and one-vs-rest; it does not go with --learner ridge",
+        ),
         ("--trees 2 --weighting target", "--weighting target is for ridge; it does not go with --trees"),
         ("--alpha 1 --weighting score", "--weighting score is for tree and one-vs-rest; it does not go with --alpha"),
         ("--missing root", "--missing needs --taxonomy"),
@@ -206,12 +210,31 @@ def test_a_network_is_trained_saved_and_read_like_any_model(longtail: Callable) 
     assert "weights: 0" not in longtail("info", "model").out
 
 
+def test_a_network_for_rows_of_one_label_has_a_softmax_unless_told_otherwise(longtail: Callable) -> None:
+    lines = [json.dumps({"text": f"word{row % 3} and", "labels": [f"label {row % 3}"]}) for row in range(30)]
+    Path("one.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    quick = ["--learner", "network", "--head", "sampling", "--heads", "3", "--width", "8", "--epochs", "2", "--force"]
+    own = ["--sampled", "2", "--own-blocks", "--sparse-gradients"]
+    for options, task in (([], "single-label"), (own, "single-label"), (["--task", "multi-label"], "multi-label")):
+        trained = longtail("train", "one.jsonl", "--out", "model", "--aim", "none", *quick, *options)
+        assert trained.code == 0, trained.err
+        head = library.load("model").estimator_.networks_[0].head
+        assert (head.task, head.fast, head.sparse_gradients) == (task, options != own, options == own)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--epochs", "3"], "--epochs is for network; it does not go with --learner auto"),
         (["--learner", "tree", "--head", "dft"], "--head is for network; it does not go with --learner tree"),
         (["--learner", "network", "--alpha", "1"], "--alpha is for ridge; it does not go with --learner network"),
+        (
+            ["--learner", "network", "--loss", "logistic"],
+            "--loss logistic is for tree and one-vs-rest; it does not go with --learner network",
+        ),
+        (["--loss", "stages"], "--loss stages is for network; it does not go with --learner auto"),
+        (["--learner", "network", "--head", "dft", "--loss", "stages"], "loss is 'stages', which needs head='cascade'"),
+        (["--learner", "network", "--head", "sampling", "--margin", "0.5"], "which needs task='single-label'"),
         (
             ["--learner", "network", "--weighting", "score"],
             "--weighting score is for tree and one-vs-rest; it ",

@@ -329,8 +329,8 @@ def test_a_model_without_heads_is_refused_before_it_is_evaluated(longtail: Calla
     result = longtail("evaluate", model, "notes.jsonl", "--heads")
     assert (result.code, result.out) == (1, "")
     assert result.err == (
-        "error: Ridge does not write labels as codes, so it has no digits to judge; leave out --heads; networks have "
-        "them: train --learner network, with --head cascade or product\n"
+        "error: Ridge does not write labels as codes, so it has no digits to judge; leave out --heads; networks with "
+        "--head cascade, product or kronecker have them\n"
     )
 
 

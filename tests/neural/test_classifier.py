@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -148,6 +150,51 @@ def test_a_single_label_network_always_gives_a_class(rng, head):
     np.testing.assert_array_equal(given.indices, model.predict_topk(X, k=1)[0][:, 0])
     classes = MultiHeadClassifier(head, **settings).fit(X, y)
     np.testing.assert_array_equal(classes.predict(X), given.indices)
+
+
+OPTIONS: list[tuple[str, dict[str, Any], str, Any]] = [
+    ("cascade", {"loss": "stages"}, "trained_on", "stages"),
+    ("product", {"loss": "softmax"}, "outputs", "softmax"),
+    ("kronecker", {"products": 3}, "groups", 3),
+    ("cascade", {"sparse_gradients": True}, "sparse_gradients", True),
+    ("sampling", {"sparse_gradients": True}, "sparse_gradients", True),
+    ("sampling", {"own_blocks": True, "sampled": 2, "n_heads": 3, "task": "single-label"}, "fast", False),
+    ("sampling", {"margin": 0.2, "n_heads": 3, "task": "single-label"}, "margin", 0.2),
+]
+
+
+@pytest.mark.parametrize(("head", "options", "name", "value"), OPTIONS)
+def test_options_of_a_head_reach_it_and_it_learns(
+    head: str, options: dict[str, Any], name: str, value: Any, tmp_path
+) -> None:
+    X = np.eye(9, dtype=np.float32)[np.arange(36) % 9]
+    settings = {"width": 32, "epochs": 60, "batch_size": 9, "learning_rate": 0.02, "n_jobs": 1}
+    model = MultiHeadClassifier(head, **options, **settings).fit(X, X)
+    assert getattr(model.networks_[0].head, name) == value
+    found = model.predict_topk(X, k=1)
+    assert (found[0][:, 0] == np.arange(36) % 9).mean() > 0.8
+    model.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    assert getattr(again.networks_[0].head, name) == value
+    np.testing.assert_array_equal(again.predict_topk(X, k=1)[0], found[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"head": "one-hot", "loss": "stages"}, "loss is 'stages', which needs head='cascade' or head='product'"),
+        ({"head": "product", "loss": "stages"}, "loss is 'stages', which needs head='cascade'$"),
+        ({"head": "cascade", "loss": "softmax"}, "loss is 'softmax', which needs head='product'$"),
+        ({"head": "cascade", "margin": 0.5}, "margin is 0.5, which needs head='sampling'"),
+        ({"head": "sampling", "margin": 0.5}, "margin is 0.5, which needs task='single-label'"),
+        ({"head": "sampling", "own_blocks": True}, "own_blocks is True, which needs task='single-label'"),
+        ({"head": "dft", "sparse_gradients": True}, "which needs head='cascade' or head='sampling'"),
+    ],
+)
+def test_options_of_other_heads_and_tasks_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as refused:
+        MultiHeadClassifier(**options).fit(np.eye(3), np.eye(3))
+    assert (refused.value.code, refused.value.name in options) == ("bad_parameter", True)
 
 
 def test_sampling_has_short_blocks_unless_told_otherwise(rng):

@@ -200,6 +200,24 @@ def test_chunks_are_those_counted_over_all_label_sets(kind: str, bits: int) -> N
     assert found.n_rows == 12  # a row without labels has a set, too
 
 
+@pytest.mark.parametrize("name", [name for name in EVERY_HEAD if "kronecker" in name])
+def test_a_head_that_scores_whole_labels_is_judged_by_the_digits_of_the_best(name: str) -> None:
+    head, features = make(name), features_of(40)
+    rows = lists(head, 40)
+    counts = ByHand(len(head.lengths))
+    for labels, best_label in zip(rows, head.predict_topk(features, 1)[0][:, 0].tolist(), strict=True):
+        if not labels:
+            continue
+        counts.n_rows += 1
+        preferred, codes = digits_of(head, best_label), [digits_of(head, label) for label in labels]
+        for place, digit in enumerate(preferred):
+            counts.add(place, digit, {code[place] for code in codes})
+            counts.together[place] += any(code[: place + 1] == preferred[: place + 1] for code in codes)
+    found = judged(head, features, rows, most=10_000)
+    counts.check(found)
+    assert found.predicted == found.together
+
+
 def test_every_head_right_adds_up_to_the_whole_code() -> None:
     """As in Fig. 6: each of two heads is right in three of four rows, both in two of them."""
     head = Product(6, 6, (3, 2), task="single-label")
@@ -333,7 +351,7 @@ def test_all_forms_of_targets_give_the_same_and_ignored_rows_do_not_count() -> N
 def test_heads_of_one_layer_say_that_they_have_nothing_to_judge(name: str) -> None:
     head = make(name)
     if head.lengths:
-        assert "powerset" in name
+        assert "powerset" in name or "kronecker" in name
         return
     features = torch.zeros(2, head.n_features)
     for call in (lambda: judged(head, features, [[1], [2]]), lambda: head.decisions(features, [[1], [2]])):
@@ -422,7 +440,7 @@ def test_a_classifier_takes_classes_and_names_them() -> None:
 def test_an_estimator_says_whether_it_can_be_judged(head: str) -> None:
     X, Y = planted()
     model = MultiHeadClassifier(head, head_width=4, **{**QUICK, "epochs": 1}).fit(X, Y)
-    assert model.diagnoses == (head in ("cascade", "product"))
+    assert model.diagnoses == (head in ("cascade", "product", "kronecker"))
     if not model.diagnoses:
         with pytest.raises(InvalidInput) as refused:
             model.diagnose(X, Y)

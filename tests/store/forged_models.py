@@ -146,7 +146,8 @@ def networks() -> dict[str, Callable[[], Any]]:
     return {
         "cascade": fitted(network("cascade", head_width=3)),
         "cascade of three stages": fitted(network("cascade", radices=(3, 2, 2), survivors=2, layers=2)),
-        "product": fitted(network("product", groups=2)),
+        "product": fitted(network("product", products=2)),
+        "kronecker": fitted(network("kronecker", products=2)),
         "sampling": fitted(network("sampling", n_heads=3, encoder="dense")),
         "bottleneck": fitted(network("bottleneck", head_width=4, trim=0.2)),
         "dft": fitted(network("dft", slack=2, order="random")),

@@ -62,7 +62,7 @@ SUBSETS: dict[str, Any] = {
         strict=True,
     )
 }
-HEADS = ("cascade", "one-hot", "product", "sampling", "bottleneck", "dft")
+HEADS = ("cascade", "one-hot", "product", "kronecker", "sampling", "bottleneck", "dft")
 NETWORKS = [f"MultiHeadClassifier, {head}" for head in HEADS]
 ESTIMATORS = [*LEARNERS, *SUBSETS, "LabelSubsetClassifier", *NETWORKS]
 

@@ -16,7 +16,13 @@ NETWORK = "network"
 _SEED = Number(low=0, high=2**31, whole=True)
 _LINEAR = ("tree", "one-vs-rest", "ridge")
 LEARNERS = ("auto", *_LINEAR, NETWORK)
-_WEIGHTINGS = {"loss": (*_LINEAR, NETWORK), "target": ("ridge",), "score": ("tree", "one-vs-rest")}
+_TREES = ("tree", "one-vs-rest")
+# Parameters whose values decide which learners have them.
+_BY_VALUE: dict[str, dict[str, tuple[str, ...]]] = {
+    "weighting": {"loss": (*_LINEAR, NETWORK), "target": ("ridge",), "score": _TREES},
+    "loss": {"squared_hinge": _TREES, "logistic": _TREES}
+    | dict.fromkeys(("product", "stages", "binary", "softmax"), (NETWORK,)),
+}
 
 
 def _of(*learners: str) -> Any:
@@ -67,8 +73,8 @@ class LearnerOptions:
     hierarchy: LabelHierarchy | None = field(default=None, metadata={"learners": ("tree",)})
     taxonomy: str | None = _of("tree")
     missing: str | None = _of("tree")
-    loss: str | None = _of("tree", "one-vs-rest")
-    C: float | None = _of("tree", "one-vs-rest")
+    loss: str | None = _of(*_TREES, NETWORK)
+    C: float | None = _of(*_TREES)
     prune: float | None = _of(*_LINEAR)
     alpha: float | None = _of("ridge")
     solver: str | None = _of("ridge")
@@ -78,6 +84,12 @@ class LearnerOptions:
     weighting: str | None = _of(*_LINEAR, NETWORK)
     head: str | None = _of(NETWORK)
     n_heads: int | None = _of(NETWORK)
+    products: int | None = _of(NETWORK)
+    task: str | None = _of(NETWORK)
+    sampled: int | None = _of(NETWORK)
+    own_blocks: bool | None = _of(NETWORK)
+    margin: float | None = _of(NETWORK)
+    sparse_gradients: bool | None = _of(NETWORK)
     width: int | None = _of(NETWORK)
     epochs: int | None = _of(NETWORK)
     batch_size: int | None = _of(NETWORK)
@@ -125,7 +137,7 @@ class LearnerOptions:
         decided = f"{spell('learner')} {self.learner}"
         for name, value in self.given().items():
             owners = learners_taking(name, value)
-            spelled = f"{spell(name)} {value}" if name == "weighting" else spell(name)
+            spelled = f"{spell(name)} {value}" if name in _BY_VALUE else spell(name)
             fitting = [learner for learner in left if learner in owners]
             if not fitting:
                 message = f"{spelled} is for {' and '.join(owners)}; it does not go with {decided}"
@@ -171,10 +183,11 @@ def learners_taking(parameter: str, value: Any) -> tuple[str, ...]:
     >>> learners_taking("weighting", "target")
     ('ridge',)
     """
-    if parameter == "weighting":
-        if value not in _WEIGHTINGS:
-            raise InvalidInput(f"weighting is {value!r}; expected one of None, {', '.join(map(repr, _WEIGHTINGS))}")
-        return _WEIGHTINGS[value]
+    if parameter in _BY_VALUE:
+        known = _BY_VALUE[parameter]
+        if value not in known:
+            raise InvalidInput(f"{parameter} is {value!r}; expected one of None, {', '.join(map(repr, known))}")
+        return known[value]
     owners = {each.name: each.metadata.get("learners", LEARNERS[1:]) for each in fields(LearnerOptions)}
     return owners[parameter]
 

@@ -18,7 +18,7 @@ _ADVICE = {
     ),
     "not_updatable": "train it again with `longtail train --updatable`",
     "words_too_rare": "use --min-df 1",
-    "no_heads": "leave out --heads; networks have them: train --learner network, with --head cascade or product",
+    "no_heads": "leave out --heads; networks with --head cascade, product or kronecker have them",
     "label_has_separator": "choose another one with --label-separator, or --layout tag, or a .jsonl or .parquet file",
 }
 

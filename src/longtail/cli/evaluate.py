@@ -20,7 +20,9 @@ from longtail.cli.terminal import Terminal
 @takes(measuring=MeasuringOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--picture", metavar="FILE.png", help="Also draw the metrics.")
-@click.option("--heads", is_flag=True, help="Also judge each digit of a network with the head cascade or product.")
+@click.option(
+    "--heads", is_flag=True, help="Also judge each digit of a network's codes (heads cascade, product, kronecker)."
+)
 @click.option("--heads-picture", metavar="FILE.png", help="Also judge the digits, and draw how often each is right.")
 @click.option("--card", is_flag=True, help="Also write the metrics into the card of MODEL.")
 @takes(reader=ReaderOptions, workers=ClusterOptions)

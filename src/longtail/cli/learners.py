@@ -103,8 +103,9 @@ class LearnerFlags:
 
     loss: str | None = option(
         section=_ONE_VS_REST,
-        type=click.Choice(["squared_hinge", "logistic"]),
-        help="Loss function of the classifiers.  [default: squared-hinge]",
+        type=click.Choice(["squared_hinge", "logistic", "product", "stages", "binary", "softmax"]),
+        help="Loss function of the classifiers: squared_hinge or logistic. Of networks: product or stages with --head "
+        "cascade, binary or softmax with --head product.  [default: the first of each]",
     )
     C: float | None = option(
         "--C",
@@ -130,7 +131,7 @@ class LearnerFlags:
 
     head: str | None = option(
         section=_NETWORK,
-        type=click.Choice(["cascade", "one-hot", "product", "sampling", "bottleneck", "dft"]),
+        type=click.Choice(["cascade", "one-hot", "product", "kronecker", "sampling", "bottleneck", "dft"]),
         help="Output layer.  [default: cascade]",
     )
     n_heads: int | None = option(
@@ -138,6 +139,36 @@ class LearnerFlags:
         section=_NETWORK,
         type=_AT_LEAST_1,
         help="Number of heads of the output layer.  [default: 2; sampling: many]",
+    )
+    task: str | None = option(
+        section=_NETWORK,
+        type=click.Choice(["multi-label", "single-label"]),
+        help="Whether a row has any number of labels, or exactly one.  [default: as in the training data]",
+    )
+    products: int | None = option(
+        section=_NETWORK,
+        type=_AT_LEAST_1,
+        help="Products to add up with --head product or kronecker.  [default: 1]",
+    )
+    sampled: int | None = option(
+        section=_NETWORK, type=_AT_LEAST_1, help="Blocks of labels per row with --head sampling.  [default: 1]"
+    )
+    own_blocks: bool = option(
+        section=_NETWORK,
+        is_flag=True,
+        default=False,
+        help="With --head sampling and one label per row: draw other blocks for each row, not for each batch.",
+    )
+    margin: float | None = option(
+        section=_NETWORK,
+        type=FiniteRange(0, 3.14),
+        help="With --head sampling and one label per row: angle by which a row's label must win, such as 0.5.",
+    )
+    sparse_gradients: bool = option(
+        section=_NETWORK,
+        is_flag=True,
+        default=False,
+        help="With --head cascade or sampling: compute gradients only for labels in use; faster for very many labels.",
     )
     width: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Width of the hidden layer.  [default: 512]")
     epochs: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Number of epochs.  [default: 20]")

@@ -520,7 +520,7 @@ class Estimator(BaseEstimator, Persistent):
         raise InvalidInput(
             f"{type(self).__name__} does not write labels as codes, so it has no digits to judge",
             code="no_heads",
-            advice="networks with the head 'cascade' or 'product' have them",
+            advice="networks with the head 'cascade', 'product' or 'kronecker' have them",
         )
 
     def output_layer(self, rule: Rule = "predict") -> OutputLayer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import OutputLayer, Rule
 from longtail.labels import kept_labels, label_order, plan_heads
 from longtail.metrics import inverse_propensity
-from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling
+from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, Kronecker, OneHot, Product, Sampling
 from longtail.neural.model import ENCODERS, NeuralModel, encoder_for, seeded, threads, training_plan
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
@@ -26,8 +26,17 @@ from longtail.store import State, saved_params
 
 _log = logging.getLogger(__name__)
 
-HEADS = ("cascade", "one-hot", "product", "sampling", "bottleneck", "dft")
-_CODED = ("cascade", "product")
+HEADS = ("cascade", "one-hot", "product", "kronecker", "sampling", "bottleneck", "dft")
+_CODED = ("cascade", "product", "kronecker")
+# The losses of heads that have several, the default first.
+_LOSSES = {"cascade": ("product", "stages"), "product": ("binary", "softmax")}
+# Parameters that only some heads have, with their defaults.
+_OF_HEADS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "loss": (None, tuple(_LOSSES)),
+    "margin": (None, ("sampling",)),
+    "own_blocks": (False, ("sampling",)),
+    "sparse_gradients": (False, ("cascade", "sampling")),
+}
 _ROWS_OF_A_STEP = 128
 _STEPS_OF_AN_EPOCH = 20
 
@@ -37,11 +46,11 @@ class MultiHeadClassifier(NeuralModel):
 
     Parameters
     ----------
-    head : {"cascade", "one-hot", "product", "sampling", "bottleneck", "dft"}
+    head : {"cascade", "one-hot", "product", "kronecker", "sampling", "bottleneck", "dft"}
         The output layer, see `longtail.neural.heads`. cascade scores only a few labels of each row; product has the
         fewest weights and is the least accurate for rows with several labels.
     n_heads : int or None
-        Number of heads of cascade and product (None: 2), or of blocks of sampling (None: many short ones).
+        Number of heads of cascade, product and kronecker (None: 2), or of blocks of sampling (None: many short ones).
     radices : sequence of int or None
         Lengths of the heads; None chooses them by `longtail.labels.plan_heads`.
     order : {"clustered", "frequency", "random", "given"}
@@ -56,10 +65,19 @@ class MultiHeadClassifier(NeuralModel):
         Width of cascade's queries (None: the features are the queries) or of the bottleneck (None: 100).
     survivors : int
         Number of groups whose members cascade scores.
-    groups : int
-        Number of groups of product.
+    products : int
+        Number of products that product and kronecker add up, the `groups` of the heads.
+    loss : str or None
+        "product" or "stages" for cascade, "binary" or "softmax" for product; None is the first of these.
     sampled : int
-        Number of blocks that sampling adds to those of a batch.
+        Number of blocks of sampling: each row has its own and ``sampled - 1`` others.
+    own_blocks : bool
+        Of sampling with one label per row: whether each row draws its own other blocks (MHS-S). Otherwise, the rows of
+        a batch share all their blocks, which is faster (FastSampling).
+    margin : float or None
+        Of sampling with one label per row: scores are cosines, and the label of a row must win by this angle.
+    sparse_gradients : bool
+        Whether cascade and sampling compute gradients only for the labels in use, which is faster for very many labels.
     active : int or None
         Size of the label sets that dft can always predict, less than half of the labels; None is the largest of a
         training row, if that is possible.
@@ -114,8 +132,12 @@ class MultiHeadClassifier(NeuralModel):
         "input_dropout": Number(low=0, high=0.95),
         "head_width": Number(low=1, high=2**20, whole=True, optional=True),
         "survivors": Number(low=1, high=2**31, whole=True),
-        "groups": Number(low=1, high=1000, whole=True),
+        "products": Number(low=1, high=1000, whole=True),
+        "loss": Choice((None, *(loss for losses in _LOSSES.values() for loss in losses))),
         "sampled": Number(low=1, high=2**31, whole=True),
+        "own_blocks": Choice((True, False)),
+        "margin": Number(low=0, high=3.14, optional=True),
+        "sparse_gradients": Choice((True, False)),
         "active": Number(low=1, high=2**31, whole=True, optional=True),
         "slack": Number(low=0, high=2**20, whole=True),
         "task": Choice(("multi-label", "single-label")),
@@ -144,8 +166,12 @@ class MultiHeadClassifier(NeuralModel):
         input_dropout: float = 0.0,
         head_width: int | None = None,
         survivors: int = 10,
-        groups: int = 1,
+        products: int = 1,
+        loss: str | None = None,
         sampled: int = 1,
+        own_blocks: bool = False,
+        margin: float | None = None,
+        sparse_gradients: bool = False,
         active: int | None = None,
         slack: int = 0,
         task: str = "multi-label",
@@ -178,8 +204,12 @@ class MultiHeadClassifier(NeuralModel):
         self.input_dropout = input_dropout
         self.head_width = head_width
         self.survivors = survivors
-        self.groups = groups
+        self.products = products
+        self.loss = loss
         self.sampled = sampled
+        self.own_blocks = own_blocks
+        self.margin = margin
+        self.sparse_gradients = sparse_gradients
         self.active = active
         self.slack = slack
         self.task = task
@@ -203,6 +233,7 @@ class MultiHeadClassifier(NeuralModel):
 
     def _fit(self, X: Any, Y: Any, weights: Array | None) -> None:
         """Train the networks."""
+        self._check_head()
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         if X.shape[1] < 1 or not counts.any():
             raise InvalidInput(f"nothing to learn from: {X.shape[1]} features, {int(counts.sum())} labels in all rows")
@@ -234,6 +265,23 @@ class MultiHeadClassifier(NeuralModel):
                     self.histories_.append(train(network, rows, Y, settings, checkpoint=where))
                 self.networks_.append(network.eval())
 
+    def _check_head(self) -> None:
+        """Raise `InvalidInput` if a parameter does not go with the head or the task."""
+
+        def refuse(name: str, needed: str) -> NoReturn:
+            raise InvalidInput(
+                f"{name} is {getattr(self, name)!r}, which needs {needed}", code="bad_parameter", name=name
+            )
+
+        for name, (default, heads) in _OF_HEADS.items():
+            if getattr(self, name) != default and self.head not in heads:
+                refuse(name, " or ".join(f"head={head!r}" for head in heads))
+        if self.loss is not None and self.loss not in _LOSSES[self.head]:
+            refuse("loss", next(f"head={head!r}" for head, losses in _LOSSES.items() if self.loss in losses))
+        for name in ("margin", "own_blocks"):
+            if getattr(self, name) != _OF_HEADS[name][0] and self.task != "single-label":
+                refuse(name, "task='single-label'")
+
     def copy_for(self, rows: str, penalty: float = 1.0) -> Self:
         copy = super().copy_for(rows, penalty)
         if self.checkpoint is not None:
@@ -252,7 +300,7 @@ class MultiHeadClassifier(NeuralModel):
         if self.head in _CODED:
             how = (
                 "multiplies the outputs of several short layers"
-                if self.head == "product"
+                if self.head != "cascade"
                 else "scores only the members of a row's best groups, after the groups themselves"
             )
             raise InvalidInput(
@@ -314,13 +362,20 @@ class MultiHeadClassifier(NeuralModel):
     def _head(self, position: Array | None, weights: torch.Tensor | None) -> Head:
         sizes = (self.width, len(self.labels_))
         common: dict[str, Any] = {"task": self.task, "label_weights": weights}
+        if self.loss is not None:
+            common["loss"] = self.loss
+        if self.sparse_gradients:
+            common["sparse_gradients"] = True
         if self.head == "cascade":
             return Cascade(*sizes, self.radices_, self.head_width, self.survivors, order=position, **common)
         if self.head == "product":
-            return Product(*sizes, self.radices_, self.groups, order=position, **common)
+            return Product(*sizes, self.radices_, self.products, order=position, **common)
+        if self.head == "kronecker":
+            return Kronecker(*sizes, self.radices_, self.products, order=position, **common)
         if self.head == "sampling":
             n_heads = None if self.n_heads is None else _filled(len(self.labels_), self.n_heads)
-            return Sampling(*sizes, n_heads, sampled=self.sampled, **common)
+            common |= {"sampled": self.sampled, "fast": not self.own_blocks, "margin": self.margin}
+            return Sampling(*sizes, n_heads, **common)
         if self.head == "bottleneck":
             return Bottleneck(*sizes, self.head_width or 100, **common)
         if self.head == "dft":
@@ -337,8 +392,8 @@ class MultiHeadClassifier(NeuralModel):
                 sizes.append((self.head_width or 0) * self.width + -(-n_labels // below) * width)
                 below *= radix
             sizes.append(-(-n_labels // below) * self.width)
-        elif self.head == "product":
-            sizes.append(self.groups * sum(self.radices_) * self.width)
+        elif self.head in ("product", "kronecker"):
+            sizes.append(self.products * sum(self.radices_) * self.width)
         elif self.head == "bottleneck":
             sizes += [(self.head_width or 100) * self.width, (self.head_width or 100) * n_labels]
         elif self.head == "dft":

@@ -33,7 +33,7 @@ from longtail.validation import finite
 ENCODERS = ("bag-of-words", "dense")
 _DENSE = 0.25
 _FIRST_CANDIDATES = 16
-_RENAMED = {"validation": "holdout"}  # as earlier versions saved it
+_RENAMED = {"validation": "holdout", "groups": "products"}  # as earlier versions saved it
 
 
 class NeuralModel(Estimator):

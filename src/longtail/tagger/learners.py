@@ -47,7 +47,7 @@ def learner_for(estimator: Any, X: Any, corpus: Corpus) -> Choice:
     if is_in_pieces() and options.learner == "auto" and not options.given():
         options = replace(options, learner="tree")
     if options.learner == NETWORK:
-        choice = _network(options)
+        choice = _network(options, corpus)
     else:
         if options.taxonomy is not None:
             hierarchy = _hierarchy(options, X, corpus)
@@ -58,9 +58,11 @@ def learner_for(estimator: Any, X: Any, corpus: Corpus) -> Choice:
     return choice
 
 
-def _network(options: LearnerOptions) -> Choice:
+def _network(options: LearnerOptions, corpus: Corpus) -> Choice:
     from longtail.neural import MultiHeadClassifier
 
+    if options.task is None and corpus.is_single_label:
+        options = replace(options, task="single-label")
     network = MultiHeadClassifier(**options.given(), random_state=options.random_state, n_jobs=options.n_jobs)
     size = f"{network.head} head, width {network.width}, {counted(network.epochs, 'epoch')}"
     return Choice(network, [f"learner: network with {size}"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from longtail_papers.common import Experiment
+from longtail_papers.multi_head.choices import choice_sections
 from longtail_papers.multi_head.costs import costs
 from longtail_papers.multi_head.images import image_sections
 from longtail_papers.multi_head.powersets import powersets
@@ -27,10 +28,11 @@ EXPERIMENT = Experiment(
         "on test rows."
     ),
     data_sets=("mnist", "fashion-mnist", "eurlex-4k", "eurlex57k", "mediamill"),
-    sections=(*_IMAGES.values(), text_sections, pretrained_sections, powersets, rank_one, costs),
+    sections=(*_IMAGES.values(), text_sections, choice_sections, pretrained_sections, powersets, rank_one, costs),
     parts={
         "mosaics": _IMAGES["mosaics"],
         "texts": text_sections,
+        "choices": choice_sections,
         "pretrained": pretrained_sections,
         "powersets": powersets,
         "mnist": _IMAGES["mnist"],

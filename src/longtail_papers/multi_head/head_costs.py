@@ -83,22 +83,29 @@ def _product(n_labels: int) -> dict[str, Any]:
 
 
 def _sampling(n_labels: int) -> dict[str, Any]:
-    return {"n_heads": short_blocks(n_labels)[0], "sparse_gradients": True}
+    return {"n_heads": short_blocks(n_labels)[0]}
 
 
 def _cascade(n_labels: int) -> dict[str, Any]:
-    return {"radices": short_blocks(n_labels), "width": 300, "survivors": 10, "sparse_gradients": True}
+    return {"radices": short_blocks(n_labels), "width": 300, "survivors": 10}
+
+
+def _sparse(options: Callable[[int], dict[str, Any]]) -> Callable[[int], dict[str, Any]]:
+    return lambda n_labels: options(n_labels) | {"sparse_gradients": True}
 
 
 CONTESTANTS = {
     "one-hot, single": Contestant(OneHot, "single-label"),
     "product, single": Contestant(Product, "single-label", _product, 17),
-    "sampling, single": Contestant(Sampling, "single-label", _sampling, 8),
-    "cascade, single": Contestant(Cascade, "single-label", _cascade),
+    "sampling, single": Contestant(Sampling, "single-label", _sparse(_sampling), 8),
+    "sampling, dense gradients, single": Contestant(Sampling, "single-label", _sampling),
+    "cascade, single": Contestant(Cascade, "single-label", _sparse(_cascade)),
+    "cascade, dense gradients, single": Contestant(Cascade, "single-label", _cascade),
     "one-hot, multi": Contestant(OneHot, "multi-label"),
     "product, multi": Contestant(Product, "multi-label", _product),
-    "sampling, multi": Contestant(Sampling, "multi-label", _sampling),
-    "cascade, multi": Contestant(Cascade, "multi-label", _cascade, 4),
+    "sampling, multi": Contestant(Sampling, "multi-label", _sparse(_sampling)),
+    "cascade, multi": Contestant(Cascade, "multi-label", _sparse(_cascade), 4),
+    "cascade, dense gradients, multi": Contestant(Cascade, "multi-label", _cascade),
     "bottleneck 200, multi": Contestant(Bottleneck, "multi-label", lambda n_labels: {"width": 200}),
     "DFT k = 50, multi": Contestant(DFT, "multi-label", lambda n_labels: {"k": 50}),
 }

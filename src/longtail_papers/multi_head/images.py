@@ -38,9 +38,9 @@ Part = tuple[Rows, Any]
 
 _VALIDATION = 5_000
 _WIDTH, _DIGIT_WIDTH, _EMBEDDING = 256, 64, 64
-_LEARNING_RATES = (3e-3, 1e-2)
-_BATCH, _EPOCHS, _SINGLE_EPOCHS = 256, 6, 12
-_SINGLE = 20_000  # training images of single things
+LEARNING_RATES = (3e-3, 1e-2)
+BATCH, _EPOCHS, SINGLE_EPOCHS = 256, 6, 12
+SINGLE = 20_000  # training images of single things
 _MOSAICS = 12_000, 5_000, 10_000  # training, validation, test
 _SIDE = 28
 _BLOCKS = 4  # blocks for each row in MHS with few classes, as in the authors' code for CIFAR
@@ -175,7 +175,7 @@ def image_sections(part: str, context: Context) -> Iterator[Section]:
         images = mosaics(name, (2_000, 500, 500) if context.quick else _MOSAICS)
         variants = (_ONE_HOT, *_LONG, *_DIGITS, *_LENGTHS, *_ORDERS)
     else:
-        images = single_images(name, 2_000 if context.quick else _SINGLE)
+        images = single_images(name, 2_000 if context.quick else SINGLE)
         variants = (_ONE_HOT, *_PAIR)
     yield from compared(images, variants[:4] if context.quick else variants, context.records(part), context)
 
@@ -185,14 +185,14 @@ def compared(
 ) -> Iterator[Section]:
     """The table after each variant; the one-hot head comes first and chooses the learning rate."""
     seeds = SEEDS[:1] if context.quick else SEEDS
-    epochs = 2 if context.quick else _SINGLE_EPOCHS if images.n_classes <= _FEW else _EPOCHS
+    epochs = 2 if context.quick else SINGLE_EPOCHS if images.n_classes <= _FEW else _EPOCHS
 
     def measured(variant: Variant, rate: float, seed: int) -> Figures:
-        settings = Settings(epochs=epochs, batch_size=_BATCH, learning_rate=rate, seed=seed)
+        settings = Settings(epochs=epochs, batch_size=BATCH, learning_rate=rate, seed=seed)
         what = {"images": images.title, "head": variant.name, "order": variant.order}
         return recorded(records, what, len(images.train[0]), settings, lambda: _trained(images, variant, settings))
 
-    rate = max(_LEARNING_RATES, key=lambda rate: measured(_ONE_HOT, rate, SEEDS[0])["validation"])
+    rate = max(LEARNING_RATES, key=lambda rate: measured(_ONE_HOT, rate, SEEDS[0])["validation"])
     found: dict[Variant, list[Figures]] = {}
     for variant in variants:
         found[variant] = [measured(variant, rate, seed) for seed in seeds]
@@ -256,7 +256,7 @@ def _section(images: Images, found: dict[Variant, list[Figures]], rate: float, n
     sampled = (
         f"{_BLOCKS} blocks for each row"
         if images.n_classes <= _FEW
-        else f"the blocks of a batch of {_BATCH}, which are nearly all, so it is close to one-hot"
+        else f"the blocks of a batch of {BATCH}, which are nearly all, so it is close to one-hot"
     )
     text = (
         f"{len(images.train[0]):,} training images, {len(images.validation[0]):,} validation images that choose the "

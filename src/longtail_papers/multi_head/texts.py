@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from longtail.labels import kept_labels, label_order, plan_heads
-from longtail.neural import Settings, predict_rows, train
+from longtail.neural import Network, Settings, predict_rows, train
 from longtail.neural.encoders import BagOfWords
 from longtail.neural.heads import Cascade, Head, OneHot
 from longtail.pictures import Line, Panel, Picture
@@ -35,12 +35,12 @@ from longtail_papers.common import (
 from longtail_papers.multi_head.runs import SEEDS, lengths, recorded, seeded_network, start_at_log_odds
 
 _SCALING = "log(1+v), rows normalised"
-_WIDTH, _SURVIVORS, _INPUT_DROPOUT = 512, 30, 0.2
-_LEARNING_RATES = (5e-3, 1e-2)
-_EPOCHS, _BATCH = 9, 256
-_TRIAL_EPOCHS = 5  # with each learning rate
+_WIDTH, SURVIVORS, _INPUT_DROPOUT = 512, 30, 0.2
+LEARNING_RATES = (5e-3, 1e-2)
+EPOCHS, BATCH = 9, 256
+TRIAL_EPOCHS = 5  # with each learning rate
 _VALIDATION = 1_500
-_FIRST = 174  # {174;23} for 3,993 labels; the paper has {172;23} for 3,956
+FIRST = 174  # {174;23} for 3,993 labels; the paper has {172;23} for 3,956
 _TRIMS = (0.0, 0.25, 0.5)
 _BARS = (80.5, 67.0, 55.5)
 # Table 10: BERT on its own split of Eurlex; without trimming it is {172;23} of table 3.
@@ -85,18 +85,18 @@ class Variant:
 
 def text_sections(context: Context) -> Iterator[Section]:
     """Sections on heads and on trimming, growing with the variants."""
-    seeds, n_epochs = (SEEDS[:1], 2) if context.quick else (SEEDS, _EPOCHS)
+    seeds, n_epochs = (SEEDS[:1], 2) if context.quick else (SEEDS, EPOCHS)
     records = context.records("texts")
     for benchmark in load_benchmarks(("eurlex-4k",)):
         texts = Texts.of(benchmark, 1_000 if context.quick else None)
-        held, trial = texts.held_out(), min(n_epochs, _TRIAL_EPOCHS)
+        held, trial = texts.held_out(), min(n_epochs, TRIAL_EPOCHS)
 
         def quality(rate: float) -> float:
             found = _measured(held, Variant(), rate, SEEDS[0], records, trial)  # noqa: B023
             return found["P@1"] + found["P@5"]
 
-        rate = max(_LEARNING_RATES, key=quality)
-        variants = [Variant(), *(Variant(_FIRST, trim) for trim in _TRIMS)]
+        rate = max(LEARNING_RATES, key=quality)
+        variants = [Variant(), *(Variant(FIRST, trim) for trim in _TRIMS)]
         found: dict[Variant, list[Figures]] = {}
         for variant in variants[:2] if context.quick else variants:
             found[variant] = [_measured(texts, variant, rate, seed, records, n_epochs) for seed in seeds]
@@ -109,7 +109,7 @@ def text_sections(context: Context) -> Iterator[Section]:
 def _measured(
     texts: Texts, variant: Variant, rate: float, seed: int, records: Records[Figures], n_epochs: int
 ) -> Figures:
-    settings = Settings(epochs=n_epochs, batch_size=_BATCH, learning_rate=rate, seed=seed)
+    settings = Settings(epochs=n_epochs, batch_size=BATCH, learning_rate=rate, seed=seed)
     head = "one-hot" if variant.first is None else f"MHC {variant.first}"
     what = {"texts": texts.title, "head": head, "trimmed": variant.trim}
     return recorded(records, what, texts.n_rows, settings, lambda: trained(texts, variant, settings))
@@ -125,15 +125,21 @@ def trained(texts: Texts, variant: Variant, settings: Settings) -> Figures:
         if variant.first is None:
             return OneHot(width, len(labels))
         order = label_order("clustered", len(labels), X, Y, random_state=settings.seed)
-        return Cascade(width, len(labels), _radices(variant.first, len(labels)), None, _SURVIVORS, order=order)
+        return Cascade(width, len(labels), _radices(variant.first, len(labels)), None, SURVIVORS, order=order)
 
+    network = fitted(X, Y, head, settings)
+    top = predict_rows(network, texts.test[0], max(KS))[0]
+    found = precisions(texts.test[1], np.where(top < 0, -1, labels[top]))
+    return found | {"weights": float(network.head.n_parameters()), "labels": float(len(labels))}
+
+
+def fitted(X: Any, Y: Any, head: Callable[[int], Head], settings: Settings) -> Network:
+    """A trained bag of words with a head, which `head` makes for the width of the features."""
     encoder = partial(BagOfWords, X.shape[1], _WIDTH, input_dropout=_INPUT_DROPOUT)
     network = seeded_network(settings.seed, encoder, head)
     start_at_log_odds(network, Y)
     train(network, X, Y, settings)
-    top = predict_rows(network, texts.test[0], max(KS))[0]
-    found = precisions(texts.test[1], np.where(top < 0, -1, labels[top]))
-    return found | {"weights": float(network.head.n_parameters()), "labels": float(len(labels))}
+    return network
 
 
 def _radices(first: int, n_labels: int) -> tuple[int, ...]:
@@ -162,9 +168,9 @@ def _heads_section(
         rows.append((name, *spreads(runs, PRECISIONS), *differences, int(runs[0]["weights"]), *paper))
     text = (
         f"A bag of words ({_SCALING}), one layer of {_WIDTH}, then the head: one output for every label, or first "
-        f"groups of similar labels and then the members of the best {_SURVIVORS} groups. Biases start at the log-odds "
+        f"groups of similar labels and then the members of the best {SURVIVORS} groups. Biases start at the log-odds "
         f"of the labels. The learning rate is chosen on {texts.n_held:,} training rows by the one-hot head after "
-        f"{min(n_epochs, _TRIAL_EPOCHS)} epochs ({rate:g}); then {n_seeds} networks, one for each seed, learn from "
+        f"{min(n_epochs, TRIAL_EPOCHS)} epochs ({rate:g}); then {n_seeds} networks, one for each seed, learn from "
         f"{texts.n_rows:,} training rows for {n_epochs} epochs. Percent on the test rows, ± the standard deviation. "
         "The paper's figures (table 3) are for a fine-tuned BERT on another split, with the number of epochs chosen "
         "on the test part."
@@ -206,7 +212,7 @@ def _claims(texts: Texts, found: dict[Variant, list[Figures]]) -> Iterator[Claim
     def told(values: list[float]) -> str:
         return " / ".join(f"{value:.2f}" for value in values)
 
-    plain, cascade = _means(found[Variant()]), _means(found[Variant(_FIRST)])
+    plain, cascade = _means(found[Variant()]), _means(found[Variant(FIRST)])
     yield Claim(
         f"{texts.title}: MHC has P@1/3/5 of at least {' / '.join(f'{bar:g}' for bar in _BARS)}",
         told(cascade),
@@ -217,8 +223,8 @@ def _claims(texts: Texts, found: dict[Variant, list[Figures]]) -> Iterator[Claim
         f"{told(cascade)}, one-hot {told(plain)}",
         all(value >= base - 1 for value, base in zip(cascade, plain, strict=True)),
     )
-    if Variant(_FIRST, 0.25) in found:
-        quarter = _means(found[Variant(_FIRST, 0.25)])[0]
+    if Variant(FIRST, 0.25) in found:
+        quarter = _means(found[Variant(FIRST, 0.25)])[0]
         yield Claim(
             f"{texts.title}: without a quarter of the labels P@1 drops by less than 1 point",
             f"{quarter:.2f}, {cascade[0]:.2f}",

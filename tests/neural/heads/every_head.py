@@ -13,6 +13,7 @@ from longtail.neural.heads import (
     Bottleneck,
     Cascade,
     Head,
+    Kronecker,
     OneHot,
     PowersetCascade,
     PowersetProduct,
@@ -36,10 +37,13 @@ EVERY_HEAD: dict[str, Callable[[], Head]] = {
     "product, single": lambda: Product(WIDTH, N_LABELS, (6, 4), label_weights=WEIGHTS, **SINGLE),
     "product of groups": lambda: Product(WIDTH, N_LABELS, (4, 3, 2), groups=2),
     "product of softmaxes": lambda: Product(WIDTH, N_LABELS, (6, 4), loss="softmax", **SINGLE),
+    "kronecker": lambda: Kronecker(WIDTH, N_LABELS, (4, 3, 2), groups=2, label_weights=WEIGHTS),
+    "kronecker, single": lambda: Kronecker(WIDTH, N_LABELS, (6, 4), groups=3, **SINGLE, order=ORDER),
     "cascade": lambda: Cascade(WIDTH, N_LABELS, (6, 4), width=5, survivors=2, order=ORDER),
     "cascade of three": lambda: Cascade(
         WIDTH, N_LABELS, (4, 3, 2), width=None, survivors=1, sparse_gradients=True, label_weights=WEIGHTS
     ),
+    "cascade of stages": lambda: Cascade(WIDTH, N_LABELS, (4, 3, 2), width=5, survivors=2, loss="stages"),
     "cascade, single": lambda: Cascade(WIDTH, N_LABELS, (6, 4), width=5, survivors=2, **SINGLE),
     "sampling": lambda: Sampling(WIDTH, N_LABELS, 6, sampled=2, label_weights=WEIGHTS),
     "sampling, sparse": lambda: Sampling(WIDTH, N_LABELS, 6, sampled=2, sparse_gradients=True),

@@ -23,6 +23,7 @@ from tests.neural.heads.head_contract import N_LABELS, HeadContract, label_rows
 class TestCascade(HeadContract):
     learning_rate = 2.0
     sparse_gradients = False
+    loss: Any = "product"
 
     def make(self, n_features: int, n_labels: int, task: Task, label_weights: Tensor | None = None) -> Head:
         return Cascade(
@@ -33,6 +34,7 @@ class TestCascade(HeadContract):
             survivors=9,
             task=task,
             label_weights=label_weights,
+            loss=self.loss,
             sparse_gradients=self.sparse_gradients,
         )
 
@@ -51,6 +53,10 @@ class TestCascadeOfThreeStages(TestCascade):
 
 class TestCascadeWithSparseGradients(TestCascade):
     sparse_gradients = True
+
+
+class TestCascadeTrainedInStages(TestCascade):
+    loss = "stages"
 
 
 @given(
@@ -132,6 +138,48 @@ def test_loss_with_all_prefixes_is_the_weighted_cross_entropy_of_the_chances_of_
         expected = expected + weight * functional.binary_cross_entropy(chances, on, reduction="sum")
         n_scored += on.numel()
     torch.testing.assert_close(head.loss(features, label_rows(sets, int(n_labels))), expected / n_scored)
+
+
+def test_the_loss_in_stages_is_the_sum_of_the_mean_cross_entropies_of_their_candidates() -> None:
+    """Groups, then the members of the best groups, where the groups of the row's labels come first (Algorithm 3)."""
+    torch.manual_seed(0)
+    head = Cascade(4, 18, (5, 4), width=3, survivors=2, loss="stages")
+    features, sets = torch.randn(3, 4), [[1, 7], [], [17, 16]]
+    groups = head.first(features)
+    on_groups, on = torch.zeros(3, 5), torch.zeros(3, 20)
+    for row, labels in enumerate(sets):
+        on_groups[row, [label // 4 for label in labels]] = 1
+        on[row, labels] = 1
+    expected = functional.binary_cross_entropy_with_logits(groups, on_groups)
+    best = (groups.sigmoid() + on_groups).topk(2, dim=1).indices
+    candidates = (4 * best[:, :, None] + torch.arange(4)).flatten(1)
+    logits = functional.pad(stage_logits(head, 1, features), (0, 2)).gather(1, candidates)
+    terms = functional.binary_cross_entropy_with_logits(logits, on.gather(1, candidates), reduction="none")
+    expected = expected + terms[candidates < 18].mean()
+    torch.testing.assert_close(head.loss(features, label_rows(sets, 18)), expected)
+
+
+def test_three_stages_are_trained_apart() -> None:
+    """Each stage's sigmoids are its own: raising the logits of a stage leaves the gradients of the others alone."""
+    gradients = []
+    for raised in (0.0, 2.0):
+        torch.manual_seed(0)
+        head = Cascade(4, 24, (3, 2, 4), width=3, survivors=24, loss="stages")
+        with torch.no_grad():
+            head.first.bias += raised
+        head.loss(torch.ones(2, 4), label_rows([[3, 20], [7]], 24)).backward()
+        gradients.append([table.weight.grad for table in head.tables])
+    for before, after in zip(*gradients, strict=True):
+        torch.testing.assert_close(before, after)
+
+
+def test_with_one_label_per_row_both_losses_are_the_same() -> None:
+    losses = []
+    for loss in ("product", "stages"):
+        torch.manual_seed(0)
+        head = Cascade(4, 18, (5, 4), width=3, task="single-label", loss=loss)  # type: ignore[arg-type]
+        losses.append(head.loss(torch.ones(2, 4), torch.tensor([3, 17])))
+    assert torch.equal(*losses)
 
 
 def test_a_cascade_of_one_head_has_the_loss_of_an_output_for_every_label() -> None:

@@ -13,10 +13,13 @@ pytest.importorskip("torch")
 import torch
 
 from longtail.data import Corpus
+from longtail.neural import Network
 from longtail.neural.batches import DenseRows
 from longtail.neural.encoders import Dense
+from longtail.neural.heads import Cascade
 from longtail.neural.training import Settings
 from longtail_papers.common import Benchmark, Context
+from longtail_papers.multi_head import choices as multi_head_choices
 from longtail_papers.multi_head import costs as multi_head_costs
 from longtail_papers.multi_head import images as multi_head_images
 from longtail_papers.multi_head import powersets as multi_head_powersets
@@ -137,7 +140,7 @@ def test_trimmed_labels_are_never_given() -> None:
 
 
 def test_cascades_are_compared_with_one_hot(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multi_head_texts, "_FIRST", 4)
+    monkeypatch.setattr(multi_head_texts, "FIRST", 4)
     monkeypatch.setattr(multi_head_texts, "load_benchmarks", lambda names: [benchmark()])
     sections = list(multi_head_texts.text_sections(context))
     assert [section.title for section in sections][-2:] == ["Bibtex: heads", "Bibtex: rare labels left out"]
@@ -235,3 +238,37 @@ def test_images_that_are_not_installed_have_no_section(
 ) -> None:
     monkeypatch.setattr(multi_head_images, "why_missing", lambda name: f"{name} is not here")
     assert list(multi_head_images.image_sections(part, context)) == []
+
+
+def test_every_loss_of_texts_is_compared(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multi_head_texts, "FIRST", 4)
+    texts = Texts.of(benchmark())
+    *_, section = multi_head_choices.of_texts(texts, context.records("choices"), (0,), context)
+    rows = rows_of(section)
+    assert [row["head and loss"] for row in rows] == list(multi_head_choices.OF_TEXTS)
+    staged = [row["head and loss"] for row in rows if row["P@1 without groups"] is not None]
+    assert staged == ["cascade, loss of the products", "cascade, loss of the stages"]
+    assert all(0 < row["score of the first label"] <= 100 for row in rows)
+    assert len(context.claims) == 2
+
+
+def test_the_last_stage_alone_ranks_by_its_own_logits() -> None:
+    torch.manual_seed(0)
+    order = torch.randperm(12)
+    network = Network(torch.nn.Identity(), Cascade(5, 12, (4, 3), width=None, order=order))
+    network.head.first.weight.data *= 100  # the groups, which do not count
+    X = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
+    table = network.head.tables[0].weight.detach()
+    logits = torch.from_numpy(X) @ table[:, :-1].T + table[:, -1]
+    expected = logits[:, order].argsort(1, descending=True)[:, :3]
+    assert multi_head_choices._by_last_stage(network, X, 3).tolist() == expected.tolist()
+
+
+def test_every_loss_of_images_is_compared(context: Context) -> None:
+    parts = [classes(n, 10, seed) for seed, n in enumerate((300, 60, 60))]
+    images = Images("Blots", 10, lambda: Dense(10, [16]), *((DenseRows(X), Y) for X, Y in parts))
+    *_, section = multi_head_choices.of_images(images, context.records("choices"), (0,), context)
+    rows = rows_of(section)
+    assert [row["head and loss"] for row in rows] == list(multi_head_choices.OF_IMAGES)
+    assert rows[0]["- one-hot"] is None
+    assert all(0 <= row["accuracy"] <= 100 for row in rows)

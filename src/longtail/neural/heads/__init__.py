@@ -5,6 +5,7 @@ from longtail.neural.heads.decisions import Decisions
 from longtail.neural.heads.dense import Bottleneck, DenseHead, OneHot
 from longtail.neural.heads.dft import DFT
 from longtail.neural.heads.head import Head, HeadOutput
+from longtail.neural.heads.kronecker import Kronecker
 from longtail.neural.heads.powerset import PowersetCascade, PowersetHead, PowersetProduct, PowersetSampling
 from longtail.neural.heads.product import Product
 from longtail.neural.heads.sampling import Sampling, draw_distinct
@@ -17,6 +18,7 @@ __all__ = [
     "DenseHead",
     "Head",
     "HeadOutput",
+    "Kronecker",
     "OneHot",
     "PowersetCascade",
     "PowersetHead",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,9 @@ from longtail.neural.heads.losses import mean_of_rows
 from longtail.neural.heads.precision import wide, widest
 from longtail.neural.targets import LabelRows
 
+Loss = Literal["product", "stages"]
+LOSSES: tuple[Loss, ...] = ("product", "stages")
+
 # Gathering one row of a table costs about as much as this many rows in a matrix product.
 _PREFIXES_PER_CANDIDATE = 10
 
@@ -34,14 +37,20 @@ class Cascade(CodedHead):
     the dot product of its embedding with a query, a linear map of the features, plus its offset. If there are many
     candidates and the table is small, the whole table is multiplied, which is faster and gives the same result.
 
-    Multi-label: a score is the product of the sigmoids along the code. The loss is the binary cross-entropy of these
-    scores, averaged over the candidates of all stages, so training optimises the scores that rank. Stages before the
-    last get little weight, since their scores only decide which prefixes survive. In training the prefixes of a row's
-    own labels survive first; a label that is still missing replaces a candidate that is not a label of the row.
+    Multi-label: a score is the product of the sigmoids along the code. In training the prefixes of a row's own labels
+    survive first; a label that is still missing replaces a candidate that is not a label of the row. There are two
+    losses:
+
+    - ``loss="product"``: the binary cross-entropy of the products, averaged over the candidates of all stages, so
+      training optimises the scores that rank. Stages before the last get little weight, since their scores only decide
+      which prefixes survive.
+    - ``loss="stages"``, that of the paper (Algorithm 3): the binary cross-entropy of each stage's own sigmoids,
+      averaged over its candidates, and the sum of these averages. A sigmoid of a later stage then means: has the label,
+      among rows for which its prefix survived.
 
     Single-label: a softmax over siblings, so the scores of all labels sum to 1. The loss is the label's negative
-    log-likelihood, which needs only the siblings along its code. With one survivor, prediction is the greedy search of
-    the paper.
+    log-likelihood, which needs only the siblings along its code. It is the sum of the stages' cross-entropies, so both
+    losses are the same. With one survivor, prediction is the greedy search of the paper.
 
     Parameters
     ----------
@@ -53,8 +62,9 @@ class Cascade(CodedHead):
         Prefixes kept for each row after each stage. Prediction keeps more if these may have fewer than k labels.
     label_weights : float tensor of n_labels or None
         A prefix shared by several labels of a row has the largest of their weights.
-    prefix_weight : float
-        Weight of the stages before the last in the multi-label loss.
+    loss : {"product", "stages"}
+    prefix_weight : float or None
+        Weight of the stages before the last in the multi-label loss; None: 0.05 for products and 1 for stages.
     sparse_gradients : bool
         Whether the tables have sparse gradients, whose cost does not grow with the number of labels; the optimiser
         must support them.
@@ -79,7 +89,8 @@ class Cascade(CodedHead):
         task: Task = "multi-label",
         label_weights: Tensor | None = None,
         order: Any = None,
-        prefix_weight: float = 0.05,
+        loss: Loss = "product",
+        prefix_weight: float | None = None,
         sparse_gradients: bool = False,
     ) -> None:
         super().__init__(n_features, n_labels, radices, task, label_weights, order)
@@ -87,10 +98,15 @@ class Cascade(CodedHead):
             raise InvalidInput(f"width is {width} and survivors {survivors}; expected at least 1 of each")
         if max(self.codes.radices) > n_labels:
             raise InvalidInput(f"radices are {self.codes.radices}; expected none above the {n_labels} labels")
+        if loss not in LOSSES:
+            raise InvalidInput(f"loss is {loss!r}; expected one of {', '.join(map(repr, LOSSES))}")
+        if prefix_weight is None:
+            prefix_weight = 0.05 if loss == "product" else 1.0
         if not 0 <= prefix_weight < math.inf:
             raise InvalidInput(f"prefix_weight is {prefix_weight}; expected a number from 0")
         self.width = n_features if width is None else width
         self.survivors = survivors
+        self.trained_on = loss
         self.prefix_weight = prefix_weight
         self.sparse_gradients = sparse_gradients
         # Prefixes that contain only padding have no row.
@@ -183,6 +199,7 @@ class Cascade(CodedHead):
     def _tree_loss(self, features: Tensor, targets: LabelRows) -> Tensor:
         logits = wide(self.first(features))
         total, n_scored = logits.new_zeros(()), targets.labels.new_zeros(())
+        in_products = self.trained_on == "product"
         candidates = survivors = torch.arange(self.n_prefixes[0], device=logits.device).expand(len(logits), -1)
         # Logarithms of the probabilities that a row has a prefix, and that it lacks it; these never round to 0.
         has, lacks = logits.new_zeros(len(logits), 1), logits.new_full((len(logits), 1), -torch.inf)
@@ -219,14 +236,17 @@ class Cascade(CodedHead):
             found = has[owners, places]
             positive = (found if weights is None else found * weights).sum()
             weight = 1.0 if stage + 1 == len(self.codes.radices) else self.prefix_weight
-            total = total + weight * (lacks[owners, places].sum() - lacks.sum() - positive)
+            terms = weight * (lacks[owners, places].sum() - lacks.sum() - positive)
             n_scored = n_scored + exist.sum()
+            total = total + (terms if in_products else terms / exist.sum().clamp(min=1))
             standing = has.detach().exp().where(exist, -1)
             standing = standing.index_put((owners, places), standing.new_ones(()), accumulate=True)
+            if not in_products:
+                has, lacks = torch.zeros_like(has), torch.full_like(lacks, -torch.inf)
             before = _Scored(owners * self.n_prefixes[stage] + prefixes, places, self.n_prefixes[stage], has, lacks)
             kept = torch.topk(standing, min(self.survivors, standing.shape[1]), dim=1).indices
             survivors, has, lacks = candidates.gather(1, kept), has.gather(1, kept), lacks.gather(1, kept)
-        return total / n_scored.clamp(min=1)
+        return total / n_scored.clamp(min=1) if in_products else total
 
     def logits(self, features: Tensor) -> tuple[Tensor, ...]:
         """The logits of all prefixes of each stage: tensors of shape (n_rows, n_prefixes)."""

@@ -14,7 +14,9 @@ from torch import Tensor
 
 from longtail.errors import InvalidInput
 from longtail.labels import MixedRadix, plan_heads
+from longtail.neural.heads.decisions import Decisions, any_of_row, best_label_is_right
 from longtail.neural.heads.head import Head, Task, check_loaded_order, is_order
+from longtail.neural.targets import LabelRows
 
 _MOST_DIGITS = 64  # the maximum of `longtail.labels.plan_heads`
 
@@ -83,6 +85,29 @@ class CodedHead(Head):
         if self.label_at is None:
             return torch.where(inside, positions, -1)
         return torch.where(inside, self.label_at[positions.clamp(max=self.n_labels - 1)], -1)
+
+    def labels_of(self, head: int, value: int) -> Tensor:
+        """The labels whose digit `head` is `value`."""
+        positions = torch.arange(self.n_labels, device=next(self.parameters()).device)
+        return self.labels_at(positions[self._digits(positions)[:, head] == value])
+
+    def _digits(self, positions: Tensor) -> Tensor:
+        lengths = zip(self.codes.radices, self.codes.strides, strict=True)
+        return torch.stack([positions // stride % radix for radix, stride in lengths], 1)
+
+    def _compared(self, preferred: Tensor, best: Tensor, targets: LabelRows) -> Decisions:
+        """Compare the preferred digits (n_rows x n_heads), and the best label (n_rows x 1), with the labels of rows.
+
+        A digit alone is right if it is that of any label of the row; together, digits must be of one label.
+        """
+        rows, digits = targets.rows, self._digits(self.positions_of(targets.labels))
+        columns = zip(digits.unbind(1), self.codes.radices, strict=True)
+        return Decisions(
+            preferred,
+            tuple(each_once(rows, column, radix)[:2] for column, radix in columns),
+            any_of_row((digits == preferred[rows]).cumprod(1).bool(), rows, targets.n_rows),
+            best_label_is_right(best[:, 0], targets),
+        )
 
 
 def each_once(

@@ -54,5 +54,5 @@ def no_heads(name: str) -> InvalidInput:
     return InvalidInput(
         f"{name} is one layer over all labels, so there are no digits or chunks to judge",
         code="no_heads",
-        advice="Cascade, Product and the powerset heads have them",
+        advice="Cascade, Product, Kronecker and the powerset heads have them",
     )

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from longtail.errors import InvalidInput
 from longtail.neural.heads.coded import CodedHead, best_candidates, each_once
-from longtail.neural.heads.decisions import Decisions, any_of_row, best_label_is_right
+from longtail.neural.heads.decisions import Decisions
 from longtail.neural.heads.head import Task, best_labels, row_blocks, search_blocks
 from longtail.neural.heads.losses import binary_loss, mean_of_rows
 from longtail.neural.heads.precision import wide, widest
@@ -218,27 +218,9 @@ class Product(CodedHead):
     def multiply_adds(self, n_rows: int, training: bool = True) -> int:
         return n_rows * self.n_features * self.groups * self.width * (3 if training else 1)
 
-    def labels_of(self, head: int, value: int) -> Tensor:
-        """The labels whose digit `head` is `value`."""
-        positions = torch.arange(self.n_labels, device=self.linear.weight.device)
-        return self.labels_at(positions[self._digits(positions)[:, head] == value])
-
-    def _digits(self, positions: Tensor) -> Tensor:
-        lengths = zip(self.codes.radices, self.codes.strides, strict=True)
-        return torch.stack([positions // stride % radix for radix, stride in lengths], 1)
-
     def _decisions(self, features: Tensor, targets: LabelRows) -> Decisions:
-        """A digit alone is right if it is that of any label of the row; together, digits must be of one label."""
         preferred = torch.stack([digit.argmax(1) for digit in self._digit_scores(features)], 1)
-        rows, digits = targets.rows, self._digits(self.positions_of(targets.labels))
-        columns = zip(digits.unbind(1), self.codes.radices, strict=True)
-        found, _ = self._predict_topk(features, 1)
-        return Decisions(
-            preferred,
-            tuple(each_once(rows, column, radix)[:2] for column, radix in columns),
-            any_of_row((digits == preferred[rows]).cumprod(1).bool(), rows, targets.n_rows),
-            best_label_is_right(found[:, 0], targets),
-        )
+        return self._compared(preferred, self._predict_topk(features, 1)[0], targets)
 
     def _digit_scores(self, features: Tensor) -> Sequence[Tensor]:
         """For each digit, scores (n_rows x radix) in the order of the total score of all codes with each value."""
