@@ -12,8 +12,7 @@ import torch
 
 from longtail.arrays import Array
 from longtail.labels import label_order, plan_heads
-from longtail.neural import Network, Settings, predict_rows, train
-from longtail.neural.batches import as_rows, blocks
+from longtail.neural import Network, Settings, SparseRows, predict_rows, train
 from longtail.neural.heads import Cascade, Head, Kronecker, OneHot, Product, Sampling
 from longtail_papers.common import (
     KS,
@@ -159,10 +158,11 @@ def trained_on_texts(data: texts.Texts, alternative: Alternative, settings: Sett
 
 def _by_last_stage(network: Network, X: Any, k: int) -> Array:
     """The k labels with the highest logits of the last stage, among all labels."""
-    rows, head, found = as_rows(X), network.head, []
+    rows, head, found = SparseRows(X), network.head, []
     network.eval()
     with torch.inference_mode():
-        for block in blocks(np.arange(len(rows)), _ROWS):
+        for start in range(0, len(rows), _ROWS):
+            block = np.arange(start, min(start + _ROWS, len(rows)))
             logits = head(network.encoder(rows.batch(block)))[-1]
             position = getattr(head, "position", None)
             found.append((logits if position is None else logits[:, position]).topk(k, dim=1).indices.numpy())

@@ -13,9 +13,9 @@ pytest.importorskip("torch")
 import torch
 
 from longtail.data import Corpus
-from longtail.neural import Network
+from longtail.neural import Network, SparseRows
 from longtail.neural.batches import DenseRows
-from longtail.neural.encoders import Dense
+from longtail.neural.encoders import BagOfWords, Dense
 from longtail.neural.heads import Cascade
 from longtail.neural.training import Settings
 from longtail_papers.common import Benchmark, Context
@@ -255,11 +255,12 @@ def test_every_loss_of_texts_is_compared(context: Context, monkeypatch: pytest.M
 def test_the_last_stage_alone_ranks_by_its_own_logits() -> None:
     torch.manual_seed(0)
     order = torch.randperm(12)
-    network = Network(torch.nn.Identity(), Cascade(5, 12, (4, 3), width=None, order=order))
+    network = Network(BagOfWords(5, width=5), Cascade(5, 12, (4, 3), width=None, order=order))
     network.head.first.weight.data *= 100  # the groups, which do not count
     X = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
     table = network.head.tables[0].weight.detach()
-    logits = torch.from_numpy(X) @ table[:, :-1].T + table[:, -1]
+    with torch.no_grad():
+        logits = network.eval().encoder(SparseRows(X).batch(np.arange(7))) @ table[:, :-1].T + table[:, -1]
     expected = logits[:, order].argsort(1, descending=True)[:, :3]
     assert multi_head_choices._by_last_stage(network, X, 3).tolist() == expected.tolist()
 
