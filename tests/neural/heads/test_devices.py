@@ -171,6 +171,22 @@ def test_a_head_made_on_the_meta_device_can_be_loaded_or_started_later(name: str
 
 
 @EVERY
+def test_a_loader_that_sets_the_tensors_one_by_one_need_not_know_those_that_are_not_saved(name: str) -> None:
+    plain = make(name)
+    features, rows = batch(plain)
+    with torch.device("meta"):
+        head = make(name)
+    saved = plain.state_dict()
+    for path, tensor in [*head.named_parameters(), *head.named_buffers()]:
+        place, _, last = path.rpartition(".")
+        values = saved[path].clone() if path in saved else torch.empty_like(tensor, device="cpu").zero_()
+        setattr(head.get_submodule(place), last, nn.Parameter(values) if isinstance(tensor, nn.Parameter) else values)
+    assert torch.equal(loss_of(head, features, rows), loss_of(plain, features, rows))
+    for found, best in zip(head.predict_topk(features, 3), plain.predict_topk(features, 3), strict=True):
+        assert torch.equal(found, best)
+
+
+@EVERY
 def test_copies_are_heads_of_their_own(name: str) -> None:
     plain = make(name)
     features, rows = batch(plain)

@@ -248,9 +248,12 @@ class Head(nn.Module, ABC):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         found: Self = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        if self._on_meta and not any(tensor.is_meta for tensor in (*self.parameters(), *self.buffers())):
+        if self._on_meta and self._is_filled():
             self._leave_meta()
         return found
+
+    def _is_filled(self) -> bool:
+        return not any(tensor.is_meta for tensor in (*self.parameters(), *self.buffers()))
 
     def _leave_meta(self) -> None:
         """Fill the buffers that `to_empty` has left without values, or `load_state_dict` on the meta device."""
@@ -274,6 +277,10 @@ class Head(nn.Module, ABC):
 
     def _as_rows(self, features: Tensor) -> Tensor:
         """Features of any leading shape as rows, or `InvalidInput`."""
+        if self._on_meta and self._is_filled():
+            # A loader has set the tensors one by one, as transformers does. It cannot know those that are not saved.
+            self._given = {name: self._given[name] for name in self._given if name in self._non_persistent_buffers_set}
+            self._leave_meta()
         if features.ndim < 1 or features.shape[-1] != self.n_features:
             raise InvalidInput(f"features have shape {tuple(features.shape)}; expected (..., {self.n_features})")
         return features if features.ndim == 2 else features.reshape(-1, self.n_features)
