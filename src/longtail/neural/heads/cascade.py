@@ -233,7 +233,7 @@ class Cascade(CodedHead):
 
     def _log_prob(self, features: Tensor) -> Tensor:
         """As predicted if every prefix survives."""
-        found = features.new_zeros(len(features), 1, dtype=torch.float32)
+        found = features.new_zeros(features.shape[0], 1, dtype=torch.float32)
         for radix, logits in zip(self.codes.radices, self.logits(features), strict=True):
             n_prefixes = logits.shape[1]
             padded = functional.pad(wide(logits), (0, found.shape[1] * radix - n_prefixes), value=-torch.inf)
@@ -244,7 +244,7 @@ class Cascade(CodedHead):
 
     def _probabilities(self, features: Tensor) -> Tensor:
         """As predicted if every prefix survives."""
-        chances = features.new_ones(len(features), 1, dtype=torch.float32)
+        chances = features.new_ones(features.shape[0], 1, dtype=torch.float32)
         for radix, logits in zip(self.codes.radices, self.logits(features), strict=True):
             padded = functional.pad(wide(logits), (0, chances.shape[1] * radix - logits.shape[1]), value=-torch.inf)
             chances = self._chances(padded, chances)[:, : logits.shape[1]]
