@@ -207,6 +207,17 @@ def test_copies_are_heads_of_their_own(name: str) -> None:
 
 
 @EVERY
+def test_the_positions_of_a_sequence_are_rows(name: str) -> None:
+    head = make(name)
+    features, rows = batch(head)
+    shaped, nested = features.view(2, 3, -1), [rows[:3], rows[3:]]
+    assert torch.equal(loss_of(head, shaped, nested), loss_of(head, features, rows))
+    assert torch.equal(head.log_prob(shaped), head.log_prob(features).view(2, 3, -1))
+    for found, expected in zip(head.predict_topk(shaped, 3), head.predict_topk(features, 3), strict=True):
+        assert torch.equal(found, expected.view(2, 3, 3))
+
+
+@EVERY
 def test_a_compiled_head_has_the_same_loss_and_gradient(name: str) -> None:
     head = make(name)
     features, rows = batch(head)
