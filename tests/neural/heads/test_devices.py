@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from longtail.neural import LabelRows
-from longtail.neural.heads import Head, OneHot
+from longtail.neural.heads import DFT, Cascade, Head, OneHot
 from tests.neural.heads.elsewhere import Elsewhere, back, elsewhere, moved
 from tests.neural.heads.every_head import EVERY_HEAD, N_LABELS, lists, make
 
@@ -242,6 +242,14 @@ def test_a_head_without_targets_is_one_graph_for_any_number_of_rows(name: str) -
     exported = torch.export.export(head, (features,), dynamic_shapes=n_rows)
     features = features if n_rows is None else features[:2]
     torch.testing.assert_close(exported.module()(features), head(features))
+
+
+def test_a_head_has_a_copy_of_the_order_and_the_weights_that_it_is_given() -> None:
+    order, weights = torch.arange(6), torch.ones(6)
+    made = [DFT(4, 6, 1, order=order, label_weights=weights), Cascade(4, 6, (3, 2), order=order.numpy())]
+    order[:], weights[:] = 0, 0
+    assert all(torch.equal(kept, torch.arange(6)) for kept in (made[0].order, made[1].position))
+    assert torch.equal(made[0].label_weights, torch.ones(6))
 
 
 def test_given_weights_survive_the_meta_device() -> None:

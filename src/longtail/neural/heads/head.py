@@ -238,10 +238,11 @@ class Head(nn.Module, ABC):
         """Set the initial weights that differ from those of torch's layers."""
 
     def _keep(self, name: str, values: Tensor | None, persistent: bool = True) -> None:
-        """Register given values as a buffer, of which a head on the meta device keeps a copy until it leaves it."""
+        """Register a copy of given values as a buffer; a head on the meta device keeps them until it leaves it."""
         if values is None:
             self.register_buffer(name, None, persistent)
             return
+        values = values.clone()
         if self._on_meta and not values.is_meta:
             self._given[name] = values
         self.register_buffer(name, values.to(torch.get_default_device()), persistent)
