@@ -17,7 +17,7 @@ from longtail.neural.deep_miml import DeepMIML
 from longtail.neural.encoding_cost import encoding_seconds
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.network import Network, predict_rows
-from longtail.neural.optimiser import RowAdamW
+from longtail.neural.optimiser import RowAdamW, clip_gradients
 from longtail.neural.sentence_features import SentenceFeatures
 from longtail.neural.sentences import SentenceEncoder
 from longtail.neural.targets import Collate, LabelRows
@@ -42,6 +42,7 @@ __all__ = [
     "Settings",
     "SparseRows",
     "TokenRows",
+    "clip_gradients",
     "encoding_seconds",
     "predict_rows",
     "train",
