@@ -40,9 +40,7 @@ def session(module: nn.Module, n_features: int) -> Any:
     runtime = pytest.importorskip("onnxruntime")
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns that torchvision is not installed
     rows = ({0: torch.export.Dim("n_rows", min=1)},)
-    exported = torch.onnx.export(
-        module, (torch.randn(6, n_features),), dynamo=True, dynamic_shapes=rows, verbose=False
-    )
+    exported = torch.onnx.export(module, (torch.randn(6, n_features),), dynamo=True, dynamic_shapes=rows, verbose=False)
     stored = io.BytesIO()
     exported.save(stored)
     options = runtime.SessionOptions()
@@ -59,9 +57,10 @@ def answers(model: Any, features: Tensor) -> list[Tensor]:
 def test_onnxruntime_gives_what_torch_gives_for_any_number_of_rows(name: str) -> None:
     module = Answers(make(name)).eval()
     model = session(module, WIDTH)
-    for n_rows in (4, 1):
-        features = torch.randn(n_rows, WIDTH, generator=torch.Generator().manual_seed(n_rows))
-        torch.testing.assert_close(answers(model, features), list(module(features)), rtol=1e-4, atol=1e-5)
+    # Large features give logits whose sigmoids round to 0. The marginals of powersets then round to 0 in torch too.
+    for n_rows, scale in ((4, 1), (1, 1), (3, 1 if name.startswith("powerset") else 500)):
+        features = scale * torch.randn(n_rows, WIDTH, generator=torch.Generator().manual_seed(n_rows))
+        torch.testing.assert_close(answers(model, features), list(module(features)), rtol=1e-4, atol=1e-5 * scale)
 
 
 @pytest.mark.slow

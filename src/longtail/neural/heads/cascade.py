@@ -18,7 +18,7 @@ from longtail.errors import InvalidInput
 from longtail.neural.heads.coded import CodedHead, best_candidates, each_once
 from longtail.neural.heads.head import Task, best_labels, label_shares, search_blocks, starting_offsets
 from longtail.neural.heads.losses import mean_of_rows
-from longtail.neural.heads.precision import wide, widest
+from longtail.neural.heads.precision import log_sigmoid, wide, widest
 from longtail.neural.targets import LabelRows
 
 # Gathering one row of a table costs about as much as this many rows in a matrix product.
@@ -238,7 +238,7 @@ class Cascade(CodedHead):
             n_prefixes = logits.shape[1]
             padded = functional.pad(wide(logits), (0, found.shape[1] * radix - n_prefixes), value=-torch.inf)
             siblings = padded.view(*found.shape, radix)
-            own = siblings.log_softmax(-1) if self.task == "single-label" else functional.logsigmoid(siblings)
+            own = siblings.log_softmax(-1) if self.task == "single-label" else log_sigmoid(siblings)
             found = (own + found[:, :, None]).flatten(1)[:, :n_prefixes]
         return found if self.position is None else found[:, self.position]
 
