@@ -43,7 +43,9 @@ LIMITED = {
 
 def read_table() -> dict[tuple[str, str], str]:
     """The cells of the table by row and column."""
-    text = (ROOT / "docs" / "neural-recipes.md").read_text(encoding="utf-8").partition("## What works with each head")[2]
+    text = (
+        (ROOT / "docs" / "neural-recipes.md").read_text(encoding="utf-8").partition("## What works with each head")[2]
+    )
     lines = [re.split(r" *\| *", line.strip("| ")) for line in text.splitlines() if line.startswith("|")]
     columns = lines[0][1:]
     return {(line[0], column): cell for line in lines[2:] for column, cell in zip(columns, line[1:], strict=True)}
