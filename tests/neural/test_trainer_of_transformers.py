@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +13,26 @@ from torch import Tensor, nn
 from longtail.neural import LabelRows, RowAdamW, clip_gradients
 from longtail.neural.heads import DFT, Cascade, Head
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-pytest.importorskip("accelerate")
-transformers = pytest.importorskip("transformers")
-safetensors = pytest.importorskip("safetensors.torch")
-
 N_LABELS, WIDTH = 30, 32
 ORDER = np.random.default_rng(0).permutation(N_LABELS)
+
+
+@pytest.fixture(autouse=True)
+def packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `Trainer` needs, imported here because it takes seconds; nothing is looked up anywhere."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name in ("accelerate", "transformers"):
+        pytest.importorskip(name)
 
 
 class Tagging(nn.Module):
     """A transformer and a head; in evaluation it also returns the best labels."""
 
     def __init__(self, head: Head) -> None:
+        from transformers import BertModel
+
         super().__init__()
-        self.body = transformers.BertModel(config())
+        self.body = BertModel(config())
         self.head = head
 
     def forward(self, input_ids: Tensor, labels: Any = None) -> Any:
@@ -40,7 +44,9 @@ class Tagging(nn.Module):
 
 
 def config() -> Any:
-    return transformers.BertConfig(
+    from transformers import BertConfig
+
+    return BertConfig(
         vocab_size=N_LABELS + 1,
         hidden_size=WIDTH,
         num_hidden_layers=1,
@@ -63,7 +69,9 @@ def as_label_rows(samples: list[dict[str, Tensor]]) -> dict[str, Any]:
 
 
 def trainer(model: nn.Module, folder: Path, epochs: int = 4, **options: Any) -> Any:
-    settings = transformers.TrainingArguments(
+    from transformers import Trainer, TrainingArguments
+
+    settings = TrainingArguments(
         str(folder),
         num_train_epochs=epochs,
         per_device_train_batch_size=8,
@@ -75,7 +83,7 @@ def trainer(model: nn.Module, folder: Path, epochs: int = 4, **options: Any) -> 
         logging_strategy="no",
         save_strategy=options.pop("save_strategy", "no"),
     )
-    return transformers.Trainer(model, settings, train_dataset=rows(120), **options)
+    return Trainer(model, settings, train_dataset=rows(120), **options)
 
 
 def hits(evaluated: Any) -> dict[str, float]:
@@ -103,6 +111,8 @@ def test_a_head_with_sparse_gradients_learns(collator: Any, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_saved_model_and_a_resumed_training_are_those_without_interruption(tmp_path: Path) -> None:
+    from safetensors.torch import load_model
+
     whole = made()
     learner = trainer(whole, tmp_path / "whole", epochs=2, save_strategy="epoch")
     learner.train()
@@ -111,35 +121,40 @@ def test_a_saved_model_and_a_resumed_training_are_those_without_interruption(tmp
     trainer(resumed, tmp_path / "resumed", epochs=2).train(resume_from_checkpoint=str(halfway))
     learner.save_model(str(tmp_path / "saved"))
     loaded = made(seed=2)
-    safetensors.load_model(loaded, tmp_path / "saved" / "model.safetensors")
+    load_model(loaded, tmp_path / "saved" / "model.safetensors")
     for model in (resumed, loaded):
         for name, expected in whole.state_dict().items():
             torch.testing.assert_close(model.state_dict()[name], expected, msg=name)
 
 
-class Classifier(transformers.BertPreTrainedModel):
-    """A model of transformers that makes its head itself, on the meta device when it is loaded."""
+def classifier() -> Any:
+    """A class of transformers that makes its heads itself, on the meta device when it is loaded."""
+    from transformers import BertModel, BertPreTrainedModel
 
-    def __init__(self, settings: Any) -> None:
-        super().__init__(settings)
-        self.body = transformers.BertModel(settings)
-        self.fixed = DFT(WIDTH, N_LABELS, k=3, form="matrix", order=torch.from_numpy(ORDER))
-        self.digits = Cascade(WIDTH, N_LABELS, width=16, order=ORDER)
-        self.post_init()
+    class Classifier(BertPreTrainedModel):
+        def __init__(self, settings: Any) -> None:
+            super().__init__(settings)
+            self.body = BertModel(settings)
+            self.fixed = DFT(WIDTH, N_LABELS, k=3, form="matrix", order=torch.from_numpy(ORDER))
+            self.digits = Cascade(WIDTH, N_LABELS, width=16, order=ORDER)
+            self.post_init()
 
-    def forward(self, input_ids: Tensor) -> tuple[Tensor, Tensor]:
-        features = self.body(input_ids).last_hidden_state[:, 0]
-        return self.fixed.log_prob(features), self.digits.log_prob(features)
+        def forward(self, input_ids: Tensor) -> tuple[Tensor, Tensor]:
+            features = self.body(input_ids).last_hidden_state[:, 0]
+            return self.fixed.log_prob(features), self.digits.log_prob(features)
+
+    return Classifier
 
 
 def test_from_pretrained_restores_heads_with_their_fixed_parts(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    model = Classifier(config()).eval()
+    kind = classifier()
+    model = kind(config()).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(std=0.3)
     model.save_pretrained(tmp_path)
-    loaded = Classifier.from_pretrained(tmp_path).eval()
+    loaded = kind.from_pretrained(tmp_path).eval()
     texts = torch.arange(6).view(3, 2)
     for found, expected in zip(loaded(texts), model(texts), strict=True):
         assert torch.equal(found, expected)
