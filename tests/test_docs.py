@@ -33,7 +33,7 @@ import longtail_papers
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 RUNNABLE = {"python", "bash"}
-SHOWN = {"output", "text", "json", "toml", "yaml", "html", "csv", "cpp"}
+SHOWN = {"output", "text", "json", "toml", "yaml", "html", "csv", "cpp", "diff"}
 LEAST_BLOCKS = 8
 LEAST_DOCTESTS = 20
 MOST_NOT_RUN_PER_PAGE = 3

@@ -1,78 +1,23 @@
-"""What people do with heads outside of our trainer: their own loops, and several processes."""
+"""What people do with heads outside of our trainer: several processes, and sequences."""
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from tests.neural.heads.every_head import N_LABELS, lists, make
+from tests.neural.heads.every_head import EVERY_HEAD, N_LABELS, lists, make
 
-PLAIN = """\
-import torch
-from torch import nn
-
-model = nn.Sequential(nn.Linear(40, 16), nn.ReLU(), nn.Linear(16, 60))
-criterion = nn.BCEWithLogitsLoss()
-optimiser = torch.optim.AdamW(model.parameters(), lr=0.02)
-for inputs, targets in batches:
-    loss = criterion(model(inputs), targets)
-    optimiser.zero_grad()
-    loss.backward()
-    optimiser.step()
-"""
-HEADS = [
-    "OneHot(16, 60)",
-    "Bottleneck(16, 60, width=8)",
-    "DFT(16, 60, k=3)",
-    "Product(16, 60, groups=2)",
-    "Cascade(16, 60)",
-    "Cascade(16, 60, sparse_gradients=True)",
-    "Sampling(16, 60, sparse_gradients=True)",
-    "PowersetProduct(16, 60)",
-]
-DISTRIBUTED = ["one-hot", "dft, fft", "product", "cascade", "cascade of three", "powerset product", "bottleneck"]
-
-
-def with_head(head: str) -> str:
-    """The plain loop with another last layer."""
-    code = PLAIN.replace(
-        "nn.Sequential(nn.Linear(40, 16), nn.ReLU(), nn.Linear(16, 60))",
-        f"Network(nn.Sequential(nn.Linear(40, 16), nn.ReLU()), {head})",
-    )
-    code = code.replace("criterion = nn.BCEWithLogitsLoss()\n", "")
-    code = code.replace("criterion(model(inputs), targets)", "model(inputs, targets).loss")
-    names = "Network, RowAdamW, heads" if "sparse" in head else "Network, heads"
-    if "sparse" in head:
-        code = code.replace("torch.optim.AdamW", "RowAdamW")
-    return code.replace(head, f"heads.{head}").replace(
-        "import nn\n", f"import nn\nfrom longtail.neural import {names}\n"
-    )
-
-
-@pytest.mark.parametrize("head", HEADS)
-def test_another_last_layer_changes_at_most_five_lines_of_a_training_loop(head: str) -> None:
-    torch.manual_seed(0)
-    targets = torch.eye(40, 60) + torch.eye(40, 60).roll(20, 1)
-    batches = [(torch.eye(40)[rows], targets[rows]) for _ in range(100) for rows in torch.randperm(40).split(10)]
-    code = with_head(head)
-    changed = [line for line in difflib.ndiff(PLAIN.splitlines(), code.splitlines()) if line[0] in "-+"]
-    assert max(sum(line[0] == sign for line in changed) for sign in "-+") <= 4
-    assert sum(line[0] == "-" for line in changed) + code.count("from longtail") <= 5
-    space: dict[str, Any] = {"batches": batches}
-    exec(code, space)
-    found = space["model"].predict_topk(torch.eye(40), 2)[0]
-    assert targets.gather(1, found).mean() > 0.8
+DISTRIBUTED = [name for name in EVERY_HEAD if not name.startswith("bags")]  # bags have no parameters
 
 
 def gradients(module: nn.Module, head: nn.Module, features: Tensor, rows: list[list[int]]) -> list[Tensor]:
     head.zero_grad()
+    torch.manual_seed(3)  # for heads that sample
     module(features, rows).loss.backward()
     return [parameter.grad.to_dense().clone() for parameter in head.parameters()]
 

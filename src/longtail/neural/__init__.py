@@ -19,7 +19,7 @@ from longtail.neural.diagnostics import HeadTally, assignment_picture, diagnose
 from longtail.neural.encoding_cost import encoding_seconds
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
 from longtail.neural.network import Network, predict_rows
-from longtail.neural.optimiser import RowAdamW
+from longtail.neural.optimiser import RowAdamW, clip_gradients
 from longtail.neural.sentence_features import SentenceFeatures
 from longtail.neural.sentences import SentenceEncoder
 from longtail.neural.targets import Collate, LabelRows
@@ -47,6 +47,7 @@ __all__ = [
     "SparseRows",
     "TokenRows",
     "assignment_picture",
+    "clip_gradients",
     "diagnose",
     "encoding_seconds",
     "predict_rows",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from longtail.neural import LabelRows
-from longtail.neural.heads import Head, OneHot
+from longtail.neural.heads import DFT, Cascade, Head, OneHot
 from tests.neural.heads.elsewhere import Elsewhere, back, elsewhere, moved
 from tests.neural.heads.every_head import EVERY_HEAD, N_LABELS, lists, make
 
@@ -201,6 +201,22 @@ def test_a_head_made_on_the_meta_device_can_be_loaded_or_started_later(name: str
 
 
 @EVERY
+def test_a_loader_that_sets_the_tensors_one_by_one_need_not_know_those_that_are_not_saved(name: str) -> None:
+    plain = make(name)
+    features, rows = batch(plain)
+    with torch.device("meta"):
+        head = make(name)
+    saved = plain.state_dict()
+    for path, tensor in [*head.named_parameters(), *head.named_buffers()]:
+        place, _, last = path.rpartition(".")
+        values = saved[path].clone() if path in saved else torch.empty_like(tensor, device="cpu").zero_()
+        setattr(head.get_submodule(place), last, nn.Parameter(values) if isinstance(tensor, nn.Parameter) else values)
+    assert torch.equal(loss_of(head, features, rows), loss_of(plain, features, rows))
+    for found, best in zip(head.predict_topk(features, 3), plain.predict_topk(features, 3), strict=True):
+        assert torch.equal(found, best)
+
+
+@EVERY
 def test_copies_are_heads_of_their_own(name: str) -> None:
     plain = make(name)
     features, rows = batch(plain)
@@ -218,6 +234,17 @@ def test_copies_are_heads_of_their_own(name: str) -> None:
             parameter.fill_(torch.nan)
     for head in copies:
         assert torch.equal(loss_of(head, features, rows), expected)
+
+
+@EVERY
+def test_the_positions_of_a_sequence_are_rows(name: str) -> None:
+    head = make(name)
+    features, rows = batch(head)
+    shaped, nested = features.view(2, 3, -1), [rows[:3], rows[3:]]
+    assert torch.equal(loss_of(head, shaped, nested), loss_of(head, features, rows))
+    assert torch.equal(head.log_prob(shaped), head.log_prob(features).view(2, 3, -1))
+    for found, expected in zip(head.predict_topk(shaped, 3), head.predict_topk(features, 3), strict=True):
+        assert torch.equal(found, expected.view(2, 3, 3))
 
 
 @EVERY
@@ -245,6 +272,14 @@ def test_a_head_without_targets_is_one_graph_for_any_number_of_rows(name: str) -
     exported = torch.export.export(head, (features,), dynamic_shapes=n_rows)
     features = features if n_rows is None else features[:2]
     torch.testing.assert_close(exported.module()(features), head(features))
+
+
+def test_a_head_has_a_copy_of_the_order_and_the_weights_that_it_is_given() -> None:
+    order, weights = torch.arange(6), torch.ones(6)
+    made = [DFT(4, 6, 1, order=order, label_weights=weights), Cascade(4, 6, (3, 2), order=order.numpy())]
+    order[:], weights[:] = 0, 0
+    assert all(torch.equal(kept, torch.arange(6)) for kept in (made[0].order, made[1].position))
+    assert torch.equal(made[0].label_weights, torch.ones(6))
 
 
 def test_given_weights_survive_the_meta_device() -> None:

@@ -20,7 +20,7 @@ from longtail.neural.heads.coded import CodedHead, best_candidates, each_once
 from longtail.neural.heads.decisions import Decisions, any_of_row, best_label_is_right
 from longtail.neural.heads.head import Task, best_labels, label_shares, search_blocks, starting_offsets
 from longtail.neural.heads.losses import mean_of_rows
-from longtail.neural.heads.precision import wide, widest
+from longtail.neural.heads.precision import log_sigmoid, wide, widest
 from longtail.neural.targets import LabelRows
 
 Loss = Literal["product", "stages"]
@@ -255,18 +255,18 @@ class Cascade(CodedHead):
 
     def _log_prob(self, features: Tensor) -> Tensor:
         """As predicted if every prefix survives."""
-        found = features.new_zeros(len(features), 1, dtype=torch.float32)
+        found = features.new_zeros(features.shape[0], 1, dtype=torch.float32)
         for radix, logits in zip(self.codes.radices, self.logits(features), strict=True):
             n_prefixes = logits.shape[1]
             padded = functional.pad(wide(logits), (0, found.shape[1] * radix - n_prefixes), value=-torch.inf)
             siblings = padded.view(*found.shape, radix)
-            own = siblings.log_softmax(-1) if self.task == "single-label" else functional.logsigmoid(siblings)
+            own = siblings.log_softmax(-1) if self.task == "single-label" else log_sigmoid(siblings)
             found = (own + found[:, :, None]).flatten(1)[:, :n_prefixes]
         return found if self.position is None else found[:, self.position]
 
     def _probabilities(self, features: Tensor) -> Tensor:
         """As predicted if every prefix survives."""
-        chances = features.new_ones(len(features), 1, dtype=torch.float32)
+        chances = features.new_ones(features.shape[0], 1, dtype=torch.float32)
         for radix, logits in zip(self.codes.radices, self.logits(features), strict=True):
             padded = functional.pad(wide(logits), (0, chances.shape[1] * radix - logits.shape[1]), value=-torch.inf)
             chances = self._chances(padded, chances)[:, : logits.shape[1]]

@@ -71,6 +71,11 @@ class CodedHead(Head):
         if self.position is not None:
             self.label_at = self.position.argsort()
 
+    def _leave_meta(self) -> None:
+        super()._leave_meta()
+        if self.position is not None:
+            self.label_at = self.position.argsort()
+
     def positions_of(self, labels: Tensor) -> Tensor:
         """The position of each label."""
         return labels if self.position is None else self.position[labels]

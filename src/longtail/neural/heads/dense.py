@@ -11,13 +11,12 @@ from abc import abstractmethod
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from longtail.arrays import Array
 from longtail.errors import InvalidInput
 from longtail.neural.heads.head import Head, Task, best_labels, label_shares, search_blocks, starting_offsets
 from longtail.neural.heads.losses import binary_loss, softmax_loss
-from longtail.neural.heads.precision import wide
+from longtail.neural.heads.precision import log_sigmoid, wide
 from longtail.neural.targets import LabelRows
 
 
@@ -38,7 +37,7 @@ class DenseHead(Head):
     def _log_prob(self, features: Tensor) -> Tensor:
         """Of independent labels (multi-label), or of labels whose probabilities sum to 1 (single-label)."""
         logits = wide(self.logits(features))
-        return torch.log_softmax(logits, dim=1) if self.task == "single-label" else functional.logsigmoid(logits)
+        return torch.log_softmax(logits, dim=1) if self.task == "single-label" else log_sigmoid(logits)
 
     def _probabilities(self, features: Tensor) -> Tensor:
         logits = wide(self.logits(features))

@@ -288,19 +288,23 @@ class Head(nn.Module, ABC):
         """Set the initial weights that differ from those of torch's layers."""
 
     def _keep(self, name: str, values: Tensor | None, persistent: bool = True) -> None:
-        """Register given values as a buffer, of which a head on the meta device keeps a copy until it leaves it."""
+        """Register a copy of given values as a buffer; a head on the meta device keeps them until it leaves it."""
         if values is None:
             self.register_buffer(name, None, persistent)
             return
+        values = values.clone()
         if self._on_meta and not values.is_meta:
             self._given[name] = values
         self.register_buffer(name, values.to(torch.get_default_device()), persistent)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         found: Self = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        if self._on_meta and not any(tensor.is_meta for tensor in (*self.parameters(), *self.buffers())):
+        if self._on_meta and self._is_filled():
             self._leave_meta()
         return found
+
+    def _is_filled(self) -> bool:
+        return not any(tensor.is_meta for tensor in (*self.parameters(), *self.buffers()))
 
     def _leave_meta(self) -> None:
         """Fill the buffers that `to_empty` has left without values, or `load_state_dict` on the meta device."""
@@ -324,6 +328,10 @@ class Head(nn.Module, ABC):
 
     def _as_rows(self, features: Tensor) -> Tensor:
         """Features of any leading shape as rows, or `InvalidInput`."""
+        if self._on_meta and self._is_filled():
+            # A loader has set the tensors one by one, as transformers does. It cannot know those that are not saved.
+            self._given = {name: self._given[name] for name in self._given if name in self._non_persistent_buffers_set}
+            self._leave_meta()
         if features.ndim < 1 or features.shape[-1] != self.n_features:
             raise InvalidInput(f"features have shape {tuple(features.shape)}; expected (..., {self.n_features})")
         return features if features.ndim == 2 else features.reshape(-1, self.n_features)

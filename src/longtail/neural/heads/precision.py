@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 
 def wide(values: Tensor) -> Tensor:
@@ -28,3 +29,14 @@ def without_autocast(device: torch.device) -> AbstractContextManager[None]:
     """A block in which nothing is computed in low precision on this device."""
     available = torch.amp.is_autocast_available(device.type)
     return torch.autocast(device.type, enabled=False) if available else nullcontext()
+
+
+def log_sigmoid(logits: Tensor) -> Tensor:
+    """As `torch.nn.functional.logsigmoid`, which an ONNX model computes as log(sigmoid), -inf for logits below -100.
+
+    Examples
+    --------
+    >>> log_sigmoid(torch.tensor([-200.0, 0.0]))
+    tensor([-200.0000,   -0.6931])
+    """
+    return -functional.softplus(-logits, threshold=40)

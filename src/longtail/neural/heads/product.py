@@ -20,7 +20,7 @@ from longtail.neural.heads.coded import CodedHead, best_candidates, each_once
 from longtail.neural.heads.decisions import Decisions
 from longtail.neural.heads.head import Task, best_labels, row_blocks, search_blocks
 from longtail.neural.heads.losses import binary_loss, mean_of_rows
-from longtail.neural.heads.precision import wide, widest
+from longtail.neural.heads.precision import log_sigmoid, wide, widest
 from longtail.neural.targets import LabelRows
 
 Loss = Literal["binary", "softmax"]
@@ -97,7 +97,7 @@ class Product(CodedHead):
 
     def _log_outputs(self, logits: Tensor) -> Tensor:
         if self.outputs == "binary":
-            return functional.logsigmoid(logits)
+            return log_sigmoid(logits)
         return torch.cat([digit.log_softmax(-1) for digit in torch.split(logits, list(self.codes.radices), -1)], -1)
 
     def _columns(self, labels: Tensor) -> Tensor:

@@ -68,8 +68,6 @@ class Sampling(DenseHead):
     torch.Size([200, 8])
     """
 
-    offset: nn.Parameter | None
-
     def __init__(
         self,
         n_features: int,
@@ -107,11 +105,20 @@ class Sampling(DenseHead):
         self.margin = margin
         self.scale = scale
         self.sparse_gradients = sparse_gradients
-        self.weight = nn.Parameter(torch.empty(n_labels, n_features))
+        self.weights = _Table(n_labels, n_features, sparse=sparse_gradients)
         # A table with one column, so that its rows can be gathered and have sparse gradients like those of the weights.
-        offset = nn.Parameter(torch.zeros(n_labels, 1)) if bias and margin is None else None
-        self.register_parameter("offset", offset)
+        self.offsets = _Table(n_labels, 1, sparse=sparse_gradients) if bias and margin is None else None
         self._start()
+
+    @property
+    def weight(self) -> Tensor:
+        """The weight vectors (n_labels x n_features)."""
+        return self.weights.weight
+
+    @property
+    def offset(self) -> Tensor | None:
+        """The offsets (n_labels x 1), or None."""
+        return None if self.offsets is None else self.offsets.weight
 
     def _start(self) -> None:
         bound = self.n_features**-0.5
@@ -187,10 +194,7 @@ class Sampling(DenseHead):
         return (heads[..., None] * self.length + torch.arange(self.length, device=heads.device)).flatten(-2)
 
     def _gather(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
-        weight = functional.embedding(labels, self.weight, sparse=self.sparse_gradients)
-        if self.offset is None:
-            return weight, None
-        return weight, functional.embedding(labels, self.offset, sparse=self.sparse_gradients)
+        return self.weights(labels), None if self.offsets is None else self.offsets(labels)
 
     def _add_margin(self, logits: Tensor, columns: Tensor) -> Tensor:
         if not self.margin:
@@ -216,6 +220,16 @@ class Sampling(DenseHead):
     def sparse_parameters(self) -> list[nn.Parameter]:
         """The weights and the offsets."""
         return list(self.parameters()) if self.sparse_gradients else []
+
+
+class _Table(nn.Embedding):
+    """A table whose initial values the head sets.
+
+    It is an `nn.Embedding`, because `DistributedDataParallel` expects sparse gradients from these modules only.
+    """
+
+    def reset_parameters(self) -> None:
+        """Leave the values to the head."""
 
 
 def draw_distinct(n_rows: int, n_drawn: int, n: int, device: torch.device | None = None) -> Tensor:
