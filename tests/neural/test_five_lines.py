@@ -40,7 +40,7 @@ def run(code: str, encoder: nn.Module, batches: list[Any]) -> dict[str, Any]:
 
 def test_the_page_has_every_head_and_one_plain_loop() -> None:
     named = {re.match(r"heads\.(\w+)", head)[1] for head in SIZES}
-    assert named == {"OneHot", "Product", "Cascade", "Sampling", "Bottleneck", "DFT"}
+    assert named == {"OneHot", "Product", "Kronecker", "Cascade", "Sampling", "Bottleneck", "DFT"}
     assert side(DENSE, "+") == side(SPARSE, "+")
 
 
