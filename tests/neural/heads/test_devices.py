@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import shutil
 from typing import Any
 
 import pytest
@@ -247,18 +248,29 @@ def test_the_positions_of_a_sequence_are_rows(name: str) -> None:
         assert torch.equal(found, expected.view(2, 3, 3))
 
 
-@EVERY
-def test_a_compiled_head_has_the_same_loss_and_gradient(name: str) -> None:
+def compare_compiled(name: str, backend: str) -> None:
     head = make(name)
     features, rows = batch(head)
     torch._dynamo.reset()  # heads share code, of which torch compiles a few variants only
     outcomes = []
-    for module in (head, torch.compile(head, backend="aot_eager")):
+    for module in (head, torch.compile(head, backend=backend)):
         inputs = features.clone().requires_grad_()
         loss = loss_of(module, inputs, rows)
         loss.backward()
         outcomes.append((loss.detach(), inputs.grad))
     torch.testing.assert_close(outcomes[1], outcomes[0], rtol=1e-4, atol=1e-6)
+
+
+@EVERY
+def test_a_compiled_head_has_the_same_loss_and_gradient(name: str) -> None:
+    compare_compiled(name, "aot_eager")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch compiles machine code with g++")
+@pytest.mark.parametrize("name", ["cascade", "sampling"])
+def test_a_head_in_machine_code_has_the_same_loss_and_gradient(name: str) -> None:
+    compare_compiled(name, "inductor")
 
 
 @EVERY

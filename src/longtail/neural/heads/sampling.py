@@ -171,7 +171,9 @@ class Sampling(DenseHead):
         free = torch.ones(self.n_heads, dtype=torch.bool, device=heads.device)
         free[heads] = False
         others = torch.nonzero(free)[:, 0]
-        return torch.cat([heads, others[torch.randperm(len(others), device=heads.device)[:n_others]]]).sort().values
+        # By `gather`, because torch's compiler fails on a tensor that is indexed by a part of a permutation.
+        drawn = others.gather(0, torch.randperm(len(others), device=heads.device)[:n_others])
+        return torch.cat([heads, drawn]).sort().values
 
     def _loss_of_own(self, features: Tensor, labels: Tensor) -> Tensor:
         own = labels // self.length
