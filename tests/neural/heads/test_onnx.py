@@ -15,7 +15,7 @@ from tests.neural.heads.every_head import N_LABELS, ORDER, WIDTH, make
 
 # Heads that differ only in training have the same model.
 EXPORTED = [
-    *("one-hot", "bottleneck", "dft, matrix", "product", "product of groups", "product of softmaxes"),
+    *("one-hot", "bottleneck", "dft, matrix", "product", "product of groups", "product of softmaxes", "kronecker"),
     *("cascade", "cascade of three", "cascade, single", "sampling", "sampling, margin"),
     *("powerset product", "powerset sampling", "powerset cascade"),
 ]
