@@ -314,3 +314,43 @@ def test_what_does_not_fit_is_told(longtail: Callable, plane: list[str], argumen
     found = longtail(*arguments)
     assert found.code in (1, 2)
     assert message in found.err
+
+
+def test_a_model_of_another_program_is_audited_as_any(longtail: Callable, plane: list[str]) -> None:
+    np.savez("plane.npz", weights=PLANE)
+    found = longtail("audit", "plane.npz", "sets.jsonl")
+    assert found.code == 0, found.err
+    assert found.out == longtail(*plane).out
+    assert "the rows of the weights belong to these labels" in found.err
+    Path("names.txt").write_text("C\nB\nA\n", encoding="utf-8")
+    renamed = longtail("audit", "plane.npz", "sets.jsonl", "--label-names", "names.txt", "--threshold", "1")
+    assert "A label is predicted if its score is above 1." in renamed.out
+    assert "in the order of names.txt: C, B, A" in renamed.err
+    np.savez("plane.npz", first=PLANE, second=PLANE[:2])
+    assert "Name the matrix with layer= (--layer)" in longtail("audit", "plane.npz", "sets.jsonl").err
+    assert longtail("audit", "plane.npz", "sets.jsonl", "--layer", "first").out == found.out
+
+
+def test_models_of_other_programs_that_cannot_be_audited_are_told_why(longtail: Callable, plane: list[str]) -> None:
+    Path("model.pt").write_bytes(b"\x80\x04N.")
+    assert "can run any program while it is loaded" in longtail("audit", "model.pt", "sets.jsonl").err
+    Path("pecos").mkdir()
+    Path("pecos/param.json").write_text("{}", encoding="utf-8")
+    assert "a model of PECOS, a label tree" in longtail("audit", "pecos", "sets.jsonl").err
+    np.savez("plane.npz", weights=PLANE)
+    for option in (["--card"], ["--bias", "plane.npy"], ["--rule", "topk", "--threshold", "1"]):
+        assert longtail("audit", "plane.npz", "sets.jsonl", *option).code == 2
+
+
+def test_the_names_in_a_folder_of_transformers_are_used(longtail: Callable, plane: list[str]) -> None:
+    from safetensors.numpy import save_file
+
+    Path("bert").mkdir()
+    save_file({"classifier.weight": PLANE, "classifier.bias": np.zeros(3)}, "bert/model.safetensors")
+    facts = {"id2label": {"0": "C", "1": "B", "2": "A"}, "problem_type": "multi_label_classification"}
+    Path("bert/config.json").write_text(json.dumps(facts), encoding="utf-8")
+    found = longtail("audit", "bert", "sets.jsonl", "--examples", "3")
+    assert found.code == 0, found.err
+    # Here A is the sum of C and B: what was said of A, B and C above is said of C, B and A.
+    assert "A and B without C" not in found.out
+    assert longtail("audit", "bert", "sets.jsonl", "--label-names", "missing.txt").code == 1

@@ -20,6 +20,7 @@ from longtail.audit.finding import (
     Radii,
     describe_conflict,
 )
+from longtail.audit.models import output_layer, read_model
 from longtail.audit.nearest import nearest_point
 from longtail.audit.program import require_highspy, solve_whole
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
@@ -54,8 +55,10 @@ __all__ = [
     "has_one_sign_minors",
     "initial_bias",
     "nearest_point",
+    "output_layer",
     "read_inputs",
     "read_layer",
+    "read_model",
     "require_highspy",
     "share_argmaxable",
     "solve_whole",

@@ -10,6 +10,7 @@ from scipy import sparse
 from longtail.arrays import Array
 from longtail.audit.box import Box
 from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, Audit, Finding, LabelSets
+from longtail.audit.models.objects import bare_weights, output_layer
 from longtail.audit.program import require_highspy
 from longtail.audit.question import Question
 from longtail.audit.ruler import Ruler
@@ -43,10 +44,10 @@ def audit(
 
     Parameters
     ----------
-    layer : OutputLayer, or array-like of shape (n_labels, n_inputs)
-        The layer of a model (``model.output_layer()``), or a row of weights for each label. Bare weights have no rule
-        for ties: an input with a score exactly at the threshold gets no set, unless the label's score never changes.
-        The layer of a model decides ties as the model does.
+    layer : OutputLayer, fitted model, or array-like of shape (n_labels, n_inputs)
+        The layer of a model, a model that `output_layer` takes, or a row of weights for each label. Bare weights have
+        no rule for ties: an input with a score exactly at the threshold gets no set, unless the label's score never
+        changes. The layer of a model decides ties as the model does.
     label_sets : LabelSets, sparse matrix or array-like of shape (n_sets, n_labels)
         0 and 1; a row of zeros asks for an input that gets no label.
     bias : array-like of shape (n_labels,), float or None
@@ -111,10 +112,13 @@ def audit(
     >>> audit(model.output_layer(), [[1, 1]]).verdicts.tolist()
     [1]
     """
-    if not isinstance(layer, OutputLayer):
-        layer = OutputLayer.of(layer, bias, threshold=threshold, rule=rule)
+    weights = bare_weights(layer)
+    if weights is not None:
+        layer = OutputLayer.of(weights, bias, threshold=threshold, rule=rule)
     elif bias is not None or np.any(threshold) or rule != "predict":
         raise InvalidInput("bias, threshold and rule go with bare weights; the layer of a model has its own")
+    else:
+        layer = output_layer(layer)
     sets = label_sets if isinstance(label_sets, LabelSets) else LabelSets.each(label_sets)
     if sets.members.shape[1] != layer.n_labels:
         raise InvalidInput(f"the label sets have {sets.members.shape[1]} labels, the layer has {layer.n_labels}")

@@ -24,6 +24,7 @@ _BATCH = 200  # planes added at a time
 _TOLERANCE = 1e-10
 # The program is scaled to a radius of about 1, because the solver's tolerance is absolute; it fails in wider boxes.
 _WIDEST = 1e5
+_UNIT = float(np.finfo(np.float64).eps)
 _SMALL = 1e-2  # a scaled radius below this is solved for again, scaled by what was found
 _MOST_SHARPENED = 1_500  # unknowns of the square system that gives weights to rounding
 
@@ -151,8 +152,10 @@ class _Program:
             point = np.clip(values[:-1], -self._sides, self._sides)
             centre = self._box.centre + point / self._scale
             distances = self._at(centre)
-            upper = min(best.upper, self._upper(point, np.concatenate(order), np.concatenate(rows), duals))
             radius = max(0.0, float(distances.min()))
+            bound = self._upper(point, np.concatenate(order), np.concatenate(rows), duals)
+            # The bound is a sum over the sides of the box, right to rounding only.
+            upper = max(radius, min(best.upper, bound - _UNIT * float(self._box.half_widths.sum())))
             best = Ball(centre, radius, upper) if radius >= best.radius else Ball(best.centre, best.radius, upper)
             if best.upper <= 0 or best.upper - best.radius <= 1e-9 * best.upper:
                 break

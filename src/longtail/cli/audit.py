@@ -21,6 +21,7 @@ from longtail.printable import counted, printable
 if TYPE_CHECKING:
     from longtail.audit import Audit, CorpusAudit
     from longtail.data import Corpus
+    from longtail.estimator import Estimator, OutputLayer
 
 _LABELS_SHOWN = 5
 
@@ -34,16 +35,21 @@ def _ranks(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class LayerOptions:
-    """Bare weights to audit in place of a model."""
+    """Bare weights in place of a model of longtail, or where they are in the model of another program."""
 
     weights: str | None = option(metavar="W.npy", help="Audit this matrix of labels x features instead of MODEL.")
     bias: str | None = option(metavar="B.npy", help="With --weights: vector with the bias of each label.")
     threshold: float | None = option(
-        type=FiniteRange(), help="With --weights: score above which a label is predicted.  [default: 0]"
+        type=FiniteRange(),
+        help="With --weights or the model of another program: score above which a label is predicted.  [default: 0]",
     )
     labels_file: str | None = option("--labels", metavar="FILE", help="With --weights: file with the label sets.")
     label_names: str | None = option(
-        metavar="FILE", help="With --weights: file with the label of each row, one per line."
+        metavar="FILE",
+        help="With --weights or the model of another program: file with the label of each row, one per line.",
+    )
+    layer: str | None = option(
+        metavar="NAME", help="With the model of another program: name of its last layer.  [default: found]"
     )
 
 
@@ -99,24 +105,34 @@ def command(
 
     A linear model with fewer dimensions than labels has such sets. For each of them, the output names labels that
     conflict: the model cannot predict some of them without one of the others. DATA is as for `longtail evaluate`.
-    """
-    from longtail.audit import audit_corpus, read_inputs, read_layer
 
-    _check(model, data, layer, options)
+    MODEL may also be a model of another program: a folder of Hugging Face, or a .safetensors, .onnx, .npz or .npy file.
+    """
+    from longtail.audit import audit_corpus, read_inputs, read_layer, read_model
+
+    foreign = model is not None and _is_foreign(model)
+    _check(model, data, layer, options, foreign)
     rows = str(data if layer.weights is None else layer.labels_file)
     if options.picture is not None:
         check_picture(options.picture, rows)
     if options.card or options.picture is not None:
         terminal.outlive_reader()
     tagger = None
-    if layer.weights is None:
+    audited: Estimator | OutputLayer
+    if foreign:
+        audited = read_model(str(model), layer=layer.layer, rule=options.rule, threshold=layer.threshold)
+        corpus = _rows(rows, reader)
+        names = _names(layer.label_names, corpus, audited)
+        if audited.label_names is None or layer.label_names is not None:
+            terminal.say(_order_of_rows(names, layer.label_names or rows))
+    elif layer.weights is None:
         tagger = load_tagger(str(model))
         audited, names = tagger.estimator_, list(tagger.label_names_)
         corpus = _rows(rows, reader)
     else:
         corpus = _rows(rows, reader)
         audited = read_layer(layer.weights, layer.bias, layer.threshold or 0.0, options.rule or "predict")
-        names = _names(layer.label_names, corpus, audited.weights.shape)
+        names = _names(layer.label_names, corpus, audited)
         terminal.say(_order_of_rows(names, layer.label_names or rows))
     try:
         found = audit_corpus(
@@ -149,18 +165,32 @@ def command(
         terminal.say(f"wrote the result into the card of {model}")
 
 
-def _check(model: str | None, data: str | None, layer: LayerOptions, options: AuditOptions) -> None:
+def _is_foreign(model: str) -> bool:
+    """Whether a path is the model of another program: a file, or a folder without the manifest of longtail."""
+    path = Path(model)
+    return path.is_file() or (path.is_dir() and not (path / "manifest.json").exists() and any(path.iterdir()))
+
+
+def _check(model: str | None, data: str | None, layer: LayerOptions, options: AuditOptions, foreign: bool) -> None:
     """Refuse options that contradict each other."""
     if (layer.weights is None) == (model is None) or (layer.weights is None) != (layer.labels_file is None):
         raise click.UsageError("give MODEL and DATA, or --weights and --labels")
     if layer.weights is None:
         if data is None:
             raise click.UsageError("give DATA, the file with the label sets to audit")
-        if layer != LayerOptions():
-            raise click.UsageError("--bias, --threshold and --label-names go with --weights")
-    elif options.card:
+        if foreign and layer.bias is not None:
+            raise click.UsageError("--bias goes with --weights")
+        if not foreign and layer != LayerOptions():
+            raise click.UsageError(
+                "--bias, --threshold, --label-names and --layer go with --weights or the model of another program"
+            )
+    if foreign and options.card:
+        raise click.UsageError("--card writes into the card of a model of longtail")
+    if layer.weights is not None and layer.layer is not None:
+        raise click.UsageError("--layer goes with the model of another program")
+    if layer.weights is not None and options.card:
         raise click.UsageError("--card writes into the card of MODEL, but --weights has no card")
-    elif layer.threshold is not None and options.rule == "topk":
+    if layer.threshold is not None and options.rule == "topk":
         raise click.UsageError("--threshold goes with --rule predict; a ranking has no threshold")
 
 
@@ -173,10 +203,13 @@ def _rows(data: str, options: ReaderOptions) -> Corpus:
     return corpus
 
 
-def _names(path: str | None, corpus: Corpus, shape: tuple[int, int]) -> list[str]:
-    """The label of each row of bare weights."""
+def _names(path: str | None, corpus: Corpus, layer: OutputLayer) -> list[str]:
+    """The label of each row of the weights: by a file, by the model, or in the order of the label sets."""
     from longtail.data import read_names
 
+    shape = layer.weights.shape
+    if path is None and layer.label_names is not None:
+        return list(layer.label_names)
     names = list(corpus.label_names) if path is None else read_names(path)
     if len(names) != shape[0]:
         where, advice = ("the file of label sets", "; name the rows with --label-names") if path is None else (path, "")
