@@ -279,8 +279,7 @@ def test_rows_of_weights_can_be_named(longtail: Callable, plane: list[str]) -> N
     ("arguments", "message"),
     [
         (["audit"], "give MODEL and DATA, or --weights and --labels"),
-        (["audit", "model"], "give DATA, the file"),
-        (["audit", "--weights", "plane.npy"], "--weights and --labels"),
+        (["audit", "model", "--labels", "sets.jsonl"], "--weights and --labels"),
         (["audit", "--weights", "plane.npy", "--labels", "notes.jsonl", "--label-names", "names.txt"], "has 2 labels"),
         (["audit", "--weights", "sets.jsonl", "--labels", "sets.jsonl"], "as numpy.save writes it"),
         (["audit", "--weights", "line.npy", "--labels", "sets.jsonl"], "expected a matrix"),
@@ -354,3 +353,39 @@ def test_the_names_in_a_folder_of_transformers_are_used(longtail: Callable, plan
     # Here A is the sum of C and B: what was said of A, B and C above is said of C, B and A.
     assert "A and B without C" not in found.out
     assert longtail("audit", "bert", "sets.jsonl", "--label-names", "missing.txt").code == 1
+
+
+def test_without_data_sets_are_audited_by_their_size(longtail: Callable, plane: list[str]) -> None:
+    found = longtail("audit", "--weights", "plane.npy", "--up-to", "2", "--examples", "1")
+    assert found.code == 0, found.err
+    assert found.out.splitlines()[0] == "Some input gets 66.7% of all 6 sets of 1 to 2 labels."
+    assert found.out.splitlines()[-1] == "  no input can have label 2 without one of label 0 and label 1"
+    np.savez("plane.npz", weights=PLANE)
+    assert longtail("audit", "plane.npz", "--examples", "1").out == found.out
+    facts = json.loads(longtail("audit", "plane.npz", "--up-to", "3", "--json").out)
+    assert (facts["complete"], facts["sets_of_these_sizes"], facts["unargmaxable"]) == (True, 7, 2)
+    safe = longtail("audit", "plane.npz", "--safe-size", "--examples", "0")
+    assert safe.out.splitlines() == [
+        "Some input gets 66.7% of all 3 sets of 1 label.",
+        "Not every single label has an input. There are sets of 1 label without an input.",
+    ]
+    assert json.loads(longtail("audit", "plane.npz", "--safe-size", "--json").out)["safe_size"] == 0
+    sampled = longtail("audit", "plane.npz", "--up-to", "3", "--limit", "3").out
+    assert "of the 7 sets of 1 to 3 labels (95% confidence, from 3 random ones)" in sampled
+
+
+def test_without_data_the_training_rows_of_an_updatable_model_are_audited(longtail: Callable, model: str) -> None:
+    assert "sets of 1 to 2 labels" in longtail("audit", model).out
+    assert longtail("train", "notes.jsonl", "--out", "kept", "--learner", "ridge", "--updatable").code == 0
+    found = longtail("audit", "kept", "--json")
+    assert found.code == 0, found.err
+    assert "rows that the model keeps" in found.err
+    by_file = json.loads(longtail("audit", "kept", "notes.jsonl", "--json").out)
+    assert json.loads(found.out)["label_sets"] == by_file["label_sets"]
+
+
+def test_sizes_and_data_contradict_each_other(longtail: Callable, plane: list[str]) -> None:
+    for options in (["--up-to", "2"], ["--safe-size"]):
+        assert "leave out DATA" in longtail(*plane, *options).err
+    assert "give --up-to or --safe-size" in longtail(*plane[:3], "--up-to", "2", "--safe-size").err
+    assert "need DATA" in longtail(*plane[:3], "--ranks", "1").err

@@ -23,6 +23,7 @@ from longtail.audit.finding import (
 from longtail.audit.models import output_layer, read_model
 from longtail.audit.nearest import nearest_point
 from longtail.audit.program import require_highspy, solve_whole
+from longtail.audit.sizes import SafeSize, SizeAudit, audit_sizes, find_safe_size
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
 from longtail.audit.system import System
 from longtail.audit.trees import audit_tree
@@ -39,12 +40,15 @@ __all__ = [
     "LabelSets",
     "OutputLayer",
     "Radii",
+    "SafeSize",
+    "SizeAudit",
     "System",
     "add_slack",
     "alternations",
     "audit",
     "audit_classes",
     "audit_corpus",
+    "audit_sizes",
     "audit_tree",
     "count_argmaxable",
     "describe_conflict",
@@ -52,6 +56,7 @@ __all__ = [
     "dft_product",
     "dft_witness",
     "dimensions_needed",
+    "find_safe_size",
     "has_one_sign_minors",
     "initial_bias",
     "nearest_point",

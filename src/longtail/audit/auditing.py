@@ -10,6 +10,7 @@ from scipy import sparse
 from longtail.arrays import Array
 from longtail.audit.box import Box
 from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, Audit, Finding, LabelSets
+from longtail.audit.label_sets import as_label_sets
 from longtail.audit.models.objects import bare_weights, output_layer
 from longtail.audit.program import require_highspy
 from longtail.audit.question import Question
@@ -48,8 +49,9 @@ def audit(
         The layer of a model, a model that `output_layer` takes, or a row of weights for each label. Bare weights have
         no rule for ties: an input with a score exactly at the threshold gets no set, unless the label's score never
         changes. The layer of a model decides ties as the model does.
-    label_sets : LabelSets, sparse matrix or array-like of shape (n_sets, n_labels)
-        0 and 1; a row of zeros asks for an input that gets no label.
+    label_sets : LabelSets, Corpus, sparse matrix, array-like of shape (n_sets, n_labels), or list of lists
+        A matrix of 0 and 1, or of -1 and +1; a row of zeros asks for an input that gets no label. Or a list of label
+        ids, or of label names, for each set. Or a corpus, for its distinct label sets.
     bias : array-like of shape (n_labels,), float or None
         With bare weights: added to the score of each label. It adds a dimension, of which only the half with a positive
         coordinate counts. A layer without bias gives a set exactly if it gives its complement; with a bias it may not.
@@ -119,7 +121,7 @@ def audit(
         raise InvalidInput("bias, threshold and rule go with bare weights; the layer of a model has its own")
     else:
         layer = output_layer(layer)
-    sets = label_sets if isinstance(label_sets, LabelSets) else LabelSets.each(label_sets)
+    sets = as_label_sets(label_sets, layer)
     if sets.members.shape[1] != layer.n_labels:
         raise InvalidInput(f"the label sets have {sets.members.shape[1]} labels, the layer has {layer.n_labels}")
     if not 0 <= tolerance < 1:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from longtail.estimator import Estimator, OutputLayer
 
 _LABELS_SHOWN = 5
+_UP_TO = 2  # labels in a set, if nothing says which sets to audit
 
 
 def _ranks(text: str) -> tuple[int, ...]:
@@ -63,6 +64,14 @@ class AuditOptions:
     )
     limit: int = option(
         type=click.IntRange(min=1), default=1000, show_default=True, help="Maximum number of label sets to audit."
+    )
+    up_to: int | None = option(
+        type=click.IntRange(min=1), metavar="K", help="Without DATA: audit all sets of 1 to K labels, or a sample."
+    )
+    safe_size: bool = option(
+        is_flag=True,
+        default=False,
+        help="Without DATA: find the largest K such that every set of 1 to K labels has an input.",
     )
     ranks: tuple[int, ...] | None = option(
         parse=_ranks, metavar="D,D,...", help="Also audit the layer truncated to these ranks."
@@ -106,34 +115,55 @@ def command(
     A linear model with fewer dimensions than labels has such sets. For each of them, the output names labels that
     conflict: the model cannot predict some of them without one of the others. DATA is as for `longtail evaluate`.
 
+    Without DATA, the label sets are those of the training rows that an updatable model keeps, or else all of up to 2
+    labels.
+
     MODEL may also be a model of another program: a folder of Hugging Face, or a .safetensors, .onnx, .npz or .npy file.
     """
     from longtail.audit import audit_corpus, read_inputs, read_layer, read_model
+    from longtail.cli.label_set_sizes import audit_by_size, training_corpus
+    from longtail.estimator import OutputLayer
 
     foreign = model is not None and _is_foreign(model)
     _check(model, data, layer, options, foreign)
-    rows = str(data if layer.weights is None else layer.labels_file)
+    rows = data if layer.weights is None else layer.labels_file
     if options.picture is not None:
-        check_picture(options.picture, rows)
+        check_picture(options.picture, str(rows))
     if options.card or options.picture is not None:
         terminal.outlive_reader()
     tagger = None
     audited: Estimator | OutputLayer
     if foreign:
         audited = read_model(str(model), layer=layer.layer, rule=options.rule, threshold=layer.threshold)
-        corpus = _rows(rows, reader)
-        names = _names(layer.label_names, corpus, audited)
-        if audited.label_names is None or layer.label_names is not None:
-            terminal.say(_order_of_rows(names, layer.label_names or rows))
     elif layer.weights is None:
         tagger = load_tagger(str(model))
-        audited, names = tagger.estimator_, list(tagger.label_names_)
-        corpus = _rows(rows, reader)
+        audited = tagger.estimator_
     else:
-        corpus = _rows(rows, reader)
         audited = read_layer(layer.weights, layer.bias, layer.threshold or 0.0, options.rule or "predict")
+    corpus = None if rows is None else _rows(rows, reader)
+    if isinstance(audited, OutputLayer):
         names = _names(layer.label_names, corpus, audited)
-        terminal.say(_order_of_rows(names, layer.label_names or rows))
+        if (audited.label_names is None or layer.label_names is not None) and (rows or layer.label_names):
+            terminal.say(_order_of_rows(names, str(layer.label_names or rows)))
+    else:
+        names = list(tagger.label_names_) if tagger is not None else []
+    seen = None if options.seen is None else read_inputs(options.seen)
+    if corpus is None and tagger is not None and options.up_to is None and not options.safe_size:
+        corpus = training_corpus(tagger)
+        if corpus is not None:
+            terminal.say(f"auditing the label sets of the {counted(corpus.n_rows, 'row')} that the model keeps")
+    if corpus is None:
+        found_layer = audited if isinstance(audited, OutputLayer) else audited.output_layer(options.rule or "predict")
+        settings = {
+            "limit": options.limit,
+            "exact_radii": options.exact_radii,
+            "box": options.box,
+            "seen": seen,
+            "random_state": options.seed,
+        }
+        size = None if options.safe_size else options.up_to or _UP_TO
+        audit_by_size(found_layer, names, size, options.as_json, options.examples, settings)
+        return
     try:
         found = audit_corpus(
             audited,
@@ -144,7 +174,7 @@ def command(
             ranks=options.ranks or (),
             exact_radii=options.exact_radii,
             box=options.box,
-            seen=None if options.seen is None else read_inputs(options.seen),
+            seen=seen,
             random_state=options.seed,
         )
     except InvalidInput as error:
@@ -161,7 +191,7 @@ def command(
     if tagger is not None and options.card:
         from longtail.store import update_card
 
-        update_card(str(model), of=tagger.fingerprint_, audit=audit_section(found, source(rows, "test")))
+        update_card(str(model), of=tagger.fingerprint_, audit=audit_section(found, source(str(rows), "test")))
         terminal.say(f"wrote the result into the card of {model}")
 
 
@@ -173,11 +203,16 @@ def _is_foreign(model: str) -> bool:
 
 def _check(model: str | None, data: str | None, layer: LayerOptions, options: AuditOptions, foreign: bool) -> None:
     """Refuse options that contradict each other."""
-    if (layer.weights is None) == (model is None) or (layer.weights is None) != (layer.labels_file is None):
+    if (layer.weights is None) == (model is None) or (layer.weights is None and layer.labels_file is not None):
         raise click.UsageError("give MODEL and DATA, or --weights and --labels")
+    by_size = options.up_to is not None or options.safe_size
+    if by_size and (data is not None or layer.labels_file is not None):
+        raise click.UsageError("--up-to and --safe-size audit label sets by their size, so leave out DATA and --labels")
+    if options.up_to is not None and options.safe_size:
+        raise click.UsageError("give --up-to or --safe-size")
+    if data is None and layer.labels_file is None and (options.card or options.picture or options.ranks):
+        raise click.UsageError("--card, --picture and --ranks need DATA, the file with the label sets to audit")
     if layer.weights is None:
-        if data is None:
-            raise click.UsageError("give DATA, the file with the label sets to audit")
         if foreign and layer.bias is not None:
             raise click.UsageError("--bias goes with --weights")
         if not foreign and layer != LayerOptions():
@@ -203,14 +238,16 @@ def _rows(data: str, options: ReaderOptions) -> Corpus:
     return corpus
 
 
-def _names(path: str | None, corpus: Corpus, layer: OutputLayer) -> list[str]:
+def _names(path: str | None, corpus: Corpus | None, layer: OutputLayer) -> list[str]:
     """The label of each row of the weights: by a file, by the model, or in the order of the label sets."""
     from longtail.data import read_names
 
     shape = layer.weights.shape
     if path is None and layer.label_names is not None:
         return list(layer.label_names)
-    names = list(corpus.label_names) if path is None else read_names(path)
+    if path is None and corpus is None:
+        return [f"label {label}" for label in range(shape[0])]
+    names = list(corpus.label_names) if corpus is not None and path is None else read_names(str(path))
     if len(names) != shape[0]:
         where, advice = ("the file of label sets", "; name the rows with --label-names") if path is None else (path, "")
         if len(names) == shape[1]:
