@@ -389,3 +389,15 @@ def test_sizes_and_data_contradict_each_other(longtail: Callable, plane: list[st
         assert "leave out DATA" in longtail(*plane, *options).err
     assert "give --up-to or --safe-size" in longtail(*plane[:3], "--up-to", "2", "--safe-size").err
     assert "need DATA" in longtail(*plane[:3], "--ranks", "1").err
+
+
+def test_a_page_is_written_and_replaced_only_if_it_is_a_page(longtail: Callable, plane: list[str]) -> None:
+    found = longtail(*plane, "--report", "audit.html")
+    assert found.code == 0, found.err
+    page = Path("audit.html").read_text(encoding="utf-8")
+    assert "No input can have A and B without C." in page
+    assert longtail(*plane, "--report", "audit.html").code == 0
+    Path("notes.html").write_text("notes", encoding="utf-8")
+    assert "is not a report" in longtail(*plane, "--report", "notes.html").err
+    assert longtail(*plane, "--report", "audit.txt").code == 1
+    assert "need DATA" in longtail(*plane[:3], "--report", "audit.html").err

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from longtail.cli.cards import audit_section, source
-from longtail.cli.inputs import called, is_number, load_tagger, read
+from longtail.cli.cards import audit_section, now, source
+from longtail.cli.inputs import STANDARD_INPUT, called, is_number, load_tagger, read
 from longtail.cli.options import SEED, FiniteRange, flag_of, option, takes
-from longtail.cli.outputs import check_picture, print_json
+from longtail.cli.outputs import check_out, check_picture, output, print_json
 from longtail.cli.reading import ReaderOptions
+from longtail.cli.report import PAGE_ENDINGS, REASONS, check_is_report
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
+from longtail.files import check_ending
 from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ class AuditOptions:
         "--json", is_flag=True, default=False, help="Print JSON, with every set that can never be predicted."
     )
     picture: str | None = option(metavar="FILE.png", help="Also draw the radii and, with --ranks, the shares by rank.")
+    report: str | None = option(metavar="FILE.html", help="Also write a page with examples and pictures.")
     card: bool = option(is_flag=True, default=False, help="Also write the result into the card of MODEL.")
 
 
@@ -129,7 +132,11 @@ def command(
     rows = data if layer.weights is None else layer.labels_file
     if options.picture is not None:
         check_picture(options.picture, str(rows))
-    if options.card or options.picture is not None:
+    if options.report is not None:
+        check_ending(options.report, PAGE_ENDINGS, "pages are written", reasons=REASONS)
+        check_out(options.report, str(model or layer.weights), rows)
+        check_is_report(options.report)
+    if options.card or options.picture is not None or options.report is not None:
         terminal.outlive_reader()
     tagger = None
     audited: Estimator | OutputLayer
@@ -188,6 +195,8 @@ def command(
         _show(found, options.examples)
     if options.picture is not None:
         _draw(terminal, options.picture, found)
+    if options.report is not None:
+        _write_report(terminal, options.report, found, str(model or layer.weights), str(rows))
     if tagger is not None and options.card:
         from longtail.store import update_card
 
@@ -210,8 +219,14 @@ def _check(model: str | None, data: str | None, layer: LayerOptions, options: Au
         raise click.UsageError("--up-to and --safe-size audit label sets by their size, so leave out DATA and --labels")
     if options.up_to is not None and options.safe_size:
         raise click.UsageError("give --up-to or --safe-size")
-    if data is None and layer.labels_file is None and (options.card or options.picture or options.ranks):
-        raise click.UsageError("--card, --picture and --ranks need DATA, the file with the label sets to audit")
+    if (
+        data is None
+        and layer.labels_file is None
+        and (options.card or options.picture or options.report or options.ranks)
+    ):
+        raise click.UsageError(
+            "--card, --picture, --report and --ranks need DATA, the file with the label sets to audit"
+        )
     if layer.weights is None:
         if foreign and layer.bias is not None:
             raise click.UsageError("--bias goes with --weights")
@@ -323,6 +338,16 @@ def _show_examples(found: Audit, names: Sequence[str], most: int) -> None:
         labels = ", ".join(printable(name) for name in example["labels"]) or "(no label)"
         click.echo(f"row {example['row']}: {labels}")
         click.echo(f"  {printable(example['says'])}")
+
+
+def _write_report(terminal: Terminal, path: str, found: CorpusAudit, model: str, rows: str) -> None:
+    from longtail.report import DataHeading, render_audit
+
+    names = [each if each == STANDARD_INPUT else Path(each).absolute().name for each in (model, rows)]
+    page = render_audit(found, DataHeading(names[1], now()), names[0])
+    with output(path) as write:
+        write(page.encode("utf-8"))
+    terminal.say(f"wrote {path}; open it in a browser")
 
 
 def _draw(terminal: Terminal, path: str, found: CorpusAudit) -> None:
