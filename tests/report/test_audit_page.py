@@ -30,8 +30,9 @@ def test_a_page_tells_verdicts_reasons_radii_and_ranks() -> None:
     page = render_audit(audited(exact_radii=True, seen=seen, ranks=(1,)), HEADING, "plane.npy")
     shown = words(page)
     assert "plane.npy audited on the label sets of notes.jsonl" in shown
-    assert "never gives 1 of 4 label sets, whatever its input. They are the sets of 2 rows." in shown
+    assert "never gives 1 of 4 label sets, whatever its input: the sets of 2 rows." in shown
     assert "No input can have A and B without C." in shown
+    assert "<bdi>A</bdi>, <bdi>B</bdi>" in page
     assert "The shortest proof names 3 labels, the longest 3 labels." in shown
     # Radii are 1, 0.41 and 1 in the box, and twice that in the range of the data.
     assert "1 50.0% 50.0% 0.1 75.0% 75.0%" in shown

@@ -44,22 +44,13 @@ def render_audit(audited: CorpusAudit, heading: DataHeading, model: str) -> str:
         (f"{found.count(UNARGMAXABLE):,}", "no input gets"),
         (f"{found.count(UNDETERMINED):,}", "not known"),
         (f"{found.n_labels:,}", "labels"),
-        (
-            f"{found.n_features:,}" if found.rank is None else f"{found.rank:,}",
-            "inputs" if found.rank is None else "rank",
-        ),
+        (f"{found.n_features:,}", "inputs") if found.rank is None else (f"{found.rank:,}", "rank of the weights"),
     ]
+    data = name(heading.data)
     return document(
         f"Label sets out of reach: {shortened(model, 80)}",
         element("h1", name(model)),
-        element(
-            "p",
-            "audited on the label sets of ",
-            name(heading.data),
-            ", ",
-            element("time", day(heading.at)),
-            class_="lead",
-        ),
+        element("p", "audited on the label sets of ", data, ", ", element("time", day(heading.at)), class_="lead"),
         tiles(figures),
         element("nav", *(element("a", title, href=f"#{place}") for place, title, _ in kept)),
         *(element("section", element("h2", title), content, id=place) for place, title, content in kept),
@@ -71,7 +62,7 @@ def _verdicts(audited: CorpusAudit) -> Markup:
     found = audited.found
     never, rows = found.count(UNARGMAXABLE), counted(found.count_rows(UNARGMAXABLE), "row")
     said = (
-        f"The model never gives {never:,} of {len(found):,} label sets, whatever its input. They are the sets of {rows}."
+        f"The model never gives {never:,} of {len(found):,} label sets, whatever its input: the sets of {rows}."
         if never
         else "The audit found no label set that the model can never give."
     )
@@ -88,7 +79,7 @@ def _examples(audited: CorpusAudit) -> Markup | None:
         element(
             "article",
             element("h3", element("span", f"row {each['row']}", class_="kind"), _sentence(each["says"])),
-            element("p", *listed(name(label) for label in each["labels"][:_LABELS_SHOWN]) or "no label"),
+            element("p", listed(name(label) for label in each["labels"][:_LABELS_SHOWN]) or "no label"),
             class_="example",
         )
         for each in examples
