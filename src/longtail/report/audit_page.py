@@ -68,7 +68,9 @@ def _verdicts(audited: CorpusAudit) -> Markup:
     )
     layer = None if found.layer is None else note(f"A label is given if {found.layer.description}.")
     lines = table([Column("label sets"), *numbers("sets", "share", "rows")], audited.verdict_rows())
-    return join(means(said), lines, layer, *(note(reason) for reason in found.reasons))
+    advice = found.advice()
+    notes = [*found.reasons, *([] if advice is None else [advice])]
+    return join(means(said), lines, layer, *(note(each) for each in notes))
 
 
 def _examples(audited: CorpusAudit) -> Markup | None:
