@@ -127,6 +127,9 @@ def test_exact_radii_are_those_of_the_box_and_of_inputs_seen(longtail: Callable,
     assert "some input gets: 4.1 (inputs between -10 and 10)" in found.out
     # No input between (0, -2) and (2, 0) gets all three labels, or none.
     assert "some input gets: 0 (inputs in the range of the data)" in found.out
+    by_data = longtail("audit", model, "notes.jsonl", "--seen", "notes.jsonl")
+    assert "(inputs in the range of the data)" in by_data.out
+    assert "only ridge models have features" in longtail(*plane, "--seen", "sets.jsonl").err
     np.save("seen.npy", np.zeros(3))
     assert "expected a matrix with an input per row" in longtail(*plane, "--seen", "seen.npy").err
     assert "is not in the range x>0" in longtail(*plane, "--box", "0").err

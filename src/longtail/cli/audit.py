@@ -87,7 +87,9 @@ class AuditOptions:
         help="Measure radii around inputs whose features are between -B and B.",
     )
     seen: str | None = option(
-        metavar="X.npy", help="Also measure radii around inputs in the range of these inputs of the layer, one per row."
+        metavar="FILE",
+        help="Also measure radii around inputs in the range of these: rows like DATA for a ridge model, else a matrix "
+        "X.npy of inputs of the layer.",
     )
     examples: int = option(type=click.IntRange(min=0), default=3, show_default=True, help="Number of examples to show.")
     seed: int = option(type=SEED, default=0, show_default=True, help="Random seed for the sample of label sets.")
@@ -154,7 +156,13 @@ def command(
             terminal.say(_order_of_rows(names, str(layer.label_names or rows)))
     else:
         names = list(tagger.label_names_) if tagger is not None else []
-    seen = None if options.seen is None else read_inputs(options.seen)
+    seen = None
+    if options.seen is not None and options.seen.endswith(".npy"):
+        seen = read_inputs(options.seen)
+    elif options.seen is not None:
+        if tagger is None or not tagger.estimator_.is_linear:
+            raise click.UsageError("--seen needs a matrix X.npy, because only ridge models have features as inputs")
+        seen = tagger.align(_rows(options.seen, reader)).features
     if corpus is None and tagger is not None and options.up_to is None and not options.safe_size:
         corpus = training_corpus(tagger)
         if corpus is not None:
