@@ -138,7 +138,7 @@ def test_a_folder_with_only_a_pickle_says_how_to_save_it(folder: Path) -> None:
         read_model(folder)
 
 
-@pytest.mark.parametrize(("program", "file"), [("PECOS", "param.json"), ("omikuji", "settings.json")])
+@pytest.mark.parametrize(("program", "file"), [("PECOS", "param.json"), ("omikuji", "tree0.cbor")])
 def test_trees_are_explained(tmp_path: Path, program: str, file: str) -> None:
     (tmp_path / file).write_text("{}", encoding="utf-8")
     with pytest.raises(InvalidInput, match=f"a model of {program}, a label tree") as caught:

@@ -20,7 +20,7 @@ _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 def read_folder(path: Path, layer: str | None, rule: Rule | None, threshold: float | None) -> OutputLayer:
     """The layer of a Hugging Face folder; for folders of trees, an `InvalidInput` that says why they have none."""
-    for program, file in (("PECOS", "param.json"), ("omikuji", "settings.json")):
+    for program, file in (("PECOS", "param.json"), ("omikuji", "tree0.cbor")):
         if (path / file).is_file() and not (path / "config.json").is_file():
             raise InvalidInput(
                 f"{path} is a model of {program}, a label tree: the score of a label is a product of the classifiers "
