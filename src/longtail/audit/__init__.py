@@ -6,20 +6,13 @@ alone, and an `Audit` holds what was found.
 
 from longtail.audit.auditing import audit, audit_classes
 from longtail.audit.box import Box
+from longtail.audit.conflicts import describe_conflict
 from longtail.audit.corpus import CorpusAudit, audit_corpus
 from longtail.audit.counting import count_argmaxable, dft_parameters, dimensions_needed, share_argmaxable
 from longtail.audit.dft import dft_matrix, dft_product, dft_witness, initial_bias
 from longtail.audit.files import read_inputs, read_layer
-from longtail.audit.finding import (
-    ARGMAXABLE,
-    UNARGMAXABLE,
-    UNDETERMINED,
-    Audit,
-    Certificate,
-    LabelSets,
-    Radii,
-    describe_conflict,
-)
+from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate, Radii
+from longtail.audit.label_sets import LabelSets
 from longtail.audit.models import output_layer, read_model
 from longtail.audit.nearest import nearest_point
 from longtail.audit.program import require_highspy, solve_whole

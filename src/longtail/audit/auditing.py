@@ -9,8 +9,8 @@ from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.audit.box import Box
-from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, Audit, Finding, LabelSets
-from longtail.audit.label_sets import as_label_sets
+from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, Audit, Finding
+from longtail.audit.label_sets import LabelSets, as_label_sets
 from longtail.audit.models.objects import bare_weights, output_layer
 from longtail.audit.program import require_highspy
 from longtail.audit.question import Question

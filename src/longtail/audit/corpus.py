@@ -10,7 +10,8 @@ import numpy as np
 
 from longtail.audit.auditing import audit
 from longtail.audit.box import Box
-from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, LabelSets
+from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit
+from longtail.audit.label_sets import LabelSets
 from longtail.audit.trees import audit_tree
 from longtail.data import Corpus
 from longtail.errors import InvalidInput

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from longtail.arrays import Array
 from longtail.audit.box import Box
+from longtail.audit.conflicts import describe_conflict
 from longtail.audit.counting import dft_parameters, dimensions_needed
+from longtail.audit.label_sets import LabelSets
 from longtail.audit.proofs import (
     certificate_exactly,
     certificate_is_sure,
@@ -21,13 +22,11 @@ from longtail.audit.proofs import (
 )
 from longtail.errors import InvalidInput
 from longtail.estimator import OutputLayer, Rule
-from longtail.parallel import blas_threads, split
-from longtail.validation import as_labels
+from longtail.parallel import blas_threads
 
 ARGMAXABLE, UNDETERMINED, UNARGMAXABLE = 1, 0, -1
 NAMES = {ARGMAXABLE: "argmaxable", UNARGMAXABLE: "unargmaxable", UNDETERMINED: "undetermined"}
 CANCELLED = 1e-10  # what unit rows may leave of each other if only rounding keeps them from cancelling
-_NAMES_SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,58 +60,6 @@ class Finding:
 
 
 NOT_KNOWN = Finding(UNDETERMINED, "none")
-
-
-@dataclass(frozen=True, eq=False)
-class LabelSets:
-    """Label sets to audit, and how many rows have each.
-
-    Examples
-    --------
-    >>> sets = LabelSets.of([[1, 0], [0, 1], [1, 0]])
-    >>> sets.members.toarray().tolist(), sets.rows.tolist(), sets.first_row.tolist()
-    ([[1.0, 0.0], [0.0, 1.0]], [2, 1], [0, 1])
-    """
-
-    members: Any
-    rows: Array
-    first_row: Array
-
-    @classmethod
-    def of(cls, labels: Any, limit: int | None = None, random_state: int = 0) -> LabelSets:
-        """The distinct rows of a 0/1 matrix, or a random sample of `limit` of them."""
-        matrix = as_labels(labels, name="labels")
-        places: dict[bytes, int] = {}
-        indices, indptr = matrix.indices, matrix.indptr.tolist()
-        number = np.array(
-            [places.setdefault(indices[a:b].tobytes(), len(places)) for a, b in pairwise(indptr)], dtype=np.int64
-        )
-        _, first_row, rows = np.unique(number, return_index=True, return_counts=True)
-        if limit is not None and limit < len(rows):
-            chosen = np.sort(np.random.default_rng(random_state).choice(len(rows), size=limit, replace=False))
-            rows, first_row = rows[chosen], first_row[chosen]
-        return cls(matrix[first_row], rows, first_row)
-
-    @classmethod
-    def each(cls, labels: Any) -> LabelSets:
-        """Every row of a 0/1 matrix as a set of its own, in order."""
-        matrix = as_labels(labels, name="label_sets")
-        return cls(matrix, np.ones(matrix.shape[0], dtype=np.int64), np.arange(matrix.shape[0]))
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def ids(self, place: int) -> Array:
-        """The labels of a set."""
-        return np.asarray(self.members.indices[self.members.indptr[place] : self.members.indptr[place + 1]])
-
-    def dense(self, places: Any) -> Array:
-        """Some sets as a boolean matrix."""
-        return np.asarray(self.members[places].toarray()) > 0
-
-    def blocks(self) -> list[slice]:
-        """Slices of sets that take about 64 MiB as dense rows of float64."""
-        return split(len(self), max(1, min(1024, (1 << 23) // max(1, self.members.shape[1]))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,38 +355,3 @@ class Audit:
             lines.append(f"  radius in the range of the data: smallest {smallest:.3g}, median {median:.3g}{bound}")
         lines.append("  decided by: " + ", ".join(f"{name} {count:,}" for name, count in facts["methods"].items()))
         return "\n".join(lines)
-
-
-def describe_conflict(
-    with_labels: Sequence[str], without: Sequence[str], rule: Rule = "predict", most: int = _NAMES_SHOWN
-) -> str:
-    """A certificate in words: labels that cannot all be given while none of the others is.
-
-    Examples
-    --------
-    >>> describe_conflict(["A", "B"], ["C"])
-    'no input can have A and B without C'
-    >>> describe_conflict(["A"], ["B", "C"])
-    'no input can have A without one of B and C'
-    >>> describe_conflict([], ["B", "C"])
-    'every input has one of B and C'
-    >>> describe_conflict(["A", "B"], ["C", "D"], "topk")
-    'no input ranks A and B above C and D'
-    """
-    if rule == "topk":
-        return f"no input ranks {_listed(with_labels, most)} above {_listed(without, most)}"
-    one_of = "" if len(without) == 1 else "one of "
-    if not with_labels:
-        return f"every input has {one_of}{_listed(without, most)}"
-    if not without:
-        together = " together" if len(with_labels) > 1 else ""
-        return f"no input can have {_listed(with_labels, most)}{together}"
-    return f"no input can have {_listed(with_labels, most)} without {one_of}{_listed(without, most)}"
-
-
-def _listed(names: Sequence[str], most: int) -> str:
-    if len(names) == 1:
-        return names[0]
-    if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} others"
-    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -3,16 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from longtail.audit.finding import LabelSets
+from longtail.arrays import Array
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.estimator import OutputLayer
+from longtail.parallel import split
+from longtail.validation import as_labels
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSets:
+    """Label sets to audit, and how many rows have each.
+
+    Examples
+    --------
+    >>> sets = LabelSets.of([[1, 0], [0, 1], [1, 0]])
+    >>> sets.members.toarray().tolist(), sets.rows.tolist(), sets.first_row.tolist()
+    ([[1.0, 0.0], [0.0, 1.0]], [2, 1], [0, 1])
+    """
+
+    members: Any
+    rows: Array
+    first_row: Array
+
+    @classmethod
+    def of(cls, labels: Any, limit: int | None = None, random_state: int = 0) -> LabelSets:
+        """The distinct rows of a 0/1 matrix, or a random sample of `limit` of them."""
+        matrix = as_labels(labels, name="labels")
+        places: dict[bytes, int] = {}
+        indices, indptr = matrix.indices, matrix.indptr.tolist()
+        number = np.array(
+            [places.setdefault(indices[a:b].tobytes(), len(places)) for a, b in pairwise(indptr)], dtype=np.int64
+        )
+        _, first_row, rows = np.unique(number, return_index=True, return_counts=True)
+        if limit is not None and limit < len(rows):
+            chosen = np.sort(np.random.default_rng(random_state).choice(len(rows), size=limit, replace=False))
+            rows, first_row = rows[chosen], first_row[chosen]
+        return cls(matrix[first_row], rows, first_row)
+
+    @classmethod
+    def each(cls, labels: Any) -> LabelSets:
+        """Every row of a 0/1 matrix as a set of its own, in order."""
+        matrix = as_labels(labels, name="label_sets")
+        return cls(matrix, np.ones(matrix.shape[0], dtype=np.int64), np.arange(matrix.shape[0]))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def ids(self, place: int) -> Array:
+        """The labels of a set."""
+        return np.asarray(self.members.indices[self.members.indptr[place] : self.members.indptr[place + 1]])
+
+    def dense(self, places: Any) -> Array:
+        """Some sets as a boolean matrix."""
+        return np.asarray(self.members[places].toarray()) > 0
+
+    def blocks(self) -> list[slice]:
+        """Slices of sets that take about 64 MiB as dense rows of float64."""
+        return split(len(self), max(1, min(1024, (1 << 23) // max(1, self.members.shape[1]))))
 
 
 def as_label_sets(given: Any, layer: OutputLayer) -> LabelSets:

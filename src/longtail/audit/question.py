@@ -22,8 +22,8 @@ from longtail.audit.finding import (
     UNDETERMINED,
     Certificate,
     Finding,
-    LabelSets,
 )
+from longtail.audit.label_sets import LabelSets
 from longtail.audit.proofs import certificate_residual, check_witness_exactly, check_witnesses
 from longtail.audit.ruler import Ruler
 from longtail.audit.search import Search

@@ -10,7 +10,8 @@ import numpy as np
 from longtail.arrays import Array
 from longtail.audit.balls import Ball, balls_at, largest_ball
 from longtail.audit.box import Box
-from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, Finding, LabelSets, Radii
+from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, Finding, Radii
+from longtail.audit.label_sets import LabelSets
 from longtail.estimator import OutputLayer
 from longtail.parallel import map_blocks, resolve_jobs
 

@@ -12,7 +12,8 @@ from importlib.util import find_spec
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.audit.finding import ARGMAXABLE, NOT_KNOWN, UNARGMAXABLE, Certificate, Finding, LabelSets
+from longtail.audit.finding import ARGMAXABLE, NOT_KNOWN, UNARGMAXABLE, Certificate, Finding
+from longtail.audit.label_sets import LabelSets
 from longtail.audit.nearest import ZERO, Nearest, nearest_point
 from longtail.audit.program import solve_by_rows, solve_whole
 from longtail.audit.proofs import (

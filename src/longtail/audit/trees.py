@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.audit.finding import NOT_KNOWN, UNARGMAXABLE, Audit, Certificate, Finding, LabelSets
+from longtail.audit.finding import NOT_KNOWN, UNARGMAXABLE, Audit, Certificate, Finding
+from longtail.audit.label_sets import LabelSets
 from longtail.trees import LabelTree
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from longtail.audit.auditing import audit
-from longtail.audit.finding import ARGMAXABLE, LabelSets
+from longtail.audit.finding import ARGMAXABLE
+from longtail.audit.label_sets import LabelSets
 from longtail.audit.models.objects import bare_weights, output_layer
 from longtail.estimator import OutputLayer
 
