@@ -350,7 +350,7 @@ def test_the_rule_of_alternations_gives_proofs_at_once_and_is_not_believed_blind
         ({"layer": [["a", "b"]]}, "expected real numbers"),
         ({"layer": np.zeros((0, 3))}, "at least one label"),
         ({"label_sets": [[1, 0]]}, "the label sets have 2 labels, the layer has 3"),
-        ({"label_sets": [[1, 2, 0]]}, "only 0 and 1"),
+        ({"label_sets": np.array([[1, 2, 0]])}, "only 0 and 1"),
         ({"bias": [1.0, 2.0]}, "bias has shape"),
         ({"bias": np.inf}, "bias contains NaN or infinity"),
         ({"threshold": [[0.5]]}, "threshold has shape"),

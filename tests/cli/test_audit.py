@@ -120,11 +120,19 @@ def test_a_tree_tells_the_sets_it_never_gives(longtail: Callable) -> None:
     assert "not known" not in found.out
 
 
-def test_exact_radii_that_no_program_gives_are_told(longtail: Callable, model: str, plane: list[str]) -> None:
-    assert "found without a linear program" in longtail("audit", model, "notes.jsonl", "--exact-radii").err
-    found = longtail(*plane, "--exact-radii")
-    assert "smallest radius of a set that some input gets: 0." in found.out
-    assert "has no effect" not in found.err
+def test_exact_radii_are_those_of_the_box_and_of_inputs_seen(longtail: Callable, model: str, plane: list[str]) -> None:
+    assert "gets: at least" not in longtail("audit", model, "notes.jsonl", "--exact-radii").out
+    np.save("seen.npy", np.array([[0.0, -2.0], [2.0, 0.0]]))
+    found = longtail(*plane, "--exact-radii", "--box", "10", "--seen", "seen.npy")
+    assert "some input gets: 4.1 (inputs between -10 and 10)" in found.out
+    # No input between (0, -2) and (2, 0) gets all three labels, or none.
+    assert "some input gets: 0 (inputs in the range of the data)" in found.out
+    by_data = longtail("audit", model, "notes.jsonl", "--seen", "notes.jsonl")
+    assert "(inputs in the range of the data)" in by_data.out
+    assert "only ridge models have features" in longtail(*plane, "--seen", "sets.jsonl").err
+    np.save("seen.npy", np.zeros(3))
+    assert "expected a matrix with an input per row" in longtail(*plane, "--seen", "seen.npy").err
+    assert "is not in the range x>0" in longtail(*plane, "--box", "0").err
 
 
 def test_a_ranking_of_labels_without_weights_goes_by_their_order(longtail: Callable, plane: list[str]) -> None:
@@ -274,8 +282,7 @@ def test_rows_of_weights_can_be_named(longtail: Callable, plane: list[str]) -> N
     ("arguments", "message"),
     [
         (["audit"], "give MODEL and DATA, or --weights and --labels"),
-        (["audit", "model"], "give DATA, the file"),
-        (["audit", "--weights", "plane.npy"], "--weights and --labels"),
+        (["audit", "model", "--labels", "sets.jsonl"], "--weights and --labels"),
         (["audit", "--weights", "plane.npy", "--labels", "notes.jsonl", "--label-names", "names.txt"], "has 2 labels"),
         (["audit", "--weights", "sets.jsonl", "--labels", "sets.jsonl"], "as numpy.save writes it"),
         (["audit", "--weights", "line.npy", "--labels", "sets.jsonl"], "expected a matrix"),
@@ -309,3 +316,91 @@ def test_what_does_not_fit_is_told(longtail: Callable, plane: list[str], argumen
     found = longtail(*arguments)
     assert found.code in (1, 2)
     assert message in found.err
+
+
+def test_a_model_of_another_program_is_audited_as_any(longtail: Callable, plane: list[str]) -> None:
+    np.savez("plane.npz", weights=PLANE)
+    found = longtail("audit", "plane.npz", "sets.jsonl")
+    assert found.code == 0, found.err
+    assert found.out == longtail(*plane).out
+    assert "the rows of the weights belong to these labels" in found.err
+    Path("names.txt").write_text("C\nB\nA\n", encoding="utf-8")
+    renamed = longtail("audit", "plane.npz", "sets.jsonl", "--label-names", "names.txt", "--threshold", "1")
+    assert "A label is predicted if its score is above 1." in renamed.out
+    assert "in the order of names.txt: C, B, A" in renamed.err
+    np.savez("plane.npz", first=PLANE, second=PLANE[:2])
+    assert "Name the matrix with layer= (--layer)" in longtail("audit", "plane.npz", "sets.jsonl").err
+    assert longtail("audit", "plane.npz", "sets.jsonl", "--layer", "first").out == found.out
+
+
+def test_models_of_other_programs_that_cannot_be_audited_are_told_why(longtail: Callable, plane: list[str]) -> None:
+    Path("model.pt").write_bytes(b"\x80\x04N.")
+    assert "can run any program while it is loaded" in longtail("audit", "model.pt", "sets.jsonl").err
+    Path("pecos").mkdir()
+    Path("pecos/param.json").write_text("{}", encoding="utf-8")
+    assert "a model of PECOS, a label tree" in longtail("audit", "pecos", "sets.jsonl").err
+    np.savez("plane.npz", weights=PLANE)
+    for option in (["--card"], ["--bias", "plane.npy"], ["--rule", "topk", "--threshold", "1"]):
+        assert longtail("audit", "plane.npz", "sets.jsonl", *option).code == 2
+
+
+def test_the_names_in_a_folder_of_transformers_are_used(longtail: Callable, plane: list[str]) -> None:
+    from safetensors.numpy import save_file
+
+    Path("bert").mkdir()
+    save_file({"classifier.weight": PLANE, "classifier.bias": np.zeros(3)}, "bert/model.safetensors")
+    facts = {"id2label": {"0": "C", "1": "B", "2": "A"}, "problem_type": "multi_label_classification"}
+    Path("bert/config.json").write_text(json.dumps(facts), encoding="utf-8")
+    found = longtail("audit", "bert", "sets.jsonl", "--examples", "3")
+    assert found.code == 0, found.err
+    # Here A is the sum of C and B: what was said of A, B and C above is said of C, B and A.
+    assert "A and B without C" not in found.out
+    assert longtail("audit", "bert", "sets.jsonl", "--label-names", "missing.txt").code == 1
+
+
+def test_without_data_sets_are_audited_by_their_size(longtail: Callable, plane: list[str]) -> None:
+    found = longtail("audit", "--weights", "plane.npy", "--up-to", "2", "--examples", "1")
+    assert found.code == 0, found.err
+    assert found.out.splitlines()[0] == "Some input gets 66.7% of all 6 sets of 1 to 2 labels."
+    assert found.out.splitlines()[-1] == "  no input can have label 2 without one of label 0 and label 1"
+    np.savez("plane.npz", weights=PLANE)
+    assert longtail("audit", "plane.npz", "--examples", "1").out == found.out
+    facts = json.loads(longtail("audit", "plane.npz", "--up-to", "3", "--json").out)
+    assert (facts["complete"], facts["sets_of_these_sizes"], facts["unargmaxable"]) == (True, 7, 2)
+    safe = longtail("audit", "plane.npz", "--safe-size", "--examples", "0")
+    assert safe.out.splitlines() == [
+        "Some input gets 66.7% of all 3 sets of 1 label.",
+        "Not every single label has an input. There are sets of 1 label without an input.",
+    ]
+    assert json.loads(longtail("audit", "plane.npz", "--safe-size", "--json").out)["safe_size"] == 0
+    sampled = longtail("audit", "plane.npz", "--up-to", "3", "--limit", "3").out
+    assert "of the 7 sets of 1 to 3 labels (95% confidence, from 3 random ones)" in sampled
+
+
+def test_without_data_the_training_rows_of_an_updatable_model_are_audited(longtail: Callable, model: str) -> None:
+    assert "sets of 1 to 2 labels" in longtail("audit", model).out
+    assert longtail("train", "notes.jsonl", "--out", "kept", "--learner", "ridge", "--updatable").code == 0
+    found = longtail("audit", "kept", "--json")
+    assert found.code == 0, found.err
+    assert "rows that the model keeps" in found.err
+    by_file = json.loads(longtail("audit", "kept", "notes.jsonl", "--json").out)
+    assert json.loads(found.out)["label_sets"] == by_file["label_sets"]
+
+
+def test_sizes_and_data_contradict_each_other(longtail: Callable, plane: list[str]) -> None:
+    for options in (["--up-to", "2"], ["--safe-size"]):
+        assert "leave out DATA" in longtail(*plane, *options).err
+    assert "give --up-to or --safe-size" in longtail(*plane[:3], "--up-to", "2", "--safe-size").err
+    assert "need DATA" in longtail(*plane[:3], "--ranks", "1").err
+
+
+def test_a_page_is_written_and_replaced_only_if_it_is_a_page(longtail: Callable, plane: list[str]) -> None:
+    found = longtail(*plane, "--report", "audit.html")
+    assert found.code == 0, found.err
+    page = Path("audit.html").read_text(encoding="utf-8")
+    assert "No input can have A and B without C." in page
+    assert longtail(*plane, "--report", "audit.html").code == 0
+    Path("notes.html").write_text("notes", encoding="utf-8")
+    assert "is not a report" in longtail(*plane, "--report", "notes.html").err
+    assert longtail(*plane, "--report", "audit.txt").code == 1
+    assert "need DATA" in longtail(*plane[:3], "--report", "audit.html").err

@@ -5,24 +5,28 @@ alone, and an `Audit` holds what was found.
 """
 
 from longtail.audit.auditing import audit, audit_classes
+from longtail.audit.box import Box
+from longtail.audit.conflicts import describe_conflict
 from longtail.audit.corpus import CorpusAudit, audit_corpus
-from longtail.audit.counting import count_argmaxable, dimensions_needed, share_argmaxable
+from longtail.audit.counting import count_argmaxable, dft_parameters, dimensions_needed, share_argmaxable
 from longtail.audit.dft import dft_matrix, dft_product, dft_witness, initial_bias
-from longtail.audit.files import read_layer
-from longtail.audit.finding import (
-    ARGMAXABLE,
-    UNARGMAXABLE,
-    UNDETERMINED,
-    Audit,
-    Certificate,
-    LabelSets,
-    describe_conflict,
-)
+from longtail.audit.files import read_inputs, read_layer
+from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate, Radii
+from longtail.audit.label_sets import LabelSets
+from longtail.audit.models import output_layer, read_model
 from longtail.audit.nearest import nearest_point
 from longtail.audit.program import require_highspy, solve_whole
-from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
+from longtail.audit.sizes import SafeSize, SizeAudit, audit_sizes, find_safe_size
+from longtail.audit.structure import (
+    add_slack,
+    alternations,
+    has_one_sign_minors,
+    is_in_general_position,
+    vandermonde_matrix,
+)
 from longtail.audit.system import System
 from longtail.audit.trees import audit_tree
+from longtail.audit.widths import find_sufficient_rank
 from longtail.estimator import OutputLayer
 
 __all__ = [
@@ -30,27 +34,39 @@ __all__ = [
     "UNARGMAXABLE",
     "UNDETERMINED",
     "Audit",
+    "Box",
     "Certificate",
     "CorpusAudit",
     "LabelSets",
     "OutputLayer",
+    "Radii",
+    "SafeSize",
+    "SizeAudit",
     "System",
     "add_slack",
     "alternations",
     "audit",
     "audit_classes",
     "audit_corpus",
+    "audit_sizes",
     "audit_tree",
     "count_argmaxable",
     "describe_conflict",
     "dft_matrix",
+    "dft_parameters",
     "dft_product",
     "dft_witness",
     "dimensions_needed",
+    "find_safe_size",
+    "find_sufficient_rank",
     "has_one_sign_minors",
     "initial_bias",
+    "is_in_general_position",
     "nearest_point",
+    "output_layer",
+    "read_inputs",
     "read_layer",
+    "read_model",
     "require_highspy",
     "share_argmaxable",
     "solve_whole",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from longtail.arrays import Array
+from longtail.audit.box import Box
+from longtail.audit.conflicts import describe_conflict
+from longtail.audit.counting import dft_parameters, dimensions_needed
+from longtail.audit.label_sets import LabelSets
 from longtail.audit.proofs import (
     certificate_exactly,
     certificate_is_sure,
@@ -19,13 +22,11 @@ from longtail.audit.proofs import (
 )
 from longtail.errors import InvalidInput
 from longtail.estimator import OutputLayer, Rule
-from longtail.parallel import blas_threads, split
-from longtail.validation import as_labels
+from longtail.parallel import blas_threads
 
 ARGMAXABLE, UNDETERMINED, UNARGMAXABLE = 1, 0, -1
 NAMES = {ARGMAXABLE: "argmaxable", UNARGMAXABLE: "unargmaxable", UNDETERMINED: "undetermined"}
 CANCELLED = 1e-10  # what unit rows may leave of each other if only rounding keeps them from cancelling
-_NAMES_SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Certificate:
     labels : array of label ids, at most one more than the layer has dimensions
     weights : array of positive numbers that sum to 1
     residual : float
-        What the sum leaves in float64: no input has a larger radius.
+        What the sum leaves in float64, in the sum of absolute values.
     """
 
     labels: Array
@@ -50,70 +51,35 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """The verdict on one label set with its proof, and the point of the system that a witness comes from."""
+    """The verdict on one label set with its proof."""
 
     verdict: int
     method: str
-    radius: float = float("nan")
-    radius_is_exact: bool = False
     witness: Array | None = None
     certificate: Certificate | None = None
-    point: Array | None = None
 
 
 NOT_KNOWN = Finding(UNDETERMINED, "none")
 
 
 @dataclass(frozen=True, eq=False)
-class LabelSets:
-    """Label sets to audit, and how many rows have each.
+class Radii:
+    """The radius of each label set for inputs of a box.
 
-    Examples
-    --------
-    >>> sets = LabelSets.of([[1, 0], [0, 1], [1, 0]])
-    >>> sets.members.toarray().tolist(), sets.rows.tolist(), sets.first_row.tolist()
-    ([[1.0, 0.0], [0.0, 1.0]], [2, 1], [0, 1])
+    The radius is that of the largest ball of inputs that all get the set, with its centre in the box: 0 if no input of
+    the box gets it, infinity if every input does, nan if nothing is known.
+
+    Attributes
+    ----------
+    values : float64 array of shape (n_sets,)
+    exact : bool array of shape (n_sets,)
+        Elsewhere the radius is a lower bound.
+    box : Box
     """
 
-    members: Any
-    rows: Array
-    first_row: Array
-
-    @classmethod
-    def of(cls, labels: Any, limit: int | None = None, random_state: int = 0) -> LabelSets:
-        """The distinct rows of a 0/1 matrix, or a random sample of `limit` of them."""
-        matrix = as_labels(labels, name="labels")
-        places: dict[bytes, int] = {}
-        indices, indptr = matrix.indices, matrix.indptr.tolist()
-        number = np.array(
-            [places.setdefault(indices[a:b].tobytes(), len(places)) for a, b in pairwise(indptr)], dtype=np.int64
-        )
-        _, first_row, rows = np.unique(number, return_index=True, return_counts=True)
-        if limit is not None and limit < len(rows):
-            chosen = np.sort(np.random.default_rng(random_state).choice(len(rows), size=limit, replace=False))
-            rows, first_row = rows[chosen], first_row[chosen]
-        return cls(matrix[first_row], rows, first_row)
-
-    @classmethod
-    def each(cls, labels: Any) -> LabelSets:
-        """Every row of a 0/1 matrix as a set of its own, in order."""
-        matrix = as_labels(labels, name="label_sets")
-        return cls(matrix, np.ones(matrix.shape[0], dtype=np.int64), np.arange(matrix.shape[0]))
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def ids(self, place: int) -> Array:
-        """The labels of a set."""
-        return np.asarray(self.members.indices[self.members.indptr[place] : self.members.indptr[place + 1]])
-
-    def dense(self, places: Any) -> Array:
-        """Some sets as a boolean matrix."""
-        return np.asarray(self.members[places].toarray()) > 0
-
-    def blocks(self) -> list[slice]:
-        """Slices of sets that take about 64 MiB as dense rows of float64."""
-        return split(len(self), max(1, min(1024, (1 << 23) // max(1, self.members.shape[1]))))
+    values: Array
+    exact: Array
+    box: Box
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +91,11 @@ class Audit:
     sets : LabelSets
     verdicts : int8 array of shape (n_sets,)
         1 some input gets it (argmaxable), -1 no input does (unargmaxable), 0 not known; `names` holds the words.
-    radii : float64 array of shape (n_sets,)
-        The largest r such that some point of the box of half-width 1 keeps a distance of r from the wrong side of every
-        label, the coordinates of offsets and of the cut of a ranking included; 0 if no input gets the set, nan if
-        nothing is known. Times 10,000 it is the radius of Grivas et al. (2024).
-    radius_is_exact : bool array of shape (n_sets,)
-        Elsewhere the radius is that of the witness: a lower bound.
+    room : Radii or None
+        Radii for inputs whose features all lie between minus and plus the same number, 1 by default; with 10,000 they
+        are the radii of Grivas et al. (2024). None for label trees.
+    seen_room : Radii or None
+        Radii for inputs whose features lie in the range of values seen in data; None if no data was given.
     witnesses : float64 array of shape (n_sets, n_inputs), or None
         An input that gets the set; nan if there is none. None if they would take too much memory.
     certificates : tuple of `Certificate` or None
@@ -150,8 +115,6 @@ class Audit:
 
     sets: LabelSets
     verdicts: Array
-    radii: Array
-    radius_is_exact: Array
     witnesses: Array | None = field(repr=False)
     certificates: tuple[Certificate | None, ...] = field(repr=False)
     methods: Array
@@ -160,6 +123,8 @@ class Audit:
     layer: OutputLayer | None = field(default=None, repr=False)
     rank: int | None = None
     reasons: tuple[str, ...] = ()
+    room: Radii | None = None
+    seen_room: Radii | None = None
 
     @classmethod
     def of(cls, sets: LabelSets, findings: Sequence[Finding], n_labels: int, n_features: int, **facts: Any) -> Audit:
@@ -174,8 +139,6 @@ class Audit:
         return cls(
             sets=sets,
             verdicts=np.array([finding.verdict for finding in findings], dtype=np.int8),
-            radii=np.array([finding.radius for finding in findings], dtype=np.float64),
-            radius_is_exact=np.array([finding.radius_is_exact for finding in findings], dtype=bool),
             witnesses=witnesses,
             certificates=tuple(finding.certificate for finding in findings),
             methods=np.array([finding.method for finding in findings], dtype=object),
@@ -204,18 +167,57 @@ class Audit:
         """How many rows have a label set with this verdict."""
         return int(self.sets.rows[self.verdicts == verdict].sum())
 
-    def smallest_radius(self) -> float | None:
-        known = self._known_radii()
-        return float(self.radii[known].min()) if known.any() else None
+    @property
+    def radii(self) -> Array:
+        """The radius of each set in the fixed box, see `room`; nan for label trees."""
+        return np.full(len(self), np.nan) if self.room is None else self.room.values
+
+    @property
+    def radius_is_exact(self) -> Array:
+        """Where `radii` are exact; elsewhere they are lower bounds."""
+        return np.zeros(len(self), dtype=bool) if self.room is None else self.room.exact
+
+    def share(self, radius: float = 0.0, *, seen: bool = False) -> float:
+        """The share of the sets that some input gets, with a radius of at least `radius`.
+
+        A lower bound if some sets are not known or have only a lower bound of their radius.
+
+        Parameters
+        ----------
+        radius : float
+        seen : bool
+            Use the radii for inputs in the range seen in data.
+        """
+        room = self.seen_room if seen else self.room
+        if not len(self):
+            raise InvalidInput("there are no label sets, so there is no share of them")
+        if radius <= 0:
+            return self.count(ARGMAXABLE) / len(self)
+        if room is None:
+            raise InvalidInput("these radii were not measured: give `seen`, or a model with a linear layer")
+        return float(np.mean((self.verdicts == ARGMAXABLE) & (np.nan_to_num(room.values) >= radius)))
+
+    def smallest_radius(self, *, seen: bool = False) -> float | None:
+        """The smallest radius of a set that some input gets; None if there is none, or only infinite ones."""
+        radii = self._known_radii(seen)
+        return float(radii.min()) if len(radii) else None
 
     @property
     def radii_are_exact(self) -> bool:
         """Whether there are radii of argmaxable sets, and all of them are exact."""
-        known = self._known_radii()
-        return bool(known.any() and self.radius_is_exact[known].all())
+        return self.are_exact()
 
-    def _known_radii(self) -> Array:
-        return np.asarray((self.verdicts == ARGMAXABLE) & ~np.isnan(self.radii))
+    def are_exact(self, *, seen: bool = False) -> bool:
+        """Whether all radii of argmaxable sets are exact, in the fixed box or the one seen in data."""
+        room = self.seen_room if seen else self.room
+        reached = self.verdicts == ARGMAXABLE
+        return room is not None and bool(reached.any() and room.exact[reached].all())
+
+    def _known_radii(self, seen: bool = False) -> Array:
+        room = self.seen_room if seen else self.room
+        if room is None:
+            return np.zeros(0)
+        return np.asarray(room.values[(self.verdicts == ARGMAXABLE) & np.isfinite(room.values)])
 
     def recheck(self, exact: bool = False) -> Array:
         """Check the proofs again from the weights: which verdicts stand? False for sets that are not known.
@@ -260,6 +262,20 @@ class Audit:
         sure = not exact and (layer.at_least is not None or certificate_is_sure(*proof))
         return sure or certificate_exactly(*proof) is not None
 
+    def advice(self) -> str | None:
+        """A layer that could give sets of this size, with its number of weights; None if no set needs one."""
+        if self.layer is None or not self.count(UNARGMAXABLE):
+            return None
+        k = int(np.diff(self.sets.members.indptr).max())
+        if not 0 < 2 * k < self.n_labels:
+            return None
+        trained, now = dft_parameters(self.layer.n_inputs, self.n_labels, k), self.n_labels * self.layer.n_inputs
+        return (
+            f"These sets have up to {k} labels. A layer of sines and cosines with {dimensions_needed(k)} columns gives "
+            f"every such set; after the same {self.layer.n_inputs:,} inputs it trains {trained:,} weights, and this "
+            f"layer has {now:,}."
+        )
+
     def examples(self, label_names: Sequence[str], most: int) -> list[dict[str, Any]]:
         """Sets that no input gets, shortest proofs first: their labels, and the labels that conflict."""
         found = [(len(proof.labels), place) for place, proof in enumerate(self.certificates) if proof is not None]
@@ -296,7 +312,7 @@ class Audit:
             By default every set that no input gets is an example.
         """
         methods, counts = np.unique(self.methods.astype(str), return_counts=True)
-        radii = self.radii[self._known_radii()]
+        radii, seen = self._known_radii(), self._known_radii(seen=True)
         residuals = [certificate.residual for certificate in self.certificates if certificate is not None]
         most = len(self) if most_examples is None else most_examples
         return {
@@ -312,9 +328,13 @@ class Audit:
             "smallest_radius": self.smallest_radius(),
             "median_radius": float(np.median(radii)) if len(radii) else None,
             "radii_are_exact": self.radii_are_exact,
+            "smallest_radius_seen": self.smallest_radius(seen=True),
+            "median_radius_seen": float(np.median(seen)) if len(seen) else None,
+            "radii_seen_are_exact": self.are_exact(seen=True),
             "largest_residual": max(residuals, default=None),
             "methods": dict(zip(methods.tolist(), counts.tolist(), strict=True)),
             "reasons": list(self.reasons),
+            "advice": self.advice(),
             "examples": [] if label_names is None else self.examples(label_names, most),
         }
 
@@ -329,40 +349,9 @@ class Audit:
             bound = "" if facts["radii_are_exact"] else " (lower bounds: radii of the witnesses found)"
             smallest, median = facts["smallest_radius"], facts["median_radius"]
             lines.append(f"  radius: smallest {smallest:.3g}, median {median:.3g}{bound}")
+        if facts["smallest_radius_seen"] is not None:
+            bound = "" if facts["radii_seen_are_exact"] else " (lower bounds)"
+            smallest, median = facts["smallest_radius_seen"], facts["median_radius_seen"]
+            lines.append(f"  radius in the range of the data: smallest {smallest:.3g}, median {median:.3g}{bound}")
         lines.append("  decided by: " + ", ".join(f"{name} {count:,}" for name, count in facts["methods"].items()))
         return "\n".join(lines)
-
-
-def describe_conflict(
-    with_labels: Sequence[str], without: Sequence[str], rule: Rule = "predict", most: int = _NAMES_SHOWN
-) -> str:
-    """A certificate in words: labels that cannot all be given while none of the others is.
-
-    Examples
-    --------
-    >>> describe_conflict(["A", "B"], ["C"])
-    'no input can have A and B without C'
-    >>> describe_conflict(["A"], ["B", "C"])
-    'no input can have A without one of B and C'
-    >>> describe_conflict([], ["B", "C"])
-    'every input has one of B and C'
-    >>> describe_conflict(["A", "B"], ["C", "D"], "topk")
-    'no input ranks A and B above C and D'
-    """
-    if rule == "topk":
-        return f"no input ranks {_listed(with_labels, most)} above {_listed(without, most)}"
-    one_of = "" if len(without) == 1 else "one of "
-    if not with_labels:
-        return f"every input has {one_of}{_listed(without, most)}"
-    if not without:
-        together = " together" if len(with_labels) > 1 else ""
-        return f"no input can have {_listed(with_labels, most)}{together}"
-    return f"no input can have {_listed(with_labels, most)} without {one_of}{_listed(without, most)}"
-
-
-def _listed(names: Sequence[str], most: int) -> str:
-    if len(names) == 1:
-        return names[0]
-    if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} others"
-    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from longtail.arrays import Array
-from longtail.audit.finding import NOT_KNOWN, UNARGMAXABLE, Audit, Certificate, Finding, LabelSets
+from longtail.audit.finding import NOT_KNOWN, UNARGMAXABLE, Audit, Certificate, Finding
+from longtail.audit.label_sets import LabelSets
 from longtail.trees import LabelTree
 
 
@@ -41,7 +42,7 @@ def audit_tree(model: LabelTree, sets: LabelSets) -> Audit:
         finding = NOT_KNOWN
         if len(wrong):
             proof = Certificate(wrong, np.full(len(wrong), 1 / len(wrong)), 0.0)
-            finding = Finding(UNARGMAXABLE, "tree", 0.0, True, certificate=proof)
+            finding = Finding(UNARGMAXABLE, "tree", certificate=proof)
         findings.append(finding)
     wide = model.n_features_in_ >= model.n_labels_
     reasons = [

@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from longtail.cli.cards import audit_section, source
-from longtail.cli.inputs import called, is_number, load_tagger, read
+from longtail.cli.cards import audit_section, now, source
+from longtail.cli.inputs import STANDARD_INPUT, called, is_number, load_tagger, read
 from longtail.cli.options import SEED, FiniteRange, flag_of, option, takes
-from longtail.cli.outputs import check_picture, print_json
+from longtail.cli.outputs import check_out, check_picture, output, print_json
 from longtail.cli.reading import ReaderOptions
+from longtail.cli.report import PAGE_ENDINGS, REASONS, check_is_report
 from longtail.cli.terminal import Terminal
 from longtail.errors import InvalidInput
+from longtail.files import check_ending
 from longtail.printable import counted, printable
 
 if TYPE_CHECKING:
     from longtail.audit import Audit, CorpusAudit
     from longtail.data import Corpus
+    from longtail.estimator import Estimator, OutputLayer
 
 _LABELS_SHOWN = 5
+_UP_TO = 2  # labels in a set, if nothing says which sets to audit
 
 
 def _ranks(text: str) -> tuple[int, ...]:
@@ -34,16 +38,21 @@ def _ranks(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class LayerOptions:
-    """Bare weights to audit in place of a model."""
+    """Bare weights in place of a model of longtail, or where they are in the model of another program."""
 
     weights: str | None = option(metavar="W.npy", help="Audit this matrix of labels x features instead of MODEL.")
     bias: str | None = option(metavar="B.npy", help="With --weights: vector with the bias of each label.")
     threshold: float | None = option(
-        type=FiniteRange(), help="With --weights: score above which a label is predicted.  [default: 0]"
+        type=FiniteRange(),
+        help="With --weights or the model of another program: score above which a label is predicted.  [default: 0]",
     )
     labels_file: str | None = option("--labels", metavar="FILE", help="With --weights: file with the label sets.")
     label_names: str | None = option(
-        metavar="FILE", help="With --weights: file with the label of each row, one per line."
+        metavar="FILE",
+        help="With --weights or the model of another program: file with the label of each row, one per line.",
+    )
+    layer: str | None = option(
+        metavar="NAME", help="With the model of another program: name of its last layer.  [default: found]"
     )
 
 
@@ -58,16 +67,37 @@ class AuditOptions:
     limit: int = option(
         type=click.IntRange(min=1), default=1000, show_default=True, help="Maximum number of label sets to audit."
     )
+    up_to: int | None = option(
+        type=click.IntRange(min=1), metavar="K", help="Without DATA: audit all sets of 1 to K labels, or a sample."
+    )
+    safe_size: bool = option(
+        is_flag=True,
+        default=False,
+        help="Without DATA: find the largest K such that every set of 1 to K labels has an input.",
+    )
     ranks: tuple[int, ...] | None = option(
         parse=_ranks, metavar="D,D,...", help="Also audit the layer truncated to these ranks."
     )
     exact_radii: bool = option(is_flag=True, default=False, help="Compute the exact radius of every set; slower.")
+    box: float = option(
+        type=FiniteRange(min=0, min_open=True),
+        default=1.0,
+        show_default=True,
+        metavar="B",
+        help="Measure radii around inputs whose features are between -B and B.",
+    )
+    seen: str | None = option(
+        metavar="FILE",
+        help="Also measure radii around inputs in the range of these: rows like DATA for a ridge model, else a matrix "
+        "X.npy of inputs of the layer.",
+    )
     examples: int = option(type=click.IntRange(min=0), default=3, show_default=True, help="Number of examples to show.")
     seed: int = option(type=SEED, default=0, show_default=True, help="Random seed for the sample of label sets.")
     as_json: bool = option(
         "--json", is_flag=True, default=False, help="Print JSON, with every set that can never be predicted."
     )
     picture: str | None = option(metavar="FILE.png", help="Also draw the radii and, with --ranks, the shares by rank.")
+    report: str | None = option(metavar="FILE.html", help="Also write a page with examples and pictures.")
     card: bool = option(is_flag=True, default=False, help="Also write the result into the card of MODEL.")
 
 
@@ -89,25 +119,66 @@ def command(
 
     A linear model with fewer dimensions than labels has such sets. For each of them, the output names labels that
     conflict: the model cannot predict some of them without one of the others. DATA is as for `longtail evaluate`.
-    """
-    from longtail.audit import audit_corpus, read_layer
 
-    _check(model, data, layer, options)
-    rows = str(data if layer.weights is None else layer.labels_file)
+    Without DATA, the label sets are those of the training rows that an updatable model keeps, or else all of up to 2
+    labels.
+
+    MODEL may also be a model of another program: a folder of Hugging Face, or a .safetensors, .onnx, .npz or .npy file.
+    """
+    from longtail.audit import audit_corpus, read_inputs, read_layer, read_model
+    from longtail.cli.label_set_sizes import audit_by_size, training_corpus
+    from longtail.estimator import OutputLayer
+
+    foreign = model is not None and _is_foreign(model)
+    _check(model, data, layer, options, foreign)
+    rows = data if layer.weights is None else layer.labels_file
     if options.picture is not None:
-        check_picture(options.picture, rows)
-    if options.card or options.picture is not None:
+        check_picture(options.picture, str(rows))
+    if options.report is not None:
+        check_ending(options.report, PAGE_ENDINGS, "pages are written", reasons=REASONS)
+        check_out(options.report, str(model or layer.weights), rows)
+        check_is_report(options.report)
+    if options.card or options.picture is not None or options.report is not None:
         terminal.outlive_reader()
     tagger = None
-    if layer.weights is None:
+    audited: Estimator | OutputLayer
+    if foreign:
+        audited = read_model(str(model), layer=layer.layer, rule=options.rule, threshold=layer.threshold)
+    elif layer.weights is None:
         tagger = load_tagger(str(model))
-        audited, names = tagger.estimator_, list(tagger.label_names_)
-        corpus = _rows(rows, reader)
+        audited = tagger.estimator_
     else:
-        corpus = _rows(rows, reader)
         audited = read_layer(layer.weights, layer.bias, layer.threshold or 0.0, options.rule or "predict")
-        names = _names(layer.label_names, corpus, audited.weights.shape)
-        terminal.say(_order_of_rows(names, layer.label_names or rows))
+    corpus = None if rows is None else _rows(rows, reader)
+    if isinstance(audited, OutputLayer):
+        names = _names(layer.label_names, corpus, audited)
+        if (audited.label_names is None or layer.label_names is not None) and (rows or layer.label_names):
+            terminal.say(_order_of_rows(names, str(layer.label_names or rows)))
+    else:
+        names = list(tagger.label_names_) if tagger is not None else []
+    seen = None
+    if options.seen is not None and options.seen.endswith(".npy"):
+        seen = read_inputs(options.seen)
+    elif options.seen is not None:
+        if tagger is None or not tagger.estimator_.is_linear:
+            raise click.UsageError("--seen needs a matrix X.npy, because only ridge models have features as inputs")
+        seen = tagger.align(_rows(options.seen, reader)).features
+    if corpus is None and tagger is not None and options.up_to is None and not options.safe_size:
+        corpus = training_corpus(tagger)
+        if corpus is not None:
+            terminal.say(f"auditing the label sets of the {counted(corpus.n_rows, 'row')} that the model keeps")
+    if corpus is None:
+        found_layer = audited if isinstance(audited, OutputLayer) else audited.output_layer(options.rule or "predict")
+        settings = {
+            "limit": options.limit,
+            "exact_radii": options.exact_radii,
+            "box": options.box,
+            "seen": seen,
+            "random_state": options.seed,
+        }
+        size = None if options.safe_size else options.up_to or _UP_TO
+        audit_by_size(found_layer, names, size, options.as_json, options.examples, settings)
+        return
     try:
         found = audit_corpus(
             audited,
@@ -117,6 +188,8 @@ def command(
             limit=options.limit,
             ranks=options.ranks or (),
             exact_radii=options.exact_radii,
+            box=options.box,
+            seen=seen,
             random_state=options.seed,
         )
     except InvalidInput as error:
@@ -128,29 +201,54 @@ def command(
         print_json(found.to_dict(), indent=2)
     else:
         _show(found, options.examples)
-    if options.exact_radii and found.found.smallest_radius() is None:
-        terminal.say("--exact-radii has no effect: every set that can be predicted was found without a linear program")
     if options.picture is not None:
         _draw(terminal, options.picture, found)
+    if options.report is not None:
+        _write_report(terminal, options.report, found, str(model or layer.weights), str(rows))
     if tagger is not None and options.card:
         from longtail.store import update_card
 
-        update_card(str(model), of=tagger.fingerprint_, audit=audit_section(found, source(rows, "test")))
+        update_card(str(model), of=tagger.fingerprint_, audit=audit_section(found, source(str(rows), "test")))
         terminal.say(f"wrote the result into the card of {model}")
 
 
-def _check(model: str | None, data: str | None, layer: LayerOptions, options: AuditOptions) -> None:
+def _is_foreign(model: str) -> bool:
+    """Whether a path is the model of another program: a file, or a folder without the manifest of longtail."""
+    path = Path(model)
+    return path.is_file() or (path.is_dir() and not (path / "manifest.json").exists() and any(path.iterdir()))
+
+
+def _check(model: str | None, data: str | None, layer: LayerOptions, options: AuditOptions, foreign: bool) -> None:
     """Refuse options that contradict each other."""
-    if (layer.weights is None) == (model is None) or (layer.weights is None) != (layer.labels_file is None):
+    if (layer.weights is None) == (model is None) or (layer.weights is None and layer.labels_file is not None):
         raise click.UsageError("give MODEL and DATA, or --weights and --labels")
+    by_size = options.up_to is not None or options.safe_size
+    if by_size and (data is not None or layer.labels_file is not None):
+        raise click.UsageError("--up-to and --safe-size audit label sets by their size, so leave out DATA and --labels")
+    if options.up_to is not None and options.safe_size:
+        raise click.UsageError("give --up-to or --safe-size")
+    if (
+        data is None
+        and layer.labels_file is None
+        and (options.card or options.picture or options.report or options.ranks)
+    ):
+        raise click.UsageError(
+            "--card, --picture, --report and --ranks need DATA, the file with the label sets to audit"
+        )
     if layer.weights is None:
-        if data is None:
-            raise click.UsageError("give DATA, the file with the label sets to audit")
-        if layer != LayerOptions():
-            raise click.UsageError("--bias, --threshold and --label-names go with --weights")
-    elif options.card:
+        if foreign and layer.bias is not None:
+            raise click.UsageError("--bias goes with --weights")
+        if not foreign and layer != LayerOptions():
+            raise click.UsageError(
+                "--bias, --threshold, --label-names and --layer go with --weights or the model of another program"
+            )
+    if foreign and options.card:
+        raise click.UsageError("--card writes into the card of a model of longtail")
+    if layer.weights is not None and layer.layer is not None:
+        raise click.UsageError("--layer goes with the model of another program")
+    if layer.weights is not None and options.card:
         raise click.UsageError("--card writes into the card of MODEL, but --weights has no card")
-    elif layer.threshold is not None and options.rule == "topk":
+    if layer.threshold is not None and options.rule == "topk":
         raise click.UsageError("--threshold goes with --rule predict; a ranking has no threshold")
 
 
@@ -163,11 +261,16 @@ def _rows(data: str, options: ReaderOptions) -> Corpus:
     return corpus
 
 
-def _names(path: str | None, corpus: Corpus, shape: tuple[int, int]) -> list[str]:
-    """The label of each row of bare weights."""
+def _names(path: str | None, corpus: Corpus | None, layer: OutputLayer) -> list[str]:
+    """The label of each row of the weights: by a file, by the model, or in the order of the label sets."""
     from longtail.data import read_names
 
-    names = list(corpus.label_names) if path is None else read_names(path)
+    shape = layer.weights.shape
+    if path is None and layer.label_names is not None:
+        return list(layer.label_names)
+    if path is None and corpus is None:
+        return [f"label {label}" for label in range(shape[0])]
+    names = list(corpus.label_names) if corpus is not None and path is None else read_names(str(path))
     if len(names) != shape[0]:
         where, advice = ("the file of label sets", "; name the rows with --label-names") if path is None else (path, "")
         if len(names) == shape[1]:
@@ -212,11 +315,11 @@ def _show(audited: CorpusAudit, examples: int) -> None:
         return
     columns = ["label sets", "sets", "share", "rows"]
     show(simple_table(columns, audited.verdict_rows(), right=columns[1:]))
-    smallest = found.smallest_radius()
-    if smallest is not None:
-        bound = "" if found.radii_are_exact else "at least "
-        click.echo(f"smallest radius of a set that some input gets: {bound}{smallest:.2g}")
+    _show_radii(found)
     _show_examples(found, names, examples)
+    if (advice := found.advice()) is not None:
+        click.echo()
+        click.echo(advice)
     if audited.ranks:
         click.echo()
         columns = ["rank", "no input gets", "not known", "smallest radius"]
@@ -229,6 +332,17 @@ def _show(audited: CorpusAudit, examples: int) -> None:
             _show_examples(cut, names, examples)
 
 
+def _show_radii(found: Audit) -> None:
+    """The smallest radius for inputs of the fixed box, and for those in the range seen in data."""
+    assert found.room is not None
+    half_width = found.room.box.half_widths.max(initial=0)
+    for seen, where in ((False, f"between {-half_width:g} and {half_width:g}"), (True, "in the range of the data")):
+        smallest = found.smallest_radius(seen=seen)
+        if smallest is not None:
+            bound = "" if found.are_exact(seen=seen) else "at least "
+            click.echo(f"smallest radius of a set that some input gets: {bound}{smallest:.2g} (inputs {where})")
+
+
 def _show_examples(found: Audit, names: Sequence[str], most: int) -> None:
     for example in found.examples(names, most):
         click.echo()
@@ -237,13 +351,23 @@ def _show_examples(found: Audit, names: Sequence[str], most: int) -> None:
         click.echo(f"  {printable(example['says'])}")
 
 
+def _write_report(terminal: Terminal, path: str, found: CorpusAudit, model: str, rows: str) -> None:
+    from longtail.report import DataHeading, render_audit
+
+    names = [each if each == STANDARD_INPUT else Path(each).absolute().name for each in (model, rows)]
+    page = render_audit(found, DataHeading(names[1], now()), names[0])
+    with output(path) as write:
+        write(page.encode("utf-8"))
+    terminal.say(f"wrote {path}; open it in a browser")
+
+
 def _draw(terminal: Terminal, path: str, found: CorpusAudit) -> None:
     from longtail.files import whole_file
     from longtail.pictures import Picture, draw
 
     panels = found.panels()
     if not panels:
-        terminal.say("there are no radii to draw: every set that can be predicted was found without a linear program")
+        terminal.say("there are no radii to draw: no set that can be predicted has a positive one")
         return
     with whole_file(Path(path), parents=True) as file:
         draw(Picture(path, "", [panels]), file)

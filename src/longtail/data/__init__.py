@@ -26,7 +26,7 @@ from longtail.data.formats.jsonl import Record, iter_jsonl, read_jsonl, write_js
 from longtail.data.formats.label_texts import read_label_texts
 from longtail.data.formats.npy_headers import read_header
 from longtail.data.formats.repository import read_repository, write_repository
-from longtail.data.formats.scipy_files import read_scipy, write_scipy
+from longtail.data.formats.scipy_files import read_matrix, read_scipy, write_scipy
 from longtail.data.formats.splits import read_splits, split_corpus
 from longtail.data.grouped import GroupedCorpus, aggregate_labels, memberships
 from longtail.data.label_texts import LabelTexts
@@ -99,6 +99,7 @@ __all__ = [
     "read_jsonl",
     "read_label_texts",
     "read_lines",
+    "read_matrix",
     "read_names",
     "read_originals",
     "read_repository",

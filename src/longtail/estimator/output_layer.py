@@ -6,7 +6,7 @@ linearly independent, every label set has an input. Only layers of lower rank ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -48,6 +48,8 @@ class OutputLayer:
     at_least : bool or None
         Whether a score of exactly 0, offset included, gives the label. In rankings, equal scores go to the lowest
         label. None means there is no rule for ties: an input with tied scores gets no label set.
+    label_names : tuple of str or None
+        The name of each label, if known.
     """
 
     weights: Any
@@ -55,6 +57,7 @@ class OutputLayer:
     rule: Rule
     description: str
     at_least: bool | None = False
+    label_names: tuple[str, ...] | None = None
 
     @classmethod
     def of(
@@ -142,7 +145,17 @@ class OutputLayer:
 
     def part(self, labels: Array) -> OutputLayer:
         """The layer of some of the labels."""
-        return replace(self, weights=self.weights[labels], offsets=self.offsets[labels])
+        names = None if self.label_names is None else tuple(self.label_names[label] for label in labels.tolist())
+        return replace(self, weights=self.weights[labels], offsets=self.offsets[labels], label_names=names)
+
+    def named(self, names: Iterable[str] | None) -> OutputLayer:
+        """The layer with a name for each label; raises `InvalidInput` if there are more or fewer names."""
+        if names is None:
+            return self
+        every = tuple(names)
+        if len(every) != self.n_labels:
+            raise InvalidInput(f"{len(every)} label names for {self.n_labels} labels")
+        return replace(self, label_names=every)
 
     def unit(self) -> OutputLayer:
         """The layer with rows of weights of length 1 and offsets to match; it gives the same labels.

@@ -1,5 +1,6 @@
 """Reports on models and on data as single HTML files, to send to a colleague."""
 
+from longtail.report.audit_page import render_audit
 from longtail.report.data_page import DataHeading, render_check
 from longtail.report.facts import Facts, ReportOptions, gather
 from longtail.report.page import Heading, is_report, make_report, render
@@ -13,5 +14,6 @@ __all__ = [
     "is_report",
     "make_report",
     "render",
+    "render_audit",
     "render_check",
 ]

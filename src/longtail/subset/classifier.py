@@ -15,7 +15,7 @@ from longtail import progress
 from longtail.arrays import Array
 from longtail.choice import LearnerOptions, check_learner, choose_learner
 from longtail.errors import InvalidInput
-from longtail.estimator import Estimator, Explanation, fit_with
+from longtail.estimator import Estimator, Explanation, OutputLayer, Rule, fit_with
 from longtail.parameters import Choice, Constraint, Number, Threads
 from longtail.ridge import label_predictability
 from longtail.store import State, saved_params
@@ -316,6 +316,9 @@ class LabelSubsetClassifier(Estimator):
 
     def _predict(self, X: Any) -> Any:
         return self._model().given(X)
+
+    def _output_layer(self, rule: Rule) -> OutputLayer:
+        return self._model().output_layer(rule)
 
     def _explain(self, row: Any, label: int) -> Explanation:
         return self._model().explain(row, label)

@@ -12,7 +12,7 @@ from scipy import sparse
 from longtail import progress
 from longtail.arrays import Array
 from longtail.errors import InvalidInput, ModelFormatError
-from longtail.estimator import Explanation
+from longtail.estimator import Explanation, OutputLayer, Rule, check_memory
 from longtail.metrics import ndcg_at_k
 from longtail.native import kernels
 from longtail.parallel import map_blocks, split
@@ -90,6 +90,35 @@ class SubsetModel:
         found.eliminate_zeros()
         return found
 
+    def output_layer(self, rule: Rule) -> OutputLayer:
+        """The decoded scores as one linear layer, whose rank is at most the size of the subset plus the outliers.
+
+        Raises
+        ------
+        InvalidInput
+            If the scores of the subset, or of outliers, are not linear in the features.
+        """
+        learners = [self.estimator, *([self.outliers.estimator] if len(self.outliers.labels) else [])]
+        for learner in learners:
+            if not learner.linear_in_targets:
+                raise InvalidInput(
+                    f"the scores of a {type(learner).__name__} are not linear in the features, so the labels decoded "
+                    f"from them have no linear output layer; a label subset learned by ridge has one",
+                    code="needs_linear_layer",
+                )
+        decoding, width = self.decoding, self.estimator.n_features_in_
+        check_memory({"decoded weights, twice": 16 * decoding.n_labels * width})
+        scored = [learner.output_layer("topk") for learner in learners]
+        rows = [np.column_stack([_dense(each.weights), each.offsets]) for each in scored]
+        both = np.asarray(decoding.codes @ (decoding.mixing.T.astype(np.float64) @ rows[0]))
+        if len(rows) > 1:
+            labels, active = self.outliers.labels, self.outliers.active
+            added = both[labels] if self.outliers.residual else 0.0
+            both[labels[active]] = (rows[1] + added)[active]
+        if rule == "topk":
+            return OutputLayer(both[:, :-1], both[:, -1], rule, "its score is among the highest")
+        return OutputLayer(both[:, :-1], both[:, -1] - 0.5, rule, "its decoded score is at least 0.5", at_least=True)
+
     def explain(self, x: Any, label: int) -> Explanation:
         """What each feature of the row adds to the label's score."""
         own = label in self.outliers.labels
@@ -162,6 +191,10 @@ class SubsetModel:
             scores = self.decoding.decode(mixed, block)
             self.outliers.add_residuals(X, block, scores)
             yield block, np.ascontiguousarray(scores.T)
+
+
+def _dense(weights: Any) -> Array:
+    return np.asarray(weights.toarray() if sparse.issparse(weights) else weights)
 
 
 def _merged(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
