@@ -17,7 +17,7 @@ from longtail.estimator import OutputLayer, Rule
 from longtail.labels import kept_labels, label_order, plan_heads
 from longtail.metrics import inverse_propensity
 from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, OneHot, Product, Sampling
-from longtail.neural.model import ENCODERS, NeuralModel, encoder_for, seeded, threads, training_plan
+from longtail.neural.model import ENCODERS, NeuralModel, encoder_for, rows_of_a_step, seeded, threads, training_plan
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
@@ -29,7 +29,6 @@ _log = logging.getLogger(__name__)
 HEADS = ("cascade", "one-hot", "product", "sampling", "bottleneck", "dft")
 _CODED = ("cascade", "product")
 _ROWS_OF_A_STEP = 128
-_STEPS_OF_AN_EPOCH = 20
 
 
 class MultiHeadClassifier(NeuralModel):
@@ -217,7 +216,7 @@ class MultiHeadClassifier(NeuralModel):
         self.active_ = self._largest_sets(int(per_row.max()))
         self.networks_, self.histories_ = [], []
         rows = self._rows(X)
-        batch_size = self.batch_size or max(1, min(_ROWS_OF_A_STEP, X.shape[0] // _STEPS_OF_AN_EPOCH))
+        batch_size = self.batch_size or rows_of_a_step(X.shape[0], _ROWS_OF_A_STEP)
         label_weights = self._label_weights(counts[self.labels_], X.shape[0])
         with threads(self.n_jobs):
             for i in range(self.n_networks):

@@ -31,6 +31,7 @@ from longtail.validation import finite
 ENCODERS = ("bag-of-words", "dense")
 _DENSE = 0.25
 _FIRST_CANDIDATES = 16
+_STEPS_OF_AN_EPOCH = 20
 _RENAMED = {"validation": "holdout"}  # as earlier versions saved it
 
 
@@ -195,6 +196,15 @@ class NeuralModel(Estimator):
 
 def _doubles(values: Array) -> Array:
     return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def rows_of_a_step(n_rows: int, most: int) -> int:
+    """The size of a batch: `most`, or fewer rows, so that an epoch has at least twenty steps.
+
+    >>> rows_of_a_step(10_000, 128), rows_of_a_step(100, 128)
+    (128, 5)
+    """
+    return max(1, min(most, n_rows // _STEPS_OF_AN_EPOCH))
 
 
 def encoder_for(X: Any) -> str:
