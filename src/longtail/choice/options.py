@@ -16,6 +16,8 @@ NETWORK = "network"
 _SEED = Number(low=0, high=2**31, whole=True)
 _LINEAR = ("tree", "one-vs-rest", "ridge")
 LEARNERS = ("auto", *_LINEAR, NETWORK)
+# The parameters of networks that learn from labels of groups.
+_OF_GROUPS = ("width", "epochs", "batch_size", "learning_rate", "dropout")
 _WEIGHTINGS = {"loss": (*_LINEAR, NETWORK), "target": ("ridge",), "score": ("tree", "one-vs-rest")}
 
 
@@ -136,6 +138,16 @@ class LearnerOptions:
             left = fitting
         return left, why
 
+    def check_groups(self, spell: Callable[[str], str] = str) -> None:
+        """Refuse parameters of networks that learn from labels of rows, for labels of groups."""
+        for name in self.given() if self.learner == NETWORK else ():
+            if name not in _OF_GROUPS:
+                message = (
+                    f"{spell(name)} is for labels of rows; a network for labels of groups has only "
+                    f"{', '.join(map(spell, _OF_GROUPS))}"
+                )
+                raise InvalidInput(message, code="conflicting_parameters", name=name)
+
     def for_race(self) -> list[str]:
         """The names of those of `fast`, `patience` and `encoder` that are set; they matter only if learners race."""
         given = {"fast": self.fast, "patience": self.patience is not None, "encoder": self.encoder is not None}
@@ -179,13 +191,18 @@ def learners_taking(parameter: str, value: Any) -> tuple[str, ...]:
     return owners[parameter]
 
 
-def check_learner(estimator: Any, owner: str) -> None:
-    """Refuse an estimator that could be trained on rows but not rank labels, such as those of other libraries."""
+def check_learner(estimator: Any, owner: str, of_groups: bool = False) -> None:
+    """Refuse an estimator that could be trained on rows but not rank labels, such as those of other libraries.
+
+    With `of_groups`, also take one that learns from labels of groups itself.
+    """
     name = type(estimator).__name__
     if not isinstance(estimator, Estimator):
         raise InvalidInput(
             f"{owner}: the estimator is a {name}, not a longtail.estimator.Estimator; use a learner such as LabelTree, "
             "OneVsRest or Ridge, or None to have one chosen"
         )
+    if of_groups and estimator.learns_from_groups:
+        return
     if "groups" in inspect.signature(estimator.fit).parameters:
         raise InvalidInput(f"{owner}: the estimator is a {name}, which learns from groups; use a learner of rows")
