@@ -230,7 +230,7 @@ def test_options_of_networks_are_theirs(longtail: Callable, arguments: list[str]
     [
         (["--encoder", "nowhere"], "nowhere: there is no such folder"),
         (["--encoder", "auto", "--alpha", "1"], "--encoder is for the race of learners; it does not go with --alpha"),
-        (["--encoder", "auto", "--learner", "tree"], "--encoder goes with --learner auto only"),
+        (["--encoder", "auto", "--learner", "tree"], "--encoder goes with --learner auto or network only"),
         (["--encoder-cache", "vectors"], "--encoder-cache needs --encoder"),
     ],
 )

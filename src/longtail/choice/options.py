@@ -41,14 +41,15 @@ class LearnerOptions:
     missing : {"error", "root", "drop"} or None
         What to do with labels that are not in the taxonomy; None means error.
     fast : bool
-        Train one stage only. `fast`, `patience` and `encoder` cannot be combined with parameters of learners, and have
-        no effect with fewer than 1,000 rows.
+        Train one stage only. `fast`, `patience` and, without ``learner="network"``, `encoder` cannot be combined with
+        parameters of learners, and have no effect with fewer than 1,000 rows.
     patience : float or None
         Seconds that training may take when learners race, by an estimate. None is about 12 times as long as one label
         tree takes, at least 50 seconds of processor time, plus the second stage.
     encoder : str or None
-        The folder of a pretrained sentence encoder. The second stage uses its vectors if they help. "auto" uses the
-        installed encoder if the texts are short or few, and encoding fits into time and memory. None uses none.
+        The folder of a pretrained sentence encoder. The second stage uses its vectors if they help, and a network
+        always does. "auto" uses the installed encoder if the texts are short or few, and encoding fits into time and
+        memory. None uses none.
     encoder_cache : str or None
         A folder where the vectors of texts are kept, so that no text is encoded twice.
 
@@ -149,14 +150,16 @@ class LearnerOptions:
                 raise InvalidInput(message, code="conflicting_parameters", name=name)
 
     def for_race(self) -> list[str]:
-        """The names of those of `fast`, `patience` and `encoder` that are set; they matter only if learners race."""
-        given = {"fast": self.fast, "patience": self.patience is not None, "encoder": self.encoder is not None}
+        """The names of those of `fast`, `patience` and `encoder` that are set and matter only if learners race."""
+        has_encoder = self.encoder is not None and self.learner != NETWORK
+        given = {"fast": self.fast, "patience": self.patience is not None, "encoder": has_encoder}
         return [name for name, is_given in given.items() if is_given]
 
     def _check_race(self, spell: Callable[[str], str]) -> None:
         for name in self.for_race():
             if self.learner != "auto":
-                message = f"{spell(name)} goes with {spell('learner')} auto only"
+                which = f"auto or {NETWORK}" if name == "encoder" else "auto"
+                message = f"{spell(name)} goes with {spell('learner')} {which} only"
                 raise InvalidInput(message, code="conflicting_parameters", name=name)
             for rival in self.given():
                 message = f"{spell(name)} is for the race of learners; it does not go with {spell(rival)}"

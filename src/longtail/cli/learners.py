@@ -60,8 +60,8 @@ class LearnerFlags:
     )
     encoder: str | None = option(
         metavar="DIR|auto",
-        help="With auto: also compare texts by sentence vectors, if that helps. DIR holds the encoder; auto takes the "
-        "installed one.",
+        help="With auto: also compare texts by sentence vectors, if that helps. With network: use them beside the "
+        "words. DIR holds the encoder; auto takes the installed one.",
     )
     encoder_cache: str | None = option(metavar="DIR", help="Keep the vectors of texts in DIR for the next training.")
     prune: float | None = option(

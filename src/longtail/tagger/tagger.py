@@ -48,6 +48,7 @@ from longtail.tagger.aims import Aim
 from longtail.tagger.best import RaceSummary, train_best
 from longtail.tagger.deciding import rank_held_out
 from longtail.tagger.decision import Decision
+from longtail.tagger.encoding import features_for
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
 from longtail.tagger.giving import AUTO, Giving, given_scores, without_zeros
 from longtail.tagger.kept_rows import TrainingRows
@@ -57,7 +58,7 @@ from longtail.tagger.preparation import FEWEST_ROWS, hold_out, tell_idle_texts, 
 from longtail.tagger.ranks import Ranking, rank, ranked_in_pieces
 from longtail.tagger.rows import KINDS, classes_of, names_a_class, read_rows
 from longtail.tagger.updating import UpdateSummary, cannot_keep, changes_of, keep_rows, update
-from longtail.text import fit_features, rows_of
+from longtail.text import rows_of
 from longtail.validation import check_columns, column_names
 from longtail.work import is_in_pieces
 
@@ -269,7 +270,7 @@ class Tagger(BaseEstimator, Persistent):
         self._tell_idle(f"with at least {FEWEST_ROWS:,} rows")
         tell_idle_texts(corpus)
         corpus = with_labels_that_occur(corpus)
-        features, X = fit_features(self.features, corpus)
+        features, X = features_for(self.features, self.estimator, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
         if part is not None:
             estimator = estimator.copy_for(part)
@@ -336,7 +337,7 @@ class Tagger(BaseEstimator, Persistent):
         network = network_of_groups(self.estimator, strategy, options)
         self._tell_idle("on rows with labels of their own")
         corpus = without_unused_labels(without_empty_groups(corpus))
-        features, X = fit_features(self.features, corpus)
+        features, X = features_for(self.features, self.estimator, corpus)
         if network is not None:
             return self._fit_network_of_groups(network, features, X, corpus)
         if isinstance(self.estimator, LearnerOptions):
