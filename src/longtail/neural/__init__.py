@@ -21,6 +21,7 @@ from longtail.neural.optimiser import RowAdamW
 from longtail.neural.sentence_features import SentenceFeatures
 from longtail.neural.sentences import SentenceEncoder
 from longtail.neural.targets import Collate, LabelRows
+from longtail.neural.token_features import TokenFeatures
 from longtail.neural.training import History, Settings, train
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "SentenceFeatures",
     "Settings",
     "SparseRows",
+    "TokenFeatures",
     "TokenRows",
     "encoding_seconds",
     "predict_rows",

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from longtail.validation import finite
 
 ENCODERS = ("bag-of-words", "dense")
 _DENSE = 0.25
+_ROWS_AT_ONCE = 512
 _FIRST_CANDIDATES = 16
 _STEPS_OF_AN_EPOCH = 20
 _RENAMED = {"validation": "holdout"}  # as earlier versions saved it
@@ -44,6 +45,8 @@ class NeuralModel(Estimator):
     _fitted_by = "networks_"
     _bytes_per_score = 24
 
+    _encoders: ClassVar[tuple[str, ...]] = ENCODERS
+
     n_jobs: int | None
     networks_: list[Network]
     labels_: Array
@@ -56,6 +59,10 @@ class NeuralModel(Estimator):
     @abstractmethod
     def _table_sizes(self) -> list[int]:
         """Number of values in each of the large tables of such a network."""
+
+    @property
+    def _predicted_at_once(self) -> int:
+        return _ROWS_AT_ONCE
 
     def _rows(self, X: Any) -> Rows:
         """Checked features in the form the networks take."""
@@ -81,7 +88,7 @@ class NeuralModel(Estimator):
         allowed = None if mask is None else mask[self.labels_]
         network: nn.Module = self.networks_[0] if len(self.networks_) == 1 else Ensemble(self.networks_)
         with threads(self.n_jobs):
-            found, scores = predict_rows(network, rows, places, allowed=allowed)
+            found, scores = predict_rows(network, rows, places, allowed=allowed, batch_size=self._predicted_at_once)
         finite(scores[scores != -np.inf])
         labels = np.where(found >= 0, self.labels_[np.maximum(found, 0)] if len(self.labels_) else -1, -1)
         beyond = ((0, 0), (0, k - places))
@@ -170,7 +177,7 @@ class NeuralModel(Estimator):
         model.n_features_in_, model.n_labels_ = state.size("n_features"), state.size("n_labels")
         model.labels_ = _checked_labels(state, model.n_labels_)
         model.encoder_ = state.fact("encoder", str)
-        if model.encoder_ not in ENCODERS:
+        if model.encoder_ not in cls._encoders:
             raise ModelFormatError(f"{state.kind}: unknown encoder {model.encoder_!r}")
         return model
 
