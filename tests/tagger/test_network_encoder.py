@@ -113,3 +113,73 @@ def test_an_encoder_that_cannot_be_used_is_refused(seen: Corpus, folder: Path, t
     rows = Corpus(seen.labels, seen.label_names, features=np.eye(ROWS))
     with pytest.raises(InvalidInput, match="encoder is for texts"):
         Tagger(RowScaling(), LearnerOptions("network", encoder=str(folder))).fit_corpus(rows)
+
+
+TUNED: dict[str, Any] = {"head": "one-hot", "epochs": 12, "batch_size": 8, "learning_rate": 0.05, "n_jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def tuned(seen: Corpus, folder: Path) -> Tagger:
+    options = LearnerOptions("network", encoder=str(folder), fine_tune=True, **TUNED)
+    return Tagger(FeatureOptions(), options, aim=None).fit_corpus(seen)
+
+
+def test_a_trained_encoder_knows_words_by_their_meaning(tuned: Tagger, seen: Corpus, unseen: Corpus) -> None:
+    assert tuned.evaluate(seen)["P@1"] > 0.9
+    assert tuned.evaluate(unseen)["P@1"] > 0.7
+    assert tuned.reasons_ == ["learner: network with one-hot head, an encoder that is trained, too, 12 epochs"]
+
+
+def test_a_trained_encoder_is_saved_with_the_tagger(
+    tuned: Tagger, unseen: Corpus, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuned.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.predict(unseen.texts) == tuned.predict(unseen.texts)
+    moved = tmp_path / "moved"
+    folder.rename(moved)
+    try:
+        with pytest.raises(ModelFormatError, match="the model needs the sentence encoder") as caught:
+            load(tmp_path / "model")
+        assert ENCODER_VARIABLE in str(caught.value)
+        monkeypatch.setenv(ENCODER_VARIABLE, str(moved))
+        assert load(tmp_path / "model").predict(unseen.texts) == tuned.predict(unseen.texts)
+    finally:
+        moved.rename(folder)
+
+
+def test_the_learner_itself_trains_the_same_network(tuned: Tagger, seen: Corpus, folder: Path) -> None:
+    from longtail.neural import MultiHeadClassifier, TokenFeatures
+
+    network = MultiHeadClassifier(encoder="pretrained", encoder_folder=str(folder), warmup=0.1, **TUNED)
+    found = Tagger(TokenFeatures(folder), network, aim=None).fit_corpus(seen)
+    assert found.predict_topk(seen.texts)[1].tobytes() == tuned.predict_topk(seen.texts)[1].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learner": "network", "fine_tune": True}, "fine_tune needs encoder"),
+        ({"fine_tune": True, "encoder": "auto"}, "fine_tune is for network; it does not go with learner auto"),
+        ({"learner": "network", "fine_tune": True, "encoder": "auto", "width": 8}, "width does not go with fine_tune"),
+        (
+            {"learner": "network", "fine_tune": True, "encoder": "auto", "encoder_cache": "x"},
+            "encoder_cache does not go with fine_tune",
+        ),
+    ],
+)
+def test_options_that_contradict_fine_tuning_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        LearnerOptions(**options).candidates()
+
+
+def test_a_trained_encoder_takes_texts_and_has_no_other_features(seen: Corpus, folder: Path) -> None:
+    options = LearnerOptions("network", encoder=str(folder), fine_tune=True)
+    with pytest.raises(InvalidInput, match="ngrams has no effect: with fine_tune"):
+        Tagger(FeatureOptions(ngrams=(1, 2)), options).fit_corpus(seen)
+    rows = Corpus(seen.labels, seen.label_names, features=np.eye(ROWS))
+    with pytest.raises(InvalidInput, match="encoder is for texts"):
+        Tagger(None, options).fit_corpus(rows)
+    groups = GroupedCorpus.from_lists([["w1", "w2"]], [["a"]])
+    with pytest.raises(InvalidInput, match="fine_tune is for labels of rows"):
+        Tagger(None, options).fit_groups(groups)

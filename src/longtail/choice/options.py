@@ -18,6 +18,8 @@ _LINEAR = ("tree", "one-vs-rest", "ridge")
 LEARNERS = ("auto", *_LINEAR, NETWORK)
 # The parameters of networks that learn from labels of groups.
 _OF_GROUPS = ("width", "epochs", "batch_size", "learning_rate", "dropout")
+# What networks whose encoder is trained do not have: their texts have no vectors to keep, and no layers of their own.
+_NOT_TUNED = ("encoder_cache", "width", "dropout")
 _WEIGHTINGS = {"loss": (*_LINEAR, NETWORK), "target": ("ridge",), "score": ("tree", "one-vs-rest")}
 
 
@@ -50,6 +52,8 @@ class LearnerOptions:
         The folder of a pretrained sentence encoder. The second stage uses its vectors if they help, and a network
         always does. "auto" uses the installed encoder if the texts are short or few, and encoding fits into time and
         memory. None uses none.
+    fine_tune : bool or None
+        Of a network with an `encoder`: read texts with the encoder alone, and train its weights, too.
     encoder_cache : str or None
         A folder where the vectors of texts are kept, so that no text is encoded twice.
 
@@ -88,6 +92,7 @@ class LearnerOptions:
     dropout: float | None = _of(NETWORK)
     n_networks: int | None = _of(NETWORK)
     checkpoint: str | None = _of(NETWORK)
+    fine_tune: bool | None = _of(NETWORK)
     fast: bool = False
     patience: float | None = None
     encoder: str | None = None
@@ -161,7 +166,9 @@ class LearnerOptions:
                 which = f"auto or {NETWORK}" if name == "encoder" else "auto"
                 message = f"{spell(name)} goes with {spell('learner')} {which} only"
                 raise InvalidInput(message, code="conflicting_parameters", name=name)
-            for rival in self.given():
+            for rival, value in self.given().items():
+                if name == "encoder" and learners_taking(rival, value) == (NETWORK,):
+                    continue  # what is missing is the learner
                 message = f"{spell(name)} is for the race of learners; it does not go with {spell(rival)}"
                 raise InvalidInput(message, code="conflicting_parameters", name=name)
         if self.patience is not None and not Number(above=0).accepts(self.patience):
@@ -173,6 +180,14 @@ class LearnerOptions:
         if self.encoder_cache is not None and self.encoder is None:
             message = f"{spell('encoder_cache')} needs {spell('encoder')}"
             raise InvalidInput(message, code="conflicting_parameters", name="encoder_cache")
+        if self.fine_tune:
+            if self.encoder is None:
+                message = f"{spell('fine_tune')} needs {spell('encoder')}"
+                raise InvalidInput(message, code="conflicting_parameters", name="fine_tune")
+            for name in _NOT_TUNED:
+                if getattr(self, name) is not None:
+                    message = f"{spell(name)} does not go with {spell('fine_tune')}"
+                    raise InvalidInput(message, code="conflicting_parameters", name=name)
         if self.encoder is not None and self.fast:
             message = f"{spell('encoder')} is for two stages; it does not go with {spell('fast')}"
             raise InvalidInput(message, code="conflicting_parameters", name="encoder")

@@ -133,6 +133,11 @@ class LearnerFlags:
         type=click.Choice(["cascade", "one-hot", "product", "sampling", "bottleneck", "dft"]),
         help="Output layer.  [default: cascade]",
     )
+    fine_tune: bool | None = option(
+        section=_NETWORK,
+        is_flag=True,
+        help="With --encoder: read texts with the encoder alone and train its weights, too; takes long.",
+    )
     n_heads: int | None = option(
         "--heads",
         section=_NETWORK,

@@ -165,6 +165,8 @@ def command(
     begun = time.perf_counter()
     terminal.outlive_reader()
     options = learner.options(running.seed, running.jobs)
+    if options.fine_tune:
+        features.check_unused("--fine-tune")
     check_target(target.out, target.force)
     tagger = Tagger(features.options(), options, aiming.checked(), updatable=target.updatable)
 

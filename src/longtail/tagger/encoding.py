@@ -15,6 +15,7 @@ from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput
 from longtail.memory import available_memory
 from longtail.text import (
+    FeatureOptions,
     JoinedFeatures,
     TextFeatures,
     check_encoder_folder,
@@ -52,7 +53,9 @@ class Encoded(NamedTuple):
 
 
 def features_for(features: Any, estimator: Any, corpus: Corpus | GroupedCorpus) -> tuple[Any, Any]:
-    """Fit the features of a corpus and transform its rows; for a network with an encoder, add sentence vectors.
+    """Fit the features of a corpus and transform its rows.
+
+    A network with an encoder also gets sentence vectors or, if it trains the encoder, token ids instead.
 
     Parameters
     ----------
@@ -61,6 +64,8 @@ def features_for(features: Any, estimator: Any, corpus: Corpus | GroupedCorpus) 
     corpus : Corpus or GroupedCorpus
     """
     options = estimator if isinstance(estimator, LearnerOptions) and estimator.learner == NETWORK else LearnerOptions()
+    if options.fine_tune:
+        return _token_features(features, corpus, options)
     encoder = choose_encoder(corpus, None, options, _MOST_FOR_A_NETWORK)
     fitted, X = fit_features(features, corpus)
     if encoder is None:
@@ -69,6 +74,23 @@ def features_for(features: Any, estimator: Any, corpus: Corpus | GroupedCorpus) 
         message = f"encoder adds sentence vectors to TextFeatures; the features are {type(fitted).__name__}"
         raise InvalidInput(message, code="idle_parameter", name="encoder")
     return with_vectors(fitted, X, None, corpus.texts or (), None, encoder, options)[:2]
+
+
+def _token_features(features: Any, corpus: Corpus | GroupedCorpus, options: LearnerOptions) -> tuple[Any, Any]:
+    from longtail.neural import TokenFeatures
+
+    if corpus.texts is None:
+        raise InvalidInput("encoder is for texts; the corpus has features", code="idle_parameter", name="encoder")
+    if features not in (None, FeatureOptions()):
+        name = features.idle(False) or features.idle(True) if isinstance(features, FeatureOptions) else "features"
+        message = f"{name} has no effect: with fine_tune, the tokens of the encoder are the features"
+        raise InvalidInput(message, code="idle_parameter", name=name)
+    return fit_features(TokenFeatures(encoder_folder(options)), corpus)
+
+
+def encoder_folder(options: LearnerOptions) -> str | None:
+    """The folder of the encoder to train; None is the installed one."""
+    return None if options.encoder == "auto" else options.encoder
 
 
 def choose_encoder(

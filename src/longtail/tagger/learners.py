@@ -14,6 +14,7 @@ from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.labels import LabelHierarchy, label_vectors, read_taxonomy, split_wide
 from longtail.printable import counted
+from longtail.tagger.encoding import encoder_folder
 from longtail.tagger.preparation import FEWEST_ROWS
 from longtail.trees import LabelTree
 from longtail.work import is_in_pieces
@@ -23,6 +24,8 @@ _log = logging.getLogger(__name__)
 # Parameters of networks for labels of groups, which differ from the defaults of `longtail.neural.DeepMIML`: rectified
 # scores, as in the paper, do not learn hundreds of labels.
 _OF_GROUPS = {"hidden": 512, "learning_rate": 5e-3, "tau": 5.0, "rectified": False}
+# A pretrained encoder needs few epochs and a low learning rate; the head, which starts from nothing, a higher one.
+_FINE_TUNING = {"encoder": "pretrained", "epochs": 4, "batch_size": 32, "warmup": 0.1}
 _NAMES_OF_GROUPS = {"width": "hidden"}
 
 
@@ -71,8 +74,12 @@ def learner_for(estimator: Any, X: Any, corpus: Corpus) -> Choice:
 def _network(options: LearnerOptions) -> Choice:
     from longtail.neural import MultiHeadClassifier
 
-    network = MultiHeadClassifier(**options.given(), random_state=options.random_state, n_jobs=options.n_jobs)
-    size = f"{network.head} head, width {network.width}, {counted(network.epochs, 'epoch')}"
+    given, of_encoder = options.given(), {}
+    if given.pop("fine_tune", False):
+        of_encoder = {**_FINE_TUNING, "encoder_folder": encoder_folder(options)}
+    network = MultiHeadClassifier(**{**of_encoder, **given}, random_state=options.random_state, n_jobs=options.n_jobs)
+    layer = "an encoder that is trained, too" if of_encoder else f"width {network.width}"
+    size = f"{network.head} head, {layer}, {counted(network.epochs, 'epoch')}"
     return Choice(network, [f"learner: network with {size}"])
 
 
