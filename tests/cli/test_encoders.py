@@ -34,7 +34,8 @@ def own_folder(_own_folder: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_vectors_and_words_make_the_model_of_the_library(longtail: Callable, folder: Path) -> None:
-    options: dict[str, Any] = {"width": 8, "epochs": 2, "encoder": str(folder), "encoder_cache": "vectors"}
+    options: dict[str, Any] = {"width": 8, "epochs": 2, "encoder": str(folder), "max_tokens": 9}
+    options["encoder_cache"] = "vectors"
     trained = longtail("train", "notes.jsonl", "--out", "shell", "--min-df", "1", *SMALL, *shell(options))
     assert trained.code == 0, trained.err
     assert f"texts with {folder}" in trained.err
@@ -45,10 +46,13 @@ def test_vectors_and_words_make_the_model_of_the_library(longtail: Callable, fol
 
 
 def test_a_trained_encoder_makes_the_model_of_the_library(longtail: Callable, folder: Path) -> None:
-    options: dict[str, Any] = {"epochs": 40, "batch_size": 3, "learning_rate": 0.05, "encoder": str(folder)}
+    options: dict[str, Any] = {
+        "epochs": 30, "batch_size": 3, "learning_rate": 0.05, "encoder": str(folder), "encoder_learning_rate": 0.001,
+        "max_tokens": 9,
+    }  # fmt: skip
     trained = longtail("train", "notes.jsonl", "--out", "shell", "--fine-tune", *SMALL, *shell(options))
     assert trained.code == 0, trained.err
-    assert "learner: network with one-hot head, an encoder that is trained, too, 40 epochs" in trained.err
+    assert "learner: network with one-hot head, an encoder that is trained, too, 30 epochs" in trained.err
     learner = LearnerOptions("network", head="one-hot", n_jobs=1, fine_tune=True, **options)
     corpus = read_corpus("notes.jsonl")
     tagger = Tagger(FeatureOptions(), learner).fit_corpus(corpus)
@@ -59,6 +63,8 @@ def test_a_trained_encoder_makes_the_model_of_the_library(longtail: Callable, fo
         tags[0].label for tags in tagger.predict(corpus.texts, k=1)
     ]
     assert "P@1" in longtail("evaluate", "shell", "notes.jsonl").out
+    assert tagger.features_.n_features_out_ == 9
+    assert tagger.estimator_.encoder_learning_rate == 0.001
     assert "features TokenFeatures, estimator MultiHeadClassifier" in longtail("info", "shell").out
 
 
@@ -68,6 +74,9 @@ def test_a_trained_encoder_makes_the_model_of_the_library(longtail: Callable, fo
         ("--learner network --encoder nowhere", "nowhere: there is no such folder"),
         ("--learner network --encoder nowhere --fine-tune", "nowhere: there is no such folder"),
         ("--learner network --fine-tune", "--fine-tune needs --encoder"),
+        ("--learner network --max-tokens 9", "--max-tokens needs --encoder and --learner network"),
+        ("--encoder auto --max-tokens 9", "--max-tokens needs --encoder and --learner network"),
+        ("--learner network --encoder-learning-rate 0.1", "--encoder-learning-rate needs --fine-tune"),
         ("--encoder auto --fine-tune", "--fine-tune is for network; it does not go with --learner auto"),
         ("--learner network --encoder auto --fine-tune --width 9", "--width does not go with --fine-tune"),
         ("--learner network --encoder auto --fine-tune --dropout 0.1", "--dropout does not go with --fine-tune"),

@@ -54,8 +54,12 @@ class LearnerOptions:
         memory. None uses none.
     fine_tune : bool or None
         Of a network with an `encoder`: read texts with the encoder alone, and train its weights, too.
+    encoder_learning_rate : float or None
+        Learning rate of an encoder that is trained; `learning_rate` is that of the rest of the network.
     encoder_cache : str or None
         A folder where the vectors of texts are kept, so that no text is encoded twice.
+    max_tokens : int or None
+        Of a network with an `encoder`: further tokens of a text are dropped. None is 128, or 64 with `fine_tune`.
 
     Examples
     --------
@@ -93,10 +97,12 @@ class LearnerOptions:
     n_networks: int | None = _of(NETWORK)
     checkpoint: str | None = _of(NETWORK)
     fine_tune: bool | None = _of(NETWORK)
+    encoder_learning_rate: float | None = _of(NETWORK)
     fast: bool = False
     patience: float | None = None
     encoder: str | None = None
     encoder_cache: str | None = None
+    max_tokens: int | None = None
     random_state: int = 0
     n_jobs: int | None = None
 
@@ -180,10 +186,16 @@ class LearnerOptions:
         if self.encoder_cache is not None and self.encoder is None:
             message = f"{spell('encoder_cache')} needs {spell('encoder')}"
             raise InvalidInput(message, code="conflicting_parameters", name="encoder_cache")
+        if self.fine_tune and self.encoder is None:
+            message = f"{spell('fine_tune')} needs {spell('encoder')}"
+            raise InvalidInput(message, code="conflicting_parameters", name="fine_tune")
+        if self.encoder_learning_rate is not None and not self.fine_tune:
+            message = f"{spell('encoder_learning_rate')} needs {spell('fine_tune')}"
+            raise InvalidInput(message, code="conflicting_parameters", name="encoder_learning_rate")
+        if self.max_tokens is not None and (self.encoder is None or self.learner != NETWORK):
+            message = f"{spell('max_tokens')} needs {spell('encoder')} and {spell('learner')} {NETWORK}"
+            raise InvalidInput(message, code="conflicting_parameters", name="max_tokens")
         if self.fine_tune:
-            if self.encoder is None:
-                message = f"{spell('fine_tune')} needs {spell('encoder')}"
-                raise InvalidInput(message, code="conflicting_parameters", name="fine_tune")
             for name in _NOT_TUNED:
                 if getattr(self, name) is not None:
                     message = f"{spell(name)} does not go with {spell('fine_tune')}"

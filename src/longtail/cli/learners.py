@@ -133,11 +133,6 @@ class LearnerFlags:
         type=click.Choice(["cascade", "one-hot", "product", "sampling", "bottleneck", "dft"]),
         help="Output layer.  [default: cascade]",
     )
-    fine_tune: bool | None = option(
-        section=_NETWORK,
-        is_flag=True,
-        help="With --encoder: read texts with the encoder alone and train its weights, too; takes long.",
-    )
     n_heads: int | None = option(
         "--heads",
         section=_NETWORK,
@@ -145,9 +140,13 @@ class LearnerFlags:
         help="Number of heads of the output layer.  [default: 2; sampling: many]",
     )
     width: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Width of the hidden layer.  [default: 512]")
-    epochs: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Number of epochs.  [default: 20]")
+    epochs: int | None = option(
+        section=_NETWORK, type=_AT_LEAST_1, help="Number of epochs.  [default: 20; with --fine-tune: 4]"
+    )
     batch_size: int | None = option(
-        section=_NETWORK, type=_AT_LEAST_1, help="Rows per training step.  [default: 128, less for small data]"
+        section=_NETWORK,
+        type=_AT_LEAST_1,
+        help="Rows per training step.  [default: 128, less for small data; with --fine-tune: 32]",
     )
     learning_rate: float | None = option(section=_NETWORK, type=_POSITIVE, help="Learning rate.  [default: 0.005]")
     dropout: float | None = option(section=_NETWORK, type=FiniteRange(0, 0.95), help="Dropout rate.  [default: 0]")
@@ -156,6 +155,20 @@ class LearnerFlags:
     )
     checkpoint: str | None = option(
         section=_NETWORK, metavar="DIR", help="Save progress in DIR, and resume from there after an interruption."
+    )
+    fine_tune: bool | None = option(
+        section=_NETWORK,
+        is_flag=True,
+        help="With --encoder: read texts with the encoder alone and train its weights, too; takes long.",
+    )
+    encoder_learning_rate: float | None = option(
+        section=_NETWORK, type=_POSITIVE, help="With --fine-tune: learning rate of the encoder.  [default: 0.0001]"
+    )
+    max_tokens: int | None = option(
+        section=_NETWORK,
+        type=_AT_LEAST_1,
+        help="With --encoder: read only the first N tokens of a text.  [default: 128; with --fine-tune: 64]",
+        metavar="N",
     )
 
     def options(self, seed: int, jobs: int | None) -> LearnerOptions:

@@ -85,7 +85,12 @@ def _token_features(features: Any, corpus: Corpus | GroupedCorpus, options: Lear
         name = features.idle(False) or features.idle(True) if isinstance(features, FeatureOptions) else "features"
         message = f"{name} has no effect: with fine_tune, the tokens of the encoder are the features"
         raise InvalidInput(message, code="idle_parameter", name=name)
-    return fit_features(TokenFeatures(encoder_folder(options)), corpus)
+    return fit_features(TokenFeatures(encoder_folder(options), **_longest(options)), corpus)
+
+
+def _longest(options: LearnerOptions) -> dict[str, Any]:
+    """The limit of the tokens of a text, if it is given."""
+    return {} if options.max_tokens is None else {"max_tokens": options.max_tokens}
 
 
 def encoder_folder(options: LearnerOptions) -> str | None:
@@ -176,7 +181,9 @@ def with_vectors(
     from longtail.neural import SentenceFeatures
 
     _log.info("encoding %s texts with %s: about %.0f s on one core", f"{len(texts):,}", encoder.folder, encoder.seconds)
-    vectors = SentenceFeatures(encoder.folder, cache=options.encoder_cache, n_jobs=options.n_jobs).fit()
+    vectors = SentenceFeatures(
+        encoder.folder, cache=options.encoder_cache, n_jobs=options.n_jobs, **_longest(options)
+    ).fit()
     rows = join_columns([X, vectors.transform(texts)])
     width = vectors.n_features_out_
     if readings is not None and label_texts is not None:
