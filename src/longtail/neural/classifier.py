@@ -141,7 +141,7 @@ class MultiHeadClassifier(NeuralModel):
     _encoders = (*ENCODERS, PRETRAINED)
 
     histories_: list[History]
-    pretrained_: TrainedEncoder | None
+    pretrained_: TrainedEncoder | None = None
     radices_: tuple[int, ...]
     active_: int
 

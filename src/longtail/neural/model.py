@@ -259,5 +259,6 @@ def training_plan(network: nn.Module, batch_bytes: int) -> MemoryPlan:
     return MemoryPlan(
         "training a network",
         {"weights": size, "gradients": size, "moments of gradients": 2 * size, "a batch": batch_bytes},
-        "Use fewer features (--max-features), a smaller width, a smaller batch_size, or head='product'.",
+        "Use fewer features (--max-features), a smaller width, a smaller batch_size, head='product' or, with an "
+        "encoder that is trained, shorter texts (--max-tokens).",
     )
