@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import longtail
 from longtail.errors import InvalidInput, ModelFormatError, NotEnoughMemory
 from longtail.memory import limit
 from longtail.neural import MultiHeadClassifier, TokenFeatures
+from longtail.progress import listening
 from longtail.text import ENCODER_VARIABLE
 from tests.neural.tiny import POSITIONS, WIDTH, write_tiny_encoder
 
@@ -136,6 +139,20 @@ def test_more_positions_than_the_encoder_has_are_refused(folder: Path, labels: A
     rows = np.full((len(labels), POSITIONS + 1), 5.0, dtype=np.float32)
     with pytest.raises(InvalidInput, match=f"up to {POSITIONS + 1} tokens, but the encoder in .* reads {POSITIONS}"):
         network(folder).fit(rows, labels)
+
+
+def test_progress_tells_the_epoch_and_the_loss(folder: Path, tokens: Any, labels: Any) -> None:
+    told: list[tuple[str, str]] = []
+
+    @contextmanager
+    def listener(description: str, total: int) -> Iterator[Any]:
+        yield lambda amount, note="": told.append((description, note))
+
+    with listening(listener):
+        model = network(folder).fit(tokens, labels)
+    notes = [note for description, note in told if description == "training"]
+    assert notes[0].startswith("epoch 1 of 2, loss ")
+    assert notes[-1] == f"epoch 2 of 2, loss {model.histories_[0].losses[1]:.4g}"
 
 
 def test_memory_is_checked_before_training(folder: Path, tokens: Any, labels: Any) -> None:
