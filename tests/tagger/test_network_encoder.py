@@ -115,7 +115,7 @@ def test_an_encoder_that_cannot_be_used_is_refused(seen: Corpus, folder: Path, t
         Tagger(RowScaling(), LearnerOptions("network", encoder=str(folder))).fit_corpus(rows)
 
 
-TUNED: dict[str, Any] = {"head": "one-hot", "epochs": 12, "batch_size": 8, "learning_rate": 0.05, "n_jobs": 1}
+TUNED: dict[str, Any] = {"epochs": 12, "batch_size": 8, "learning_rate": 0.05, "n_jobs": 1}
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,7 @@ def test_a_trained_encoder_is_saved_with_the_tagger(
 def test_the_learner_itself_trains_the_same_network(tuned: Tagger, seen: Corpus, folder: Path) -> None:
     from longtail.neural import MultiHeadClassifier, TokenFeatures
 
-    network = MultiHeadClassifier(encoder="pretrained", encoder_folder=str(folder), warmup=0.1, **TUNED)
+    network = MultiHeadClassifier("one-hot", encoder="pretrained", encoder_folder=str(folder), warmup=0.1, **TUNED)
     found = Tagger(TokenFeatures(folder), network, aim=None).fit_corpus(seen)
     assert found.predict_topk(seen.texts)[1].tobytes() == tuned.predict_topk(seen.texts)[1].tobytes()
 

@@ -131,7 +131,7 @@ class LearnerFlags:
     head: str | None = option(
         section=_NETWORK,
         type=click.Choice(["cascade", "one-hot", "product", "sampling", "bottleneck", "dft"]),
-        help="Output layer.  [default: cascade]",
+        help="Output layer.  [default: cascade; with --fine-tune: one-hot]",
     )
     n_heads: int | None = option(
         "--heads",
@@ -146,9 +146,11 @@ class LearnerFlags:
     batch_size: int | None = option(
         section=_NETWORK,
         type=_AT_LEAST_1,
-        help="Rows per training step.  [default: 128, less for small data; with --fine-tune: 32]",
+        help="Rows per training step.  [default: 128, less for small data; with --fine-tune: 16]",
     )
-    learning_rate: float | None = option(section=_NETWORK, type=_POSITIVE, help="Learning rate.  [default: 0.005]")
+    learning_rate: float | None = option(
+        section=_NETWORK, type=_POSITIVE, help="Learning rate.  [default: 0.005; with --fine-tune: 0.02]"
+    )
     dropout: float | None = option(section=_NETWORK, type=FiniteRange(0, 0.95), help="Dropout rate.  [default: 0]")
     n_networks: int | None = option(
         "--networks", section=_NETWORK, type=_AT_LEAST_1, help="Number of networks to average.  [default: 1]"

@@ -24,8 +24,16 @@ _log = logging.getLogger(__name__)
 # Parameters of networks for labels of groups, which differ from the defaults of `longtail.neural.DeepMIML`: rectified
 # scores, as in the paper, do not learn hundreds of labels.
 _OF_GROUPS = {"hidden": 512, "learning_rate": 5e-3, "tau": 5.0, "rectified": False}
-# A pretrained encoder needs few epochs and a low learning rate; the head, which starts from nothing, a higher one.
-_FINE_TUNING = {"encoder": "pretrained", "epochs": 4, "batch_size": 32, "warmup": 0.1}
+# Epochs of a pretrained encoder are few, as they take long. In so few steps, a head that starts from nothing needs a
+# high rate, and one-hot learns most. It costs little beside the encoder.
+_FINE_TUNING = {
+    "encoder": "pretrained",
+    "head": "one-hot",
+    "epochs": 4,
+    "batch_size": 16,
+    "learning_rate": 0.02,
+    "warmup": 0.1,
+}
 _NAMES_OF_GROUPS = {"width": "hidden"}
 
 
