@@ -164,7 +164,7 @@ class LearnerFlags:
         help="With --encoder: read texts with the encoder alone and train its weights, too; takes long.",
     )
     encoder_learning_rate: float | None = option(
-        section=_NETWORK, type=_POSITIVE, help="With --fine-tune: learning rate of the encoder.  [default: 0.0001]"
+        section=_NETWORK, type=_POSITIVE, help="With --fine-tune: learning rate of the encoder.  [default: 0.00003]"
     )
     max_tokens: int | None = option(
         section=_NETWORK,

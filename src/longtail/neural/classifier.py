@@ -153,7 +153,7 @@ class MultiHeadClassifier(NeuralModel):
         order: str = "clustered",
         encoder: str = "auto",
         encoder_folder: str | None = None,
-        encoder_learning_rate: float = 1e-4,
+        encoder_learning_rate: float = 3e-5,
         width: int = 512,
         layers: int = 1,
         dropout: float = 0.0,
