@@ -118,6 +118,18 @@ def test_groups_of_every_kind_of_file(longtail: Callable, learner: str, file: tu
     assert bytes_of("shell") == bytes_of("python")
 
 
+@pytest.mark.parametrize("file", GROUPS, ids=lambda file: file[0])
+def test_a_network_from_groups_of_every_kind_of_file(longtail: Callable, file: tuple[str, ...]) -> None:
+    skip_without_torch("network")
+    options = {"width": 8, "epochs": 2, "learning_rate": 0.01}
+    arguments = ["--learner", "network", *shell(options), "--min-df", "1", "--seed", "3", "--jobs", "1"]
+    result = longtail("train", *file, "--out", "shell", *arguments)
+    assert result.code == 0, result.err
+    tagger = Tagger(FeatureOptions(min_df=1), LearnerOptions("network", **options, random_state=3, n_jobs=1))
+    tagger.fit_groups(read_members(file[0])).save("python")
+    assert bytes_of("shell") == bytes_of("python")
+
+
 @pytest.mark.parametrize(
     ("arguments", "estimator"),
     [

@@ -253,7 +253,7 @@ def test_options_of_networks_are_theirs(longtail: Callable, arguments: list[str]
     [
         (["--encoder", "nowhere"], "nowhere: there is no such folder"),
         (["--encoder", "auto", "--alpha", "1"], "--encoder is for the race of learners; it does not go with --alpha"),
-        (["--encoder", "auto", "--learner", "tree"], "--encoder goes with --learner auto only"),
+        (["--encoder", "auto", "--learner", "tree"], "--encoder goes with --learner auto or network only"),
         (["--encoder-cache", "vectors"], "--encoder-cache needs --encoder"),
     ],
 )
@@ -598,6 +598,50 @@ def test_label_texts_that_cannot_be_used_are_refused(longtail: Callable, name: s
     )
     assert (result.code, result.out) == (1, "")
     assert told in result.err
+    assert not Path("model").exists()
+
+
+PAGES = """\
+{"texts": ["ripe apples and pears", "rain and a grey sky"], "labels": ["fruit", "weather"]}
+{"texts": ["apples in a basket", "a late train"], "labels": ["fruit", "travel"]}
+{"texts": ["a grey sky, then rain", "the train was late"], "labels": ["weather", "travel"]}
+"""
+
+
+def test_a_network_learns_from_labels_of_groups(longtail: Callable) -> None:
+    Path("pages.jsonl").write_text(PAGES, encoding="utf-8")
+    arguments = ["--learner", "network", "--width", "16", "--epochs", "60", "--learning-rate", "0.02"]
+    trained = longtail("train", "pages.jsonl", "--out", "model", "--min-df", "1", "--jobs", "1", *arguments)
+    assert trained.code == 0, trained.err
+    assert "learner: network that learns from groups, with width 16, 60 epochs" in trained.err
+    predicted = longtail("predict", "model", "--text", "pears and apples", "--text", "rain", "-k", "1").out
+    assert [line.split('"label": ')[1].split(",")[0] for line in predicted.splitlines()] == ['"fruit"', '"weather"']
+    Path("rows.jsonl").write_text('{"text": "late train", "labels": ["travel"]}\n', encoding="utf-8")
+    assert re.search(r"^P +100\.00", longtail("evaluate", "model", "rows.jsonl").out, re.MULTILINE)
+    assert "learner: DeepMIML" in longtail("info", "model").out
+    stdin = ["train", "-", "--out", "other", "--strategy", "auto", "--learner", "network", "--epochs", "1"]
+    assert longtail(*stdin, stdin=PAGES.encode()).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--head dft", "--head is for labels of rows; a network for labels of groups has only --width, --epochs,"),
+        ("--heads 3", "--heads is for labels of rows"),
+        ("--networks 2", "--networks is for labels of rows"),
+        ("--checkpoint folder", "--checkpoint is for labels of rows"),
+        ("--weighting loss", "--weighting is for labels of rows"),
+        ("--strategy eagle", "--strategy does not go with --learner network"),
+        ("--rule count", "--rule does not go with --learner network"),
+    ],
+)
+def test_options_that_a_network_of_groups_lacks_are_refused_by_name(
+    longtail: Callable, arguments: str, message: str
+) -> None:
+    Path("pages.jsonl").write_text(PAGES, encoding="utf-8")
+    result = longtail("train", "pages.jsonl", "--out", "model", "--learner", "network", *arguments.split())
+    assert result.code == 1
+    assert result.err.startswith(f"error: {message}")
     assert not Path("model").exists()
 
 

@@ -133,7 +133,7 @@ def test_a_model_cannot_open_a_share(
     features: SentenceFeatures, place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     opened = []
-    module = "longtail.neural.sentence_features"
+    module = "longtail.text.encoder_place"
     monkeypatch.setattr(f"{module}.encoder_fingerprint", lambda folder: opened.append(str(folder)) or "")
     monkeypatch.setattr(f"{module}.find_installed_encoder", lambda: None)
     state = features.to_state()
@@ -143,7 +143,7 @@ def test_a_model_cannot_open_a_share(
 
 
 def test_without_an_encoder_the_error_says_how_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longtail.neural.sentence_features.find_installed_encoder", lambda: None)
+    monkeypatch.setattr("longtail.text.encoder_place.find_installed_encoder", lambda: None)
     with pytest.raises(Unavailable, match=ENCODER_VARIABLE):
         SentenceFeatures().fit()
 

@@ -94,6 +94,13 @@ def _sentence_features() -> Any:
     return SentenceFeatures.from_state(State("SentenceFeatures", facts=facts))
 
 
+def _token_features() -> Any:
+    from longtail.neural import TokenFeatures
+
+    facts = {"folder": "encoder", "fingerprint": "a" * 64, "max_tokens": 9}
+    return TokenFeatures.from_state(State("TokenFeatures", facts=facts))
+
+
 def _joined() -> Any:
     return JoinedFeatures((TextFeatures(min_df=1).fit(TEXTS), TextFeatures(min_df=1, subwords=4).fit(TEXTS)))
 
@@ -157,6 +164,7 @@ def networks() -> dict[str, Callable[[], Any]]:
         "plain DeepMIML": lambda: DeepMIML(hidden=6, tau=0.0, epochs=1, random_state=0, n_jobs=1).fit(*grouped()),
         "Tagger with a network": tagged(network("one-hot")),
         "SentenceFeatures": _sentence_features,
+        "TokenFeatures": _token_features,
     }
 
 
@@ -241,7 +249,7 @@ def questions(model: Any, directory: Path) -> Iterator[Callable[[], Any]]:
         yield lambda: model.transform(TEXTS).data
         yield lambda: "".join(model.feature_names_[:5])
         return
-    if type(model).__name__ == "SentenceFeatures":  # whose module needs torch
+    if type(model).__name__ in ("SentenceFeatures", "TokenFeatures"):  # whose modules need torch
         yield lambda: "".join(model.feature_names_[:5])
         return
     if isinstance(model, RowScaling):

@@ -133,7 +133,7 @@ def test_an_encoder_is_for_texts(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"encoder": "auto", "learner": "ridge"}, "encoder goes with learner auto only"),
+        ({"encoder": "auto", "learner": "ridge"}, "encoder goes with learner auto or network only"),
         ({"encoder": "auto", "fast": True}, "does not go with fast"),
         ({"encoder": "auto", "alpha": 0.0}, "does not go with alpha"),
         ({"encoder_cache": "vectors"}, "encoder_cache needs encoder"),

@@ -143,13 +143,6 @@ def test_labels_of_groups_without_rows_are_dropped(caplog):
     assert "dropped 1 label that occur in no group with rows" in caplog.messages
 
 
-def test_networks_do_not_learn_from_groups():
-    corpus = GroupedCorpus.from_lists([TEXTS[:3], TEXTS[3:]], [["fruit"], ["weather"]])
-    with pytest.raises(InvalidInput) as caught:
-        Tagger(estimator=LearnerOptions("network")).fit_groups(corpus)
-    assert caught.value.code == "groups_without_network"
-
-
 def test_scores_below_the_threshold_are_left_out(corpus):
     tagger = Tagger(FeatureOptions(min_df=1), Ridge()).fit_corpus(corpus)
     [tags] = tagger.predict(["red sky"], k=2)

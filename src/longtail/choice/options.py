@@ -23,6 +23,10 @@ _BY_VALUE: dict[str, dict[str, tuple[str, ...]]] = {
     "loss": {"squared_hinge": _TREES, "logistic": _TREES}
     | dict.fromkeys(("product", "stages", "binary", "softmax"), (NETWORK,)),
 }
+# The parameters of networks that learn from labels of groups.
+_OF_GROUPS = ("width", "epochs", "batch_size", "learning_rate", "dropout")
+# What networks whose encoder is trained do not have: their texts have no vectors to keep, and no layers of their own.
+_NOT_TUNED = ("encoder_cache", "width", "dropout")
 
 
 def _of(*learners: str) -> Any:
@@ -45,16 +49,23 @@ class LearnerOptions:
     missing : {"error", "root", "drop"} or None
         What to do with labels that are not in the taxonomy; None means error.
     fast : bool
-        Train one stage only. `fast`, `patience` and `encoder` cannot be combined with parameters of learners, and have
-        no effect with fewer than 1,000 rows.
+        Train one stage only. `fast`, `patience` and, without ``learner="network"``, `encoder` cannot be combined with
+        parameters of learners, and have no effect with fewer than 1,000 rows.
     patience : float or None
         Seconds that training may take when learners race, by an estimate. None is about 12 times as long as one label
         tree takes, at least 50 seconds of processor time, plus the second stage.
     encoder : str or None
-        The folder of a pretrained sentence encoder. The second stage uses its vectors if they help. "auto" uses the
-        installed encoder if the texts are short or few, and encoding fits into time and memory. None uses none.
+        The folder of a pretrained sentence encoder. The second stage uses its vectors if they help, and a network
+        always does. "auto" uses the installed encoder if the texts are short or few, and encoding fits into time and
+        memory. None uses none.
+    fine_tune : bool or None
+        Of a network with an `encoder`: read texts with the encoder alone, and train its weights, too.
+    encoder_learning_rate : float or None
+        Learning rate of an encoder that is trained; `learning_rate` is that of the rest of the network.
     encoder_cache : str or None
         A folder where the vectors of texts are kept, so that no text is encoded twice.
+    max_tokens : int or None
+        Of a network with an `encoder`: further tokens of a text are dropped. None is 128, or 64 with `fine_tune`.
 
     Examples
     --------
@@ -97,10 +108,13 @@ class LearnerOptions:
     dropout: float | None = _of(NETWORK)
     n_networks: int | None = _of(NETWORK)
     checkpoint: str | None = _of(NETWORK)
+    fine_tune: bool | None = _of(NETWORK)
+    encoder_learning_rate: float | None = _of(NETWORK)
     fast: bool = False
     patience: float | None = None
     encoder: str | None = None
     encoder_cache: str | None = None
+    max_tokens: int | None = None
     random_state: int = 0
     n_jobs: int | None = None
 
@@ -148,17 +162,31 @@ class LearnerOptions:
             left = fitting
         return left, why
 
+    def check_groups(self, spell: Callable[[str], str] = str) -> None:
+        """Refuse parameters of networks that learn from labels of rows, for labels of groups."""
+        for name in self.given() if self.learner == NETWORK else ():
+            if name not in _OF_GROUPS:
+                message = (
+                    f"{spell(name)} is for labels of rows; a network for labels of groups has only "
+                    f"{', '.join(map(spell, _OF_GROUPS))}"
+                )
+                raise InvalidInput(message, code="conflicting_parameters", name=name)
+
     def for_race(self) -> list[str]:
-        """The names of those of `fast`, `patience` and `encoder` that are set; they matter only if learners race."""
-        given = {"fast": self.fast, "patience": self.patience is not None, "encoder": self.encoder is not None}
+        """The names of those of `fast`, `patience` and `encoder` that are set and matter only if learners race."""
+        has_encoder = self.encoder is not None and self.learner != NETWORK
+        given = {"fast": self.fast, "patience": self.patience is not None, "encoder": has_encoder}
         return [name for name, is_given in given.items() if is_given]
 
     def _check_race(self, spell: Callable[[str], str]) -> None:
         for name in self.for_race():
             if self.learner != "auto":
-                message = f"{spell(name)} goes with {spell('learner')} auto only"
+                which = f"auto or {NETWORK}" if name == "encoder" else "auto"
+                message = f"{spell(name)} goes with {spell('learner')} {which} only"
                 raise InvalidInput(message, code="conflicting_parameters", name=name)
-            for rival in self.given():
+            for rival, value in self.given().items():
+                if name == "encoder" and learners_taking(rival, value) == (NETWORK,):
+                    continue  # what is missing is the learner
                 message = f"{spell(name)} is for the race of learners; it does not go with {spell(rival)}"
                 raise InvalidInput(message, code="conflicting_parameters", name=name)
         if self.patience is not None and not Number(above=0).accepts(self.patience):
@@ -170,6 +198,20 @@ class LearnerOptions:
         if self.encoder_cache is not None and self.encoder is None:
             message = f"{spell('encoder_cache')} needs {spell('encoder')}"
             raise InvalidInput(message, code="conflicting_parameters", name="encoder_cache")
+        if self.fine_tune and self.encoder is None:
+            message = f"{spell('fine_tune')} needs {spell('encoder')}"
+            raise InvalidInput(message, code="conflicting_parameters", name="fine_tune")
+        if self.encoder_learning_rate is not None and not self.fine_tune:
+            message = f"{spell('encoder_learning_rate')} needs {spell('fine_tune')}"
+            raise InvalidInput(message, code="conflicting_parameters", name="encoder_learning_rate")
+        if self.max_tokens is not None and (self.encoder is None or self.learner != NETWORK):
+            message = f"{spell('max_tokens')} needs {spell('encoder')} and {spell('learner')} {NETWORK}"
+            raise InvalidInput(message, code="conflicting_parameters", name="max_tokens")
+        if self.fine_tune:
+            for name in _NOT_TUNED:
+                if getattr(self, name) is not None:
+                    message = f"{spell(name)} does not go with {spell('fine_tune')}"
+                    raise InvalidInput(message, code="conflicting_parameters", name=name)
         if self.encoder is not None and self.fast:
             message = f"{spell('encoder')} is for two stages; it does not go with {spell('fast')}"
             raise InvalidInput(message, code="conflicting_parameters", name="encoder")
@@ -192,13 +234,18 @@ def learners_taking(parameter: str, value: Any) -> tuple[str, ...]:
     return owners[parameter]
 
 
-def check_learner(estimator: Any, owner: str) -> None:
-    """Refuse an estimator that could be trained on rows but not rank labels, such as those of other libraries."""
+def check_learner(estimator: Any, owner: str, of_groups: bool = False) -> None:
+    """Refuse an estimator that could be trained on rows but not rank labels, such as those of other libraries.
+
+    With `of_groups`, also take one that learns from labels of groups itself.
+    """
     name = type(estimator).__name__
     if not isinstance(estimator, Estimator):
         raise InvalidInput(
             f"{owner}: the estimator is a {name}, not a longtail.estimator.Estimator; use a learner such as LabelTree, "
             "OneVsRest or Ridge, or None to have one chosen"
         )
+    if of_groups and estimator.learns_from_groups:
+        return
     if "groups" in inspect.signature(estimator.fit).parameters:
         raise InvalidInput(f"{owner}: the estimator is a {name}, which learns from groups; use a learner of rows")

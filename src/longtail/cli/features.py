@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import click
@@ -82,6 +82,12 @@ class FeatureFlags:
             return None
         self.check(corpus, data)
         return self.options()
+
+    def check_unused(self, beside: str) -> None:
+        """Refuse every option, because there are other features with the option `beside`."""
+        for each in fields(self):
+            if getattr(self, each.name) != each.default:
+                raise InvalidInput(f"{flag_of(FeatureFlags, each.name)} does not go with {beside}")
 
     def check(self, corpus: Corpus | GroupedCorpus, data: str) -> None:
         """Refuse an option that would do nothing."""

@@ -59,6 +59,18 @@ class TrainGroupOptions(GroupOptions):
         type=click.Choice(RULES), help="How to share out the labels of a group.  [default: joint]"
     )
 
+    def placing(self, learner: str) -> dict[str, str]:
+        """The options that were given, by name; networks, which do not assign labels to rows, take only auto."""
+        given = {"strategy": self.strategy, "rule": self.rule}
+        found = {name: value for name, value in given.items() if value is not None}
+        if learner == "network" and found not in ({}, {"strategy": "auto"}):
+            raise InvalidInput(
+                f"--{min(found)} does not go with --learner network: a network learns from the labels of groups "
+                "without assigning them to rows; to train a network on assigned labels, run `longtail assign` first "
+                "and train on its output"
+            )
+        return found
+
 
 def holds_group_labels(files: Sequence[str], groups: TrainGroupOptions, reader: ReaderOptions) -> bool:
     """Whether DATA has labels of groups: told by the options, or by the first line of a file.

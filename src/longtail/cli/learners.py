@@ -60,8 +60,8 @@ class LearnerFlags:
     )
     encoder: str | None = option(
         metavar="DIR|auto",
-        help="With auto: also compare texts by sentence vectors, if that helps. DIR holds the encoder; auto takes the "
-        "installed one.",
+        help="With auto: also compare texts by sentence vectors, if that helps. With network: use them beside the "
+        "words. DIR holds the encoder; auto takes the installed one.",
     )
     encoder_cache: str | None = option(metavar="DIR", help="Keep the vectors of texts in DIR for the next training.")
     prune: float | None = option(
@@ -132,7 +132,7 @@ class LearnerFlags:
     head: str | None = option(
         section=_NETWORK,
         type=click.Choice(["cascade", "one-hot", "product", "kronecker", "sampling", "bottleneck", "dft"]),
-        help="Output layer.  [default: cascade]",
+        help="Output layer.  [default: cascade; with --fine-tune: one-hot]",
     )
     n_heads: int | None = option(
         "--heads",
@@ -171,17 +171,37 @@ class LearnerFlags:
         help="With --head cascade or sampling: compute gradients only for labels in use; faster for very many labels.",
     )
     width: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Width of the hidden layer.  [default: 512]")
-    epochs: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Number of epochs.  [default: 20]")
-    batch_size: int | None = option(
-        section=_NETWORK, type=_AT_LEAST_1, help="Rows per training step.  [default: 128, less for small data]"
+    epochs: int | None = option(
+        section=_NETWORK, type=_AT_LEAST_1, help="Number of epochs.  [default: 20; with --fine-tune: 4]"
     )
-    learning_rate: float | None = option(section=_NETWORK, type=_POSITIVE, help="Learning rate.  [default: 0.005]")
+    batch_size: int | None = option(
+        section=_NETWORK,
+        type=_AT_LEAST_1,
+        help="Rows per training step.  [default: 128, less for small data; with --fine-tune: 16]",
+    )
+    learning_rate: float | None = option(
+        section=_NETWORK, type=_POSITIVE, help="Learning rate.  [default: 0.005; with --fine-tune: 0.02]"
+    )
     dropout: float | None = option(section=_NETWORK, type=FiniteRange(0, 0.95), help="Dropout rate.  [default: 0]")
     n_networks: int | None = option(
         "--networks", section=_NETWORK, type=_AT_LEAST_1, help="Number of networks to average.  [default: 1]"
     )
     checkpoint: str | None = option(
         section=_NETWORK, metavar="DIR", help="Save progress in DIR, and resume from there after an interruption."
+    )
+    fine_tune: bool | None = option(
+        section=_NETWORK,
+        is_flag=True,
+        help="With --encoder: read texts with the encoder alone and train its weights, too; takes long.",
+    )
+    encoder_learning_rate: float | None = option(
+        section=_NETWORK, type=_POSITIVE, help="With --fine-tune: learning rate of the encoder.  [default: 0.00003]"
+    )
+    max_tokens: int | None = option(
+        section=_NETWORK,
+        type=_AT_LEAST_1,
+        help="With --encoder: read only the first N tokens of a text.  [default: 128; with --fine-tune: 64]",
+        metavar="N",
     )
 
     def options(self, seed: int, jobs: int | None) -> LearnerOptions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from longtail.cli.features import FeatureFlags
 from longtail.cli.groups import TrainGroupOptions, describe_groups, holds_group_labels, read_grouped
 from longtail.cli.inputs import STANDARD_INPUT, called, check_file, counted_rows, named_in_errors, read
 from longtail.cli.learners import LearnerFlags
-from longtail.cli.options import SEED, FiniteRange, SectionedCommand, option, takes
+from longtail.cli.options import SEED, FiniteRange, SectionedCommand, flag_of, option, takes
 from longtail.cli.outputs import check_target
 from longtail.cli.pieces import PieceOptions, read_in_pieces
 from longtail.cli.reading import ReaderOptions
@@ -164,6 +165,8 @@ def command(
     begun = time.perf_counter()
     terminal.outlive_reader()
     options = learner.options(running.seed, running.jobs)
+    if options.fine_tune:
+        features.check_unused("--fine-tune")
     check_target(target.out, target.force)
     tagger = Tagger(features.options(), options, aiming.checked(), updatable=target.updatable)
 
@@ -177,10 +180,12 @@ def command(
             _check_no_holdout(holding)
             _check_no_label_texts(described)
             pieces.check_unused()
+            options.check_groups(spell=partial(flag_of, LearnerFlags))
+            placing = groups.placing(options.learner)
             grouped = read_grouped(data[0], groups.groups, reader, groups.group_column)
             features.check(grouped, data[0])
             terminal.say(describe_groups(data[0], grouped))
-            tagger.fit_groups(grouped, groups.strategy or "auto", rule=groups.rule or "joint")
+            tagger.fit_groups(grouped, **placing)
             save()
         else:
             if holding.no_refit and holding.holdout is None:

@@ -133,6 +133,9 @@ class Estimator(BaseEstimator, Persistent):
     _bytes_per_score: ClassVar[int] = 4
     """Bytes that `decision_function` needs for each row and label."""
 
+    learns_from_groups: ClassVar[bool] = False
+    """Whether `fit` takes groups of rows and the labels of the groups, without a learner of rows inside."""
+
     prediction_options: ClassVar[tuple[str, ...]] = ()
     """Additional arguments of `predict_topk`."""
 

@@ -23,6 +23,7 @@ from longtail.neural.optimiser import RowAdamW, clip_gradients
 from longtail.neural.sentence_features import SentenceFeatures
 from longtail.neural.sentences import SentenceEncoder
 from longtail.neural.targets import Collate, LabelRows
+from longtail.neural.token_features import TokenFeatures
 from longtail.neural.training import History, Settings, train
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "SentenceFeatures",
     "Settings",
     "SparseRows",
+    "TokenFeatures",
     "TokenRows",
     "assignment_picture",
     "clip_gradients",

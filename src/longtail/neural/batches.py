@@ -159,6 +159,11 @@ class TokenRows:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def select(self, rows: Array) -> TokenRows:
+        """The rows with these ids."""
+        places, offsets = entries_of(self.offsets, rows)
+        return TokenRows(self.ids[places], offsets)
+
     def batch(self, rows: Array) -> TokenBatch:
         places, offsets = entries_of(self.offsets, rows)
         lengths = np.diff(offsets)

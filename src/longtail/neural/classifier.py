@@ -16,13 +16,16 @@ from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import OutputLayer, Rule
 from longtail.labels import kept_labels, label_order, plan_heads
 from longtail.metrics import inverse_propensity
+from longtail.neural.batches import Rows, TokenRows
+from longtail.neural.fine_tuning import TrainedEncoder, by_length
 from longtail.neural.heads import DFT, Bottleneck, Cascade, Head, Kronecker, OneHot, Product, Sampling
-from longtail.neural.model import ENCODERS, NeuralModel, encoder_for, seeded, threads, training_plan
+from longtail.neural.model import ENCODERS, NeuralModel, encoder_for, rows_of_a_step, seeded, threads, training_plan
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
 from longtail.parameters import Choice, Constraint, Number, Sequence, Threads
 from longtail.progress import stage
 from longtail.store import State, saved_params
+from longtail.text import EncoderPlace
 
 _log = logging.getLogger(__name__)
 
@@ -37,8 +40,9 @@ _OF_HEADS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "own_blocks": (False, ("sampling",)),
     "sparse_gradients": (False, ("cascade", "sampling")),
 }
+PRETRAINED = "pretrained"
 _ROWS_OF_A_STEP = 128
-_STEPS_OF_AN_EPOCH = 20
+_TEXTS_AT_ONCE = 64
 
 
 class MultiHeadClassifier(NeuralModel):
@@ -55,12 +59,18 @@ class MultiHeadClassifier(NeuralModel):
         Lengths of the heads; None chooses them by `longtail.labels.plan_heads`.
     order : {"clustered", "frequency", "random", "given"}
         Which labels share digits of their codes; for dft the order of the labels on its circle.
-    encoder : {"auto", "bag-of-words", "dense"}
-        Encoder of the rows; auto chooses by the share of non-zeros.
+    encoder : {"auto", "bag-of-words", "dense", "pretrained"}
+        Encoder of the rows; auto chooses by the share of non-zeros. pretrained is a text encoder whose weights are
+        trained, too; its rows are those of `TokenFeatures`.
+    encoder_folder : str or None
+        The folder of the pretrained encoder. None uses the one that `longtail.text.find_installed_encoder` finds.
+    encoder_learning_rate : float
+        Learning rate of the pretrained encoder; `learning_rate` is that of the head.
     width : int
-        Width of the layers.
+        Width of the layers of the other encoders.
     layers : int
     dropout, input_dropout : float
+        Of the other encoders.
     head_width : int or None
         Width of cascade's queries (None: the features are the queries) or of the bottleneck (None: 100).
     survivors : int
@@ -125,7 +135,8 @@ class MultiHeadClassifier(NeuralModel):
         "n_heads": Number(low=1, high=2**31, whole=True, optional=True),
         "radices": Sequence(Number(low=1, high=2**31, whole=True), optional=True),
         "order": Choice(("clustered", "frequency", "random", "given")),
-        "encoder": Choice(("auto", *ENCODERS)),
+        "encoder": Choice(("auto", *ENCODERS, PRETRAINED)),
+        "encoder_learning_rate": Number(above=0),
         "width": Number(low=1, high=2**20, whole=True),
         "layers": Number(low=1, high=100, whole=True),
         "dropout": Number(low=0, high=0.95),
@@ -149,7 +160,10 @@ class MultiHeadClassifier(NeuralModel):
         "n_jobs": Threads(),
     }
 
+    _encoders = (*ENCODERS, PRETRAINED)
+
     histories_: list[History]
+    pretrained_: TrainedEncoder | None = None
     radices_: tuple[int, ...]
     active_: int
 
@@ -160,6 +174,8 @@ class MultiHeadClassifier(NeuralModel):
         radices: Any = None,
         order: str = "clustered",
         encoder: str = "auto",
+        encoder_folder: str | None = None,
+        encoder_learning_rate: float = 3e-5,
         width: int = 512,
         layers: int = 1,
         dropout: float = 0.0,
@@ -198,6 +214,8 @@ class MultiHeadClassifier(NeuralModel):
         self.radices = radices
         self.order = order
         self.encoder = encoder
+        self.encoder_folder = encoder_folder
+        self.encoder_learning_rate = encoder_learning_rate
         self.width = width
         self.layers = layers
         self.dropout = dropout
@@ -244,11 +262,14 @@ class MultiHeadClassifier(NeuralModel):
         if self.task == "single-label":
             X, Y = X[per_row > 0], Y[per_row > 0]  # rows whose label was trimmed
         self.encoder_ = encoder_for(X) if self.encoder == "auto" else self.encoder
+        self.pretrained_ = None
+        if self.encoder_ == PRETRAINED:
+            self.pretrained_ = TrainedEncoder.at(EncoderPlace.of(self.encoder_folder))
         self.radices_ = self._planned(len(self.labels_))
         self.active_ = self._largest_sets(int(per_row.max()))
         self.networks_, self.histories_ = [], []
         rows = self._rows(X)
-        batch_size = self.batch_size or max(1, min(_ROWS_OF_A_STEP, X.shape[0] // _STEPS_OF_AN_EPOCH))
+        batch_size = self.batch_size or rows_of_a_step(X.shape[0], _ROWS_OF_A_STEP)
         label_weights = self._label_weights(counts[self.labels_], X.shape[0])
         with threads(self.n_jobs):
             for i in range(self.n_networks):
@@ -256,8 +277,12 @@ class MultiHeadClassifier(NeuralModel):
                 position = label_order(self.order, Y.shape[1], X, Y, seed) if self._is_ordered() else None
                 network = seeded(lambda position=position: self._network(position, label_weights), seed)
                 network.head.start_from(torch.from_numpy(counts[self.labels_]), X.shape[0])
-                settings = replace(self._settings(seed), batch_size=batch_size)
-                batch = network.head.batch_values(batch_size) + 4 * batch_size * self.width
+                rate = None if self.pretrained_ is None else self.encoder_learning_rate
+                settings = replace(self._settings(seed), batch_size=batch_size, encoder_learning_rate=rate)
+                batch = network.head.batch_values(batch_size) + 4 * batch_size * self._feature_width
+                if self.pretrained_ is not None:
+                    longest = int(np.diff(X.indptr).max())
+                    batch += self.pretrained_.values_of_a_batch(batch_size, longest)
                 training_plan(network, 4 * batch).check()
                 name = f"network {i + 1} of {self.n_networks}"
                 with stage(name) if self.n_networks > 1 else nullcontext():
@@ -356,11 +381,32 @@ class MultiHeadClassifier(NeuralModel):
         """A network; for loading, label ids take the place of the positions, which are loaded into it afterwards."""
         if position is None and self._is_ordered():
             position = np.arange(len(self.labels_))
+        if self.pretrained_ is not None:
+            return Network(self.pretrained_.module(self.n_features_in_), self._head(position, weights))
         encoder = self._new_encoder(self.width, self.layers, self.dropout, self.input_dropout)
         return Network(encoder, self._head(position, weights))
 
+    @property
+    def _feature_width(self) -> int:
+        return self.width if self.pretrained_ is None else self.pretrained_.width
+
+    def _rows(self, X: Any) -> Rows:
+        return super()._rows(X) if self.pretrained_ is None else self.pretrained_.rows(X)
+
+    def _search(self, rows: Rows, k: int, mask: Array | None) -> tuple[Array, Array]:
+        if not isinstance(rows, TokenRows):
+            return super()._search(rows, k, mask)
+        order = by_length(rows)
+        labels, scores = super()._search(rows.select(order), k, mask)
+        places = np.argsort(order)
+        return labels[places], scores[places]
+
+    @property
+    def _predicted_at_once(self) -> int:
+        return _TEXTS_AT_ONCE if self.pretrained_ is not None else super()._predicted_at_once
+
     def _head(self, position: Array | None, weights: torch.Tensor | None) -> Head:
-        sizes = (self.width, len(self.labels_))
+        sizes = (self._feature_width, len(self.labels_))
         common: dict[str, Any] = {"task": self.task, "label_weights": weights}
         if self.loss is not None:
             common["loss"] = self.loss
@@ -384,23 +430,23 @@ class MultiHeadClassifier(NeuralModel):
         return OneHot(*sizes, **common)
 
     def _table_sizes(self) -> list[int]:
-        n_labels = len(self.labels_)
-        sizes = [self.n_features_in_ * self.width, (self.layers - 1) * self.width**2]
+        n_labels, features = len(self.labels_), self._feature_width
+        sizes = [self.n_features_in_ * self.width, (self.layers - 1) * self.width**2] if not self.pretrained_ else []
         if self.head == "cascade":
-            width, below = self.head_width or self.width, 1
+            width, below = self.head_width or features, 1
             for radix in reversed(self.radices_[1:]):
-                sizes.append((self.head_width or 0) * self.width + -(-n_labels // below) * width)
+                sizes.append((self.head_width or 0) * features + -(-n_labels // below) * width)
                 below *= radix
-            sizes.append(-(-n_labels // below) * self.width)
+            sizes.append(-(-n_labels // below) * features)
         elif self.head in ("product", "kronecker"):
-            sizes.append(self.products * sum(self.radices_) * self.width)
+            sizes.append(self.products * sum(self.radices_) * features)
         elif self.head == "bottleneck":
-            sizes += [(self.head_width or 100) * self.width, (self.head_width or 100) * n_labels]
+            sizes += [(self.head_width or 100) * features, (self.head_width or 100) * n_labels]
         elif self.head == "dft":
             columns = 2 * min(self.active_, (n_labels - 1) // 2) + 1 + self.slack
-            sizes += [self.slack * n_labels, columns * self.width]
+            sizes += [self.slack * n_labels, columns * features]
         else:
-            sizes.append(n_labels * self.width)
+            sizes.append(n_labels * features)
         return sizes
 
     def to_state(self) -> State:
@@ -415,6 +461,7 @@ class MultiHeadClassifier(NeuralModel):
                 "encoder": self.encoder_,
                 "active": self.active_,
                 "n_networks": len(self.networks_),
+                **({} if self.pretrained_ is None else self.pretrained_.place.facts()),
             },
             arrays={"labels": self.labels_},
             parts=self._network_parts(),
@@ -430,6 +477,9 @@ class MultiHeadClassifier(NeuralModel):
         model.radices_ = tuple(radices)
         model.active_ = state.size("active", least=1)
         model.histories_ = []
+        model.pretrained_ = None
+        if model.encoder_ == PRETRAINED:
+            model.pretrained_ = TrainedEncoder.at(EncoderPlace.from_state(state))
         model._load_networks(state, state.size("n_networks"))
         return model
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,12 +15,14 @@ from longtail.errors import InvalidInput, ModelFormatError
 from longtail.memory import MemoryPlan
 from longtail.neural.batches import BagRows, Rows
 from longtail.neural.miml import BagLabels, BagScores, ConceptScores
-from longtail.neural.model import NeuralModel, encoder_for, seeded, threads, training_plan
+from longtail.neural.model import NeuralModel, encoder_for, rows_of_a_step, seeded, threads, training_plan
 from longtail.neural.network import Network
 from longtail.neural.training import History, train
 from longtail.parameters import Choice, Constraint, Number, Threads
 from longtail.store import State, saved_params
 from longtail.validation import as_counts, as_features, as_label_mask, check_k
+
+_BAGS_OF_A_STEP = 64
 
 
 class DeepMIML(NeuralModel):
@@ -42,8 +45,10 @@ class DeepMIML(NeuralModel):
         Whether negative scores become 0, as in the paper; None: only for targets "set". Rectified scores give
         probabilities of at least one half, but most shares of a bag are smaller.
     dropout : float
-    epochs, batch_size, learning_rate, weight_decay, schedule, warmup, patience, holdout
-        See `longtail.neural.Settings`; batches are of bags.
+    batch_size : int or None
+        Bags per step; None is 64, or fewer so that an epoch has at least twenty steps.
+    epochs, learning_rate, weight_decay, schedule, warmup, patience, holdout
+        See `longtail.neural.Settings`.
     random_state : int
     n_jobs : int or None
         Number of threads; None means every core.
@@ -82,9 +87,12 @@ class DeepMIML(NeuralModel):
         "loss": Choice(("binary", "softmax")),
         "rectified": Choice((None, True, False)),
         "dropout": Number(low=0, high=0.95),
+        "batch_size": Number(low=1, high=2**31, whole=True, optional=True),
         "random_state": Number(low=0, high=2**31, whole=True),
         "n_jobs": Threads(),
     }
+
+    learns_from_groups = True
 
     history_: History | None
     label_vectors_: Any
@@ -101,7 +109,7 @@ class DeepMIML(NeuralModel):
         rectified: bool | None = None,
         dropout: float = 0.0,
         epochs: int = 20,
-        batch_size: int = 64,
+        batch_size: int | None = None,
         learning_rate: float = 1e-3,
         weight_decay: float = 0.0,
         schedule: str = "cosine",
@@ -158,14 +166,15 @@ class DeepMIML(NeuralModel):
         self.encoder_ = encoder_for(X)
         bags = self._bags(X, groups, used)
         network = seeded(self._network, self.random_state)
-        members = int(sizes[used].max()) * self.batch_size * (self.hidden + self.concepts * len(self.labels_))
+        batch_size = self.batch_size or rows_of_a_step(len(used), _BAGS_OF_A_STEP)
+        members = int(sizes[used].max()) * batch_size * (self.hidden + self.concepts * len(self.labels_))
         training_plan(network, 16 * members).check()
         with threads(self.n_jobs):
             self.history_ = train(
                 network,
                 bags,
                 self._amounts(labels[used][:, self.labels_], sizes[used]),
-                self._settings(self.random_state),
+                replace(self._settings(self.random_state), batch_size=batch_size),
             )
         self.networks_ = [network.eval()]
         return self

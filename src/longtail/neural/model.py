@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -32,7 +32,9 @@ from longtail.validation import finite
 
 ENCODERS = ("bag-of-words", "dense")
 _DENSE = 0.25
+_ROWS_AT_ONCE = 512
 _FIRST_CANDIDATES = 16
+_STEPS_OF_AN_EPOCH = 20
 _RENAMED = {"validation": "holdout", "groups": "products"}  # as earlier versions saved it
 
 
@@ -44,6 +46,8 @@ class NeuralModel(Estimator):
 
     _fitted_by = "networks_"
     _bytes_per_score = 24
+
+    _encoders: ClassVar[tuple[str, ...]] = ENCODERS
 
     n_jobs: int | None
     networks_: list[Network]
@@ -57,6 +61,10 @@ class NeuralModel(Estimator):
     @abstractmethod
     def _table_sizes(self) -> list[int]:
         """Number of values in each of the large tables of such a network."""
+
+    @property
+    def _predicted_at_once(self) -> int:
+        return _ROWS_AT_ONCE
 
     def _rows(self, X: Any) -> Rows:
         """Checked features in the form the networks take."""
@@ -82,7 +90,7 @@ class NeuralModel(Estimator):
         allowed = None if mask is None else mask[self.labels_]
         network: nn.Module = self.networks_[0] if len(self.networks_) == 1 else Ensemble(self.networks_)
         with threads(self.n_jobs):
-            found, scores = predict_rows(network, rows, places, allowed=allowed)
+            found, scores = predict_rows(network, rows, places, allowed=allowed, batch_size=self._predicted_at_once)
         finite(scores[scores != -np.inf])
         labels = np.where(found >= 0, self.labels_[np.maximum(found, 0)] if len(self.labels_) else -1, -1)
         beyond = ((0, 0), (0, k - places))
@@ -185,7 +193,7 @@ class NeuralModel(Estimator):
         model.n_features_in_, model.n_labels_ = state.size("n_features"), state.size("n_labels")
         model.labels_ = _checked_labels(state, model.n_labels_)
         model.encoder_ = state.fact("encoder", str)
-        if model.encoder_ not in ENCODERS:
+        if model.encoder_ not in cls._encoders:
             raise ModelFormatError(f"{state.kind}: unknown encoder {model.encoder_!r}")
         return model
 
@@ -211,6 +219,15 @@ class NeuralModel(Estimator):
 
 def _doubles(values: Array) -> Array:
     return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def rows_of_a_step(n_rows: int, most: int) -> int:
+    """The size of a batch: `most`, or fewer rows, so that an epoch has at least twenty steps.
+
+    >>> rows_of_a_step(10_000, 128), rows_of_a_step(100, 128)
+    (128, 5)
+    """
+    return max(1, min(most, n_rows // _STEPS_OF_AN_EPOCH))
 
 
 def encoder_for(X: Any) -> str:
@@ -258,5 +275,6 @@ def training_plan(network: nn.Module, batch_bytes: int) -> MemoryPlan:
     return MemoryPlan(
         "training a network",
         {"weights": size, "gradients": size, "moments of gradients": 2 * size, "a batch": batch_bytes},
-        "Use fewer features (--max-features), a smaller width, a smaller batch_size, or head='product'.",
+        "Use fewer features (--max-features), a smaller width, a smaller batch_size, head='product' or, with an "
+        "encoder that is trained, shorter texts (--max-tokens).",
     )

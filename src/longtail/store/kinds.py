@@ -28,6 +28,7 @@ _FEATURES = {
     "RowScaling": "longtail.text",
     "SentenceFeatures": "longtail.neural",
     "TextFeatures": "longtail.text",
+    "TokenFeatures": "longtail.neural",
 }
 FEATURES = tuple(_FEATURES)
 PACKAGES = {

@@ -1,4 +1,4 @@
-"""Sentence vectors for the second stage: whether to use an encoder, and the vectors as further features."""
+"""Sentence vectors for the second stage and for networks: whether to use an encoder, and vectors as features."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from longtail.choice import LearnerOptions
-from longtail.data import Corpus
+from longtail.choice import NETWORK, LearnerOptions
+from longtail.data import Corpus, GroupedCorpus
 from longtail.errors import InvalidInput
 from longtail.memory import available_memory
 from longtail.text import (
+    FeatureOptions,
     JoinedFeatures,
+    TextFeatures,
     check_encoder_folder,
     find_installed_encoder,
+    fit_features,
     join_columns,
     missing_encoder_packages,
 )
@@ -28,6 +31,7 @@ _log = logging.getLogger(__name__)
 _SHORT_WORDS = 40  # the words of longer texts suffice, and encoding takes long
 _FEW_ROWS = 20_000
 _SAMPLE = 1000
+_MOST_FOR_A_NETWORK = 600.0  # processor seconds that "auto" may take
 WIDTH = 384  # of the vectors of a small encoder, for estimates
 _BYTES_OF_A_ROW = 16 * WIDTH  # indices and values of a vector, twice
 
@@ -48,14 +52,60 @@ class Encoded(NamedTuple):
     width: int
 
 
+def features_for(features: Any, estimator: Any, corpus: Corpus | GroupedCorpus) -> tuple[Any, Any]:
+    """Fit the features of a corpus and transform its rows.
+
+    A network with an encoder also gets sentence vectors or, if it trains the encoder, token ids instead.
+
+    Parameters
+    ----------
+    features : TextFeatures, RowScaling, FeatureOptions or None
+    estimator : Estimator, LearnerOptions or None
+    corpus : Corpus or GroupedCorpus
+    """
+    options = estimator if isinstance(estimator, LearnerOptions) and estimator.learner == NETWORK else LearnerOptions()
+    if options.fine_tune:
+        return _token_features(features, corpus, options)
+    encoder = choose_encoder(corpus, None, options, _MOST_FOR_A_NETWORK)
+    fitted, X = fit_features(features, corpus)
+    if encoder is None:
+        return fitted, X
+    if not isinstance(fitted, TextFeatures):
+        message = f"encoder adds sentence vectors to TextFeatures; the features are {type(fitted).__name__}"
+        raise InvalidInput(message, code="idle_parameter", name="encoder")
+    return with_vectors(fitted, X, None, corpus.texts or (), None, encoder, options)[:2]
+
+
+def _token_features(features: Any, corpus: Corpus | GroupedCorpus, options: LearnerOptions) -> tuple[Any, Any]:
+    from longtail.neural import TokenFeatures
+
+    if corpus.texts is None:
+        raise InvalidInput("encoder is for texts; the corpus has features", code="idle_parameter", name="encoder")
+    if features not in (None, FeatureOptions()):
+        name = features.idle(False) or features.idle(True) if isinstance(features, FeatureOptions) else "features"
+        message = f"{name} has no effect: with fine_tune, the tokens of the encoder are the features"
+        raise InvalidInput(message, code="idle_parameter", name=name)
+    return fit_features(TokenFeatures(encoder_folder(options), **_longest(options)), corpus)
+
+
+def _longest(options: LearnerOptions) -> dict[str, Any]:
+    """The limit of the tokens of a text, if it is given."""
+    return {} if options.max_tokens is None else {"max_tokens": options.max_tokens}
+
+
+def encoder_folder(options: LearnerOptions) -> str | None:
+    """The folder of the encoder to train; None is the installed one."""
+    return None if options.encoder == "auto" else options.encoder
+
+
 def choose_encoder(
-    corpus: Corpus, label_texts: Sequence[str] | None, options: LearnerOptions, limit: float
+    corpus: Corpus | GroupedCorpus, label_texts: Sequence[str] | None, options: LearnerOptions, limit: float
 ) -> Encoder | None:
     """The encoder to try, or None; for "auto", the log says why there is none.
 
     Parameters
     ----------
-    corpus : Corpus
+    corpus : Corpus or GroupedCorpus
     label_texts : sequence of str or None
         They are encoded too.
     options : LearnerOptions
@@ -76,7 +126,7 @@ def choose_encoder(
     return found
 
 
-def _automatic(corpus: Corpus, label_texts: Sequence[str] | None, limit: float) -> Encoder | str:
+def _automatic(corpus: Corpus | GroupedCorpus, label_texts: Sequence[str] | None, limit: float) -> Encoder | str:
     """The installed encoder, or why not to use it."""
     texts = corpus.texts
     if texts is None:
@@ -131,7 +181,9 @@ def with_vectors(
     from longtail.neural import SentenceFeatures
 
     _log.info("encoding %s texts with %s: about %.0f s on one core", f"{len(texts):,}", encoder.folder, encoder.seconds)
-    vectors = SentenceFeatures(encoder.folder, cache=options.encoder_cache, n_jobs=options.n_jobs).fit()
+    vectors = SentenceFeatures(
+        encoder.folder, cache=options.encoder_cache, n_jobs=options.n_jobs, **_longest(options)
+    ).fit()
     rows = join_columns([X, vectors.transform(texts)])
     width = vectors.n_features_out_
     if readings is not None and label_texts is not None:

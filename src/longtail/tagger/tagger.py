@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from longtail.aggregated import AggregatedClassifier, without_empty_groups, without_unused_labels
 from longtail.arrays import Array
-from longtail.choice import NETWORK, HeldOut, LearnerOptions
+from longtail.choice import Choice, HeldOut, LearnerOptions
 from longtail.data import Change, Corpus, GroupedCorpus, LabelDrop, LabelRename, LabelTexts, read_label_texts
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import (
@@ -49,16 +49,17 @@ from longtail.tagger.aims import Aim
 from longtail.tagger.best import RaceSummary, train_best
 from longtail.tagger.deciding import rank_held_out
 from longtail.tagger.decision import Decision
+from longtail.tagger.encoding import features_for
 from longtail.tagger.explanations import LabelCount, PathStep, Reason, Tag, TagExplanation
 from longtail.tagger.giving import AUTO, Giving, given_scores, without_zeros
 from longtail.tagger.kept_rows import TrainingRows
-from longtail.tagger.learners import check_estimator_parameter, learner_for, races
+from longtail.tagger.learners import check_estimator_parameter, learner_for, network_of_groups, races
 from longtail.tagger.ledger import names_in
 from longtail.tagger.preparation import FEWEST_ROWS, hold_out, tell_idle_texts, with_labels_that_occur
 from longtail.tagger.ranks import Ranking, rank, ranked_in_pieces
 from longtail.tagger.rows import KINDS, classes_of, names_a_class, read_rows
 from longtail.tagger.updating import UpdateSummary, cannot_keep, changes_of, keep_rows, update
-from longtail.text import fit_features, rows_of
+from longtail.text import rows_of
 from longtail.validation import check_columns, column_names
 from longtail.work import is_in_pieces
 
@@ -270,7 +271,7 @@ class Tagger(BaseEstimator, Persistent):
         self._tell_idle(f"with at least {FEWEST_ROWS:,} rows")
         tell_idle_texts(corpus)
         corpus = with_labels_that_occur(corpus)
-        features, X = fit_features(self.features, corpus)
+        features, X = features_for(self.features, self.estimator, corpus)
         estimator, reasons = learner_for(self.estimator, X, corpus)
         if part is not None:
             estimator = estimator.copy_for(part)
@@ -327,22 +328,21 @@ class Tagger(BaseEstimator, Persistent):
         ----------
         corpus : GroupedCorpus
         strategy : str
-            How to decide which rows of a group carry a label, see `longtail.AggregatedClassifier`.
+            How to decide which rows of a group carry a label, see `longtail.AggregatedClassifier`. A network learns
+            from the labels of the groups without deciding that, so only "auto" goes with it.
         **options
-            Other parameters of `AggregatedClassifier`, such as ``rule``.
+            Other parameters of `AggregatedClassifier`, such as ``rule``, or of a network, which is a
+            `longtail.neural.DeepMIML`, such as ``tau``.
         """
         self._check(corpus)
-        if isinstance(self.estimator, LearnerOptions):
-            if self.estimator.learner == NETWORK:
-                raise InvalidInput(
-                    "networks do not learn from groups here; longtail.neural.DeepMIML does, or assign the labels to "
-                    "rows first (longtail assign)",
-                    code="groups_without_network",
-                )
-            options = {"random_state": self.estimator.random_state, "n_jobs": self.estimator.n_jobs, **options}
+        network = network_of_groups(self.estimator, strategy, options)
         self._tell_idle("on rows with labels of their own")
         corpus = without_unused_labels(without_empty_groups(corpus))
-        features, X = fit_features(self.features, corpus)
+        features, X = features_for(self.features, self.estimator, corpus)
+        if network is not None:
+            return self._fit_network_of_groups(network, features, X, corpus)
+        if isinstance(self.estimator, LearnerOptions):
+            options = {"random_state": self.estimator.random_state, "n_jobs": self.estimator.n_jobs, **options}
         estimator, reasons = learner_for(self.estimator, X, corpus.union())
         model = AggregatedClassifier(estimator, strategy=strategy, **options)
         if strategy != "auto":
@@ -351,6 +351,19 @@ class Tagger(BaseEstimator, Persistent):
         labelled = corpus.labelled(model.row_labels_)
         has_labels = np.diff(labelled.labels.indptr) > 0
         return self._adopt(features, model.estimator_, labelled.select(has_labels), reasons)
+
+    def _fit_network_of_groups(self, network: Choice, features: Any, X: Any, corpus: GroupedCorpus) -> Self:
+        for reason in network.reasons:
+            _log.info(reason)
+        labelled = corpus.group_labels
+        network.estimator.fit(X, corpus.groups, labelled)
+        rows = corpus.union()
+        self._adopt(features, network.estimator, rows.select(np.diff(rows.labels.indptr) > 0), network.reasons)
+        # A label that occurs c times in a group is a label of c of its rows, whichever these are.
+        counts = np.minimum(labelled.data, np.repeat(corpus.group_sizes, np.diff(labelled.indptr)))
+        self.label_counts_ = np.bincount(labelled.indices, weights=counts, minlength=corpus.n_labels).astype(np.int64)
+        self.is_single_label_ = self._gave_one = False
+        return self
 
     def _check(self, corpus: Corpus | GroupedCorpus) -> None:
         """Refuse what cannot be trained, before anything is computed."""
@@ -361,7 +374,7 @@ class Tagger(BaseEstimator, Persistent):
         if isinstance(self.features, Estimator):
             learner = type(self.features).__name__
             raise InvalidInput(f"Tagger: features is a {learner}, a learner; write Tagger(estimator={learner}(...))")
-        check_estimator_parameter(self.estimator)
+        check_estimator_parameter(self.estimator, isinstance(corpus, GroupedCorpus))
         if self.aim is not None:
             Aim.parse(self.aim)
         if corpus.n_rows == 0:

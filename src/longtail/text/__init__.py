@@ -1,6 +1,7 @@
 """Turn texts, or ready-made features, into the feature rows of learners; saved without pickle."""
 
 from longtail.text.drift import WordCount, count_words, usual_unknown_share
+from longtail.text.encoder_place import EncoderPlace
 from longtail.text.encoders import (
     ENCODER_VARIABLE,
     EncoderSettings,
@@ -22,6 +23,7 @@ from longtail.text.tokens import WordSpan, tokenize, word_spans
 
 __all__ = [
     "ENCODER_VARIABLE",
+    "EncoderPlace",
     "EncoderSettings",
     "FeatureOptions",
     "JoinedFeatures",

@@ -23,6 +23,7 @@ from longtail.progress import task
 from longtail.text import check_encoder_folder, require_encoder_packages
 
 Pooling = Literal["mean", "first"]
+_HERE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
 class Pretrained(nn.Module):
@@ -82,7 +83,9 @@ class Pretrained(nn.Module):
     def forward(self, batch: TokenBatch) -> Tensor:
         """The features of token ids, as `tokenise` returns them."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
-            vectors = self.model(input_ids=batch.ids, attention_mask=batch.mask.long()).last_hidden_state
+            attention = batch.mask.long()
+            attention[:, 0] = 1  # a text without tokens must attend to something
+            vectors = self.model(input_ids=batch.ids, attention_mask=attention).last_hidden_state
         if self.pooling == "first":
             pooled = vectors[:, 0]
         else:
@@ -148,24 +151,50 @@ def load_transformer(folder: Path) -> tuple[Any, Any]:
     ModelFormatError
         The folder is missing, is not a transformer, lacks weights, or has pickled weights only.
     """
+    tokenizer = load_tokenizer(folder)
+    with _reading(folder) as transformers:
+        model, loaded = transformers.AutoModel.from_pretrained(
+            str(folder), use_safetensors=True, output_loading_info=True, **_HERE
+        )
+    # Transformers fills missing weights with random numbers. The pooler is not used, and many folders leave it out.
+    missing = sorted(name for name in loaded["missing_keys"] if "pooler" not in name.split("."))
+    if missing:
+        raise ModelFormatError(
+            f"{folder}: {len(missing)} weights of the pretrained encoder are missing, such as {missing[0]}", path=folder
+        )
+    return model.float().eval(), tokenizer
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a transformer; errors are those of `load_transformer`."""
+    with _reading(folder) as transformers:
+        return transformers.AutoTokenizer.from_pretrained(str(folder), use_fast=True, **_HERE)
+
+
+def load_config(folder: Path) -> Any:
+    """The configuration of a transformer; errors are those of `load_transformer`."""
+    with _reading(folder) as transformers:
+        return transformers.AutoConfig.from_pretrained(str(folder), **_HERE)
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[Any]:
+    """The transformers library, for reading a folder with an encoder; its errors become `ModelFormatError`."""
     require_encoder_packages()
     # Checked here, because transformers takes the name of a missing folder for something to download.
     check_encoder_folder(folder)
     try:
-        from transformers import AutoModel, AutoTokenizer
+        import transformers
+        from transformers import AutoModel, AutoTokenizer  # noqa: F401 (imported here, where a failure is told)
     except ImportError as error:
         raise Unavailable(
             f"transformers cannot be imported: {error}",
             name="transformers",
             advice="pip install 'longtail[pretrained]'",
         ) from None
-    here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         with _no_progress_bar():
-            tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=True, **here)
-            model, loaded = AutoModel.from_pretrained(
-                str(folder), use_safetensors=True, output_loading_info=True, **here
-            )
+            yield transformers
     except MemoryError:
         raise
     # The readers of transformers, tokenizers and safetensors raise errors of many kinds for damaged files.
@@ -175,13 +204,6 @@ def load_transformer(folder: Path) -> tuple[Any, Any]:
             f"tokenizer files, and its weights in safetensors files",
             path=folder,
         ) from error
-    # Transformers fills missing weights with random numbers. The pooler is not used, and many folders leave it out.
-    missing = sorted(name for name in loaded["missing_keys"] if "pooler" not in name.split("."))
-    if missing:
-        raise ModelFormatError(
-            f"{folder}: {len(missing)} weights of the pretrained encoder are missing, such as {missing[0]}", path=folder
-        )
-    return model.float().eval(), tokenizer
 
 
 @contextmanager
