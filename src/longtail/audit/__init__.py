@@ -17,16 +17,9 @@ from longtail.audit.models import output_layer, read_model
 from longtail.audit.nearest import nearest_point
 from longtail.audit.program import require_highspy, solve_whole
 from longtail.audit.sizes import SafeSize, SizeAudit, audit_sizes, find_safe_size
-from longtail.audit.structure import (
-    add_slack,
-    alternations,
-    has_one_sign_minors,
-    is_in_general_position,
-    vandermonde_matrix,
-)
+from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
 from longtail.audit.system import System
 from longtail.audit.trees import audit_tree
-from longtail.audit.widths import find_sufficient_rank
 from longtail.estimator import OutputLayer
 
 __all__ = [
@@ -58,10 +51,8 @@ __all__ = [
     "dft_witness",
     "dimensions_needed",
     "find_safe_size",
-    "find_sufficient_rank",
     "has_one_sign_minors",
     "initial_bias",
-    "is_in_general_position",
     "nearest_point",
     "output_layer",
     "read_inputs",

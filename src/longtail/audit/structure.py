@@ -7,7 +7,6 @@ inactive fewer than `d` times along the labels (Gantmacher and Krein; theorem 3 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
@@ -131,34 +130,6 @@ def has_one_sign_minors(W: Any) -> bool:
     >>> has_one_sign_minors([[1, 0], [0, 1], [1, 1]])
     False
     """
-    first = 0
-    for sign in _signs_of_minors(W):
-        first = first or sign
-        if sign == 0 or sign != first:
-            return False
-    return True
-
-
-def is_in_general_position(W: Any) -> bool:
-    """Whether every `d` rows of `W` are linearly independent, in exact arithmetic on the given floats.
-
-    Then `count_argmaxable` is the exact number of label sets that some input gets; else there are fewer. Checks every
-    choice of `d` of the `n` rows, so it is for small matrices.
-
-    Parameters
-    ----------
-    W : array of shape (n_labels, d), n_labels >= d
-
-    Examples
-    --------
-    >>> is_in_general_position([[1, 0], [0, 1], [1, 1]]), is_in_general_position([[1, 0], [0, 1], [2, 0]])
-    (True, False)
-    """
-    return all(sign != 0 for sign in _signs_of_minors(W))
-
-
-def _signs_of_minors(W: Any) -> Iterator[int]:
-    """The sign of each maximal minor: -1, 0 or 1."""
     weights = np.asarray(W, dtype=np.float64)
     if weights.ndim != 2 or not np.isfinite(weights).all():
         raise InvalidInput("W must be a matrix of finite numbers")
@@ -168,7 +139,13 @@ def _signs_of_minors(W: Any) -> Iterator[int]:
     if math.comb(n, d) > MOST_MINORS:
         raise InvalidInput(f"W is {n} x {d} and has {math.comb(n, d):,} minors; the maximum is {MOST_MINORS:,}")
     rows = [whole_numbers(row) for row in weights.tolist()]
+    signs = set()
     for chosen in combinations(rows, d):
         minor = [list(row) for row in chosen]
         pivots, sign = eliminate(minor)
-        yield 0 if len(pivots) < d else sign * (1 if minor[-1][-1] > 0 else -1)
+        if len(pivots) < d:
+            return False
+        signs.add(sign * minor[-1][-1] > 0)
+        if len(signs) > 1:
+            return False
+    return True
