@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 from scipy import sparse
 
-from longtail.audit import LabelSets, OutputLayer, audit, describe_conflict, dft_matrix
+from longtail.audit import LabelSets, OutputLayer, audit, describe_conflict
 
 ALL_SETS = LabelSets.of(np.array(list(product((0, 1), repeat=6))))
 
@@ -42,16 +42,3 @@ def test_conflicts_in_words() -> None:
     assert describe_conflict(["A", "B", "C"], []) == "no input can have A, B and C together"
     assert describe_conflict([], ["C"]) == "every input has C"
     assert describe_conflict(["A"], list("BCDE"), most=2) == "no input can have A without one of B, C and 2 others"
-
-
-def test_advice_names_a_layer_that_gives_sets_of_this_size() -> None:
-    rng = np.random.default_rng(0)
-    W = rng.normal(size=(30, 4))
-    found = audit(W, [[0, 7], [3], [1, 20]])
-    assert found.count(-1) > 0
-    assert found.advice() == (
-        "These sets have up to 2 labels. A layer of sines and cosines with 5 columns gives every such set; after the "
-        "same 4 inputs it trains 25 weights, and this layer has 120."
-    )
-    assert found.to_dict()["advice"] == found.advice()
-    assert audit(dft_matrix(30, 2), [[0, 7]]).advice() is None

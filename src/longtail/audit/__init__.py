@@ -8,7 +8,7 @@ from longtail.audit.auditing import audit, audit_classes
 from longtail.audit.box import Box
 from longtail.audit.conflicts import describe_conflict
 from longtail.audit.corpus import CorpusAudit, audit_corpus
-from longtail.audit.counting import count_argmaxable, dft_parameters, dimensions_needed, share_argmaxable
+from longtail.audit.counting import count_argmaxable, dimensions_needed, share_argmaxable
 from longtail.audit.dft import dft_matrix, dft_product, dft_witness, initial_bias
 from longtail.audit.files import read_inputs, read_layer
 from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, Certificate, Radii
@@ -46,7 +46,6 @@ __all__ = [
     "count_argmaxable",
     "describe_conflict",
     "dft_matrix",
-    "dft_parameters",
     "dft_product",
     "dft_witness",
     "dimensions_needed",

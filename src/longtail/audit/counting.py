@@ -81,22 +81,6 @@ def dimensions_needed(k: int) -> int:
     return 2 * k + 1
 
 
-def dft_parameters(n_features: int, n_labels: int, k: int, slack: int = 0) -> int:
-    """The number of trained weights of a layer of sines and cosines that can give every set of up to `k` labels.
-
-    A projection with a bias from the features onto ``2 * k + 1 + slack`` columns, and the slack columns.
-
-    Examples
-    --------
-    >>> dft_parameters(768, 20_000, 50, slack=100), 20_000 * 200 + 769 * 200
-    (2154569, 4153800)
-    """
-    check_whole("n_features", n_features, 1)
-    check_whole("n_labels", n_labels, 1)
-    check_whole("slack", slack, 0)
-    return (n_features + 1) * (dimensions_needed(k) + slack) + n_labels * slack
-
-
 def sum_of_binomials(n: int, most: int) -> int:
     """``sum(comb(n, i) for i in range(most + 1))``, each binomial computed from the one before."""
     if most >= n:

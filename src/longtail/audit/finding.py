@@ -11,7 +11,6 @@ import numpy as np
 from longtail.arrays import Array
 from longtail.audit.box import Box
 from longtail.audit.conflicts import describe_conflict
-from longtail.audit.counting import dft_parameters, dimensions_needed
 from longtail.audit.label_sets import LabelSets
 from longtail.audit.proofs import (
     certificate_exactly,
@@ -262,20 +261,6 @@ class Audit:
         sure = not exact and (layer.at_least is not None or certificate_is_sure(*proof))
         return sure or certificate_exactly(*proof) is not None
 
-    def advice(self) -> str | None:
-        """A layer that could give sets of this size, with its number of weights; None if no set needs one."""
-        if self.layer is None or not self.count(UNARGMAXABLE):
-            return None
-        k = int(np.diff(self.sets.members.indptr).max())
-        if not 0 < 2 * k < self.n_labels:
-            return None
-        trained, now = dft_parameters(self.layer.n_inputs, self.n_labels, k), self.n_labels * self.layer.n_inputs
-        return (
-            f"These sets have up to {k} labels. A layer of sines and cosines with {dimensions_needed(k)} columns gives "
-            f"every such set; after the same {self.layer.n_inputs:,} inputs it trains {trained:,} weights, and this "
-            f"layer has {now:,}."
-        )
-
     def examples(self, label_names: Sequence[str], most: int) -> list[dict[str, Any]]:
         """Sets that no input gets, shortest proofs first: their labels, and the labels that conflict."""
         found = [(len(proof.labels), place) for place, proof in enumerate(self.certificates) if proof is not None]
@@ -334,7 +319,6 @@ class Audit:
             "largest_residual": max(residuals, default=None),
             "methods": dict(zip(methods.tolist(), counts.tolist(), strict=True)),
             "reasons": list(self.reasons),
-            "advice": self.advice(),
             "examples": [] if label_names is None else self.examples(label_names, most),
         }
 

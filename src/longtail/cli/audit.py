@@ -317,9 +317,6 @@ def _show(audited: CorpusAudit, examples: int) -> None:
     show(simple_table(columns, audited.verdict_rows(), right=columns[1:]))
     _show_radii(found)
     _show_examples(found, names, examples)
-    if (advice := found.advice()) is not None:
-        click.echo()
-        click.echo(advice)
     if audited.ranks:
         click.echo()
         columns = ["rank", "no input gets", "not known", "smallest radius"]

@@ -68,9 +68,7 @@ def _verdicts(audited: CorpusAudit) -> Markup:
     )
     layer = None if found.layer is None else note(f"A label is given if {found.layer.description}.")
     lines = table([Column("label sets"), *numbers("sets", "share", "rows")], audited.verdict_rows())
-    advice = found.advice()
-    notes = [*found.reasons, *([] if advice is None else [advice])]
-    return join(means(said), lines, layer, *(note(each) for each in notes))
+    return join(means(said), lines, layer, *(note(reason) for reason in found.reasons))
 
 
 def _examples(audited: CorpusAudit) -> Markup | None:

@@ -140,16 +140,3 @@ def test_a_loaded_order_of_labels_counts_in_either_form(form: str) -> None:
     loaded.load_state_dict(saved.state_dict())
     features = torch.tensor([[0.5, -1.0], [2.0, 0.25]])
     torch.testing.assert_close(loaded.logits(features), saved.logits(features))
-
-
-@pytest.mark.parametrize(("n_features", "n_labels"), [(20, 300), (7, 40), (64, 9), (1, 5)])
-def test_a_head_like_a_linear_layer_has_its_shape_and_no_more_weights(n_features: int, n_labels: int) -> None:
-    linear = torch.nn.Linear(n_features, n_labels)
-    head = DFT.like(linear, k=2)
-    assert (head.n_features, head.n_labels, head.k) == (n_features, n_labels, 2)
-    largest = sum(each.numel() for each in linear.parameters())
-    assert head.slack == 0 or head.n_parameters() <= largest
-    widest = DFT.like(linear, slack=0)
-    assert 2 * widest.k + 1 <= max(n_features, 3)
-    assert 2 * widest.k < n_labels
-    assert DFT.like(linear, k=1, slack=3).slack == 3

@@ -105,38 +105,6 @@ class DFT(DenseHead):
         self._fill_matrix()
         self._start()
 
-    @classmethod
-    def like(cls, linear: nn.Linear, k: int | None = None, slack: int | None = None, **options: Any) -> DFT:
-        """A head for the place of a linear layer: the same features and labels, with a guarantee.
-
-        Parameters
-        ----------
-        linear : nn.Linear
-            The layer that gives too few label sets.
-        k : int or None
-            Every set of up to k labels can be predicted. By default the largest k whose ``2 * k + 1`` columns are no
-            more than the features of the layer.
-        slack : int or None
-            Number of free columns. By default as many as bring the head to the number of weights of the layer, at
-            least 0.
-        **options
-            Other arguments of `DFT`.
-
-        Examples
-        --------
-        >>> linear = nn.Linear(50, 1000)
-        >>> head = DFT.like(linear, k=5)
-        >>> head.slack, head.n_parameters() <= sum(each.numel() for each in linear.parameters())
-        (47, True)
-        """
-        n_features, n_labels = linear.in_features, linear.out_features
-        if k is None:
-            k = max(1, min(n_features - 1, n_labels - 1) // 2)
-        if slack is None:
-            left = n_labels * (n_features + (linear.bias is not None)) - (n_features + 1) * (2 * k + 1)
-            slack = max(0, left // (n_features + 1 + n_labels))
-        return cls(n_features, n_labels, k, slack=slack, **options)
-
     def _start(self) -> None:
         nn.init.zeros_(self.projection.weight)
         nn.init.zeros_(self.projection.bias)
